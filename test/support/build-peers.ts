@@ -1,9 +1,17 @@
 // Compiles the peers that are programs of their own, for `.ci/install-peers`. What is in the cache already is left as it is.
+import { clarifyGoProgram, clarifyGoSuite } from "./clarify-go.ts";
 import { gopcuaProgram } from "./gopcua.ts";
 import { miloProgram } from "./milo.ts";
 import { open62541Program } from "./open62541.ts";
 
-for (const [name, build] of Object.entries({ open62541: open62541Program, gopcua: gopcuaProgram, milo: miloProgram })) {
+const programs = {
+  open62541: open62541Program,
+  gopcua: gopcuaProgram,
+  milo: miloProgram,
+  "clarify-go": clarifyGoProgram,
+  "clarify-go's suite": clarifyGoSuite,
+};
+for (const [name, build] of Object.entries(programs)) {
   const start = performance.now();
   try {
     await build();

@@ -1,11 +1,14 @@
-"""One session of the public Python client against the address in the credentials on standard input: every method
-once, what came back as JSON on standard output."""
+"""One session of the public Python client, at the API version of its argument, against the address in the credentials on
+standard input: every method that the version has, what came back as JSON on standard output."""
 import json
 import sys
 from pyclarify import Calculation, Client, DataFrame, Item, ItemAggregation, Signal
+from pyclarify.__utils__.exceptions import ApiVersionError
 from pyclarify.query import Equal, Filter, GreaterOrEqual, In, NotEqual, Regex
+from pyclarify.views.evaluate import GroupAggregation
 
-client = Client(json.load(sys.stdin))
+version = sys.argv[1]
+client = Client(json.load(sys.stdin), api_version=version)
 out = {}
 
 
@@ -65,6 +68,25 @@ kept(
         **window,
     ),
 )
+if version == "1.1":
+    try:
+        client.connect_signals(item=item_ids[0])
+    except ApiVersionError:
+        out["connect_signals"] = "not at this version"
+else:
+    both = GroupAggregation(filter={"id": {"$in": item_ids}}, timeAggregation="max", groupAggregation="sum", alias="all")
+    kept("evaluate_groups", client.evaluate(groups=[both], rollup="PT5M", **window))
+    # A replacement sensor: its points and those of the first are one item's.
+    kept("insert_new", client.insert(DataFrame(times=[times[3], "2026-03-01T10:07:00Z"], series={"level-new": [40, 8]})))
+    new = Filter(fields={"input": Equal(value="level-new")})
+    kept("dry_run", client.connect_signals(item=item_ids[0], filter=new, dry_run=True))
+    kept("after_dry_run", client.select_signals(filter=new))
+    kept("connect_signals", client.connect_signals(item=item_ids[0], filter=new, include=["item"], total=True))
+    kept("data_frame_connected", client.data_frame(filter={"id": item_ids[0]}, **window))
+    kept("disconnect_signals", client.disconnect_signals(filter=new))
+    kept("data_frame_disconnected", client.data_frame(filter={"id": item_ids[0]}, **window))
+    unknown = client.connect_signals(item="c000000000000000000g", filter=new)
+    out["no_such_item"] = unknown.error.data.params
 refused = client.select_items(filter={"nothing": 1})
 out["refused"] = {"code": str(refused.error.code), "params": refused.error.data.params, "trace": refused.error.data.trace}
 json.dump(out, sys.stdout)

@@ -1,6 +1,6 @@
 // What a method is given, and how it reads its params: each fault is added with its path.
 import type { z } from "zod";
-import type { ApiVersion, Grant } from "../../wire/method.ts";
+import type { Grant, ServedVersion } from "../../wire/method.ts";
 import { integrationId } from "../../wire/signal-view.ts";
 import type { ServiceStore } from "../store/store.ts";
 import { Faults, RpcFault } from "./rpc-fault.ts";
@@ -16,7 +16,7 @@ export type Members = Readonly<Record<string, unknown>>;
 export interface MethodCall {
   readonly params: Members;
   readonly caller: Caller;
-  readonly version: ApiVersion;
+  readonly version: ServedVersion;
   /** Wall time of the service, microseconds since the epoch. */
   readonly now: number;
   readonly store: ServiceStore;

@@ -1,7 +1,7 @@
 // Decides when a call may run: one gate for each method and integration, with the documented rates and patience.
 import PQueue from "p-queue";
 import type { Clock } from "../../core/runtime.ts";
-import { type ApiVersion, type Method, queueTimeouts, requestLimits } from "../../wire/method.ts";
+import { type Method, queueTimeouts, requestLimits, type ServedVersion } from "../../wire/method.ts";
 import type { LocalServiceOptions } from "../config/options.ts";
 import { HttpRefusal, within } from "./messages.ts";
 
@@ -21,7 +21,7 @@ export class CallAdmission {
   }
 
   /** Resolves when the call may start. Rejects with `HttpRefusal` 429 or 504, or with `signal.reason` when the client is gone. */
-  async admit(integration: string, method: Method, version: ApiVersion, signal: AbortSignal): Promise<void> {
+  async admit(integration: string, method: Method, version: ServedVersion, signal: AbortSignal): Promise<void> {
     if (this.#throttle === "off") return;
     const { requestsPerSecond } = requestLimits(method, version);
     const gate = this.#gate(`${integration} ${method} ${requestsPerSecond}`, requestsPerSecond, 1_000);

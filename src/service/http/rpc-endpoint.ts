@@ -4,15 +4,15 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock, Runtime } from "../../core/runtime.ts";
 import { orAbort } from "../../lib/abort.ts";
 import {
-  type ApiVersion,
-  apiVersions,
-  isApiVersion,
+  isServedVersion,
   largestRequestBytes,
   type Method,
   newestStable,
   otherVersions,
   queueTimeouts,
   requestLimits,
+  type ServedVersion,
+  servedVersions,
   versionHeader,
 } from "../../wire/method.ts";
 import { type RequestEnvelope, scanEnvelope } from "../call/json-bytes.ts";
@@ -53,7 +53,7 @@ interface Received {
   readonly body: Buffer;
   readonly envelope: RequestEnvelope;
   readonly method: Method | undefined;
-  readonly version: ApiVersion;
+  readonly version: ServedVersion;
   readonly caller: Caller;
   /** Milliseconds of the monotonic clock. */
   readonly start: number;
@@ -151,7 +151,7 @@ export class RpcEndpoint {
     else sendJson(response, 200, answered, headers);
   }
 
-  #limitOf(name: string | undefined, version: ApiVersion): number {
+  #limitOf(name: string | undefined, version: ServedVersion): number {
     const { maxInsert, namespace } = this.#parts.options;
     const method = methodOf(name, namespace);
     if (method === undefined) return largestRequestBytes(version);
@@ -161,17 +161,17 @@ export class RpcEndpoint {
 }
 
 /** Clients may leave the header out and get the newest stable version. */
-function versionOf(request: IncomingMessage): ApiVersion {
+function versionOf(request: IncomingMessage): ServedVersion {
   const header = request.headers[versionHeader];
   const text = (Array.isArray(header) ? header[0] : header)?.trim() ?? "";
   if (text === "") return newestStable;
-  if (isApiVersion(text)) return text;
+  if (isServedVersion(text)) return text;
   const release = Object.hasOwn(otherVersions, text) ? otherVersions[text] : undefined;
   if (release) return release;
   throw new HttpRefusal(
     400,
     "unknown_version",
-    `X-API-Version ${JSON.stringify(text)} is unknown; it may be ${apiVersions.join(", ")}, or left out for ${newestStable}`,
+    `X-API-Version ${JSON.stringify(text)} is unknown; it may be ${servedVersions.join(", ")}, or left out for ${newestStable}`,
   );
 }
 

@@ -13,12 +13,13 @@ import { holdOf, type ItemRecord } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
 import { answerOf, readAnswerOptions } from "./resource-view.ts";
 
-export function selectDataFrame({ params, store, now }: MethodCall): object {
+export function selectDataFrame(call: MethodCall): object {
+  const { params, store, now } = call;
   const faults = new Faults();
   const bounds = { fields: itemFields, defaultLimit, maxLimit: maxSelected.itemsWithData };
   const query = readResourceQuery(params["query"], "query", bounds, faults);
   const data = readCurrentDataQuery(params["data"], now, faults);
-  const options = readAnswerOptions(params, false, faults);
+  const options = readAnswerOptions(call, "data", faults);
   faults.throwIfAny();
   const { resources, total } = select(store.resources.items(), query);
   const budget = { left: maxStateBuckets };

@@ -1,10 +1,11 @@
 // Turns the bytes of a JSON-RPC request into the bytes of its response: parses, finds the method, checks rights, calls.
 import { rpcErrors } from "../../wire/json-rpc.ts";
-import { type ApiVersion, apiVersions, grantOf, type Method, methods } from "../../wire/method.ts";
+import { grantOf, isSince, type Method, methods, renamedMethods, type ServedVersion } from "../../wire/method.ts";
 import { readInsert } from "../call/insert-reader.ts";
 import { type Caller, checkShape, isGiven, isRecord, type Members, type MethodHandler } from "../call/params.ts";
 import { RpcFault } from "../call/rpc-fault.ts";
 import type { ServiceStore } from "../store/store.ts";
+import { connectSignals, disconnectSignals } from "./connect.ts";
 import { selectDataFrame } from "./data-frame.ts";
 import { evaluate } from "./evaluate.ts";
 import { insert, publishSignals, saveSignals } from "./save.ts";
@@ -18,7 +19,7 @@ export interface RpcInput {
   /** Text of the id, undefined for a notification. */
   readonly id: string | undefined;
   readonly caller: Caller;
-  readonly version: ApiVersion;
+  readonly version: ServedVersion;
   /** Prefix of the platform methods. */
   readonly namespace: string;
   /** Microseconds since the epoch. */
@@ -37,16 +38,19 @@ interface RpcOutput {
 }
 
 /** What answers a method, since which version, and the names of positional params. */
-const operations: Readonly<Record<Method, readonly [MethodHandler, since: ApiVersion, positions: readonly string[]]>> =
-  {
-    "integration.insert": [insert, "1.0", ["integration", "data"]],
-    "integration.saveSignals": [saveSignals, "1.0", ["integration", "inputs", "createOnly"]],
-    "admin.selectSignals": [selectSignals, "1.1beta1", ["integration", "signals", "items"]],
-    "admin.publishSignals": [publishSignals, "1.1beta1", ["integration", "itemsBySignal", "createOnly"]],
-    "platform.selectItems": [selectItems, "1.1beta1", ["items", "data"]],
-    "platform.dataFrame": [selectDataFrame, "1.1", ["query", "data", "include", "format"]],
-    "platform.evaluate": [evaluate, "1.1", ["items", "calculations", "data", "include", "format"]],
-  };
+const operations: Readonly<
+  Record<Method, readonly [MethodHandler, since: ServedVersion, positions: readonly string[]]>
+> = {
+  "integration.insert": [insert, "1.0", ["integration", "data"]],
+  "integration.saveSignals": [saveSignals, "1.0", ["integration", "inputs", "createOnly"]],
+  "admin.selectSignals": [selectSignals, "1.1beta1", ["integration", "signals", "items"]],
+  "admin.publishSignals": [publishSignals, "1.1beta1", ["integration", "itemsBySignal", "createOnly"]],
+  "admin.connectSignals": [connectSignals, "1.2beta1", []],
+  "admin.disconnectSignals": [disconnectSignals, "1.2beta1", []],
+  "platform.selectItems": [selectItems, "1.1beta1", ["items", "data"]],
+  "platform.dataFrame": [selectDataFrame, "1.1", ["query", "data", "include", "format"]],
+  "platform.evaluate": [evaluate, "1.1", ["items", "calculations", "data", "include", "format"]],
+};
 
 /** Methods that change nothing; any thread that reads the store can answer them. */
 const readingMethods: readonly Method[] = [
@@ -92,14 +96,23 @@ export function dispatch(input: RpcInput, store: ServiceStore): RpcOutput {
   }
 }
 
-/** The canonical method of a name as clients spell it: without regard to case, with the documented alias. */
+/** The canonical method of a name as clients spell it: without regard to case, with the documented aliases. */
 export function methodOf(name: string | undefined, namespace: string): Method | undefined {
+  const canonical = canonicalName(name, namespace);
+  if (canonical === "admin.selectsignal") return "admin.selectSignals";
+  return renamedIn12(canonical) ?? methods.find((method) => method.toLowerCase() === canonical);
+}
+
+/** In lower case, with the specification's namespace. */
+function canonicalName(name: string | undefined, namespace: string): string | undefined {
   const lower = name?.toLowerCase() ?? "";
   const prefix = `${namespace.toLowerCase()}.`;
-  const canonical = lower.startsWith(prefix) ? `platform.${lower.slice(prefix.length)}` : lower;
-  if (canonical.startsWith("platform.") && !lower.startsWith(prefix)) return undefined;
-  if (canonical === "admin.selectsignal") return "admin.selectSignals";
-  return methods.find((method) => method.toLowerCase() === canonical);
+  if (lower.startsWith(prefix)) return `platform.${lower.slice(prefix.length)}`;
+  return lower.startsWith("platform.") ? undefined : lower;
+}
+
+function renamedIn12(canonical: string | undefined): Method | undefined {
+  return canonical !== undefined && Object.hasOwn(renamedMethods, canonical) ? renamedMethods[canonical] : undefined;
 }
 
 function parse({ body, method, id, namespace }: RpcInput): Members {
@@ -132,10 +145,12 @@ function parseJson(bytes: Buffer): unknown {
 
 function call(request: Members, input: RpcInput, store: ServiceStore): object {
   const { caller, version, now, namespace, refusedInputs } = input;
-  const method = methodOf(String(request["method"]), namespace);
+  const name = String(request["method"]);
+  const method = methodOf(name, namespace);
   if (!method) throw new RpcFault("methodNotFound");
   const [handler, since, positions] = operations[method];
-  if (apiVersions.indexOf(version) < apiVersions.indexOf(since)) throw new RpcFault("methodNotFound");
+  const nameSince = renamedIn12(canonicalName(name, namespace)) === undefined ? since : "1.2";
+  if (!isSince(version, nameSince)) throw new RpcFault("methodNotFound");
   const grant = grantOf(method);
   if (grant && !caller.grants.includes(grant))
     throw new RpcFault("forbidden", {
@@ -152,7 +167,11 @@ function named(params: unknown, positions: readonly string[]): Members {
   if (!Array.isArray(params)) throw invalidRequest("params must be an object or an array");
   if (params.length > positions.length)
     throw new RpcFault("invalidParams", {
-      params: { [String(positions.length)]: [`takes ${positions.length} params`] },
+      params: {
+        [String(positions.length)]: [
+          positions.length === 0 ? "takes params by name alone" : `takes ${positions.length} params`,
+        ],
+      },
     });
   return Object.fromEntries(params.map((value: unknown, index) => [positions[index], value]));
 }

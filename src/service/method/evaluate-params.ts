@@ -160,7 +160,11 @@ function readEntries(list: unknown, path: string, faults: Faults): [Members, str
   if (isGiven(list) && !Array.isArray(list)) faults.add(path, "must be an array");
   const entries: readonly unknown[] = Array.isArray(list) ? list : [];
   return entries.flatMap((entry, index): [Members, string][] => {
-    if (isRecord(entry)) return [[entry, `${path}.${index}`]];
+    if (isRecord(entry)) {
+      if (isGiven(entry["engUnit"]) && entry["engUnit"] !== "")
+        faults.add(`${path}.${index}.engUnit`, "is not supported here: what it does to the values is not public");
+      return [[entry, `${path}.${index}`]];
+    }
     faults.add(`${path}.${index}`, "must be an object");
     return [];
   });

@@ -33,14 +33,15 @@ interface Grid {
   readonly now: number;
 }
 
-export function evaluate({ params, store, now }: MethodCall): object {
+export function evaluate(call: MethodCall): object {
+  const { params, store, now } = call;
   const faults = new Faults();
   const aliases = new Set<string>();
   const items = readItemAggregations(params["items"], store, aliases, faults);
   const groups = readGroups(params["groups"], store, aliases, faults);
   const calculations = readCalculations(params["calculations"], items, aliases, faults);
   const query = readCurrentDataQuery(params["data"], now, faults);
-  const options = readAnswerOptions(params, false, faults);
+  const options = readAnswerOptions(call, "data", faults);
   if (!query.bucketOf) faults.add("data.rollup", "required");
   faults.throwIfAny();
   const bucketOf = query.bucketOf ?? oneBucket({ start: query.from, end: query.before });

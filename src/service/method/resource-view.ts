@@ -1,8 +1,9 @@
 // Signals and items as answers show them: in the specification's dialect, and in the current one with type, attributes and
 // relationships, and a hash of each.
 import { createHash } from "node:crypto";
+import { isSince } from "../../wire/method.ts";
 import type { ItemSelectView, SignalSelectView } from "../../wire/signal-view.ts";
-import { isGiven, type Members, membersOf, readFlag } from "../call/params.ts";
+import { isGiven, type MethodCall, membersOf, readFlag } from "../call/params.ts";
 import type { Faults } from "../call/rpc-fault.ts";
 import { type Attributes, contentHash, type ItemRecord, type Signal } from "../store/resource.ts";
 
@@ -26,7 +27,7 @@ function metaTime(ms: number): string {
 export interface TypedResource {
   readonly id: string;
   readonly type: "signals" | "items";
-  readonly meta: object;
+  readonly meta: { readonly attributesHash: string; readonly relationshipsHash: string };
   readonly attributes: object;
   readonly relationships: object;
 }
@@ -97,6 +98,8 @@ function escaped(json: string): string {
 export interface AnswerOptions {
   /** Clients call them `item` and `items`. */
   readonly includesItems: boolean;
+  /** Whether resources have their hashes. */
+  readonly hashes: boolean;
   readonly format: {
     /** False: `data` is a map by ID. */
     readonly dataAsArray: boolean;
@@ -106,7 +109,11 @@ export interface AnswerOptions {
 }
 
 /** Reads `include` and `format`; null and absent members have their defaults. */
-export function readAnswerOptions(params: Members, dataAsArray: boolean, faults: Faults): AnswerOptions {
+export function readAnswerOptions(
+  { params, version }: MethodCall,
+  about: "resources" | "data",
+  faults: Faults,
+): AnswerOptions {
   const { include } = params;
   if (isGiven(include) && !Array.isArray(include)) faults.add("include", "must be an array of texts");
   const names: readonly unknown[] = Array.isArray(include) ? include : [];
@@ -114,26 +121,54 @@ export function readAnswerOptions(params: Members, dataAsArray: boolean, faults:
     if (name !== "item" && name !== "items") faults.add(`include.${index}`, 'can be "item"');
   const format = membersOf(params["format"], "format", faults);
   const flag = (name: string, otherwise: boolean) => readFlag(format[name], `format.${name}`, faults, otherwise);
+  const common = {
+    dataAsArray: flag("dataAsArray", about === "resources"),
+    groupIncludedByType: flag("groupIncludedByType", false),
+  };
+  const refused = isSince(version, "1.2beta1") ? unknownForms[about] : [];
+  for (const name of refused)
+    if (flag(name, false)) faults.add(`format.${name}`, "must be false: how that form looks is not public");
+  const hashes = !isSince(version, "1.2beta1") || flag("includeResourceHashFields", true);
+  // clarify-go at 1.2alpha1 fails over a format with more members.
+  const added = { includeResourceHashFields: hashes, ...Object.fromEntries(refused.map((name) => [name, false])) };
   return {
     includesItems: names.length > 0,
-    format: {
-      dataAsArray: flag("dataAsArray", dataAsArray),
-      groupIncludedByType: flag("groupIncludedByType", false),
-    },
+    hashes,
+    format: version === "1.2" ? { ...common, ...added } : common,
   };
 }
+
+const unknownForms = { resources: ["flattenResourceFields"], data: ["flattenResourceFields", "usePathErrors"] };
 
 /** An answer of the current dialect; `items` are those to be included if the request wants them. */
 export function answerOf(
   data: object,
   total: number,
-  { includesItems, format }: AnswerOptions,
+  { includesItems, hashes, format }: AnswerOptions,
   items: readonly ItemRecord[],
 ): object {
-  const views = includesItems ? items.map(itemResource) : [];
+  const views = includesItems ? items.map((item) => shownAs(itemResource(item), hashes)) : [];
   const included = format.groupIncludedByType ? { items: views } : views;
   // A public client stumbles over an `included` that is empty, so then there is none.
   return { meta: { total, format }, data, ...(views.length > 0 && { included }) };
+}
+
+/** An answer whose data are resources. */
+export function selectionOf<Resource extends { readonly id: string }>(
+  resources: readonly Resource[],
+  view: (resource: Resource) => TypedResource,
+  total: number,
+  options: AnswerOptions,
+  items: readonly ItemRecord[],
+): object {
+  const shownOf = (resource: Resource) => shownAs(view(resource), options.hashes);
+  const data = options.format.dataAsArray ? resources.map(shownOf) : byId(resources, shownOf);
+  return answerOf(data, total, options, items);
+}
+
+function shownAs(resource: TypedResource, hashes: boolean): object {
+  const { attributesHash: _, relationshipsHash: __, ...meta } = resource.meta;
+  return hashes ? resource : { ...resource, meta };
 }
 
 /** `view` of each, by ID. */

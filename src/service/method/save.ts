@@ -1,5 +1,6 @@
 // The methods that write: integration.insert, integration.saveSignals and admin.publishSignals.
 import { isInputId } from "../../core/point.ts";
+import { isSince } from "../../wire/method.ts";
 import {
   type ItemSaveView,
   itemSaveView,
@@ -58,6 +59,7 @@ export function saveSignals(call: MethodCall): object {
   const integration = ownIntegration(call, faults);
   const createOnly = readFlag(params["createOnly"], "createOnly", faults);
   const views = readInputs(params, faults);
+  refuseResources(call, faults);
   faults.throwIfAny();
   const nowMs = Math.floor(call.now / 1_000);
   const signalsByInput: Record<string, object> = {};
@@ -95,6 +97,7 @@ export function publishSignals(call: MethodCall): object {
   const integration = anyIntegration(params, faults);
   const createOnly = readFlag(params["createOnly"], "createOnly", faults);
   const publications = readItems(call, integration, faults);
+  refuseResources(call, faults);
   faults.throwIfAny();
   const nowMs = Math.floor(call.now / 1_000);
   const itemsBySignal: Record<string, object> = {};
@@ -131,6 +134,14 @@ function readItems({ params, store }: MethodCall, integration: string, faults: F
   });
 }
 
+/** From 1.2 on a save can ask for the resources it made. How is not public, and ignoring it would be answering something else. */
+function refuseResources({ params, version }: MethodCall, faults: Faults): void {
+  if (!isSince(version, "1.2beta1")) return;
+  for (const name of ["result", "include"])
+    if (isGiven(params[name]) && !(Array.isArray(params[name]) && params[name].length === 0))
+      faults.add(name, "is not supported here: the answer is always a summary of each save");
+}
+
 function summaryOf({ version }: MethodCall, id: string, created: boolean, updated: boolean): object {
-  return version === "1.1" ? { id, created, updated } : { id, created };
+  return isSince(version, "1.1") ? { id, created, updated } : { id, created };
 }

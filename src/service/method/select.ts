@@ -1,47 +1,43 @@
 // admin.selectSignals and platform.selectItems: metadata, in the specification's dialect also data of items. Which dialect
 // a request speaks: at 1.1 too, one with a param of the specification is answered as the specification says.
-import { defaultLimit, maxSelected } from "../../wire/method.ts";
+import { defaultLimit, isSince, maxSelected } from "../../wire/method.ts";
 import type { DataFrame } from "../../wire/results.ts";
 import { anyIntegration, isGiven, isRecord, type MethodCall, membersOf, readFlag } from "../call/params.ts";
 import { Faults } from "../call/rpc-fault.ts";
 import { readSpecifiedDataQuery } from "../query/data-query.ts";
 import { itemFields, signalFields } from "../query/filter.ts";
 import { buildFrame } from "../query/frame-builder.ts";
-import { readResourceQuery, select } from "../query/resource-query.ts";
+import { currentDefaultLimit, readResourceQuery, readSignalQuery, select } from "../query/resource-query.ts";
 import type { ItemRecord, Signal } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
 import { numericColumns } from "./data-frame.ts";
 import {
-  answerOf,
   byId,
   itemResource,
   readAnswerOptions,
   selectedItemView,
   selectedSignalView,
+  selectionOf,
   signalResource,
 } from "./resource-view.ts";
 
-/** Resources a query of the current dialect gives when it says nothing. */
-const currentDefaultLimit = 20;
-
 function speaksSpecified({ version, params }: MethodCall): boolean {
-  return version !== "1.1" || isGiven(params["signals"]) || isGiven(params["items"]);
+  return !isSince(version, "1.1") || isGiven(params["signals"]) || isGiven(params["items"]);
 }
 
 export function selectSignals(call: MethodCall): object {
   const { params, store } = call;
   const faults = new Faults();
   const integration = anyIntegration(params, faults);
-  const bounds = { fields: signalFields, defaultLimit: currentDefaultLimit, maxLimit: maxSelected.signals };
   if (!speaksSpecified(call)) {
-    const query = readResourceQuery(params["query"], "query", bounds, faults);
-    const options = readAnswerOptions(params, true, faults);
+    const query = readSignalQuery(params, faults);
+    const options = readAnswerOptions(call, "resources", faults);
     faults.throwIfAny();
     const { resources, total } = select(store.resources.signals(integration), query);
-    const data = options.format.dataAsArray ? resources.map(signalResource) : byId(resources, signalResource);
-    return answerOf(data, total, options, itemsOf(resources, store));
+    return selectionOf(resources, signalResource, total, options, itemsOf(resources, store));
   }
-  const query = readResourceQuery(params["signals"], "signals", { ...bounds, defaultLimit }, faults);
+  const bounds = { fields: signalFields, defaultLimit, maxLimit: maxSelected.signals };
+  const query = readResourceQuery(params["signals"], "signals", bounds, faults);
   const items = membersOf(params["items"], "items", faults);
   const includesItems = readFlag(items["include"], "items.include", faults);
   faults.throwIfAny();
@@ -52,8 +48,8 @@ export function selectSignals(call: MethodCall): object {
   };
 }
 
-/** Each item once, by creation. */
-function itemsOf(signals: readonly Signal[], store: ServiceStore): readonly ItemRecord[] {
+/** Each item of these signals once, by creation. */
+export function itemsOf(signals: readonly Signal[], store: ServiceStore): readonly ItemRecord[] {
   const ids = new Set(signals.flatMap(({ item }) => item ?? []));
   return [...ids].toSorted().flatMap((id) => store.resources.item(id) ?? []);
 }
@@ -65,14 +61,13 @@ export function selectItems(call: MethodCall): object {
   const asksForData = isRecord(params["data"]) && isGiven(params["data"]["include"]);
   if (!speaksSpecified(call) && !asksForData) {
     const query = readResourceQuery(params["query"], "query", bounds, faults);
-    const options = readAnswerOptions(params, true, faults);
+    const options = readAnswerOptions(call, "resources", faults);
     faults.throwIfAny();
     const { resources, total } = select(store.resources.items(), query);
-    const data = options.format.dataAsArray ? resources.map(itemResource) : byId(resources, itemResource);
     // There is nothing to include yet; clients send lists all the same.
-    return answerOf(data, total, options, []);
+    return selectionOf(resources, itemResource, total, options, []);
   }
-  const data = readSpecifiedDataQuery(params["data"], now, version === "1.1", faults);
+  const data = readSpecifiedDataQuery(params["data"], now, isSince(version, "1.1"), faults);
   const maxLimit = data.include ? maxSelected.itemsWithData : maxSelected.items;
   const query = readResourceQuery(params["items"], "items", { ...bounds, defaultLimit, maxLimit }, faults);
   faults.throwIfAny();

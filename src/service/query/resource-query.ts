@@ -1,7 +1,9 @@
 // Reads a resource query and applies it.
-import { isGiven, membersOf, readFlag, readInteger } from "../call/params.ts";
+import { maxSelected } from "../../wire/method.ts";
+import { isGiven, type Members, membersOf, readFlag, readInteger } from "../call/params.ts";
 import type { Faults } from "../call/rpc-fault.ts";
-import { type FieldTable, type FieldValue, type Predicate, parseFilter } from "./filter.ts";
+import type { Signal } from "../store/resource.ts";
+import { type FieldTable, type FieldValue, type Predicate, parseFilter, signalFields } from "./filter.ts";
 
 interface Query<Resource> {
   readonly include: boolean;
@@ -42,6 +44,15 @@ export function readResourceQuery<Resource>(
     skip: Math.max(0, readInteger(members["skip"], `${path}.skip`, 0, faults)),
     compare: readSort(members["sort"], fields, `${path}.sort`, faults),
   };
+}
+
+/** Resources a query of the current dialect gives when it says nothing. */
+export const currentDefaultLimit = 20;
+
+/** The `query` of methods about signals, in the current dialect. */
+export function readSignalQuery(params: Members, faults: Faults): Query<Signal> {
+  const bounds = { fields: signalFields, defaultLimit: currentDefaultLimit, maxLimit: maxSelected.signals };
+  return readResourceQuery(params["query"], "query", bounds, faults);
 }
 
 /** The resources of a query, in its order; without one in the order they come in, which is by creation. */

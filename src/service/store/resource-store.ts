@@ -163,6 +163,8 @@ export class ResourceStore {
   }
 
   #keepSignal(signal: Signal): Signal {
+    const before = this.#signals.get(signal.id)?.item ?? null;
+    if (before !== null && before !== signal.item) this.#byItem.get(before)?.delete(signal.id);
     this.#signals.set(signal.id, signal);
     this.#changed.signals.add(signal.number);
     inner(this.#byInput, signal.integration).set(signal.input, signal);

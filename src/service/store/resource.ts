@@ -19,7 +19,7 @@ interface Resource {
 export interface Signal extends Resource {
   readonly integration: string;
   readonly input: string;
-  /** The item that was published from it. */
+  /** The item that shows its data: the one that was published from it, or that it was connected to. */
   readonly item: string | null;
 }
 

@@ -25,7 +25,17 @@ test.each([
 test("only the platform methods are renamed, and each namespace but integration needs its grant", () => {
   expect(methods.map((method) => wireName(method, "acme"))).toContain("acme.selectItems");
   expect(wireName("admin.selectSignals", "acme")).toBe("admin.selectSignals");
-  expect(methods.map(grantOf)).toEqual([undefined, undefined, "admin", "admin", "platform", "platform", "platform"]);
+  expect(methods.map(grantOf)).toEqual([
+    undefined,
+    undefined,
+    "admin",
+    "admin",
+    "admin",
+    "admin",
+    "platform",
+    "platform",
+    "platform",
+  ]);
 });
 
 test("every error number has one name", () => {

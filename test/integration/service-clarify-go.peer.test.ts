@@ -1,0 +1,39 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { clarifyGoProgram, clarifyGoSuite } from "../support/clarify-go.ts";
+import { integration, password, testService } from "../support/service.ts";
+
+const run = promisify(execFile);
+
+test("clarify-go's own integration suite passes", { timeout: 120_000 }, async () => {
+  await using service = await testService({ namespace: "clarify" });
+  const env = { CLARIFY_USERNAME: integration, CLARIFY_PASSWORD: password, CLARIFY_ENDPOINT: service.url };
+  const suite = await clarifyGoSuite();
+  const { stdout } = await run(suite, ["-test.v"], { env, maxBuffer: 2 ** 26 }).catch((error: unknown) => {
+    throw new Error(String(Object(error).stdout));
+  });
+  const ended = [...stdout.matchAll(/^\s*--- (\w+): (\S+)/gm)].map(([, how, name]) => `${how} ${name}`);
+  expect(ended.filter((line) => !line.startsWith("PASS"))).toEqual([]);
+  expect(ended.length).toBe(28);
+});
+
+test("clarify-go connects a signal to an item and disconnects it", { timeout: 120_000 }, async () => {
+  await using service = await testService({ namespace: "clarify" });
+  const call = async (method: string, params: object) =>
+    (await service.call(method, { integration, ...params }, { version: "1.1" })).body?.result;
+  const saved = await call("integration.saveSignals", { inputs: { first: {}, second: {} } });
+  const [first, second] = ["first", "second"].map((input) => saved?.["signalsByInput"][input].id);
+  const published = await call("admin.publishSignals", {
+    itemsBySignal: { [first]: { name: "Both", type: "numeric", sourceType: "measurement" } },
+  });
+  const item = published?.["itemsBySignal"][first].id;
+  const program = await clarifyGoProgram();
+  const { stdout } = await run(program, [service.url, integration, password, "second", item]);
+  const { connected, disconnected } = JSON.parse(stdout);
+  expect(connected).toMatchObject({
+    meta: { total: 1 },
+    data: [{ id: second, relationships: { item: { data: { type: "items", id: item } } } }],
+  });
+  expect(disconnected.data).toMatchObject([{ id: second, relationships: { item: { data: null } } }]);
+});
