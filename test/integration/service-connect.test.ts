@@ -1,8 +1,14 @@
 import { afterAll, expect, test } from "vitest";
 import { integration, testService } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const service = await testService();
-afterAll(() => service[Symbol.asyncDispose]());
+// On disk: then the threads that answer queries are others than the one that connects.
+const folder = temporaryFolder();
+const service = await testService({ data: folder.path });
+afterAll(async () => {
+  await service[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
 const call = async (method: string, params: object, version = "1.2") =>
   (await service.call(method, { integration, ...params }, { version })).body;
 const result = async (method: string, params: object, version?: string) => {
