@@ -45,4 +45,6 @@ export type Outcome =
 export interface Sink extends AsyncDisposable {
   /** Resolves with the outcome; rejects with `signal.reason` only. */
   send(frame: Frame, signal: AbortSignal): Promise<Outcome>;
+  /** Resolves with whether a connection can be established now, over which nothing is sent. Undefined: that cannot be told. */
+  connects?(signal: AbortSignal): Promise<boolean>;
 }

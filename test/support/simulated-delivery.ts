@@ -30,7 +30,12 @@ export class SimulatedDelivery implements AsyncDisposable {
   readonly #stop = new AbortController();
   readonly #running: Promise<void>;
 
-  private constructor(answer: (frame: Frame) => Outcome, limit: LearnedLimit, before: Before) {
+  private constructor(
+    answer: (frame: Frame) => Outcome,
+    limit: LearnedLimit,
+    before: Before,
+    connects?: () => boolean,
+  ) {
     const { clock, reader } = before;
     this.clock = clock;
     this.reader = reader;
@@ -51,6 +56,7 @@ export class SimulatedDelivery implements AsyncDisposable {
             this.requests.push({ second, inputs: [...inputs], points, bytes: body.length, outcome: outcome.kind });
             return outcome;
           },
+          ...(connects && { connects: async () => connects() }),
           async [Symbol.asyncDispose]() {},
         },
         pacer: new Pacer(clock, 1),
@@ -66,16 +72,22 @@ export class SimulatedDelivery implements AsyncDisposable {
     this.#running.catch(() => {}); // seen when it is stopped
   }
 
-  /** `before`: the delivery whose place it takes. */
+  /** `before`: the delivery whose place it takes. `connects`: whether the service takes connections. Left out: that is not known. */
   static async start(
     answer: (frame: Frame) => Outcome,
     before?: Before,
     maxBytes = 2 ** 20,
+    connects?: () => boolean,
   ): Promise<SimulatedDelivery> {
     const clock = before?.clock ?? new ManualClock();
     const runtime = testRuntime({ clock });
     const limit = LearnedLimit.inMemory(maxBytes, runtime);
-    return new SimulatedDelivery(answer, limit, { clock, reader: before?.reader ?? new MemoryReader(), runtime });
+    return new SimulatedDelivery(
+      answer,
+      limit,
+      { clock, reader: before?.reader ?? new MemoryReader(), runtime },
+      connects,
+    );
   }
 
   get parked() {

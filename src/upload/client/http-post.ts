@@ -1,5 +1,7 @@
 // Posts to one URL over connections that stay open.
+import { once } from "node:events";
 import { readFile } from "node:fs/promises";
+import { connect } from "node:net";
 import type { Dispatcher } from "undici";
 import { AgentError, reasonOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
@@ -29,6 +31,8 @@ export interface HttpPostOptions {
 
 /** How long the service may take in addition to the time that the body needs: it may queue a request for 15 s. */
 const patienceMs = 30_000;
+/** How long a connection may take that only shows whether there is one. A slower way is left to the requests. */
+const probeWithinMs = 1_000;
 /** The slowest uplink that a whole request is waited for, in bytes a millisecond: 16 kB/s. */
 const slowestBytesPerMs = 16;
 /** How undici reports that a proxy requires a password, as an error. */
@@ -101,6 +105,32 @@ export class HttpPost implements AsyncDisposable {
       if (reason !== undefined)
         throw new AgentError("SERVICE_UNTRUSTED", `${origin} is not trusted: ${reason}`, { cause: error });
       throw new AgentError("SERVICE_UNREACHABLE", `${origin} cannot be reached: ${message}`, { cause: error });
+    }
+  }
+
+  /**
+   * Resolves with whether the service, or the proxy where there is one, takes a TCP connection within a second. Nothing is
+   * sent over it. Rejects with `signal.reason` only.
+   */
+  async connects(signal: AbortSignal): Promise<boolean> {
+    const { proxy } = this.#options;
+    const { protocol, hostname, port } = proxy ? new URL(proxy.reveal()) : this.#url;
+    const { lookup } = this.#addresses;
+    using limit = deadline(probeWithinMs, signal, () => new Error("no connection in time"));
+    const socket = connect({
+      host: hostname.replace(/^\[|\]$/g, ""),
+      port: Number(port) || (protocol === "https:" ? 443 : 80),
+      lookup,
+    });
+    try {
+      await once(socket, "connect", { signal: limit.signal });
+      return true;
+    } catch {
+      signal.throwIfAborted();
+      return false;
+    } finally {
+      // What is still to fail with the connection, fails unseen.
+      socket.on("error", () => {}).destroy();
     }
   }
 

@@ -100,6 +100,11 @@ export class RpcClient implements AsyncDisposable {
     return lacking && credentials.renew(authorization, lacking) ? { kind: "throttled", retryAfterMs: 0 } : verdict;
   }
 
+  /** As `HttpPost.connects`. */
+  connects(signal: AbortSignal): Promise<boolean> {
+    return this.#http.connects(signal);
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
     return this.#http[Symbol.asyncDispose]();
   }

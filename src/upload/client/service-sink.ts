@@ -22,6 +22,7 @@ export function serviceSink(client: RpcClient, confirmation: ServiceOptions["con
       const { kind, code, reason, paths } = outcome;
       return { kind, code, reason, inputs: namedIn(paths, "data.series.", new Set(inputs)) };
     },
+    connects: (signal) => client.connects(signal),
     async [Symbol.asyncDispose]() {},
   };
 }

@@ -16,6 +16,7 @@ import type { Shipment } from "./portion.ts";
 import { Prefetcher } from "./prefetcher.ts";
 import type { Rejects } from "./rejects.ts";
 import { RetryProbes } from "./retry-probes.ts";
+import { untilServiceReturns } from "./service-return.ts";
 import { Window } from "./window.ts";
 
 export interface DispatcherParts {
@@ -127,7 +128,7 @@ export class Dispatcher {
       while (!stop.aborted) {
         const handled = await this.#sendOne(again, stop, grace);
         again = handled.again;
-        if (handled.waitMs > 0) await this.#runtime.clock.sleep(handled.waitMs, stop);
+        if (handled.waitMs > 0) await this.#rest(handled, stop);
       }
     } catch (error) {
       if (!stop.aborted && !grace.aborted) throw error;
@@ -149,7 +150,22 @@ export class Dispatcher {
     }, stop);
     const handled = await this.#outcomes.handle(shipment, outcome);
     await this.#settle();
-    return handled;
+    return { ...handled, isAway: outcome.kind === "unavailable" && outcome.isServerError !== true };
+  }
+
+  /** Waits, or less where the service was not to be reached and is again. */
+  async #rest({ waitMs, isAway }: { readonly waitMs: number; readonly isAway: boolean }, stop: AbortSignal) {
+    const { sink } = this.#parts;
+    const over = new AbortController();
+    const either = AbortSignal.any([stop, over.signal]);
+    const waits = [this.#runtime.clock.sleep(waitMs, either)];
+    if (isAway && sink.connects) waits.push(untilServiceReturns(sink.connects.bind(sink), this.#runtime, either));
+    try {
+      await Promise.race(waits);
+    } finally {
+      over.abort(new Error("the wait is over"));
+      await Promise.allSettled(waits);
+    }
   }
 
   /** Resolves with a request that is ready to go, about when it may. */

@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
+import { Secret } from "../../../src/core/secret.ts";
 import { HttpPost } from "../../../src/upload/client/http-post.ts";
 import { eventually } from "../../support/eventually.ts";
 import { ManualClock } from "../../support/runtime.ts";
@@ -13,6 +14,7 @@ const body = Buffer.from("{}");
 class Peer implements AsyncDisposable {
   requests = 0;
   readonly sockets = new Set<unknown>();
+  url = "";
   readonly #server: Server;
 
   private constructor(answers: readonly ((request: IncomingMessage, response: ServerResponse) => void)[]) {
@@ -27,7 +29,8 @@ class Peer implements AsyncDisposable {
     const peer = new Peer(answers);
     await new Promise<void>((resolve) => peer.#server.listen(0, "127.0.0.1", resolve));
     const { port } = peer.#server.address() as AddressInfo; // it listens on TCP
-    const post = await HttpPost.open({ url: `http://127.0.0.1:${port}/rpc`, connections: 4 }, new ManualClock());
+    peer.url = `http://127.0.0.1:${port}`;
+    const post = await HttpPost.open({ url: `${peer.url}/rpc`, connections: 4 }, new ManualClock());
     return { peer, post };
   }
 
@@ -96,4 +99,26 @@ test("an answer that is too long is refused, and who gives up gets the reason", 
   const given = post.post(body, {}, 100, stop.signal);
   stop.abort(new Error("enough"));
   await expect(given).rejects.toThrow("enough");
+});
+
+test("whether the service takes a connection is found out without a request", async () => {
+  const { peer, post } = await Peer.open(ok);
+  await using _post = post;
+  expect(await post.connects(signal)).toBe(true);
+  expect(peer.requests).toBe(0);
+  await peer[Symbol.asyncDispose]();
+  expect(await post.connects(signal)).toBe(false);
+  await expect(post.connects(AbortSignal.abort(new Error("enough")))).rejects.toThrow("enough");
+});
+
+test("where there is a proxy, it is the proxy that has to take a connection", async () => {
+  const { peer, post } = await Peer.open();
+  await using _peer = peer;
+  await post[Symbol.asyncDispose]();
+  const proxy = new Secret(peer.url);
+  await using behind = await HttpPost.open(
+    { url: "https://198.51.100.1/rpc", proxy, connections: 4 },
+    new ManualClock(),
+  );
+  expect(await behind.connects(signal)).toBe(true);
 });

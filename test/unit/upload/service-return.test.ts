@@ -1,0 +1,47 @@
+// After an outage the service gets the first request soon, while a service that only takes connections is left in peace.
+import { expect, test } from "vitest";
+import type { SignalId } from "../../../src/core/point.ts";
+import type { Frame, Outcome } from "../../../src/core/sink.ts";
+import { SimulatedDelivery } from "../../support/simulated-delivery.ts";
+
+const stored = ({ inputs }: Frame): Outcome => ({
+  kind: "accepted",
+  signals: new Map(inputs.map((input) => [input, "c".repeat(20) as SignalId])), // as the service forms them
+});
+const unanswered: Outcome = { kind: "unavailable", cause: new Error("connection refused") };
+
+test.for([3, 8, 20, 61, 300])("a service that is back after %i s gets a request within 2 s", async (outage) => {
+  let away = true;
+  const answer = (frame: Frame) => (away ? unanswered : stored(frame));
+  await using delivery = await SimulatedDelivery.start(answer, undefined, 2 ** 20, () => !away);
+  await delivery.pass(5, "t");
+  for (let round = 0; round < 10; round++) {
+    away = true;
+    await delivery.pass(outage, "t");
+    await delivery.clock.advance(97 * round);
+    away = false;
+    const back = delivery.clock.monotonic() / 1_000;
+    await delivery.pass(2, "t");
+    expect(delivery.requests.some(({ outcome, second }) => outcome === "accepted" && second >= back)).toBe(true);
+  }
+  const starts = delivery.requests.map(({ second }) => second);
+  expect(Math.min(...starts.slice(1).map((start, i) => start - starts[i]!))).toBeGreaterThanOrEqual(1);
+});
+
+test.for<readonly [string, () => boolean]>([
+  ["takes every connection and answers none", () => true],
+  ["takes no connection", () => false],
+])("a service that %s gets a request every 8 s on average, as without probes", async ([, connects]) => {
+  await using delivery = await SimulatedDelivery.start(() => unanswered, undefined, 2 ** 20, connects);
+  await delivery.pass(600, "t");
+  // 1 to 15 s, drawn evenly: 75 requests.
+  expect(delivery.requests.length).toBeLessThan(95);
+});
+
+test("a wait that the service asks for lasts until its end, also where it took no connections meanwhile", async () => {
+  let connections = 0;
+  const answer = (): Outcome => ({ kind: "throttled", retryAfterMs: 60_000 });
+  await using delivery = await SimulatedDelivery.start(answer, undefined, 2 ** 20, () => connections++ % 2 === 1);
+  await delivery.pass(62, "t");
+  expect(delivery.requests.map(({ outcome }) => outcome)).toEqual(["throttled", "throttled"]);
+});
