@@ -12,6 +12,11 @@ const run = promisify(execFile);
 
 /** What a package of exactly this version exports; CommonJS. Rejects when it cannot be had. */
 export async function npmPackage(name: string, version: string): Promise<unknown> {
+  return createRequire(join(await npmPackageFolder(name, version), "index.js"))(name);
+}
+
+/** A folder from which a package of exactly this version can be required, with those it leaves to its user. Rejects like `npmPackage`. */
+export async function npmPackageFolder(name: string, version: string, ...beside: readonly string[]): Promise<string> {
   const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "tagferry-peers");
   const folder = join(cache, `npm-${name.replaceAll(/[^\w.-]/g, "_")}@${version}`);
   if (!existsSync(folder)) {
@@ -19,8 +24,8 @@ export async function npmPackage(name: string, version: string): Promise<unknown
     const making = `${folder}.${process.pid}`;
     await mkdir(making, { recursive: true });
     const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--silent"];
-    await run("npm", ["install", "--prefix", making, ...quiet, `${name}@${version}`], { cwd: making });
+    await run("npm", ["install", "--prefix", making, ...quiet, `${name}@${version}`, ...beside], { cwd: making });
     await rename(making, folder).catch(() => rm(making, { recursive: true, force: true }));
   }
-  return createRequire(join(folder, "index.js"))(name);
+  return folder;
 }
