@@ -24,7 +24,7 @@ async function publishAll(service: TestService): Promise<void> {
 test("a metadata query that is sent while an insert runs is answered before that insert", async () => {
   using folder = temporaryFolder();
   await using service = await testService({ data: folder.path });
-  const params = frame(3_000, 50, 1);
+  const params = frame(2_000, 40, 1);
   let overtaken = false;
   for (let n = 1; n <= 10 && !overtaken; n++) {
     let answered = false;
@@ -40,7 +40,7 @@ test("a metadata query that is sent while an insert runs is answered before that
 test("a query finds the signals and items of every write that was answered before it", async () => {
   using folder = temporaryFolder();
   await using service = await testService({ data: folder.path });
-  for (let n = 1; n <= 20; n++) {
+  for (let n = 1; n <= 5; n++) {
     await service.call("integration.saveSignals", { integration, inputs: { [`s${n}`]: { name: `name ${n}` } } });
     const filter = { name: `name ${n}` };
     const { body } = await service.call("admin.selectSignals", { integration, signals: { include: true, filter } });
@@ -65,7 +65,7 @@ test("a query that runs beside inserts sees all of each or nothing", async () =>
   await publishAll(service);
   let inserting = true;
   const inserts = (async () => {
-    for (let n = 1; n <= 60; n++) await service.call("integration.insert", frame(50, 40, n));
+    for (let n = 1; n <= 30; n++) await service.call("integration.insert", frame(50, 40, n));
     inserting = false;
   })();
   const seen = new Set<number>();

@@ -37,6 +37,31 @@ test("a call that has waited 10 s is given up with HTTP 504", async () => {
   expect(statuses.at(-1)).toBe(504);
 });
 
+test("a write that was told of a time-out is not run again when it is repeated: its outcome is the answer", async () => {
+  const clock = new ManualClock();
+  await using service = await testService({}, testRuntime({ clock }));
+  const times = Array.from({ length: 50 }, (_, i) => new Date(Date.UTC(2026, 0, 1) + i * 1_000).toISOString());
+  const requestOf = (n: number, id: string) => {
+    const series = Object.fromEntries(Array.from({ length: 2_000 }, (_, s) => [`n${n}s${s}`, times.map(() => s)]));
+    const data = JSON.stringify({ times, series });
+    return `{"jsonrpc":"2.0","id":${id},"method":"integration.insert","params":{"integration":"${integration}","data":${data}}}`;
+  };
+  let n = 0;
+  // A fast machine may be done before the time is over.
+  for (let status = 200; status !== 504; ) {
+    const reply = service.post(requestOf(++n, "1"));
+    await eventually(() => clock.sleeping > 0);
+    await clock.advance(15_000);
+    ({ status } = await reply);
+  }
+  const repeated = await service.post(requestOf(n, '"second"'));
+  expect([repeated.status, repeated.body?.id]).toEqual([200, "second"]);
+  // As the first run saw it.
+  expect(repeated.body?.result?.["signalsByInput"][`n${n}s0`]).toMatchObject({ created: true });
+  const anew = await service.post(requestOf(n, "3"));
+  expect(anew.body?.result?.["signalsByInput"][`n${n}s0`]).toMatchObject({ created: false });
+});
+
 const rejecting = new ManualClock();
 const strict = await testService({ throttle: "reject" }, testRuntime({ clock: rejecting }));
 afterAll(() => strict[Symbol.asyncDispose]());

@@ -51,7 +51,7 @@ export async function readBody(
   request: IncomingMessage,
   maxBytes: number,
   limitOf: (beginning: Buffer) => number = () => maxBytes,
-): Promise<Buffer> {
+): Promise<Buffer<ArrayBuffer>> {
   const compressed = request.headers["content-encoding"]?.toLowerCase() === "gzip";
   const source: Readable = compressed ? inflated(request) : request;
   const declared = compressed ? Number.NaN : Number(request.headers["content-length"]);

@@ -19,11 +19,12 @@ import { type RequestEnvelope, scanEnvelope } from "../call/json-bytes.ts";
 import type { Caller } from "../call/params.ts";
 import { type Fault, type FaultKind, FaultPlan } from "../config/fault.ts";
 import type { LocalServiceOptions } from "../config/options.ts";
-import { methodOf } from "../method/dispatch.ts";
+import { methodOf, onlyReads } from "../method/dispatch.ts";
 import type { StoreThreads } from "../worker/store-threads.ts";
 import type { CallAdmission } from "./admission.ts";
 import { type Authenticate, basicCredentials } from "./credentials.ts";
 import type { CredentialRefusals } from "./guess-brake.ts";
+import { LateOutcomes, outcomeKey, withId } from "./late-outcomes.ts";
 import {
   checkContentType,
   checkDeclaredBody,
@@ -50,7 +51,7 @@ interface RpcEndpointParts {
 
 /** A request that was read whole, from a caller who is known. */
 interface Received {
-  readonly body: Buffer;
+  readonly body: Buffer<ArrayBuffer>;
   readonly envelope: RequestEnvelope;
   readonly method: Method | undefined;
   readonly version: ServedVersion;
@@ -64,11 +65,13 @@ const maxHeldBytes = 256 * 2 ** 20;
 
 export class RpcEndpoint {
   readonly #parts: RpcEndpointParts;
+  readonly #late: LateOutcomes;
   #faults = new FaultPlan([]);
   #heldBytes = 0;
 
   constructor(parts: RpcEndpointParts) {
     this.#parts = parts;
+    this.#late = new LateOutcomes(parts.runtime.clock);
     this.setFaults(parts.options.faults ?? []);
   }
 
@@ -128,20 +131,33 @@ export class RpcEndpoint {
     const left = start + queueTimeouts.totalMs - clock.monotonic();
     if (left <= 0) throw new HttpRefusal(504, "timeout", "the call took more than 15 s; it was not run");
     const trace = randomBytes(10).toString("hex");
-    const answer = store.call({
-      body,
-      method: envelope.method,
-      id: envelope.id === "null" ? undefined : envelope.id,
-      caller,
-      version,
-      namespace: options.namespace,
-      now: clock.now() + (fault("skew")?.value ?? 0) * 1_000,
-      trace,
-      refusedInputs: fault("partial")?.inputs ?? [],
-    });
+    const id = envelope.id === "null" ? undefined : envelope.id;
+    // Known before the call: it hands the body over to another thread.
+    const writes = id !== undefined && method !== undefined && !onlyReads(method);
+    const key = writes ? await outcomeKey(body, caller.integration, version, method) : undefined;
+    const call = (key === undefined ? undefined : this.#late.take(key)) ?? {
+      id: id ?? "",
+      answer: store.call({
+        body,
+        method: envelope.method,
+        id,
+        caller,
+        version,
+        namespace: options.namespace,
+        now: clock.now() + (fault("skew")?.value ?? 0) * 1_000,
+        trace,
+        refusedInputs: fault("partial")?.inputs ?? [],
+      }),
+    };
     // The hosted service gives up on a call after 15 s in all, whether or not it has run.
     const late = "the call took more than 15 s; it may have been run";
-    const { body: answered, failure } = await within(left, late, clock, gone, (ended) => orAbort(answer, ended));
+    const { body: outcome, failure } = await within(left, late, clock, gone, (ended) =>
+      orAbort(call.answer, ended),
+    ).catch((error: unknown) => {
+      if (key !== undefined) this.#late.keep(key, call);
+      throw error;
+    });
+    const answered = outcome && id !== undefined && id !== call.id ? withId(outcome, call.id, id) : outcome;
     if (failure !== undefined) runtime.log.error({ part: "service", trace, failure }, "a request failed");
     if (fault("cutAfter")) return void response.destroy();
     // Clients log the trace by the header that W3C gave a name.

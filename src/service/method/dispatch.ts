@@ -60,10 +60,8 @@ const readingMethods: readonly Method[] = [
   "platform.evaluate",
 ];
 
-/** Whether the method of a request, as clients spell it, only reads. */
-export function onlyReads({ method, namespace }: Pick<RpcInput, "method" | "namespace">): boolean {
-  const canonical = methodOf(method, namespace);
-  return canonical !== undefined && readingMethods.includes(canonical);
+export function onlyReads(method: Method): boolean {
+  return readingMethods.includes(method);
 }
 
 /** Inserts from this size on are read straight from their bytes. */

@@ -1,6 +1,6 @@
 // The threads of the store: one that writes, and two that read, so that a query waits neither for an insert nor, as long
 // as one thread is free, for another query. What is kept in memory alone has one thread for everything.
-import { onlyReads, type RpcInput } from "../method/dispatch.ts";
+import { methodOf, onlyReads, type RpcInput } from "../method/dispatch.ts";
 import type { ResourceChanges } from "../store/resource-store.ts";
 import { type StoreAnswer, WorkerThread } from "./worker-thread.ts";
 
@@ -35,7 +35,8 @@ export class StoreThreads implements AsyncDisposable {
    * `input.body` is handed over: it must not be used any more. Rejects when a thread has ended.
    */
   async call(input: RpcInput): Promise<StoreAnswer> {
-    if (onlyReads(input)) return this.#leastBusy().call(input);
+    const method = methodOf(input.method, input.namespace);
+    if (method && onlyReads(method)) return this.#leastBusy().call(input);
     const answer = await this.#writer.call(input);
     // Before the answer goes out: who has it may ask at once.
     if (answer.changes && isAny(answer.changes)) for (const reader of this.#readers) reader.refresh(answer.changes);

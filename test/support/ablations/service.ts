@@ -117,7 +117,7 @@ export const serviceAblations: readonly Ablation[] = [
   {
     safeguard: "answering queries on threads of their own",
     file: "service/worker/store-threads.ts",
-    code: "if (onlyReads(input)) return",
+    code: "if (method && onlyReads(method)) return",
     without: "if (this.#readers.length < 0) return",
     test: readers,
     name: "is answered before that insert",
@@ -137,5 +137,13 @@ export const serviceAblations: readonly Ablation[] = [
     without: "? dispatch(message.input, store)",
     test: readers,
     name: "sees all of each or nothing",
+  },
+  {
+    safeguard: "answering a repeated write with the outcome that came too late",
+    file: "service/http/rpc-endpoint.ts",
+    code: "(key === undefined ? undefined : this.#late.take(key))",
+    without: "undefined",
+    test: "integration/service-throttle.test.ts",
+    name: "is not run again when it is repeated",
   },
 ];
