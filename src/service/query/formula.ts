@@ -1,14 +1,17 @@
 // Formulas over series: a small language of our own, read into a tree and computed row by row. Nothing is ever run as code.
 //
-//   + - * / % **   ( )   numbers   aliases   PI E bucket_seconds time_seconds
-//   abs ceil floor round trunc sign sqrt exp ln log log2 log10 sin cos tan asin acos atan atan2 pow min max gapfill
+//   + - * / % **   > >= < <= == !=   && || !   a ? b : c   ( )   numbers   aliases   PI E bucket_seconds time_seconds
+//   abs ceil floor round trunc sign sqrt exp ln log log2 log10 sin cos tan asin acos atan atan2 pow min max if gapfill
 //
-// A missing value is NaN, and what is computed from it is missing too. `**` binds to the right and more tightly than a sign.
+// `**` binds to the right and more tightly than a sign; the other operators bind as in C. A comparison is 1 or 0, and
+// anything but 0 is true. A missing value is NaN, and what is computed from it is missing too, comparisons included. Of a
+// conditional only the condition and the chosen value count. `round` rounds halves away from zero.
 
 export type Formula =
   | { readonly kind: "number"; readonly value: number }
   | { readonly kind: "name"; readonly name: string }
-  | { readonly kind: "call"; readonly name: string; readonly args: readonly Formula[] };
+  | { readonly kind: "gapfill"; readonly name: string }
+  | { readonly kind: "call"; readonly compute: Compute; readonly args: readonly Formula[] };
 
 /** The reason is for the author of the formula. */
 export class FormulaError extends Error {
@@ -24,30 +27,52 @@ interface FormulaScope {
 }
 
 const maxLength = 2_000;
-const maxDepth = 100;
+const maxDepth = 200;
 
 export const constants: Readonly<Record<string, number>> = { PI: Math.PI, E: Math.E };
 
 type Compute = (...args: number[]) => number;
+const condition =
+  (holds: (a: number, b: number) => boolean): Compute =>
+  (a = 0, b = 0) =>
+    Number.isNaN(a) || Number.isNaN(b) ? Number.NaN : Number(holds(a, b));
+/** `Math.round` rounds -2.5 to -2. */
+const round: Compute = (a = 0) => (a < 0 ? -Math.round(-a) : Math.round(a));
+const choose: Compute = (a = 0, b = 0, c = 0) => (Number.isNaN(a) ? a : a !== 0 ? b : c);
 /** Functions of one argument that are called as in `Math`. */
-const ofMath = ["abs", "ceil", "floor", "round", "trunc", "sign", "sqrt", "exp", "log", "log2", "log10"] as const;
+const ofMath = ["abs", "ceil", "floor", "trunc", "sign", "sqrt", "exp", "log", "log2", "log10"] as const;
 const angles = ["sin", "cos", "tan", "asin", "acos", "atan"] as const;
 /** Name → how many arguments it takes at least and at most, and what it computes. */
 const functions = new Map<string, readonly [min: number, max: number, compute: Compute]>([
-  ["+", [2, 2, (a = 0, b = 0) => a + b]],
-  ["-", [2, 2, (a = 0, b = 0) => a - b]],
-  ["*", [2, 2, (a = 0, b = 0) => a * b]],
-  ["/", [2, 2, (a = 0, b = 0) => a / b]],
-  ["%", [2, 2, (a = 0, b = 0) => a % b]],
-  ["**", [2, 2, (a = 0, b = 0) => a ** b]],
-  ["negate", [1, 1, (a = 0) => -a]],
   ...[...ofMath, ...angles].map((name) => [name, [1, 1, Math[name]]] as const),
+  ["round", [1, 1, round]],
   ["ln", [1, 1, Math.log]],
   ["atan2", [2, 2, Math.atan2]],
   ["pow", [2, 2, Math.pow]],
   ["min", [1, 50, Math.min]],
   ["max", [1, 50, Math.max]],
+  ["if", [3, 3, choose]],
 ]);
+
+/** Symbol → how tightly it binds, and what it computes. All bind to the left. */
+const operators = new Map<string, readonly [precedence: number, compute: Compute]>([
+  ["||", [1, condition((a, b) => a !== 0 || b !== 0)]],
+  ["&&", [2, condition((a, b) => a !== 0 && b !== 0)]],
+  ["==", [3, condition((a, b) => a === b)]],
+  ["!=", [3, condition((a, b) => a !== b)]],
+  [">", [4, condition((a, b) => a > b)]],
+  [">=", [4, condition((a, b) => a >= b)]],
+  ["<", [4, condition((a, b) => a < b)]],
+  ["<=", [4, condition((a, b) => a <= b)]],
+  ["+", [5, (a = 0, b = 0) => a + b]],
+  ["-", [5, (a = 0, b = 0) => a - b]],
+  ["*", [6, (a = 0, b = 0) => a * b]],
+  ["/", [6, (a = 0, b = 0) => a / b]],
+  ["%", [6, (a = 0, b = 0) => a % b]],
+]);
+const power: Compute = (a = 0, b = 0) => a ** b;
+const negate: Compute = (a = 0) => -a;
+const not: Compute = (a = 0) => (Number.isNaN(a) ? a : Number(a === 0));
 
 /** Throws `FormulaError`. */
 export function parseFormula(text: string): Formula {
@@ -62,39 +87,47 @@ export function namesIn(formula: Formula): {
 } {
   const names = new Set<string>();
   const gapfilled = new Set<string>();
-  const visit = (node: Formula, filled: boolean) => {
-    if (node.kind === "name" && !Object.hasOwn(constants, node.name)) (filled ? gapfilled : names).add(node.name);
-    if (node.kind === "call") for (const arg of node.args) visit(arg, node.name === "gapfill");
+  const visit = (node: Formula) => {
+    if (node.kind === "name" && !Object.hasOwn(constants, node.name)) names.add(node.name);
+    if (node.kind === "gapfill") gapfilled.add(node.name);
+    if (node.kind === "call") for (const arg of node.args) visit(arg);
   };
-  visit(formula, false);
+  visit(formula);
   return { names, gapfilled };
 }
 
 /** One value for each row. */
 export function computeFormula(formula: Formula, scope: FormulaScope): Float64Array {
+  const valueOf = compiled(formula, scope);
+  return Float64Array.from({ length: scope.rows }, (_, row) => valueOf(row));
+}
+
+function compiled(formula: Formula, scope: FormulaScope): (row: number) => number {
   switch (formula.kind) {
     case "number":
-      return new Float64Array(scope.rows).fill(formula.value);
+      return () => formula.value;
     case "name":
-      return Object.hasOwn(constants, formula.name)
-        ? new Float64Array(scope.rows).fill(constants[formula.name] ?? Number.NaN)
-        : scope.column(formula.name);
+    case "gapfill": {
+      const constant = formula.kind === "name" && Object.hasOwn(constants, formula.name) && constants[formula.name];
+      if (typeof constant === "number") return () => constant;
+      const column = formula.kind === "name" ? scope.column(formula.name) : scope.gapfilled(formula.name);
+      return (row) => column[row] ?? Number.NaN;
+    }
     case "call": {
-      const [only] = formula.args;
-      if (formula.name === "gapfill") return scope.gapfilled(only?.kind === "name" ? only.name : "");
-      const args = formula.args.map((arg) => computeFormula(arg, scope));
-      const compute = functions.get(formula.name)?.[2];
-      const result = new Float64Array(scope.rows);
-      if (compute)
-        for (let row = 0; row < scope.rows; row++) result[row] = compute(...args.map((arg) => arg[row] ?? Number.NaN));
-      return result;
+      const { compute } = formula;
+      const args = formula.args.map((arg) => compiled(arg, scope));
+      const [a, b] = args;
+      if (a && args.length === 1) return (row) => compute(a(row));
+      if (a && b && args.length === 2) return (row) => compute(a(row), b(row));
+      return (row) => compute(...args.map((arg) => arg(row)));
     }
     default:
       return formula satisfies never;
   }
 }
 
-const token = /\s*(?:(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|([A-Za-z_]\w*)|(\*\*|[-+*/%(),]))/y;
+const token =
+  /\s*(?:(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|([A-Za-z_]\w*)|(\*\*|[=!<>]=|&&|\|\||[-+*/%(),<>!?:]))/y;
 
 function tokens(text: string): string[] {
   const found: string[] = [];
@@ -109,8 +142,6 @@ function tokens(text: string): string[] {
   return found;
 }
 
-const precedences = new Map(Object.entries({ "+": 1, "-": 1, "*": 2, "/": 2, "%": 2 }));
-
 class Parser {
   readonly #tokens: readonly string[];
   #at = 0;
@@ -121,45 +152,58 @@ class Parser {
   }
 
   parse(): Formula {
-    const formula = this.#operation();
+    const formula = this.#expression();
     const rest = this.#tokens[this.#at];
     if (rest !== undefined) throw new FormulaError(`does not expect ${JSON.stringify(rest)} here`);
     return formula;
+  }
+
+  #expression(): Formula {
+    return this.#nested(() => {
+      const asked = this.#operation();
+      if (!this.#take("?")) return asked;
+      const chosen = this.#expression();
+      this.#expect(":");
+      return { kind: "call", compute: choose, args: [asked, chosen, this.#expression()] };
+    });
   }
 
   /** Operators that bind to the left, with at least this precedence. */
   #operation(least = 1): Formula {
     let left = this.#signed();
     for (;;) {
-      const name = this.#tokens[this.#at] ?? "";
-      const precedence = precedences.get(name) ?? 0;
-      if (precedence < least) return left;
+      const [precedence, compute] = operators.get(this.#tokens[this.#at] ?? "") ?? [];
+      if (precedence === undefined || compute === undefined || precedence < least) return left;
       this.#at++;
-      left = { kind: "call", name, args: [left, this.#operation(precedence + 1)] };
+      left = { kind: "call", compute, args: [left, this.#operation(precedence + 1)] };
     }
   }
 
   #signed(): Formula {
+    return this.#nested(() => {
+      if (this.#take("-")) return { kind: "call", compute: negate, args: [this.#signed()] };
+      if (this.#take("!")) return { kind: "call", compute: not, args: [this.#signed()] };
+      return this.#take("+") ? this.#signed() : this.#power();
+    });
+  }
+
+  #nested(parse: () => Formula): Formula {
     if (++this.#depth > maxDepth) throw new FormulaError(`must not be nested more than ${maxDepth} deep`);
-    const formula = this.#take("-")
-      ? ({ kind: "call", name: "negate", args: [this.#signed()] } as const)
-      : this.#take("+")
-        ? this.#signed()
-        : this.#power();
+    const formula = parse();
     this.#depth--;
     return formula;
   }
 
   #power(): Formula {
     const base = this.#atom();
-    return this.#take("**") ? { kind: "call", name: "**", args: [base, this.#signed()] } : base;
+    return this.#take("**") ? { kind: "call", compute: power, args: [base, this.#signed()] } : base;
   }
 
   #atom(): Formula {
     const found = this.#tokens[this.#at++];
     if (found === undefined) throw new FormulaError("ends too early");
     if (found === "(") {
-      const inner = this.#operation();
+      const inner = this.#expression();
       this.#expect(")");
       return inner;
     }
@@ -171,21 +215,21 @@ class Parser {
   #call(name: string): Formula {
     const args: Formula[] = [];
     if (!this.#take(")")) {
-      do args.push(this.#operation());
+      do args.push(this.#expression());
       while (this.#take(","));
       this.#expect(")");
     }
     if (name === "gapfill") {
       const [only] = args;
       if (args.length !== 1 || only?.kind !== "name") throw new FormulaError("gapfill takes the alias of one item");
-      return { kind: "call", name, args };
+      return { kind: "gapfill", name: only.name };
     }
-    const known = name === "negate" ? undefined : functions.get(name);
+    const known = functions.get(name);
     if (!known) throw new FormulaError(`does not know the function ${name}`);
-    const [min, max] = known;
+    const [min, max, compute] = known;
     if (args.length < min || args.length > max)
       throw new FormulaError(`${name} takes ${min === max ? min : `${min} to ${max}`} arguments, not ${args.length}`);
-    return { kind: "call", name, args };
+    return { kind: "call", compute, args };
   }
 
   #take(wanted: string): boolean {
