@@ -222,9 +222,9 @@ test("evaluate brings the items of a group together, and formulas may name it", 
   });
   expect(data).toEqual({ times: [minute(0), minute(10)], series: { g: [5, 11], n: [1, 1], c: [5, 11] } });
   expect(
-    await faults("acme.evaluate", { groups: [{ ...group, query: { limit: 51 } }], data: { rollup: "PT1H" } }),
+    await faults("acme.evaluate", { groups: [{ ...group, query: { limit: 1_001 } }], data: { rollup: "PT1H" } }),
   ).toEqual({
-    "groups.0.query.limit": ["must be at most 50"],
+    "groups.0.query.limit": ["must be at most 1000"],
     "groups.0.groupAggregation": ["must be one of count, min, max, sum, avg"],
   });
 });

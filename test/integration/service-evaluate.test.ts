@@ -41,6 +41,15 @@ test("a group holds every item that matches, not only the first fifty", async ()
   }
 });
 
+test("a group of more than a thousand items is refused unless it states a limit", async () => {
+  await using crowded = await testService();
+  await storeItems(crowded, Object.fromEntries(Array.from({ length: 1_001 }, (_, i) => [`s${i}`, [[at(1), 1]]])));
+  const group = { alias: "g", query: {}, timeAggregation: "sum", groupAggregation: "sum" };
+  const groups = [group, { ...group, alias: "h", query: { limit: 50 } }];
+  const { body } = await crowded.call("platform.evaluate", { groups, data: hourly }, { version: "1.1" });
+  expect(body?.error?.data?.params).toEqual({ "groups.0.query": [expect.stringContaining("matches 1001 items")] });
+});
+
 test("a group that states a limit holds that many", async () => {
   const query = { filter: { name: { $regex: "^one" } }, limit: 10 };
   const group = { alias: "g", query, timeAggregation: "sum", groupAggregation: "sum" };

@@ -4,12 +4,13 @@ import { rollupColumns } from "../../wire/results.ts";
 import type { MethodCall } from "../call/params.ts";
 import { Faults } from "../call/rpc-fault.ts";
 import { type DataQuery, readCurrentDataQuery } from "../query/data-query.ts";
+import { outsideSpans, spansOf } from "../query/edge-points.ts";
 import { itemFields } from "../query/filter.ts";
 import { buildFrame, type Column } from "../query/frame-builder.ts";
 import { readResourceQuery, select } from "../query/resource-query.ts";
 import { maxStateBuckets, rollUp, type StateBudget, stateTimes } from "../query/rollup.ts";
-import { joinedBlocks } from "../store/point-block.ts";
-import { holdOf, type ItemRecord } from "../store/resource.ts";
+import { type BlockColumns, joinedBlocks } from "../store/point-block.ts";
+import type { ItemRecord } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
 import { answerOf, readAnswerOptions } from "./resource-view.ts";
 
@@ -46,21 +47,25 @@ function isWanted({ series }: DataQuery, key: string, item: string): boolean {
 
 /** One column for an item, or with a rollup one for each aggregate. */
 export function numericColumns(store: ServiceStore, item: string, query: DataQuery): Column[] {
-  const { bucketOf, from, before } = query;
-  if (!bucketOf)
-    return isWanted(query, item, item) ? [{ key: item, ...joinedBlocks(store.blocksOf(item, from, before)) }] : [];
-  const aggregates = rollUp(store.blocksOf(item, from, before), bucketOf);
+  const blocks = blocksOf(store, item, query);
+  if (!query.bucketOf) return isWanted(query, item, item) ? [{ key: item, ...joinedBlocks(blocks) }] : [];
+  const aggregates = rollUp(blocks, query.bucketOf);
   return rollupColumns
     .map((name) => ({ key: `${item}_${name}`, times: aggregates.times, values: aggregates[name] }))
     .filter(({ key }) => isWanted(query, key, item));
 }
 
+function* blocksOf(store: ServiceStore, item: string, query: DataQuery): Generator<BlockColumns> {
+  for (const { from, before } of spansOf(store, item, query)) yield* store.blocksOf(item, from, before);
+}
+
 /** One column for each state: seconds in it. */
 function stateColumns(store: ServiceStore, item: ItemRecord, query: DataQuery, now: number, budget: StateBudget) {
-  const { bucketOf, from, before } = query;
+  const { bucketOf } = query;
   if (!bucketOf) return [];
-  const options = { until: Math.min(before, now), maxHold: holdOf(item), budget };
-  return [...stateTimes(store.blocksOf(item.id, from, before), bucketOf, options)]
+  const { earlier, later } = outsideSpans(store, [item.id], query);
+  const spans = [earlier, query, later].filter((span) => span !== undefined);
+  return [...stateTimes(store, item, spans, { bucketOf, now, budget })]
     .toSorted(([a], [b]) => a - b)
     .map(([state, times]) => ({
       key: `${item.id}_${state}`,

@@ -1,6 +1,6 @@
 // Reads the params of platform.evaluate.
 import { resourceIdPattern } from "../../wire/signal-view.ts";
-import { isGiven, isRecord, type Members, readInteger } from "../call/params.ts";
+import { isGiven, isRecord, type Members, membersOf, readInteger } from "../call/params.ts";
 import type { Faults } from "../call/rpc-fault.ts";
 import { itemFields } from "../query/filter.ts";
 import { constants, type Formula, FormulaError, namesIn, parseFormula } from "../query/formula.ts";
@@ -10,7 +10,7 @@ import type { ServiceStore } from "../store/store.ts";
 
 /** How the items of a group are brought together, bucket by bucket. */
 const groupAggregations = ["count", "min", "max", "sum", "avg"] as const;
-export type GroupAggregation = (typeof groupAggregations)[number];
+type GroupAggregation = (typeof groupAggregations)[number];
 
 const stateAggregations = ["state-seconds", "state-percent", "state-rate"] as const;
 export type StateAggregation = (typeof stateAggregations)[number];
@@ -33,7 +33,7 @@ export interface ItemAggregation {
   readonly alias: string;
 }
 
-interface Group {
+export interface Group {
   readonly items: readonly ItemAggregation[];
   readonly aggregation: GroupAggregation;
   readonly alias: string;
@@ -45,6 +45,8 @@ interface Calculation {
 }
 
 const maxItems = 50;
+/** Items of a group. */
+const maxGroup = 1_000;
 const maxCalculations = 100;
 const aliasPattern = /^[A-Za-z_][A-Za-z0-9_]{0,27}$/;
 /** Names that every formula has. */
@@ -72,7 +74,7 @@ export function readItemAggregations(
   return read;
 }
 
-/** Items that match a query, in the words of 1.2. */
+/** Items that match a query, in the words of 1.2. A group without a limit holds all of them or is refused. */
 export function readGroups(
   groups: unknown,
   store: ServiceStore,
@@ -80,14 +82,20 @@ export function readGroups(
   faults: Faults,
 ): readonly Group[] {
   return readEntries(groups, "groups", faults).flatMap(([entry, path]): Group[] => {
-    const bounds = { fields: itemFields, defaultLimit: maxItems, maxLimit: maxItems };
+    const bounds = { fields: itemFields, defaultLimit: maxGroup, maxLimit: maxGroup };
     const query = readResourceQuery(entry["query"] ?? { filter: entry["filter"] }, `${path}.query`, bounds, faults);
     const member = readMember(entry, path, faults);
     const aggregation = groupAggregations.find((known) => known === entry["groupAggregation"]);
     if (!aggregation) faults.add(`${path}.groupAggregation`, `must be one of ${groupAggregations.join(", ")}`);
     const alias = readAlias(entry["alias"], `${path}.alias`, aliases, faults);
     if (!member || !aggregation || faults.any) return [];
-    const { resources } = select(store.resources.items(), query);
+    const { resources, total } = select(store.resources.items(), query);
+    const limited = (membersOf(entry["query"], `${path}.query`, faults)["limit"] ?? -1) !== -1;
+    if (total > maxGroup && !limited)
+      faults.add(
+        `${path}.query`,
+        `matches ${total} items, a group can have ${maxGroup}: narrow the filter or set a limit`,
+      );
     return [{ items: resources.map((item) => ({ item, ...member, alias })), aggregation, alias }];
   });
 }

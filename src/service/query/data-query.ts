@@ -20,6 +20,8 @@ export interface DataQuery {
   readonly series: ReadonlySet<string> | undefined;
   /** Only so many of the last points of each series; undefined: all. */
   readonly last: number | undefined;
+  /** Whether the nearest point, or bucket with points, on either side of the window is wanted as well. */
+  readonly outsidePoints: boolean;
 }
 
 /** Null: the points themselves. `window`: one bucket. Else the width: a fixed duration, or months. */
@@ -39,7 +41,8 @@ export function readSpecifiedDataQuery(data: unknown, now: number, calendar: boo
   const before = readTime(members["before"], "data.before", faults) ?? from + 14 * day;
   const rollup = readRollup(members["rollup"], calendar, faults);
   if (include) checkWindow(from, before, rollup, [[60e6, 400]], 400, "data.before", faults);
-  return { include, ...rolledUp(from, before, rollup, defaultBuckets), series: undefined, last: undefined };
+  const buckets = rolledUp(from, before, rollup, defaultBuckets);
+  return { include, ...buckets, series: undefined, last: undefined, outsidePoints: false };
 }
 
 /** Reads `data` of the current dialect. Default window: 7 days before and after now. */
@@ -66,6 +69,7 @@ export function readCurrentDataQuery(data: unknown, now: number, faults: Faults)
     ...rolledUp(from, before, rollup, readBuckets(members, faults)),
     series: readSeries(filter["series"], faults),
     last: last > 0 ? last : undefined,
+    outsidePoints: readFlag(members["outsidePoints"], "data.outsidePoints", faults),
   };
 }
 

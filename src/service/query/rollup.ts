@@ -1,7 +1,10 @@
 // Aggregates points into buckets: numbers, and how long a signal was in each of its states.
 import { RpcFault } from "../call/rpc-fault.ts";
 import type { BlockColumns } from "../store/point-block.ts";
+import { holdOf, type ItemRecord } from "../store/resource.ts";
+import type { ServiceStore } from "../store/store.ts";
 import type { BucketOf } from "./buckets.ts";
+import { pointBefore, type TimeSpan } from "./edge-points.ts";
 
 /** Buckets that hold points, by ascending start, in columns of one length. */
 interface Aggregates {
@@ -66,46 +69,49 @@ export interface StateBudget {
 export const maxStateBuckets = 1_000_000;
 
 interface StateOptions {
-  /** Where the last state ends at the latest, microseconds since the epoch: the end of the window, or now. */
-  readonly until: number;
-  /** A state is not known to last longer than this after its point, microseconds. */
-  readonly maxHold: number;
+  readonly bucketOf: BucketOf;
+  /** Wall time, microseconds since the epoch: a state is not known to last beyond it. */
+  readonly now: number;
   readonly budget: StateBudget;
 }
 
 /**
- * A state holds from its point to the next one; values are rounded to whole states. What was before the first point of
- * the window is not known and counts for no state. Throws -32602 when the budget is spent.
+ * How long an item was in each state within `spans`, which ascend. A state holds from its point to the next one, at most
+ * as long as `gapDetection`; the state of the last point before a span is carried into it. Values are rounded to whole
+ * states. Throws -32602 when the budget is spent.
  */
 export function stateTimes(
-  blocks: Iterable<BlockColumns>,
-  bucketOf: BucketOf,
-  { until, maxHold, budget }: StateOptions,
+  store: ServiceStore,
+  item: ItemRecord,
+  spans: readonly TimeSpan[],
+  { bucketOf, now, budget }: StateOptions,
 ): StateTimes {
   const states = new Map<number, Map<number, number>>();
-  let state: number | undefined;
-  let since = 0;
-  const hold = (to: number) => {
-    if (state === undefined) return;
-    let times = states.get(state);
-    if (!times) states.set(state, (times = new Map()));
-    const end = Math.min(to, until, since + maxHold);
-    for (let at = since; at < end; ) {
+  const maxHold = holdOf(item);
+  const add = (state: number, from: number, to: number) => {
+    for (let at = from; at < to; ) {
       const bucket = bucketOf(at);
-      const part = Math.min(end, bucket.end) - at;
+      const part = Math.min(to, bucket.end) - at;
+      let times = states.get(state);
+      if (!times) states.set(state, (times = new Map()));
       const before = times.get(bucket.start);
       if (before === undefined && --budget.left < 0) throw tooManyBuckets();
       times.set(bucket.start, (before ?? 0) + part);
       at += part;
     }
   };
-  for (const { times, values } of blocks)
-    for (let i = 0; i < times.length; i++) {
-      hold(times[i]!);
-      state = Math.round(values[i]!);
-      since = times[i]!;
-    }
-  hold(Number.POSITIVE_INFINITY);
+  for (const { from, before } of spans) {
+    let held = pointBefore(store, item.id, from);
+    const hold = (to: number) => {
+      if (held) add(Math.round(held.value), Math.max(held.time, from), Math.min(to, now, held.time + maxHold));
+    };
+    for (const { times, values } of store.blocksOf(item.id, from, before))
+      for (let i = 0; i < times.length; i++) {
+        hold(times[i]!);
+        held = { time: times[i]!, value: values[i]! };
+      }
+    hold(before);
+  }
   return states;
 }
 

@@ -40,6 +40,7 @@ export class PointStore {
   readonly #insert: StatementSync;
   readonly #delete: StatementSync;
   readonly #scan: StatementSync;
+  readonly #scanBack: StatementSync;
   readonly #expire: StatementSync;
 
   constructor(db: DatabaseSync) {
@@ -50,8 +51,10 @@ export class PointStore {
     this.#insert = db.prepare("INSERT INTO block (signal, first, last, count, data) VALUES (?, ?, ?, ?, ?)");
     this.#delete = db.prepare("DELETE FROM block WHERE number = ?");
     // The block that holds `from` may begin before it; blocks do not overlap, so it is the last that does.
-    this.#scan = db.prepare(`SELECT data FROM block WHERE signal = ?1 AND first < ?3 AND last >= ?2
-      AND first >= coalesce((SELECT max(first) FROM block WHERE signal = ?1 AND first <= ?2), ?2) ORDER BY first`);
+    const inRange = `SELECT data FROM block WHERE signal = ?1 AND first < ?3 AND last >= ?2
+      AND first >= coalesce((SELECT max(first) FROM block WHERE signal = ?1 AND first <= ?2), ?2) ORDER BY first`;
+    this.#scan = db.prepare(inRange);
+    this.#scanBack = db.prepare(`${inRange} DESC`);
     this.#expire = db.prepare("DELETE FROM block WHERE last < ?");
   }
 
@@ -67,9 +70,12 @@ export class PointStore {
     }
   }
 
-  /** Points from `from` to before `before`, block by block, by ascending time. */
-  *scan(signal: number, from: number, before: number): Generator<BlockColumns> {
-    for (const row of this.#scan.iterate(signal, from, before)) {
+  /**
+   * Points from `from` to before `before`, block by block. Points of a block ascend; `backwards` the last block comes
+   * first. Reads no block before it is asked for.
+   */
+  *scan(signal: number, from: number, before: number, backwards = false): Generator<BlockColumns> {
+    for (const row of (backwards ? this.#scanBack : this.#scan).iterate(signal, from, before)) {
       const block = decodePoints(blob(row));
       const start = indexOfTime(block.times, from);
       const end = indexOfTime(block.times, before, start);

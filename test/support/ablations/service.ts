@@ -4,6 +4,7 @@ import type { Ablation } from "./ablation.ts";
 const files = "integration/service-files.test.ts";
 const brake = "integration/service-brake.test.ts";
 const readers = "integration/service-readers.test.ts";
+const edges = "integration/service-window-edges.test.ts";
 const guesses = "unit/service/guess-brake.test.ts";
 
 export const serviceAblations: readonly Ablation[] = [
@@ -145,5 +146,21 @@ export const serviceAblations: readonly Ablation[] = [
     without: "undefined",
     test: "integration/service-throttle.test.ts",
     name: "is not run again when it is repeated",
+  },
+  {
+    safeguard: "carrying the state before a window into it",
+    file: "service/query/rollup.ts",
+    code: "let held = pointBefore(store, item.id, from);",
+    without: "let held = pointBefore(store, item.id, Number.MIN_SAFE_INTEGER);",
+    test: edges,
+    name: "a state that began before the window",
+  },
+  {
+    safeguard: "refusing a group that would be cut",
+    file: "service/method/evaluate-params.ts",
+    code: "if (total > maxGroup && !limited)",
+    without: "if (total > Number.POSITIVE_INFINITY && !limited)",
+    test: "integration/service-evaluate.test.ts",
+    name: "a group of more than a thousand items",
   },
 ];

@@ -4,7 +4,10 @@ import { epochMicros } from "../../../src/core/point.ts";
 import { timeZone, utc } from "../../../src/lib/time-zone.ts";
 import { bucketsOf } from "../../../src/service/query/buckets.ts";
 import { rollUp, stateTimes } from "../../../src/service/query/rollup.ts";
+import { savedAttributes } from "../../../src/service/store/resource.ts";
+import { ServiceStore } from "../../../src/service/store/store.ts";
 import { parseRfcDuration } from "../../../src/wire/rfc-duration.ts";
+import { signalSaveView } from "../../../src/wire/signal-view.ts";
 import { formatTimestamp, parseTimestamp } from "../../../src/wire/timestamp.ts";
 import { runs } from "../../support/property.ts";
 
@@ -132,11 +135,19 @@ test("a rollup is what adding up each bucket by hand gives, wherever blocks are 
 });
 
 test("a state holds until the next point, at most as long as its gap allows, and is cut at the buckets", () => {
-  const block = { times: Float64Array.of(5, 12, 40), values: Float64Array.of(1, 2.2, 1) };
+  using store = ServiceStore.open(":memory:");
+  const attributes = savedAttributes(signalSaveView.parse({ gapDetection: "PT0.000015S" }), "mode", undefined);
+  const signal = store.resources.createSignal("c8ktonqsahsmemfs7lv0", "mode", attributes, 0);
+  const item = store.resources.createItem(attributes, true, 0);
+  store.resources.updateSignal({ ...signal, item: item.id });
+  store.points.write(signal.number, { times: Float64Array.of(5, 12, 40), values: Float64Array.of(1, 2.2, 1) });
   const tens = (time: number) => ({ start: Math.floor(time / 10) * 10, end: Math.floor(time / 10) * 10 + 10 });
-  const seen = stateTimes([block], tens, { until: 45, maxHold: 15, budget: { left: 100 } });
-  expect(Object.fromEntries([...seen].map(([state, times]) => [state, Object.fromEntries(times)]))).toEqual({
-    1: { 0: 5, 10: 2, 40: 5 },
-    2: { 10: 8, 20: 7 },
-  });
+  const seen = (from: number, before: number) => {
+    const states = stateTimes(store, item, [{ from, before }], { bucketOf: tens, now: 45, budget: { left: 100 } });
+    return Object.fromEntries([...states].map(([state, times]) => [state, Object.fromEntries(times)]));
+  };
+  expect(seen(0, 100)).toEqual({ 1: { 0: 5, 10: 2, 40: 5 }, 2: { 10: 8, 20: 7 } });
+  // What held before a window is carried into it.
+  expect(seen(16, 26)).toEqual({ 2: { 10: 4, 20: 6 } });
+  expect(seen(28, 41)).toEqual({ 1: { 40: 1 } });
 });

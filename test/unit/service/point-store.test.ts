@@ -65,6 +65,18 @@ test("an even grid costs 8 bytes a point, an uneven one 12", () => {
   expect(encodeBlock({ times, values }).length).toBeLessThanOrEqual(24 + 1_024 * 12);
 });
 
+test("a scan backwards gives the same blocks, the last one first", () => {
+  const { store } = memoryStore();
+  for (let run = 0; run < 5; run++)
+    store.write(1, {
+      times: Float64Array.from({ length: 900 }, (_, i) => run * 900 + i),
+      values: new Float64Array(900),
+    });
+  const forwards = [...store.scan(1, 100, 4_000)];
+  expect(forwards.length).toBeGreaterThan(3);
+  expect([...store.scan(1, 100, 4_000, true)]).toEqual(forwards.toReversed());
+});
+
 test("of points that share a time the later write wins", () => {
   const merged = mergeColumns(
     columns(

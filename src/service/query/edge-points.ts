@@ -1,0 +1,119 @@
+// Points next to a window, found by seeking: what held when the window began, and where the data of an item begin and end.
+import type { BlockColumns } from "../store/point-block.ts";
+import type { ServiceStore } from "../store/store.ts";
+import type { BucketOf } from "./buckets.ts";
+import type { DataQuery } from "./data-query.ts";
+
+export interface EdgePoint {
+  /** Microseconds since the epoch. */
+  readonly time: number;
+  readonly value: number;
+}
+
+/** A part of the time line, microseconds since the epoch. */
+export interface TimeSpan {
+  /** Inclusive. */
+  readonly from: number;
+  /** Exclusive. */
+  readonly before: number;
+}
+
+const earliest = Number.MIN_SAFE_INTEGER;
+const latest = Number.MAX_SAFE_INTEGER;
+
+/** The last point of an item before `time`; undefined when there is none. */
+export function pointBefore(store: ServiceStore, item: string, time = latest): EdgePoint | undefined {
+  let found: EdgePoint | undefined;
+  for (const { number } of store.resources.signalsOf(item)) {
+    const block = firstOf(store.points.scan(number, earliest, time, true));
+    const last = block && pointAt(block, block.times.length - 1);
+    // Of equal times that of the signal that was created last, as `blocksOf` does.
+    if (last && (!found || last.time >= found.time)) found = last;
+  }
+  return found;
+}
+
+/** The first point of an item that is not before `time`; undefined when there is none. */
+export function pointFrom(store: ServiceStore, item: string, time = earliest): EdgePoint | undefined {
+  let found: EdgePoint | undefined;
+  for (const { number } of store.resources.signalsOf(item)) {
+    const block = firstOf(store.points.scan(number, time, latest));
+    const first = block && pointAt(block, 0);
+    if (first && (!found || first.time <= found.time)) found = first;
+  }
+  return found;
+}
+
+/**
+ * A time in the window from which on an item has at least `count` rows: distinct results of `startOf`, which is the time
+ * itself for points and the start of the bucket for a rollup. It is `from` when there are fewer rows. Reads backwards
+ * from `before`, so that the newest point of a long history is found by reading one block.
+ */
+function startOfLast(
+  store: ServiceStore,
+  item: string,
+  { from, before }: TimeSpan,
+  count: number,
+  startOf: (time: number) => number,
+): number {
+  let found = from;
+  for (const { number } of store.resources.signalsOf(item)) {
+    let left = count;
+    let row = Number.NaN;
+    for (const { times } of store.points.scan(number, from, before, true)) {
+      for (let i = times.length - 1; i >= 0 && left > 0; i--) {
+        const start = startOf(times[i]!);
+        if (start !== row) left--;
+        row = start;
+      }
+      if (left === 0) break;
+    }
+    if (left === 0) found = Math.max(found, row);
+  }
+  return found;
+}
+
+/** Points as they are: each is a row of its own. */
+const rowOfPoint: BucketOf = (time) => ({ start: time, end: time + 1 });
+
+/**
+ * With `outsidePoints`, what lies next to the window: the nearest point of any of the items on either side, with a rollup
+ * its whole bucket. A rollup of the window as a whole has no buckets next to it.
+ */
+export function outsideSpans(
+  store: ServiceStore,
+  items: Iterable<string>,
+  { from, before, bucketOf, isWindow, outsidePoints }: DataQuery,
+): { readonly earlier?: TimeSpan; readonly later?: TimeSpan } {
+  if (!outsidePoints || isWindow || from >= before) return {};
+  const rowOf = bucketOf ?? rowOfPoint;
+  const [begin, end] = [rowOf(from).start, rowOf(before - 1).end];
+  let [nearestBefore, nearestAfter] = [earliest, latest];
+  for (const item of items) {
+    nearestBefore = Math.max(nearestBefore, pointBefore(store, item, begin)?.time ?? earliest);
+    nearestAfter = Math.min(nearestAfter, pointFrom(store, item, end)?.time ?? latest);
+  }
+  const spanAt = (time: number): TimeSpan => ({ from: rowOf(time).start, before: rowOf(time).end });
+  return {
+    ...(nearestBefore > earliest && { earlier: spanAt(nearestBefore) }),
+    ...(nearestAfter < latest && { later: spanAt(nearestAfter) }),
+  };
+}
+
+/** The spans whose points make the rows of an item: of the window only its end where only the last rows are asked for. */
+export function spansOf(store: ServiceStore, item: string, query: DataQuery): readonly TimeSpan[] {
+  const { from, before, last, bucketOf = rowOfPoint } = query;
+  const { earlier, later } = outsideSpans(store, [item], query);
+  const start =
+    last === undefined ? from : startOfLast(store, item, { from, before }, last, (time) => bucketOf(time).start);
+  return [earlier, { from: start, before }, later].filter((span) => span !== undefined);
+}
+
+function firstOf(blocks: Iterable<BlockColumns>): BlockColumns | undefined {
+  for (const block of blocks) return block;
+  return undefined;
+}
+
+function pointAt({ times, values }: BlockColumns, index: number): EdgePoint {
+  return { time: times[index]!, value: values[index]! };
+}

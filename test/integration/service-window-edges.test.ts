@@ -1,0 +1,185 @@
+// What a query gives does not depend on where its window is cut: what held before the window is carried into it.
+import fc from "fast-check";
+import { afterAll, expect, test } from "vitest";
+import { runs } from "../support/property.ts";
+import { ManualClock, testRuntime } from "../support/runtime.ts";
+import { testService } from "../support/service.ts";
+import { resultOf, storeItems } from "../support/service-items.ts";
+
+const clock = new ManualClock("2026-03-01T20:00:00Z");
+const service = await testService({}, testRuntime({ clock }));
+afterAll(() => service[Symbol.asyncDispose]());
+const at = (hour: number, minute = 0) =>
+  `2026-03-01T${String(hour).padStart(2, "0")}:${String(minute).padStart(2, "0")}:00Z`;
+const enumOf = (gapDetection: string | null) => ({ valueType: "enum", gapDetection });
+const item = await storeItems(
+  service,
+  {
+    mode: [
+      [at(5, 20), 1],
+      [at(7, 30), 0],
+    ],
+    short: [
+      [at(5, 20), 1],
+      [at(7, 30), 0],
+    ],
+    setpoint: [
+      [at(1), 40],
+      [at(2), 45],
+      [at(15), 50],
+    ],
+  },
+  { mode: enumOf(null), short: enumOf("PT1H") },
+);
+const frame = async (name: string, from: string, before: string, data: object = {}) => {
+  const filter = { times: { $gte: from, $lt: before } };
+  return (await resultOf(service, "platform.dataFrame", { query: { filter: { name } }, data: { filter, ...data } }))
+    .data;
+};
+
+test("a state that began before the window lasts into it, as long as gapDetection allows", async () => {
+  const mode = `${item("mode")}_1`;
+  expect((await frame("mode", at(5), at(6), { rollup: "PT1H" })).series[mode]).toEqual([2_400]);
+  expect((await frame("mode", at(6), at(8), { rollup: "PT1H" })).series[mode]).toEqual([3_600, 1_800]);
+  expect((await frame("mode", at(6), at(8), { rollup: "window" })).series[mode]).toEqual([5_400]);
+  const short = await frame("short", at(6), at(8), { rollup: "PT1H" });
+  expect(short).toEqual({
+    times: [at(6), at(7)],
+    series: { [`${item("short")}_1`]: [1_200, null], [`${item("short")}_0`]: [null, 1_800] },
+  });
+  const { data } = await resultOf(service, "platform.evaluate", {
+    items: [
+      { id: item("mode"), aggregation: "state-seconds", state: 1, alias: "now" },
+      { id: item("mode"), aggregation: "state-seconds", state: 1, alias: "before", lag: 1 },
+    ],
+    data: { filter: { times: { $gte: at(6), $lt: at(7) } }, rollup: "PT1H" },
+  });
+  expect(data).toEqual({ times: [at(6)], series: { now: [3_600], before: [2_400] } });
+});
+
+test("outsidePoints adds the nearest point on either side of the window", async () => {
+  const id = item("setpoint");
+  expect(await frame("setpoint", at(4), at(6), { outsidePoints: true })).toEqual({
+    times: [at(2), at(15)],
+    series: { [id]: [45, 50] },
+  });
+  expect(await frame("setpoint", at(4), at(6))).toEqual({ times: [], series: { [id]: [] } });
+  const rolled = await frame("setpoint", at(4), at(6), { outsidePoints: true, rollup: "PT1H" });
+  expect([rolled.times, rolled.series[`${id}_avg`]]).toEqual([
+    [at(2), at(15)],
+    [45, 50],
+  ]);
+  const evaluated = await resultOf(service, "platform.evaluate", {
+    items: [
+      { id, aggregation: "last", alias: "sp" },
+      { id, aggregation: "last", alias: "earlier", lag: 1 },
+    ],
+    calculations: [{ formula: "gapfill(sp) * 2", alias: "twice" }],
+    data: { filter: { times: { $gte: at(4), $lt: at(6) } }, rollup: "PT1H", outsidePoints: true },
+  });
+  expect(evaluated.data).toEqual({
+    times: [2, 4, 5, 15].map((hour) => at(hour)),
+    series: { sp: [45, null, null, 50], earlier: [40, null, null, null], twice: [90, 90, 90, 100] },
+  });
+});
+
+test("gapfill takes a value from before the window", async () => {
+  const { data } = await resultOf(service, "platform.evaluate", {
+    items: [{ id: item("setpoint"), aggregation: "last", alias: "sp" }],
+    calculations: [{ formula: "gapfill(sp)", alias: "filled" }],
+    data: { filter: { times: { $gte: at(4), $lt: at(6) }, series: { $in: ["filled"] } }, rollup: "PT1H" },
+  });
+  expect(data).toEqual({ times: [at(4), at(5)], series: { filled: [45, 45] } });
+});
+
+test("the last rows of a window are the same as the end of all of its rows", async () => {
+  for (const rollup of [null, "PT2H", "window"])
+    for (const last of [1, 2, 9]) {
+      const all = await frame("setpoint", at(0), at(18), { rollup });
+      const some = await frame("setpoint", at(0), at(18), { rollup, last });
+      expect(some.times).toEqual(all.times.slice(-last));
+      for (const key of Object.keys(all.series)) expect(some.series[key]).toEqual(all.series[key].slice(-last));
+    }
+});
+
+// Minutes of a day, with values that are states, over a window that is cut anywhere.
+const minutes = fc.integer({ min: 0, max: 1_200 });
+const points = fc.uniqueArray(fc.tuple(minutes, fc.integer({ min: 0, max: 3 })), {
+  selector: ([minute]) => minute,
+  maxLength: 12,
+});
+const gap = fc.constantFrom(null, "PT10M", "PT3H");
+const rollups = fc.constantFrom("PT1H", "PT7M", "P1D", "window");
+let drawn = 0;
+
+test("any partition of a window gives the same result as the whole", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      points,
+      gap,
+      rollups,
+      fc.uniqueArray(minutes, { minLength: 2, maxLength: 6 }),
+      async (of, gapDetection, rollup, cuts) => {
+        const name = `drawn.${drawn++}`;
+        const list = of.map(([minute, value]) => [at(Math.floor(minute / 60), minute % 60), value] as const);
+        if (list.length === 0) return;
+        const id = (await storeItems(service, { [name]: list }, { [name]: enumOf(gapDetection) }))(name);
+        const edges = cuts.toSorted((a, b) => a - b).map((minute) => at(Math.floor(minute / 60), minute % 60));
+        const read = async (from: string, before: string) => {
+          const filter = { times: { $gte: from, $lt: before } };
+          const evaluated = await resultOf(service, "platform.evaluate", {
+            items: [
+              { id, aggregation: "count", alias: "count" },
+              { id, aggregation: "sum", alias: "sum" },
+              { id, aggregation: "first", alias: "first" },
+              { id, aggregation: "last", alias: "last" },
+              ...[0, 1, 2, 3].map((state) => ({ id, aggregation: "state-seconds", state, alias: `s${state}` })),
+              ...(rollup === "window"
+                ? []
+                : [
+                    { id, aggregation: "max", alias: "lagging", lag: 2 },
+                    { id, aggregation: "state-seconds", state: 1, alias: "leading", lead: 1 },
+                  ]),
+            ],
+            data: { filter, rollup },
+          });
+          return [evaluated.data, await frame(name, from, before, { rollup }), await frame(name, from, before)];
+        };
+        const whole = await read(edges[0]!, edges.at(-1)!);
+        const parts = await Promise.all(edges.slice(1).map((edge, i) => read(edges[i]!, edge)));
+        const joined = whole.map((_, i) =>
+          cellsOf(
+            parts.map((part) => part[i]),
+            i < 2 && rollup === "window" ? edges[0]! : "",
+          ),
+        );
+        expect(joined).toEqual(whole.map((each) => cellsOf([each], "")));
+      },
+    ),
+    runs(60),
+  );
+});
+
+interface Frame {
+  readonly times: readonly string[];
+  readonly series: Readonly<Record<string, readonly (number | null)[]>>;
+}
+
+/** What frames of adjoining windows say of each time and series; a bucket may lie in two of them. */
+function cellsOf(frames: readonly Frame[], stamp: string): ReadonlyMap<string, number> {
+  const cells = new Map<string, number>();
+  for (const { times, series } of frames)
+    for (const [key, values] of Object.entries(series))
+      for (const [i, value] of values.entries()) {
+        const cell = `${stamp || times[i]} ${key}`;
+        const before = cells.get(cell);
+        if (value !== null) cells.set(cell, before === undefined ? value : combined(key, before, value));
+      }
+  // A cell that is 0 says the same as one that is not there: of a bucket that is cut, one part may be outside the data.
+  return new Map([...cells].filter(([, value]) => value !== 0).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function combined(key: string, before: number, value: number): number {
+  if (/first|lagging|leading/.test(key)) return before;
+  return key === "last" ? value : before + value;
+}
