@@ -36,11 +36,17 @@ export interface PipelineParts {
  * aborts is still stored and acknowledged, and what the mapping held back is stored.
  */
 export async function runPipeline(parts: PipelineParts, runtime: Runtime, signal: AbortSignal): Promise<void> {
-  const holding = releaseHeldPoints(parts, runtime, signal);
+  const held = new HeldPoints(parts, runtime, signal);
   const backOff = new BackOff({ minMs: 1_000, maxMs: 30_000, random: runtime.random });
   const takeovers = new TakeoverPause(runtime.random);
   while (!signal.aborted) {
-    const error = await readUntilLost(parts, runtime, () => backOff.reset(), signal);
+    const error = await readUntilLost(
+      parts,
+      runtime,
+      () => backOff.reset(),
+      () => held.look(),
+      signal,
+    );
     if (error === undefined) break;
     const mostMs = isAgentError(error, "SOURCE_UNREACHABLE") ? parts.unreachablePauseMs : undefined;
     const waitMs = isAgentError(error, "SOURCE_TAKEN_OVER")
@@ -51,7 +57,7 @@ export async function runPipeline(parts: PipelineParts, runtime: Runtime, signal
     await untilAborted(runtime.clock.sleep(waitMs, signal), signal);
   }
   parts.hold?.close();
-  await holding;
+  await held.released;
   await store(parts.mapping.flush(), polled, parts, runtime, signal);
   parts.monitor.stopped();
 }
@@ -61,6 +67,7 @@ async function readUntilLost(
   parts: PipelineParts,
   runtime: Runtime,
   arrived: () => void,
+  mapped: () => void,
   signal: AbortSignal,
 ): Promise<unknown> {
   const { mapping, monitor, gaps, hold } = parts;
@@ -76,6 +83,7 @@ async function readUntilLost(
     for await (const delivery of hold?.timed(deliveries, signal) ?? deliveries) {
       arrived();
       const points = mapping.map(delivery);
+      mapped();
       monitor.delivered(delivery.readings.length, points.length);
       if (!(await store(points, delivery, parts, runtime, signal))) continue;
       gaps?.delivered(delivery);
@@ -136,23 +144,49 @@ async function store(
 }
 
 /** Stores what `minInterval` held back when its time has come. */
-async function releaseHeldPoints(parts: PipelineParts, runtime: Runtime, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    const due = parts.mapping.nextDue;
-    const waitMs =
-      due === undefined ? longestHold : Math.min(longestHold, Math.max(shortestHold, due - runtime.clock.monotonic()));
-    await untilAborted(runtime.clock.sleep(waitMs, signal), signal);
-    if (signal.aborted) return;
-    try {
-      await store(parts.mapping.due(), polled, parts, runtime, signal);
-    } catch (error) {
-      // Nothing but a defect of ours ends here; it must not end the source.
-      runtime.log.error({ err: error }, "held points could not be stored");
+class HeldPoints {
+  readonly #parts: PipelineParts;
+  readonly #runtime: Runtime;
+  readonly #signal: AbortSignal;
+  #releasing: Promise<void> | undefined;
+
+  constructor(parts: PipelineParts, runtime: Runtime, signal: AbortSignal) {
+    this.#parts = parts;
+    this.#runtime = runtime;
+    this.#signal = signal;
+  }
+
+  /** To be called after readings were mapped: some of them may be held back. */
+  look(): void {
+    if (this.#parts.mapping.nextDue === undefined) return;
+    this.#releasing ??= this.#release().finally(() => {
+      this.#releasing = undefined;
+    });
+  }
+
+  /** Resolves when nothing is about to be stored. */
+  get released(): Promise<void> {
+    return this.#releasing ?? Promise.resolve();
+  }
+
+  async #release(): Promise<void> {
+    const { mapping } = this.#parts;
+    const { clock, log } = this.#runtime;
+    for (let due = mapping.nextDue; due !== undefined && !this.#signal.aborted; due = mapping.nextDue) {
+      const waitMs = Math.min(longestHold, Math.max(shortestHold, due - clock.monotonic()));
+      await untilAborted(clock.sleep(waitMs, this.#signal), this.#signal);
+      if (this.#signal.aborted) return;
+      try {
+        await store(mapping.due(), polled, this.#parts, this.#runtime, this.#signal);
+      } catch (error) {
+        // Nothing but a defect of ours ends here; it must not end the source.
+        log.error({ err: error }, "held points could not be stored");
+      }
     }
   }
 }
 
-/** How often to look for held points, in milliseconds: an interval that began meanwhile is noticed this late at most. */
+/** How often to look for held points, in milliseconds: one that is due earlier is noticed this late at most. */
 const longestHold = 250;
 const shortestHold = 10;
 

@@ -14,9 +14,15 @@ export interface Clock {
    * time-outs and spacing.
    */
   monotonic(): number;
-  /** Resolves after `ms` milliseconds, never before; rejects with `signal.reason`. */
-  sleep(ms: number, signal: AbortSignal): Promise<void>;
+  /**
+   * Resolves after `ms` milliseconds, never before; rejects with `signal.reason`. With `gridMs` it resolves at the multiple
+   * of that which is nearest, so that waits end together and the processor wakes once for all of them.
+   */
+  sleep(ms: number, signal: AbortSignal, gridMs?: number): Promise<void>;
 }
+
+/** Grid for checks that recur each second or less often, and that may as well be half a second early or late. */
+export const checkGridMs = 1_000;
 
 /** Fields go before a constant message in lower case. `warn`: went wrong, nothing lost. `error`: data lost or a person is needed. */
 export interface Logger {

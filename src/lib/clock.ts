@@ -27,29 +27,60 @@ export function systemClock(): Clock {
   };
 }
 
-function sleep(ms: number, signal: AbortSignal): Promise<void> {
+function sleep(ms: number, signal: AbortSignal, gridMs?: number): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
       reject(signal.reason);
       return;
     }
     const end = performance.now() + ms;
-    let timer = setTimeout(wake, Math.min(ms, longestTimer));
+    const cancel = gridMs === undefined ? callAt(end, wake) : callTogether(Math.round(end / gridMs) * gridMs, wake);
     function wake(): void {
-      const left = end - performance.now();
-      // Node's timers may fire up to 1 ms early, and hold 2^31 ms at most.
-      if (left > 0) timer = setTimeout(wake, Math.min(Math.ceil(left), longestTimer));
-      else {
-        signal.removeEventListener("abort", abort);
-        resolve();
-      }
+      signal.removeEventListener("abort", abort);
+      resolve();
     }
     function abort(): void {
-      clearTimeout(timer);
+      cancel();
       reject(signal.reason);
     }
     signal.addEventListener("abort", abort, { once: true });
   });
+}
+
+/** Calls `wake` at `end` of `performance.now()`, never before. Returns what cancels that. */
+function callAt(end: number, wake: () => void): () => void {
+  let timer: NodeJS.Timeout;
+  function arm(): void {
+    const left = end - performance.now();
+    // Node cuts fractions off and counts from the begin of the turn, so its timers fire early. They hold 2^31 ms at most.
+    if (left > 0) timer = setTimeout(arm, Math.min(Math.ceil(left) + 1, longestTimer));
+    else wake();
+  }
+  timer = setTimeout(arm, Math.min(Math.ceil(end - performance.now()) + 1, longestTimer));
+  return () => clearTimeout(timer);
+}
+
+/** Those that wait for the same moment, with the one timer that they share. */
+const together = new Map<number, { readonly wakes: Set<() => void>; readonly cancel: () => void }>();
+
+function callTogether(end: number, wake: () => void): () => void {
+  let shared = together.get(end);
+  if (!shared) {
+    const wakes = new Set<() => void>();
+    const cancel = callAt(end, () => {
+      together.delete(end);
+      for (const each of wakes) each();
+    });
+    shared = { wakes, cancel };
+    together.set(end, shared);
+  }
+  const { wakes, cancel } = shared;
+  wakes.add(wake);
+  return () => {
+    if (!wakes.delete(wake) || wakes.size > 0) return;
+    cancel();
+    together.delete(end);
+  };
 }
 
 const longestTimer = 2 ** 31 - 1;

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import type { Status, StatusPart } from "../agent/status/status.ts";
-import type { Runtime } from "../core/runtime.ts";
+import { checkGridMs, type Runtime } from "../core/runtime.ts";
 import { isAbort } from "../lib/abort.ts";
 import type { ListenAddress } from "../lib/fields.ts";
 import { http } from "../lib/http.ts";
@@ -145,7 +145,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     for (;;) {
       history.sample(sampled());
       expire();
-      await runtime.clock.sleep(historyStepMs, closing.signal);
+      await runtime.clock.sleep(historyStepMs, closing.signal, checkGridMs);
     }
   })().catch((error: unknown) => {
     if (!isAbort(error, closing.signal)) runtime.log.error({ part: "web", err: error }, "history stopped");

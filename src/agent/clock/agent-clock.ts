@@ -61,8 +61,8 @@ export class AgentClock implements Clock {
     return this.#machine.monotonic();
   }
 
-  sleep(ms: number, signal: AbortSignal): Promise<void> {
-    return this.#machine.sleep(ms, signal);
+  sleep(ms: number, signal: AbortSignal, gridMs?: number): Promise<void> {
+    return this.#machine.sleep(ms, signal, gridMs);
   }
 
   /** How far the machine is behind this clock. */

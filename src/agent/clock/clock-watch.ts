@@ -3,7 +3,7 @@
 // is stored under a wrong time for good, and may overwrite what is right.
 import type { EpochMicros } from "../../core/point.ts";
 import { epochMicros } from "../../core/point.ts";
-import type { MetricDeclaration, Runtime } from "../../core/runtime.ts";
+import { checkGridMs, type MetricDeclaration, type Runtime } from "../../core/runtime.ts";
 import type { Reading } from "../../core/source.ts";
 import { isAbort } from "../../lib/abort.ts";
 import { formatDuration } from "../../lib/duration.ts";
@@ -145,7 +145,7 @@ export class ClockWatch implements AsyncDisposable {
     const signal = this.#ending.signal;
     try {
       for (;;) {
-        await clock.sleep(checkEveryMs, signal);
+        await clock.sleep(checkEveryMs, signal, checkGridMs);
         this.#look();
         if (this.#doubt || this.#unjudged) await this.#lookAgain();
         await this.#vote.decide();

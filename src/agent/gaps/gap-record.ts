@@ -1,6 +1,6 @@
 // The gap record of an agent: every interval in which tags were not recorded, in memory and on disk.
 import { epochMicros } from "../../core/point.ts";
-import type { MetricDeclaration, Runtime } from "../../core/runtime.ts";
+import { checkGridMs, type MetricDeclaration, type Runtime } from "../../core/runtime.ts";
 import { isAbort } from "../../lib/abort.ts";
 import type { Gap, GapEvent, GapList, GapSummary } from "./gap.ts";
 import { type AccountedLosses, type GapContent, GapFile, type GapLine, readGapFolder } from "./gap-file.ts";
@@ -168,7 +168,7 @@ export class GapRecord implements AsyncDisposable {
       } catch (error) {
         log.error({ part: "gaps", err: error }, "the gap record does not do its work");
       }
-      await clock.sleep(everyMs, signal).catch((error: unknown) => {
+      await clock.sleep(everyMs, signal, checkGridMs).catch((error: unknown) => {
         if (!isAbort(error, signal)) throw error;
       });
     }

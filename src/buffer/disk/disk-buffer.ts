@@ -2,7 +2,7 @@
 import type { AppendOptions, BufferReader, BufferStats, PointBuffer } from "../../core/buffer.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { InputId, Point } from "../../core/point.ts";
-import type { Runtime } from "../../core/runtime.ts";
+import { checkGridMs, type Runtime } from "../../core/runtime.ts";
 import { orAbort } from "../../lib/abort.ts";
 import { BufferMetrics } from "./buffer-metrics.ts";
 import { InputTable } from "./format/input-table.ts";
@@ -161,10 +161,11 @@ class DiskBuffer implements PointBuffer {
     let ticked = clock.monotonic();
     while (!signal.aborted)
       try {
-        await clock.sleep(more ? workEveryMs : tickMs, signal);
+        await (more ? clock.sleep(workEveryMs, signal) : clock.sleep(tickMs, signal, checkGridMs));
+        const isCheck = !more;
         more = false;
         if (this.#port.failure) await this.#reopen(this.#port.failure, signal);
-        if (clock.monotonic() - ticked >= tickMs) {
+        if (isCheck || clock.monotonic() - ticked >= tickMs) {
           ticked = clock.monotonic();
           const { unread } = await this.#call({ kind: "tick" }, []);
           // It may be read by now, and nothing else tells.

@@ -1,7 +1,7 @@
 // The persisted list of signals: what is known of each, what the service was last told, and the ID it gave.
 import { setImmediate } from "node:timers/promises";
 import type { InputId, SignalId } from "../../core/point.ts";
-import type { Runtime } from "../../core/runtime.ts";
+import { checkGridMs, type Runtime } from "../../core/runtime.ts";
 import type { PartialSignalMetadata, SignalCatalog } from "../../core/signal.ts";
 import { signalAttributes } from "../../wire/signal-view.ts";
 import { canonicalJson, hashOf } from "./attribute-map.ts";
@@ -183,7 +183,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
   async #flushForEver(): Promise<void> {
     const { signal } = this.#stop;
     for (;;) {
-      await this.#runtime.clock.sleep(flushEveryMs, signal).catch(() => {});
+      await this.#runtime.clock.sleep(flushEveryMs, signal, checkGridMs).catch(() => {});
       if (signal.aborted) return;
       await this.#flush();
     }

@@ -1,6 +1,6 @@
 // Keeps the metadata of signals at the service as they are in the catalog: new and changed ones are saved, in batches.
 import type { InputId, SignalId } from "../../core/point.ts";
-import type { Runtime } from "../../core/runtime.ts";
+import { checkGridMs, type Runtime } from "../../core/runtime.ts";
 import { unreachable } from "../../core/unreachable.ts";
 import { BackOff } from "../../lib/back-off.ts";
 import { signalSaveView } from "../../wire/signal-view.ts";
@@ -67,7 +67,7 @@ export class SignalSync {
     while (!signal.aborted) {
       try {
         const waitMs = await this.#saveNext(signal, grace);
-        if (waitMs > 0) await clock.sleep(waitMs, signal);
+        if (waitMs > 0) await clock.sleep(waitMs, signal, waitMs === pollMs ? checkGridMs : undefined);
       } catch (error) {
         if (!signal.aborted) throw error;
       }

@@ -2,7 +2,7 @@
 import { setImmediate } from "node:timers/promises";
 import { errorCodes, isAgentError, reasonOf } from "../../core/errors.ts";
 import type { EpochMicros, InputId } from "../../core/point.ts";
-import type { Runtime } from "../../core/runtime.ts";
+import { checkGridMs, type Runtime } from "../../core/runtime.ts";
 import { BackOff } from "../../lib/back-off.ts";
 import type { MethodCaller } from "../client/method-caller.ts";
 import type { ServiceOptions } from "../client/options.ts";
@@ -133,7 +133,7 @@ export class SignalWatch {
     let due = clock.monotonic() + firstMs;
     let earliest = due;
     while (!stop.aborted) {
-      await clock.sleep(pollMs, stop).catch(() => {});
+      await clock.sleep(pollMs, stop, checkGridMs).catch(() => {});
       const now = clock.monotonic();
       const wanted = now >= due || (this.#news && this.#publisher !== undefined);
       const settled = this.#parts.catalog.pending.size === 0 || now >= due + patienceMs;

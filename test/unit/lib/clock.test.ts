@@ -1,7 +1,31 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { systemClock } from "../../../src/lib/clock.ts";
 
 test("the monotonic time is that of the machine, so that processes can leave it to each other", () => {
   const machineMs = Number(process.hrtime.bigint()) / 1e6;
   expect(Math.abs(systemClock().monotonic() - machineMs)).toBeLessThan(10_000);
+});
+
+test("waits on a grid end together, with one timer, at the nearest multiple", async () => {
+  vi.useFakeTimers({ now: 0 });
+  try {
+    const clock = systemClock();
+    const stop = new AbortController();
+    const ended: number[] = [];
+    const waits = [600, 1_000, 1_400].map((ms) =>
+      clock.sleep(ms, stop.signal, 1_000).then(() => void ended.push(performance.now())),
+    );
+    expect(vi.getTimerCount()).toBe(1);
+    await vi.advanceTimersByTimeAsync(1_010);
+    await Promise.all(waits);
+    expect(new Set(ended).size).toBe(1);
+    expect(Math.round(ended[0]! / 1_000)).toBe(1);
+
+    const given = [clock.sleep(900, stop.signal, 1_000), clock.sleep(1_100, stop.signal, 1_000)];
+    stop.abort(new Error("enough"));
+    for (const wait of given) await expect(wait).rejects.toThrow("enough");
+    expect(vi.getTimerCount()).toBe(0);
+  } finally {
+    vi.useRealTimers();
+  }
 });
