@@ -1,13 +1,18 @@
 // The local service: the interface of the specification over HTTP, on this machine, with its data in one folder.
+import { readFile } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { createSecureContext } from "node:tls";
+import { AgentError, reasonOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { loadPageFiles, type PageFile } from "../lib/page-files.ts";
 import type { Fault } from "./config/fault.ts";
 import type { LocalServiceOptions } from "./config/options.ts";
 import { CallAdmission } from "./http/admission.ts";
+import { codedFor } from "./http/content-coding.ts";
 import { authentication, signingKey, TokenSigner } from "./http/credentials.ts";
+import { answeredCrossOrigin } from "./http/cross-origin.ts";
 import { CredentialRefusals } from "./http/guess-brake.ts";
-import { Listener } from "./http/listener.ts";
+import { Listener, type ServerCertificate } from "./http/listener.ts";
 import { HttpRefusal, refuse, send } from "./http/messages.ts";
 import { RpcEndpoint } from "./http/rpc-endpoint.ts";
 import { answerTokenRequest } from "./http/token-endpoint.ts";
@@ -32,7 +37,7 @@ export interface Service extends AsyncDisposable {
 }
 
 /**
- * Resolves when requests are taken. Rejects with `PORT_IN_USE`, `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or
+ * Resolves when requests are taken. Rejects with `CONFIG_INVALID` where the certificate is none, `PORT_IN_USE`, `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or
  * `BUFFER_NEWER`, or with `signal.reason`. Disposing waits for what is being stored.
  */
 export async function openService(
@@ -42,6 +47,7 @@ export async function openService(
 ): Promise<Service> {
   signal.throwIfAborted();
   await using opened = new AsyncDisposableStack();
+  const certificate = await readCertificate(options);
   const store = opened.use(await StoreThreads.open(options.data));
   const traffic = new Traffic();
   const signer = new TokenSigner(await signingKey(options.data));
@@ -69,8 +75,8 @@ export async function openService(
     "/v1/oauth/token": { POST: (request, response) => answerTokenRequest(tokens, request, response) },
   };
   const listener: Listener = opened.use(
-    await Listener.open(options.listen, (request, response) => {
-      void answer(routes, request, response, runtime);
+    await Listener.open(options.listen, certificate, (request, response) => {
+      if (!answeredCrossOrigin(options.cors ?? [], request, response)) void answer(routes, request, response, runtime);
     }),
   );
   if (options.retention !== undefined) opened.use(expiry(store, options.retention, runtime));
@@ -88,6 +94,19 @@ export async function openService(
     counters: () => traffic.counters(),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+/** Undefined where the service listens without TLS. */
+async function readCertificate({ tlsCert, tlsKey }: LocalServiceOptions): Promise<ServerCertificate | undefined> {
+  if (tlsCert === undefined || tlsKey === undefined) return undefined;
+  try {
+    const [cert, key] = await Promise.all([readFile(tlsCert, "utf8"), readFile(tlsKey, "utf8")]);
+    createSecureContext({ cert, key });
+    return { cert, key };
+  } catch (cause) {
+    const files = `--tls-cert ${tlsCert} and --tls-key ${tlsKey}`;
+    throw new AgentError("CONFIG_INVALID", `${files} are no certificate with its key: ${reasonOf(cause)}`, { cause });
+  }
 }
 
 const expireEveryMs = 600_000;
@@ -134,7 +153,8 @@ function page({ type, body }: PageFile): Route {
       "x-content-type-options": "nosniff",
       "referrer-policy": "no-referrer",
     };
-    send(response, 200, headers, request.method === "HEAD" ? undefined : body);
+    const coded = await codedFor(request, body);
+    send(response, 200, { ...headers, ...coded.headers }, request.method === "HEAD" ? undefined : coded.body);
   };
 }
 

@@ -1,8 +1,5 @@
 import { execFile } from "node:child_process";
-import { once } from "node:events";
 import { writeFileSync } from "node:fs";
-import { connect } from "node:net";
-import { createServer } from "node:tls";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { Secret } from "../../src/core/secret.ts";
@@ -35,34 +32,27 @@ const times = ["2026-03-01T10:00:00Z", "2026-03-01T11:00:00+01:00", "2026-03-01T
 test("the public JavaScript client completes every method over TLS, unchanged but for the address", {
   timeout: 120_000,
 }, async () => {
+  using folder = temporaryFolder();
+  const issuer = authority();
+  const { cert, key } = issuer.issue({ names: ["localhost"] });
+  const files = { "ca.pem": issuer.cert, "cert.pem": cert, "key.pem": key };
+  for (const [name, text] of Object.entries(files)) writeFileSync(folder.file(name), text);
   await using service = await testService({
     namespace: "clarify",
+    tlsCert: folder.file("cert.pem"),
+    tlsKey: folder.file("key.pem"),
     integrations: [
       { id: integration, clientId: "client", clientSecret: new Secret("secret"), grants: ["admin", "platform"] },
     ],
   });
-  using folder = temporaryFolder();
-  const issuer = authority();
-  writeFileSync(folder.file("ca.pem"), issuer.cert);
-  // As a proxy in front that ends TLS.
-  const front = createServer(issuer.issue({ names: ["localhost"] }), (socket) => {
-    const behind = connect(Number(new URL(service.url).port), "127.0.0.1");
-    const end = () => [socket, behind].forEach((side) => side.destroy());
-    for (const side of [socket, behind]) side.on("error", end);
-    socket.pipe(behind).pipe(socket);
-  });
-  front.listen(0);
-  await once(front, "listening");
-  const address = front.address();
   const credential = {
-    apiUrl: `https://localhost:${typeof address === "object" ? address?.port : ""}/v1/`,
+    apiUrl: `${service.url.replace("127.0.0.1", "localhost")}/`,
     integration,
     credentials: { type: "client-credentials", clientId: "client", clientSecret: "secret" },
   };
   const client = await npmPackageFolder("@clarify/api", "0.3.0", "node-fetch@2.7.0");
   const env = { ...process.env, NODE_EXTRA_CA_CERTS: folder.file("ca.pem") };
   const { stdout } = await run(process.execPath, ["-e", session, client, JSON.stringify(credential)], { env });
-  front.close();
   const out = JSON.parse(stdout);
   const { id } = out.saved.signalsByInput.level;
   expect(out.saved.signalsByInput.level).toEqual({ id, created: true, updated: false });

@@ -24,16 +24,19 @@ export interface ServiceFlags {
   readonly throttle?: string | undefined;
   readonly maxInsert?: string | undefined;
   readonly retention?: string | undefined;
+  readonly tlsCert?: string | undefined;
+  readonly tlsKey?: string | undefined;
+  readonly cors?: string | readonly string[] | undefined;
   readonly fault?: string | readonly string[] | undefined;
 }
 
 /** Rejects with `CONFIG_INVALID` that names every wrong flag and member. */
 export async function optionsFromFlags(flags: ServiceFlags): Promise<LocalServiceOptions> {
   const file = flags.config === undefined ? {} : await readConfig(flags.config);
-  const { listen, data, namespace, throttle, maxInsert, retention, fault } = flags;
+  const { listen, data, namespace, throttle, maxInsert, retention, tlsCert, tlsKey } = flags;
   const integrations = flags.integration === undefined ? undefined : [await integrationOf(flags)];
-  const faults = typeof fault === "string" ? [fault] : fault;
-  const given = defined({ listen, data, integrations, namespace, throttle, maxInsert, retention, faults });
+  const single = { listen, data, namespace, throttle, maxInsert, retention, tlsCert, tlsKey };
+  const given = defined({ ...single, integrations, faults: listOf(flags.fault), cors: listOf(flags.cors) });
   const parsed = localServiceOptions.safeParse({ listen: "127.0.0.1:8420", ...file, ...given });
   if (parsed.success) return parsed.data;
   const lines = parsed.error.issues.map(({ path, message }) => {
@@ -87,6 +90,10 @@ async function readConfig(path: string): Promise<Readonly<Record<string, unknown
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new AgentError("CONFIG_INVALID", `${path} must hold a mapping`);
   return Object.fromEntries(Object.entries(value));
+}
+
+function listOf(flag: string | readonly string[] | undefined): readonly string[] | undefined {
+  return typeof flag === "string" ? [flag] : flag;
 }
 
 function defined(members: Readonly<Record<string, unknown>>): Record<string, unknown> {

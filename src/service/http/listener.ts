@@ -1,38 +1,53 @@
 // The listening socket: opened, closed and opened again on the same port.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { ListenAddress } from "../../lib/fields.ts";
 import { hostInUrl, listen } from "../../lib/listen.ts";
+
+/** Certificate, with those between it and its authority, and its private key, as PEM. */
+export interface ServerCertificate {
+  readonly cert: string;
+  readonly key: string;
+}
 
 type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
 export class Listener implements AsyncDisposable {
   readonly #handler: RequestHandler;
+  readonly #certificate: ServerCertificate | undefined;
   #address: ListenAddress;
   #server: Server | undefined;
 
-  private constructor(address: ListenAddress, handler: RequestHandler) {
+  private constructor(address: ListenAddress, certificate: ServerCertificate | undefined, handler: RequestHandler) {
     this.#address = address;
+    this.#certificate = certificate;
     this.#handler = handler;
   }
 
-  /** Resolves when connections are taken. Rejects with `PORT_IN_USE`. */
-  static async open(address: ListenAddress, handler: RequestHandler): Promise<Listener> {
-    const listener = new Listener(address, handler);
+  /** Resolves when connections are taken, over TLS where there is a certificate. Rejects with `PORT_IN_USE`. */
+  static async open(
+    address: ListenAddress,
+    certificate: ServerCertificate | undefined,
+    handler: RequestHandler,
+  ): Promise<Listener> {
+    const listener = new Listener(address, certificate, handler);
     await listener.open();
     return listener;
   }
 
-  /** `http://host:port`, with the port that was really taken. */
+  /** `http://host:port` or `https://host:port`, with the port that was really taken. */
   get origin(): string {
     const { host, port } = this.#address;
-    return `http://${host === "0.0.0.0" || host === "::" ? "127.0.0.1" : hostInUrl(host)}:${port}`;
+    return `${this.#certificate ? "https" : "http"}://${host === "0.0.0.0" || host === "::" ? "127.0.0.1" : hostInUrl(host)}:${port}`;
   }
 
   /** Takes connections again, on the same port as before. Nothing happens when it does already. */
   async open(): Promise<void> {
     if (this.#server) return;
     const timeouts = { keepAliveTimeout: 65_000, headersTimeout: 20_000, requestTimeout: 60_000 };
-    const server = createServer(timeouts, this.#handler);
+    const server = this.#certificate
+      ? createTlsServer({ ...timeouts, ...this.#certificate }, this.#handler)
+      : createServer(timeouts, this.#handler);
     // Who asks before sending a large body is answered by the same handler; see `continueIfAsked`.
     server.on("checkContinue", this.#handler);
     this.#address = { ...this.#address, port: await listen(server, this.#address, "cannot listen on") };

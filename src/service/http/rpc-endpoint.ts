@@ -22,6 +22,7 @@ import type { LocalServiceOptions } from "../config/options.ts";
 import { methodOf, onlyReads } from "../method/dispatch.ts";
 import type { StoreThreads } from "../worker/store-threads.ts";
 import type { CallAdmission } from "./admission.ts";
+import { codedFor } from "./content-coding.ts";
 import { type Authenticate, basicCredentials } from "./credentials.ts";
 import type { CredentialRefusals } from "./guess-brake.ts";
 import { LateOutcomes, outcomeKey, withId } from "./late-outcomes.ts";
@@ -87,7 +88,7 @@ export class RpcEndpoint {
     const bytes = received.body.length;
     this.#heldBytes += bytes;
     try {
-      await this.#answer(received, response);
+      await this.#answer(received, request, response);
     } finally {
       this.#heldBytes -= bytes;
     }
@@ -119,7 +120,8 @@ export class RpcEndpoint {
     return { body, envelope, method, version, caller, start };
   }
 
-  async #answer({ body, envelope, method, version, caller, start }: Received, response: ServerResponse): Promise<void> {
+  async #answer(received: Received, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { body, envelope, method, version, caller, start } = received;
     const { runtime, admission, store, options } = this.#parts;
     const { clock } = runtime;
     const gone = goneSignal(response);
@@ -164,7 +166,10 @@ export class RpcEndpoint {
     const headers = { [versionHeader]: version, traceparent: `00-${trace.padStart(32, "0")}-${trace.slice(-16)}-00` };
     if (fault("garbage")) sendJson(response, 200, '{"jsonrpc":"2.0","id":', headers);
     else if (answered === undefined) send(response, 204, headers, undefined);
-    else sendJson(response, 200, answered, headers);
+    else {
+      const coded = await codedFor(request, answered);
+      sendJson(response, 200, coded.body, { ...headers, ...coded.headers });
+    }
   }
 
   #limitOf(name: string | undefined, version: ServedVersion): number {

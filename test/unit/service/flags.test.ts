@@ -24,6 +24,9 @@ test("flags become options, with the defaults of the interface", async () => {
     throttle: "off",
     maxInsert: "1MiB",
     retention: "30d",
+    tlsCert: "cert.pem",
+    tlsKey: "key.pem",
+    cors: ["https://dashboards.example.com"],
     fault: ["html", "status=500,rate=0.1"],
   });
   expect(all).toMatchObject({
@@ -31,6 +34,9 @@ test("flags become options, with the defaults of the interface", async () => {
     integrations: [{ grants: ["admin"], clientId: "c" }],
     maxInsert: 2 ** 20,
     retention: 30 * 86_400_000,
+    tlsCert: "cert.pem",
+    tlsKey: "key.pem",
+    cors: ["https://dashboards.example.com"],
     faults: [{ kind: "html" }, { kind: "status", value: 500 }],
   });
   expect(JSON.stringify(all)).not.toContain('"s"');
@@ -45,6 +51,7 @@ test("every wrong flag is named at once", async () => {
     namespace: "admin",
     throttle: "never",
     maxInsert: "8",
+    cors: ["dashboards.example.com"],
     fault: ["explode"],
   });
   await expect(wrong).rejects.toMatchObject({ code: "CONFIG_INVALID" });
@@ -54,6 +61,7 @@ test("every wrong flag is named at once", async () => {
   );
   const named = message.split("\n").map((line) => line.split(":")[0] ?? "");
   expect(named.toSorted((a, b) => (a < b ? -1 : 1))).toEqual([
+    "--cors",
     "--data",
     "--fault",
     "--grant",
@@ -66,6 +74,9 @@ test("every wrong flag is named at once", async () => {
   await expect(optionsFromFlags({ data: "d" })).rejects.toThrow("--integration: must be given");
   await expect(optionsFromFlags({ data: "d", integration: id })).rejects.toThrow(
     "must have a password or client credentials",
+  );
+  await expect(optionsFromFlags({ ...flags, tlsKey: "key.pem" })).rejects.toThrow(
+    "--tls-cert: tlsCert and tlsKey must be given together",
   );
 });
 
