@@ -261,19 +261,54 @@ test("a select holds only what was asked for", async () => {
   expect(Object.keys(await result("platform.selectItems", { data: { include: true } }))).toEqual(["data"]);
 });
 
-test("keys that programs could take for more than names are refused", async () => {
-  const body = `{"jsonrpc":"2.0","id":1,"method":"integration.saveSignals","params":{"integration":"${integration}","inputs":{"__proto__":{"name":"x"},"constructor":{"labels":{"__proto__":["a"],"toString":["b"]}}}}}`;
+test("an Input ID may be __proto__ or the name of a method of every object", async () => {
+  const post = (method: string, params: string) =>
+    service.post(
+      `{"jsonrpc":"2.0","id":1,"method":"${method}","params":{"integration":"${integration}",${params}}}`,
+      as(),
+    );
+  const times = JSON.stringify(["2026-01-01T00:00:00Z"]);
+  const named = await post("integration.saveSignals", '"inputs":{"__proto__":{"name":"Prototype"},"toString":{}}');
+  expect(Object.keys(named.body?.result?.signalsByInput)).toEqual(["__proto__", "toString"]);
+  const inserted = await post("integration.insert", `"data":{"times":${times},"series":{"__proto__":[7]}}`);
+  expect(inserted.text).toContain('"signalsByInput":{"__proto__":{"id":');
+  expect(inserted.body?.result?.["signalsByInput"]["__proto__"].created).toBe(false);
+  // Large enough to be read from its bytes.
+  const many = Array.from({ length: 9_000 }, (_, i) => i);
+  const large = await post(
+    "integration.insert",
+    `"data":{"times":${JSON.stringify(many.map((i) => new Date(i * 1_000).toISOString()))},"series":{"__proto__":${JSON.stringify(many)}}}`,
+  );
+  expect(large.text).toContain('"signalsByInput":{"__proto__":{"id":');
+  const found = Object.values(await result("admin.selectSignals", { integration, signals: { include: true } }));
+  expect(Object.values(Object(found[0]))).toMatchObject([{ inputId: "__proto__", name: "Prototype" }, {}]);
+});
+
+test("a key __proto__ that is no Input ID is one fault among the others of a request", async () => {
+  const body = `{"jsonrpc":"2.0","id":1,"method":"integration.saveSignals","params":{"integration":"${integration}","inputs":{"constructor":{"type":"text","labels":{"__proto__":["a"],"toString":["b"]}}},"createOnly":5}}`;
   expect((await service.post(body, as())).body?.error?.data?.params).toEqual({
-    "inputs.__proto__": ["must not be __proto__"],
     "inputs.constructor.labels.__proto__": ["must not be __proto__"],
+    "inputs.constructor.type": [expect.stringContaining("must be")],
+    createOnly: ["must be true or false"],
   });
   await save({ constructor: { labels: { toString: ["b"] }, annotations: { hasOwnProperty: "c" } } });
   expect(await signals()).toMatchObject([
     { inputId: "constructor", labels: { toString: ["b"] }, annotations: { hasOwnProperty: "c" } },
   ]);
-  const frame = `{"jsonrpc":"2.0","id":1,"method":"integration.insert","params":{"integration":"${integration}","data":{"times":[],"series":{"__proto__":[]}}}}`;
-  expect((await service.post(frame, as())).body?.error?.data?.params).toEqual({
-    "data.series.__proto__": ["must not be __proto__"],
+});
+
+test("an annotation is removed by null, of signals and of items, and the others stay", async () => {
+  await save({ a: { annotations: { keep: "1", drop: "2", empty: "" } } });
+  await save({ a: { annotations: { drop: null, never: null } } });
+  expect(await signals()).toEqual([expect.objectContaining({ annotations: { keep: "1", empty: "" } })]);
+  await publish("a", { ...itemView, annotations: { x: "1", y: "2" } });
+  const id = await publish("a", { ...itemView, annotations: { x: null } });
+  const { items } = await result("platform.selectItems", { items: { include: true, filter: { id } } });
+  expect(items[id].annotations).toEqual({ y: "2" });
+  expect(
+    await faults("integration.saveSignals", { integration, inputs: { a: { annotations: { "no key": null } } } }),
+  ).toEqual({
+    "inputs.a.annotations.no key": [expect.stringContaining("key must be")],
   });
 });
 

@@ -32,8 +32,7 @@ export function checkFrame(data: unknown, path: string, faults: Faults): Checked
   const order = ascending(times) ? undefined : stableOrder(times);
   for (const key of Object.keys(series)) {
     const at = `${path}.series.${key}`;
-    if (key === "__proto__") faults.add(at, "must not be __proto__");
-    else if (!isInputId(key)) faults.add(at, inputIdFault);
+    if (!isInputId(key)) faults.add(at, inputIdFault);
     const values = series[key];
     if (!Array.isArray(values)) faults.add(at, "must be an array");
     else if (checkValues(values, at, faults) && values.length !== times.length) faults.add(at, sameLength);

@@ -106,7 +106,7 @@ class Reader {
     this.#each(openBrace, closeBrace, () => {
       const key = this.#string();
       this.#expect(colon);
-      if (!isInputId(key) || key === "__proto__" || series.has(key)) throw notUnderstood;
+      if (!isInputId(key) || series.has(key)) throw notUnderstood;
       const values = new Column(length);
       this.#each(openBracket, closeBracket, () => values.push(this.#cell()));
       const whole = values.whole();

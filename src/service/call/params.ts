@@ -3,7 +3,7 @@ import type { z } from "zod";
 import type { Grant, ServedVersion } from "../../wire/method.ts";
 import { integrationId } from "../../wire/signal-view.ts";
 import type { ServiceStore } from "../store/store.ts";
-import { Faults, RpcFault } from "./rpc-fault.ts";
+import { type Faults, RpcFault } from "./rpc-fault.ts";
 
 /** Who calls: an integration whose credentials were right. */
 export interface Caller {
@@ -17,6 +17,8 @@ export interface MethodCall {
   readonly params: Members;
   readonly caller: Caller;
   readonly version: ServedVersion;
+  /** Found before the method reads its params, and where it adds what it finds. */
+  readonly faults: Faults;
   /** Wall time of the service, microseconds since the epoch. */
   readonly now: number;
   readonly store: ServiceStore;
@@ -84,19 +86,23 @@ export function ownIntegration({ params, caller }: MethodCall, faults: Faults): 
   return integration;
 }
 
+/** A save view, and which annotations it removes. */
+export type Saved<View> = View & { readonly removed: readonly string[] };
+
 const emptyMeansDefault = ["type", "valueType", "sourceType"];
 const nullMeansDefault = ["annotations", "labels", "enumValues"];
 
 /**
  * Reads a save view at `path`, also what clients write beyond the specification: `valueType` is another name of `type`,
- * and a client's way of leaving a member out (empty text, null map) is leaving it out. Undefined when it has faults.
+ * and a client's way of leaving a member out (empty text, null map) is leaving it out. An annotation that is null is to be
+ * removed. Undefined when it has faults.
  */
 export function readSaveView<Schema extends z.ZodObject>(
   schema: Schema,
   value: unknown,
   path: string,
   faults: Faults,
-): z.output<Schema> | undefined {
+): Saved<z.output<Schema>> | undefined {
   if (!isRecord(value)) {
     faults.add(path, "must be an object");
     return undefined;
@@ -105,37 +111,47 @@ export function readSaveView<Schema extends z.ZodObject>(
   for (const key of emptyMeansDefault) if (view[key] === "") delete view[key];
   for (const key of nullMeansDefault) if (view[key] === null) delete view[key];
   if (valueType !== undefined && valueType !== "") view["type"] ??= valueType;
+  const annotations = isRecord(view["annotations"]) ? Object.entries(view["annotations"]) : [];
+  const removed = annotations.filter(([, text]) => text === null).map(([key]) => key);
+  if (removed.length > 0) view["annotations"] = Object.fromEntries(annotations.map(([key, text]) => [key, text ?? ""]));
   const parsed = schema.safeParse(view);
-  if (parsed.success) return parsed.data;
+  if (parsed.success) return { ...parsed.data, removed };
   faults.addIssues(path, parsed.error, view);
   return undefined;
 }
 
 const maxDepth = 32;
+/** Maps whose keys are Input IDs, of which `__proto__` is a valid one. */
+const mapsOfInputs: readonly string[] = ["data.series", "inputs", "signalsByInput"];
 
 /**
- * Throws -32602 where params are nested deeper than any method needs, or have a key `__proto__`, which programs on
- * either side could take for more than a name.
+ * Adds a fault for each key `__proto__` that is no Input ID: programs on either side could take it for more than a name.
+ * Throws -32602 where params are nested deeper than any method needs.
  */
-export function checkShape(params: object): void {
-  const faults = new Faults();
-  visit(params, "", 1, faults);
-  faults.throwIfAny();
+export function checkShape(params: object, faults: Faults): void {
+  if (!visit(params, "", 1, faults)) faults.throwIfAny();
 }
 
-function visit(value: object, path: string, depth: number, faults: Faults): void {
+/** False when `value` is nested too deep. */
+function visit(value: object, path: string, depth: number, faults: Faults): boolean {
   if (depth > maxDepth) {
     faults.add(path, `must not be nested more than ${maxDepth} deep`);
-    return;
+    return false;
   }
   const at = (key: string | number) => (path === "" ? String(key) : `${path}.${key}`);
-  const descend = (key: string | number, member: unknown) => {
-    if (typeof member === "object" && member !== null) visit(member, at(key), depth + 1, faults);
-  };
+  const descend = (key: string | number, member: unknown) =>
+    typeof member !== "object" || member === null || visit(member, at(key), depth + 1, faults);
+  let good = true;
   // Not by its entries: an array may hold a million values.
-  if (Array.isArray(value)) for (let i = 0; i < value.length; i++) descend(i, value[i]);
+  if (Array.isArray(value)) for (let i = 0; i < value.length; i++) good = descend(i, value[i]) && good;
   else
     for (const [key, member] of Object.entries(value))
-      if (key === "__proto__") faults.add(at(key), "must not be __proto__");
-      else descend(key, member);
+      if (key === "__proto__" && !mapsOfInputs.includes(path)) faults.add(at(key), "must not be __proto__");
+      else good = descend(key, member) && good;
+  return good;
+}
+
+/** An object in which every key is a name and no more, `__proto__` too. */
+export function emptyMap<T>(): Record<string, T> {
+  return Object.create(null) as Record<string, T>; // has no members yet
 }

@@ -1,28 +1,27 @@
 // admin.connectSignals and admin.disconnectSignals: which item shows the data of a signal. An item may show several.
 import { resourceIdPattern } from "../../wire/signal-view.ts";
 import { anyIntegration, type MethodCall, readFlag } from "../call/params.ts";
-import { Faults } from "../call/rpc-fault.ts";
 import { readSignalQuery, select } from "../query/resource-query.ts";
 import { readAnswerOptions, selectionOf, signalResource } from "./resource-view.ts";
 import { itemsOf } from "./select.ts";
 
 /** Lets an item show the signals of a query. A signal that another item shows moves to this one. */
 export function connectSignals(call: MethodCall): object {
-  const faults = new Faults();
+  const { faults } = call;
   const { item } = call.params;
   if (typeof item !== "string" || !resourceIdPattern.test(item))
     faults.add("item", item === undefined ? "required" : "must be an Item ID: 20 characters of a-v and 0-9");
   else if (!call.store.resources.item(item)) faults.add("item", "no such item");
-  return relate(call, String(item), faults);
+  return relate(call, String(item));
 }
 
 /** Takes the signals of a query from the items that show them, if any do. The items stay. */
 export function disconnectSignals(call: MethodCall): object {
-  return relate(call, null, new Faults());
+  return relate(call, null);
 }
 
-function relate(call: MethodCall, item: string | null, faults: Faults): object {
-  const { params, store } = call;
+function relate(call: MethodCall, item: string | null): object {
+  const { params, store, faults } = call;
   const integration = anyIntegration(params, faults);
   const query = readSignalQuery(params, faults);
   const dryRun = readFlag(params["dryRun"], "dryRun", faults);

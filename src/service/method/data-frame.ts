@@ -2,7 +2,6 @@
 import { defaultLimit, maxSelected } from "../../wire/method.ts";
 import { rollupColumns } from "../../wire/results.ts";
 import type { MethodCall } from "../call/params.ts";
-import { Faults } from "../call/rpc-fault.ts";
 import { type DataQuery, readCurrentDataQuery } from "../query/data-query.ts";
 import { outsideSpans, spansOf } from "../query/edge-points.ts";
 import { itemFields } from "../query/filter.ts";
@@ -15,8 +14,7 @@ import type { ServiceStore } from "../store/store.ts";
 import { answerOf, readAnswerOptions } from "./resource-view.ts";
 
 export function selectDataFrame(call: MethodCall): object {
-  const { params, store, now } = call;
-  const faults = new Faults();
+  const { params, store, now, faults } = call;
   const bounds = { fields: itemFields, defaultLimit, maxLimit: maxSelected.itemsWithData };
   const query = readResourceQuery(params["query"], "query", bounds, faults);
   const data = readCurrentDataQuery(params["data"], now, faults);

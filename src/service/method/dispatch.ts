@@ -3,7 +3,7 @@ import { rpcErrors } from "../../wire/json-rpc.ts";
 import { grantOf, isSince, type Method, methods, renamedMethods, type ServedVersion } from "../../wire/method.ts";
 import { readInsert } from "../call/insert-reader.ts";
 import { type Caller, checkShape, isGiven, isRecord, type Members, type MethodHandler } from "../call/params.ts";
-import { RpcFault } from "../call/rpc-fault.ts";
+import { Faults, RpcFault } from "../call/rpc-fault.ts";
 import type { ServiceStore } from "../store/store.ts";
 import { connectSignals, disconnectSignals } from "./connect.ts";
 import { selectDataFrame } from "./data-frame.ts";
@@ -155,8 +155,9 @@ function call(request: Members, input: RpcInput, store: ServiceStore): object {
       message: `Operation not permitted: integration ${caller.integration} has no access to the ${grant} namespace`,
     });
   const params = named(request["params"], positions);
-  checkShape(params);
-  return handler({ params, caller, version, now, store, refusedInputs });
+  const faults = new Faults();
+  checkShape(params, faults);
+  return handler({ params, faults, caller, version, now, store, refusedInputs });
 }
 
 function named(params: unknown, positions: readonly string[]): Members {

@@ -1,6 +1,5 @@
 // platform.evaluate: aggregates of items, and formulas over them, on one grid of buckets.
 import type { MethodCall } from "../call/params.ts";
-import { Faults } from "../call/rpc-fault.ts";
 import { oneBucket } from "../query/buckets.ts";
 import { readCurrentDataQuery } from "../query/data-query.ts";
 import { computeFormula } from "../query/formula.ts";
@@ -11,8 +10,7 @@ import { aggregateGroup, aggregateItem, gapfilledItem, gridOf } from "./evaluate
 import { answerOf, readAnswerOptions } from "./resource-view.ts";
 
 export function evaluate(call: MethodCall): object {
-  const { params, store, now } = call;
-  const faults = new Faults();
+  const { params, store, now, faults } = call;
   const aliases = new Set<string>();
   const items = readItemAggregations(params["items"], store, aliases, faults);
   const groups = readGroups(params["groups"], store, aliases, faults);

@@ -11,6 +11,7 @@ import {
 import { checkFrame, inputIdFault } from "../call/check-frame.ts";
 import {
   anyIntegration,
+  emptyMap,
   isGiven,
   type Members,
   type MethodCall,
@@ -18,19 +19,19 @@ import {
   readFlag,
   readSaveView,
   requiredMembers,
+  type Saved,
 } from "../call/params.ts";
-import { Faults, RpcFault } from "../call/rpc-fault.ts";
+import { type Faults, RpcFault } from "../call/rpc-fault.ts";
 import { type Signal, sameAttributes, savedAttributes } from "../store/resource.ts";
 
 /** Stores the points of a frame, and creates signals for Input IDs that have none. */
 export function insert(call: MethodCall): object {
-  const { store, params } = call;
-  const faults = new Faults();
+  const { store, params, faults } = call;
   const integration = ownIntegration(call, faults);
   const frame = checkFrame(params["data"], "data", faults);
   faults.throwIfAny();
   const nowMs = Math.floor(call.now / 1_000);
-  const signalsByInput: Record<string, object> = {};
+  const signalsByInput = emptyMap<object>();
   const refused = call.refusedInputs.filter((input) => frame.has(input));
   store.transaction(() => {
     for (const [input, columnsOf] of frame) {
@@ -54,15 +55,14 @@ export function insert(call: MethodCall): object {
 
 /** Creates signals or replaces their attributes; annotations are added to those that are there. */
 export function saveSignals(call: MethodCall): object {
-  const { store, params } = call;
-  const faults = new Faults();
+  const { store, params, faults } = call;
   const integration = ownIntegration(call, faults);
   const createOnly = readFlag(params["createOnly"], "createOnly", faults);
   const views = readInputs(params, faults);
   refuseResources(call, faults);
   faults.throwIfAny();
   const nowMs = Math.floor(call.now / 1_000);
-  const signalsByInput: Record<string, object> = {};
+  const signalsByInput = emptyMap<object>();
   store.transaction(() => {
     for (const [input, view] of views) {
       const known = store.resources.signalByInput(integration, input);
@@ -77,8 +77,8 @@ export function saveSignals(call: MethodCall): object {
   return { signalsByInput };
 }
 
-function readInputs(params: Members, faults: Faults): ReadonlyMap<string, SignalSaveView> {
-  const views = new Map<string, SignalSaveView>();
+function readInputs(params: Members, faults: Faults): ReadonlyMap<string, Saved<SignalSaveView>> {
+  const views = new Map<string, Saved<SignalSaveView>>();
   // The current dialect's name; clients send either at any version.
   const name = !isGiven(params["inputs"]) && isGiven(params["signalsByInput"]) ? "signalsByInput" : "inputs";
   for (const [input, value] of Object.entries(requiredMembers(params[name], name, faults) ?? {})) {
@@ -92,8 +92,7 @@ function readInputs(params: Members, faults: Faults): ReadonlyMap<string, Signal
 
 /** Makes an item of a signal, or updates the item that was made of it. Items keep their IDs. */
 export function publishSignals(call: MethodCall): object {
-  const { store, params } = call;
-  const faults = new Faults();
+  const { store, params, faults } = call;
   const integration = anyIntegration(params, faults);
   const createOnly = readFlag(params["createOnly"], "createOnly", faults);
   const publications = readItems(call, integration, faults);
@@ -119,7 +118,7 @@ export function publishSignals(call: MethodCall): object {
 
 interface Publication {
   readonly signal: Signal;
-  readonly view: ItemSaveView;
+  readonly view: Saved<ItemSaveView>;
 }
 
 function readItems({ params, store }: MethodCall, integration: string, faults: Faults): readonly Publication[] {

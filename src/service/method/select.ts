@@ -3,7 +3,6 @@
 import { defaultLimit, isSince, maxSelected } from "../../wire/method.ts";
 import type { DataFrame } from "../../wire/results.ts";
 import { anyIntegration, isGiven, isRecord, type MethodCall, membersOf, readFlag } from "../call/params.ts";
-import { Faults } from "../call/rpc-fault.ts";
 import { readSpecifiedDataQuery } from "../query/data-query.ts";
 import { itemFields, signalFields } from "../query/filter.ts";
 import { buildFrame } from "../query/frame-builder.ts";
@@ -26,8 +25,7 @@ function speaksSpecified({ version, params }: MethodCall): boolean {
 }
 
 export function selectSignals(call: MethodCall): object {
-  const { params, store } = call;
-  const faults = new Faults();
+  const { params, store, faults } = call;
   const integration = anyIntegration(params, faults);
   if (!speaksSpecified(call)) {
     const query = readSignalQuery(params, faults);
@@ -55,8 +53,7 @@ export function itemsOf(signals: readonly Signal[], store: ServiceStore): readon
 }
 
 export function selectItems(call: MethodCall): object {
-  const { params, store, now, version } = call;
-  const faults = new Faults();
+  const { params, store, now, version, faults } = call;
   const bounds = { fields: itemFields, defaultLimit: currentDefaultLimit, maxLimit: maxSelected.items };
   const asksForData = isRecord(params["data"]) && isGiven(params["data"]["include"]);
   if (!speaksSpecified(call) && !asksForData) {

@@ -2,6 +2,7 @@
 import { epochMicros } from "../../core/point.ts";
 import type { DataFrame } from "../../wire/results.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
+import { emptyMap } from "../call/params.ts";
 import { RpcFault } from "../call/rpc-fault.ts";
 
 export interface Column {
@@ -23,7 +24,8 @@ export function buildFrame(columns: readonly Column[]): DataFrame {
         data: [`would return ${times.length} times for ${columns.length} series: narrow the window or use a rollup`],
       },
     });
-  const series: Record<string, (number | null)[]> = {};
+  // An alias may be called `__proto__`.
+  const series = emptyMap<(number | null)[]>();
   for (const { key, times: own, values } of columns) {
     const cells: (number | null)[] = [];
     let from = 0;

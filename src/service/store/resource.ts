@@ -27,14 +27,16 @@ export interface ItemRecord extends Resource {
   readonly visible: boolean;
 }
 
-/** What a save asks for: the view with its defaults, and annotations added to those that are there. */
+/** What a save asks for: the view with its defaults; of annotations those `removed` go, the others are added. */
 export function savedAttributes(
-  view: SignalSaveView | ItemSaveView,
+  view: (SignalSaveView | ItemSaveView) & { readonly removed?: readonly string[] },
   name: string,
   before: Attributes | undefined,
 ): Attributes {
+  const annotations = { ...before?.annotations, ...view.annotations };
+  for (const key of view.removed ?? []) delete annotations[key];
   return {
-    annotations: { ...before?.annotations, ...view.annotations },
+    annotations,
     name: view.name ?? name,
     type: view.type,
     description: view.description,

@@ -101,7 +101,6 @@ test("what it does not give back is good JSON and without fault, however the byt
 
 test.each([
   '{"params":{"data":{"times":["2026-01-01T00:00:00Z"],"series":{"a":[1],"a":[2]}}}}',
-  '{"params":{"data":{"times":["2026-01-01T00:00:00Z"],"series":{"__proto__":[1]}}}}',
   '{"params":{"data":{"times":["2026-01-01T00:00:00Z"],"series":{"a":[01]}}}}',
   '{"params":{"data":{"times":["2026-01-01T00:00:00Z"],"series":{"a":[1.]}}}}',
   '{"params":{"data":{"times":["2026-01-01T00:00:00Z"],"series":{"a":[1e]}}}}',
