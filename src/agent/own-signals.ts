@@ -30,7 +30,10 @@ export interface OwnValues {
 
 const deliveryStates = ["delivering", "retrying", "held", "stopped"] as const satisfies readonly UploadState[];
 
-/** Each signal: its Input ID after the prefix, what the service shall know of it, and where its values come from. */
+/**
+ * Each signal: its Input ID after the prefix, what the service shall know of it, and where its values come from. What is
+ * never twice the same has a dead band: an agent that has nothing to do stores and sends nothing of itself.
+ */
 const signals = [
   {
     id: "source/{source}/online",
@@ -50,6 +53,7 @@ const signals = [
   {
     id: "delivery/lag",
     signal: { name: "Delivery lag", engUnit: "s", description: "Age of the newest point that the service has." },
+    deadband: 1,
     of: ({ lagMs }: OwnValues) => (lagMs === undefined ? [] : [["", Math.round(lagMs) / 1_000] as const]),
   },
   {
@@ -65,6 +69,7 @@ const signals = [
   {
     id: "buffer/bytes",
     signal: { name: "Buffer", engUnit: "B" },
+    deadband: 65_536,
     of: ({ bufferBytes }: OwnValues) => [["", bufferBytes] as const],
   },
   {
@@ -75,11 +80,13 @@ const signals = [
   {
     id: "process/memory",
     signal: { name: "Agent memory", engUnit: "B" },
+    deadband: 4e6,
     of: ({ memoryBytes }: OwnValues) => [["", memoryBytes] as const],
   },
   {
     id: "process/cpu",
     signal: { name: "Agent CPU", engUnit: "%", description: "Of one core." },
+    deadband: 1,
     of: ({ cpuPercent }: OwnValues) => [["", Math.round(cpuPercent * 10) / 10] as const],
   },
 ];
@@ -101,11 +108,11 @@ export interface OwnSignalsParts {
 
 /** The tags that the agent itself feeds. `every` in milliseconds. */
 export function ownRules(agent: string, every: number): readonly TagRule[] {
-  return signals.map(({ id, signal }) =>
+  return signals.map(({ id, signal, deadband = 0 }) =>
     tagOptions.parse({
       input: `${agent}/tagferry/${id}`,
       every: `${every}ms`,
-      report: { heartbeat },
+      report: { heartbeat, deadband },
       signal: { ...signal, sourceType: "measurement", labels: { agent: [agent] } },
     }),
   );

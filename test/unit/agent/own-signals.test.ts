@@ -121,3 +121,22 @@ test("names that are as long as they may be still give Input IDs", async () => {
   expect(inputs.every((input) => input.length <= 128)).toBe(true);
   await own[Symbol.asyncDispose]();
 });
+
+test("an agent that has nothing to do stores nothing of itself, although its memory and its lag are never the same", async () => {
+  let turn = 0;
+  const { own, clock, points } = started(() => {
+    const wobble = Math.sin(turn++);
+    return {
+      ...values,
+      lagMs: 1_300 + 400 * wobble,
+      memoryBytes: 9e7 + 1.5e6 * wobble,
+      cpuPercent: 0.3 + 0.3 * wobble,
+      bufferBytes: 4_096 + turn * 100,
+    };
+  });
+  await clock.advance(10_000);
+  expect(points.splice(0)).toHaveLength(12);
+  await clock.advance(240_000);
+  expect(points).toEqual([]);
+  await own[Symbol.asyncDispose]();
+});
