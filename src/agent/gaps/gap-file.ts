@@ -1,10 +1,12 @@
-// The gap record on disk: `record.ndjson`, a line for each change, the last one of a row holds; and `alive.json`, the last
-// sign of life. Both may be read while an agent runs, and after it was killed at any moment.
-import { mkdir, open, readFile } from "node:fs/promises";
+// The gap record on disk: `record.ndjson`, a line for each change, the last one of a row holds; and the last signs of life,
+// written in turn to `alive.json` and `alive-2.json`. All may be read while an agent runs, and after it was killed at any
+// moment. A sign of life is written in place, over one of the same length: one block on the disk instead of the eight that a
+// new file and its name cost. Where a power cut tears it, the other one, 10 s older, holds.
+import { constants, mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { epochMicros } from "../../core/point.ts";
-import { writeAtomically } from "../../lib/atomic-file.ts";
+import { syncName, writeAtomically } from "../../lib/atomic-file.ts";
 import { type Gap, gapSchema } from "./gap.ts";
 
 /** An interval may grow: how many of its points were counted, in which row. */
@@ -25,10 +27,16 @@ const life = z.object({
   stopped: z.boolean(),
   /** What the monotonic clock said at `time`, in milliseconds; it is shared by all processes until the machine restarts. */
   monotonic: z.number().optional(),
+  /** Of two signs of life the one with the greater number is the later one. */
+  turn: z.int().default(0),
   /** Up to when each source is accounted for: recorded, or in a row. */
   sources: z.record(z.string(), z.int().transform(epochMicros)),
 });
 export type Life = z.output<typeof life>;
+
+const lifeFiles = ["alive.json", "alive-2.json"] as const;
+/** Lengths of a sign of life are multiples of this: what overwrites one is as long as it. */
+const signBytes = 512;
 
 export interface GapContent {
   readonly gaps: Map<number, Gap>;
@@ -47,13 +55,11 @@ export function gapFolder(dataDir: string): string {
 
 /** Never rejects for what is missing or damaged: a line that cannot be read is passed by. */
 export async function readGapFolder(folder: string): Promise<GapContent> {
-  const [text, lastLife] = await Promise.all([
-    readFile(join(folder, "record.ndjson"), "utf8").catch(() => ""),
-    readFile(join(folder, "alive.json"), "utf8").then(
-      (content) => life.safeParse(parsed(content)).data,
-      () => undefined,
-    ),
-  ]);
+  const [text = "", ...signs] = await Promise.all(
+    ["record.ndjson", ...lifeFiles].map((name) => readFile(join(folder, name), "utf8").catch(() => "")),
+  );
+  const lives = signs.flatMap((sign) => life.safeParse(parsed(sign)).data ?? []);
+  const lastLife = lives.toSorted((a, b) => b.turn - a.turn)[0];
   const gaps = new Map<number, Gap>();
   let losses: AccountedLosses = {};
   for (const written of text.split("\n")) {
@@ -98,7 +104,20 @@ export class GapFile {
 
   async alive(sign: Life): Promise<void> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-    await writeAtomically(join(this.#folder, "alive.json"), JSON.stringify(sign));
+    const path = join(this.#folder, lifeFiles[sign.turn % 2 === 0 ? 0 : 1]);
+    const text = JSON.stringify(sign);
+    const bytes = Buffer.alloc(Math.ceil(text.length / signBytes) * signBytes, " ");
+    bytes.write(text);
+    let isNew = false;
+    {
+      await using file = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600);
+      const { size } = await file.stat();
+      isNew = size === 0;
+      if (size > bytes.length) await file.truncate(bytes.length);
+      await file.write(bytes, 0, bytes.length, 0);
+      await file.datasync();
+    }
+    if (isNew) await syncName(path);
   }
 }
 

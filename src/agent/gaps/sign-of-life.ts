@@ -18,11 +18,13 @@ export class SignOfLife {
   readonly #accounted: Map<string, EpochMicros>;
   readonly #beganAtMs: number;
   #givenAtMs = Number.NEGATIVE_INFINITY;
+  #turn: number;
 
   constructor(former: Life | undefined, clock: Clock) {
     this.former = former;
     this.#clock = clock;
     this.#accounted = new Map(Object.entries(former?.sources ?? {}));
+    this.#turn = former?.turn ?? 0;
     this.#beganAtMs = clock.monotonic();
   }
 
@@ -61,6 +63,13 @@ export class SignOfLife {
     this.#givenAtMs = nowMs;
     for (const source of this.#running) this.#accounted.set(source, time);
     for (const [source, at] of this.#accounted) if (at < time - forgottenUs) this.#accounted.delete(source);
-    return { time, stopped, monotonic: Math.round(nowMs), sources: Object.fromEntries(this.#accounted) };
+    this.#turn++;
+    return {
+      time,
+      stopped,
+      monotonic: Math.round(nowMs),
+      turn: this.#turn,
+      sources: Object.fromEntries(this.#accounted),
+    };
   }
 }
