@@ -28,12 +28,12 @@ export async function forEachInSlices<T>(
   weigh: (item: T) => number,
   work: (item: T) => void,
 ): Promise<void> {
-  await inSlices(stepsOf(items, weigh, work));
-}
-
-function* stepsOf<T>(items: Iterable<T>, weigh: (item: T) => number, work: (item: T) => void): Steps<void> {
+  let done = 0;
   for (const item of items) {
     work(item);
-    yield weigh(item);
+    done += weigh(item);
+    if (done < sliceWork) continue;
+    done = 0;
+    await setImmediate();
   }
 }

@@ -1,5 +1,5 @@
 // Series that belong together in a frame, and the order in which they are tried.
-import type { Steps } from "../../lib/in-slices.ts";
+import { type Steps, stepWork } from "../../lib/in-slices.ts";
 import { Columns } from "../series/columns.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
 
@@ -27,6 +27,7 @@ export const clusterWork = 20;
 export function* clustersOf(candidates: Iterable<Candidate>): Steps<Cluster[]> {
   const byKey = new Map<number, Cluster>();
   const clusters: Cluster[] = [];
+  let work = 0;
   for (const { queue, since } of candidates) {
     const rows = queue.count;
     if (rows === 0) continue;
@@ -40,7 +41,10 @@ export function* clustersOf(candidates: Iterable<Candidate>): Steps<Cluster[]> {
       clusters.push(begun);
       if (queue.ascending) byKey.set(key, begun);
     }
-    yield clusterWork;
+    work += clusterWork;
+    if (work < stepWork) continue;
+    yield work;
+    work = 0;
   }
   return clusters;
 }

@@ -7,6 +7,10 @@ import { columnOverhead, nullBytes, type Part, timeOverhead } from "./frame-plan
 import { lookupWork, RowSet } from "./row-set.ts";
 
 const lookupsPerStep = stepWork / lookupWork;
+/** Adding a column takes as long as copying so many points, beside those that it has. */
+const columnWork = 10;
+/** Columns of so few points are looked at at once. */
+const shortColumn = 1_024;
 
 /** What a column adds to a frame: its cells, their text and commas, times that are new and their bytes. */
 interface Cost {
@@ -27,6 +31,8 @@ export class FrameDraft {
   #cells = 0;
   #points = 0;
   #work = 0;
+  /** Work of `addShared` since others ran. */
+  #unyielded = 0;
   /** Bytes of the whole request. */
   maxBytes = 0;
 
@@ -102,12 +108,25 @@ export class FrameDraft {
     return count;
   }
 
+  /**
+   * As `add`, at once, where the points have the times of the column before; undefined: they may not have, or it is time to
+   * let others run. Most columns are added so, and nothing is allocated for a step of each.
+   */
+  addShared(queue: SeriesQueue, points: number): boolean | undefined {
+    if (this.#isTooLarge(queue, points)) return false;
+    const isShared = this.#parts.length > 0 && this.#shared.count === points && this.#unyielded < stepWork;
+    const text = isShared && points <= shortColumn ? queue.textBytesNow(this.#shared.times, points) : undefined;
+    if (text === undefined) return undefined;
+    this.#unyielded += points + columnWork;
+    this.#work += points;
+    return this.#addColumn(queue, points, { cells: points, text: text + points, rows: 0, times: 0 });
+  }
+
   /** Adds the oldest `points` of `queue` if they fit. */
   *add(queue: SeriesQueue, points: number): Steps<boolean> {
-    // All of a series, and too much without any time: nobody needs to read it.
-    const whole = points === queue.count && queue.ascending;
-    if (whole && this.#bytes + queue.input.length + columnOverhead + queue.textBytes + points > this.maxBytes)
-      return false;
+    if (this.#isTooLarge(queue, points)) return false;
+    yield this.#unyielded;
+    this.#unyielded = 0;
     const shared = this.#parts.length > 0 && this.#shared.count === points;
     const text = shared ? yield* queue.textBytesAt(this.#shared.times, points) : undefined;
     if (text !== undefined) {
@@ -190,6 +209,12 @@ export class FrameDraft {
       for (let i = from; i < to; i++) this.#rows.add(times[i]!);
       yield (to - from) * lookupWork;
     }
+  }
+
+  /** All of a series, and too much without any time: nobody needs to read it. */
+  #isTooLarge({ count, ascending, input, textBytes }: SeriesQueue, points: number): boolean {
+    if (points !== count || !ascending) return false;
+    return this.#bytes + input.length + columnOverhead + textBytes + points > this.maxBytes;
   }
 
   #addColumn(queue: SeriesQueue, points: number, cost: Cost): boolean {

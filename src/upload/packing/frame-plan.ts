@@ -17,6 +17,8 @@ export interface ColumnSource {
   read(count: number, into: Columns): Steps<void>;
   /** The same without the times, where they strictly ascend; false where they do not, and nothing was copied. */
   readValues?(count: number, into: Columns): Steps<boolean>;
+  /** The same at once, for few points. */
+  readValuesNow?(count: number, into: Columns): boolean;
 }
 
 export interface PlannedColumn<Source extends ColumnSource = ColumnSource> {

@@ -7,6 +7,9 @@ import type { Envelope, FramePlan } from "./frame-plan.ts";
 /** Writing a time takes as long as copying so many points. */
 const timeWork = 4;
 const timesPerStep = stepWork / timeWork;
+/** Columns of so few points are written at once, and take as long as copying so many points more. */
+const shortColumn = 1_024;
+const columnWork = 20;
 /** Frames of this many bytes are written where larger ones were: what those have touched is not worth giving back. */
 const smallFrame = 2 ** 20;
 /** So many times smaller than the largest one before has a frame to be for its memory to be given back. */
@@ -39,6 +42,7 @@ export class FrameWriter {
       yield (to - from) * timeWork;
     }
     at += bytes.write(this.#envelope.between, at - 1, "latin1") - 1;
+    let unyielded = 0;
     for (const { source, count } of plan.columns) {
       bytes[at++] = quote;
       at += bytes.write(source.input, at, "latin1");
@@ -46,7 +50,15 @@ export class FrameWriter {
       bytes[at++] = colon;
       bytes[at++] = open;
       // As many as there are rows, none twice: then they are the rows, and nobody needs to look at their times.
-      if (count === times.length && source.readValues && (yield* source.readValues(count, this.#column)))
+      const isFull = count === times.length;
+      if (isFull && count <= shortColumn && source.readValuesNow?.(count, this.#column)) {
+        at = this.#writeValues(bytes, at, 0, count);
+        unyielded += count + columnWork;
+        if (unyielded >= stepWork) {
+          yield unyielded;
+          unyielded = 0;
+        }
+      } else if (isFull && source.readValues && (yield* source.readValues(count, this.#column)))
         at = yield* this.#writeFullColumn(bytes, at);
       else {
         yield* source.read(count, this.#column);
@@ -55,6 +67,7 @@ export class FrameWriter {
       bytes[at - 1] = close;
       bytes[at++] = comma;
     }
+    yield unyielded;
     at += bytes.write(this.#envelope.tail, at - 1, "latin1") - 1;
     if (at !== plan.bytes) throw new RangeError(`frame of ${at} bytes was planned with ${plan.bytes}`);
     return bytes.subarray(0, at);

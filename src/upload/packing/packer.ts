@@ -131,7 +131,7 @@ export class Packer {
     for (let tries = 0; rows > 0; tries++) {
       let fits = true;
       for (const member of members) {
-        fits = yield* draft.add(member, rows);
+        fits = draft.addShared(member, rows) ?? (yield* draft.add(member, rows));
         if (!fits) break;
       }
       // The oldest values may be shorter or longer than all are on average.
@@ -171,7 +171,8 @@ export class Packer {
     const already = Math.max(0, rows - cluster.rows) * cluster.members.length;
     if (least + fresh.bytes + (nulls - already) * nullBytes > maxBytes) return false;
     // Members have the same times but for a collision of hashes: who does not fit then waits for the next frame.
-    for (const member of cluster.members) yield* draft.add(member, cluster.rows);
+    for (const member of cluster.members)
+      if (draft.addShared(member, cluster.rows) === undefined) yield* draft.add(member, cluster.rows);
     return true;
   }
 

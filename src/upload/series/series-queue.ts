@@ -153,6 +153,14 @@ export class SeriesQueue {
     return true;
   }
 
+  /** The same at once, for few points. */
+  readValuesNow(count: number, into: Columns): boolean {
+    if (!this.#ascending) return false;
+    into.reserve(count);
+    this.#front().copy(count, into, "values");
+    return true;
+  }
+
   /**
    * Bytes of the values of the oldest `count` points as JSON text, where their times are `times`; undefined where they are
    * not. Reads without copying.
@@ -169,6 +177,12 @@ export class SeriesQueue {
       yield to - from;
     }
     return bytes;
+  }
+
+  /** The same at once, for few points. */
+  textBytesNow(times: Float64Array, count: number): number | undefined {
+    const bytes = this.#ascending ? this.#front().textAt(times, 0, count) : -1;
+    return bytes < 0 ? undefined : bytes;
   }
 
   #front(): ChainCursor {

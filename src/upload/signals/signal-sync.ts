@@ -130,13 +130,14 @@ export class SignalSync {
   /** Milliseconds to wait before the next call. */
   async #decide(batch: readonly BatchedSignal[], verdict: CallOutcome): Promise<number> {
     const { report } = this.#parts;
+    const inputs = batch.map(({ input }) => input);
     switch (verdict.kind) {
       case "done":
-        this.#saved(batch, await signalsOf(verdict.result));
+        this.#saved(batch, await signalsOf(verdict.result, inputs));
         report(verdict);
         return this.#succeeded();
       case "partly": {
-        const ids = await signalsOf(verdict.error.data?.partialResult);
+        const ids = await signalsOf(verdict.error.data?.partialResult, inputs);
         const saved = batch.filter(({ input }) => ids.has(input));
         const rest = batch.filter(({ input }) => !ids.has(input));
         this.#saved(saved, ids);
