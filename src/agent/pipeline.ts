@@ -1,12 +1,14 @@
 // The loop that carries data from one source to the disk: open, read, map, append, acknowledge, open again.
+
 import type { AppendOptions, PointBuffer } from "../core/buffer.ts";
 import type { AgentError } from "../core/errors.ts";
 import { isAgentError } from "../core/errors.ts";
-import type { Point } from "../core/point.ts";
+import type { Point, PointBatch } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Delivery, Source } from "../core/source.ts";
 import { isAbort } from "../lib/abort.ts";
 import { BackOff } from "../lib/back-off.ts";
+import { readingCount } from "../lib/reading-batch.ts";
 import type { Mapping } from "../mapping/mapping.ts";
 import type { ClockHold } from "./clock/clock-hold.ts";
 import type { SourceGaps } from "./gaps/source-gaps.ts";
@@ -82,9 +84,10 @@ async function readUntilLost(
     const deliveries = source.deliveries(signal);
     for await (const delivery of hold?.timed(deliveries, signal) ?? deliveries) {
       arrived();
-      const points = mapping.map(delivery);
+      const { batches } = delivery;
+      const points = batches ? mapping.mapBatches(delivery, batches) : mapping.map(delivery);
       mapped();
-      monitor.delivered(delivery.readings.length, points.length);
+      monitor.delivered(readingCount(delivery), points.length);
       if (!(await store(points, delivery, parts, runtime, signal))) continue;
       gaps?.delivered(delivery);
       if (await isRecorded(delivery, owed, gaps)) delivery.ack();
@@ -117,7 +120,7 @@ async function isRecorded(delivery: Delivery, owed: Delivery[], gaps: PipelinePa
  * the device keeps what it can.
  */
 async function store(
-  points: readonly Point[],
+  points: readonly Point[] | PointBatch,
   { awaited, hurry }: AppendOptions,
   { buffer, monitor, gaps }: PipelineParts,
   runtime: Runtime,

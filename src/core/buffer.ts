@@ -1,5 +1,5 @@
 // The contract of the buffer: points go in and are safe, blocks come out until they are settled.
-import type { EpochMicros, InputId, Point } from "./point.ts";
+import type { EpochMicros, InputId, Point, PointBatch } from "./point.ts";
 
 /** Names a block for as long as the buffer lives, restarts included. */
 export type BlockId = number & { readonly [blockId]: true };
@@ -62,7 +62,7 @@ export interface PointBuffer extends AsyncDisposable {
    * prefix was stored, and the caller tries again) or with `signal.reason`. Calls may overlap; those that do are
    * stored in the order of the calls and share a sync.
    */
-  append(points: readonly Point[], options: AppendOptions, signal: AbortSignal): Promise<void>;
+  append(points: readonly Point[] | PointBatch, options: AppendOptions, signal: AbortSignal): Promise<void>;
   /** The one reader. What is not settled comes again after a restart. Rejects with `BUFFER_FOREIGN` where the backlog is another integration's. */
   reader(): Promise<BufferReader>;
   stats(): BufferStats;

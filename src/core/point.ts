@@ -19,6 +19,17 @@ export interface Point {
   readonly sameTime?: "keep";
 }
 
+/** Points in columns, without an object for each unless they are gone through one by one. */
+export interface PointBatch extends Iterable<Point> {
+  readonly length: number;
+  readonly inputs: readonly InputId[];
+  /** Microseconds since the epoch. */
+  readonly times: Float64Array;
+  readonly values: Float64Array;
+  /** `Point.sameTime` of each: 1 for `keep`. Undefined: of none. */
+  readonly keeps: Uint8Array | undefined;
+}
+
 // The hyphen is escaped so that the pattern also compiles with the `v` flag of HTML's `pattern` attribute.
 const inputIdPattern = /^[a-zA-Z0-9\-_:.#+/]{1,128}$/;
 

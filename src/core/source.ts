@@ -2,58 +2,12 @@
 import type { z } from "zod";
 import type { DriverExample, ProbeRow, ProbeTarget, SecurityFinding, TrustStore } from "./commissioning.ts";
 import type { Recovery, TagGap } from "./gap.ts";
-import type { EpochMicros } from "./point.ts";
+import type { AheadTime, Quality, Reading, ReadingBatch } from "./reading.ts";
 import type { Runtime } from "./runtime.ts";
 import type { PartialSignalMetadata } from "./signal.ts";
 import type { Captures, TagId } from "./tag.ts";
 
-export type { Captures, TagId };
-
-/** How far the device vouches for a value. OPC UA's words; drivers map theirs onto them. */
-export type Quality = "good" | "uncertain" | "bad";
-
-/** One value, or one failure to get it, as a device gave it. */
-export interface Reading {
-  readonly tag: TagId;
-  /**
-   * What the tag's template captured; fills `input` and `signal`. Give the same object again for the same captures
-   * where that is cheap (one per topic): the mapping remembers its work by it.
-   */
-  readonly captures: Captures;
-  /**
-   * Where the value comes from, in the driver's notation: a topic, `hr:40`, a browse path. An Input ID takes the values
-   * of one address, so the same thing must have the same address for as long as the tag is configured: across
-   * reconnects, restarts of the device, births and aliases. Give the same string object again where that is cheap.
-   */
-  readonly address: string;
-  /** The whole tag fails and there is no value: `address` is what is configured, not an address that was read. */
-  readonly wholeTag?: true;
-  /** Undefined: there is none, see `reason`. */
-  readonly value: number | bigint | boolean | string | undefined;
-  readonly time: EpochMicros;
-  readonly clock: "device" | "agent";
-  /** The device's time is ahead of the agent's clock, and one of the two clocks is wrong. `time` is that of arrival. */
-  readonly ahead?: AheadTime | undefined;
-  /**
-   * Names the device whose clock gave the time, within its source: readings with one name share a clock. Undefined: all
-   * of the source do. Give the same string object again where that is cheap.
-   */
-  readonly device?: string | undefined;
-  readonly quality: Quality;
-  /** Why there is no value, why its quality is not good, or what else of it is not as asked for. For people; starts in lower case. */
-  readonly reason?: string;
-  /** Read from the device's history: stored, but no news (last value and report-by-exception stay untouched). */
-  readonly historical: boolean;
-}
-
-/** A device's time that is ahead, until it is known which clock is wrong. */
-export interface AheadTime {
-  readonly time: EpochMicros;
-  /** How far ahead it may be, in milliseconds. */
-  readonly maxAhead: number;
-  /** What becomes of the reading if the agent's clock is right. If that is not trusted, the reading gets `time`. */
-  readonly otherwise: "arrival" | "drop";
-}
+export type { AheadTime, Captures, Quality, Reading, TagId };
 
 /** What a device says about a tag: unit, range, enum texts, description. Configuration goes before device, device before defaults. */
 export interface Description {
@@ -77,6 +31,11 @@ export interface FoundAddress {
 /** Readings that arrived together and are acknowledged together. */
 export interface Delivery {
   readonly readings: readonly Reading[];
+  /**
+   * The same readings in columns, in their order, where the driver has them so: see `batchDelivery`. Who gives other readings
+   * in place of these leaves this out.
+   */
+  readonly batches?: readonly ReadingBatch[] | undefined;
   readonly descriptions: readonly Description[];
   /**
    * The device was heard of, and what it did not tell has not changed, as with a keep-alive of OPC UA: values whose

@@ -1,5 +1,7 @@
 // From readings to points: finds each reading's input and applies the rules of its tag.
-import type { EpochMicros, InputId, Point } from "../core/point.ts";
+
+import type { EpochMicros, InputId, Point, PointBatch } from "../core/point.ts";
+import type { ReadingBatch } from "../core/reading.ts";
 import type { Captures, Delivery, FoundAddress, Quality, TagId } from "../core/source.ts";
 
 /** Told while a delivery is mapped; must return quickly. */
@@ -23,6 +25,8 @@ export interface Mapping extends Disposable {
    * the present time.
    */
   map(delivery: Pick<Delivery, "readings" | "descriptions" | "alive">): readonly Point[];
+  /** As `map`, of readings in columns, into columns: nothing is allocated for a single reading. */
+  mapBatches(delivery: Pick<Delivery, "descriptions" | "alive">, batches: readonly ReadingBatch[]): PointBatch;
   /** Points that `minInterval` held back and whose time has come. */
   due(): readonly Point[];
   /** When `due` will have points, in milliseconds of the monotonic clock. Undefined: nothing is held back. */

@@ -1,15 +1,19 @@
 // The mapping of one source: the way of each reading through its tag's converter, range, quality policy and report.
-import { type EpochMicros, epochMicros, type InputId, type Point } from "../core/point.ts";
+
+import { type EpochMicros, epochMicros, type InputId, type Point, type PointBatch } from "../core/point.ts";
+import type { ReadingBatch, ReadPlace } from "../core/reading.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
-import type { Ambiguity, Captures, Description, FoundAddress, Reading, TagId } from "../core/source.ts";
+import type { Ambiguity, Captures, Delivery, Description, FoundAddress, Reading, TagId } from "../core/source.ts";
 import { RateLimitedLog } from "../lib/rate-limited-log.ts";
+import { readingAt, timeAt } from "../lib/reading-batch.ts";
 import { Converter, MappingCounters, type ReadingFailure } from "./convert.ts";
 import { AddressBinding, type AddressMemory, InputOwners, RefusedState } from "./input-owners.ts";
 import { InputState, ReportState } from "./input-state.ts";
 import { signalOf } from "./input-template.ts";
 import type { InputWatch, Mapping, RefusedInput, TagState, TimeFaults } from "./mapping.ts";
 import type { TagRule } from "./options.ts";
+import { PointColumnsWriter } from "./point-columns.ts";
 import { Reporter } from "./report.ts";
 import { type Processing, TagInputs, type TagInputsParts } from "./tag-inputs.ts";
 import { lastTime, TimeFaultFinder, tagState, unreadTag } from "./tag-state.ts";
@@ -55,8 +59,11 @@ class SourceMapping implements Mapping {
   readonly #counters;
   /** As the clock says. */
   #extraMicros = 0;
-  /** Points of the call that is running. */
+  /** Points of the call that is running, which go to `#columns` where there are any. */
   #points: Point[] = [];
+  #columns: PointColumnsWriter | undefined;
+  /** By list of places: the inputs that they feed. Undefined: not known yet, or none. */
+  readonly #plans = new WeakMap<readonly ReadPlace[], (InputState | undefined)[]>();
 
   constructor(parts: MappingParts, runtime: Runtime) {
     const { source, rules, catalog, owners, watch, addresses, ambiguities = new Map() } = parts;
@@ -85,14 +92,33 @@ class SourceMapping implements Mapping {
     }
   }
 
-  map({ readings, descriptions, alive }: Parameters<Mapping["map"]>[0]): readonly Point[] {
+  map(delivery: Parameters<Mapping["map"]>[0]): readonly Point[] {
+    this.#mapAll(delivery, (nowMs) => {
+      for (const reading of delivery.readings) this.#read(reading, nowMs);
+    });
+    return this.#taken();
+  }
+
+  mapBatches(delivery: Parameters<Mapping["mapBatches"]>[0], batches: readonly ReadingBatch[]): PointBatch {
+    const columns = new PointColumnsWriter(batches.reduce((sum, { values }) => sum + values.length, 0));
+    this.#columns = columns;
+    try {
+      this.#mapAll(delivery, (nowMs) => {
+        for (const batch of batches) this.#readBatch(batch, nowMs);
+      });
+    } finally {
+      this.#columns = undefined;
+    }
+    return columns;
+  }
+
+  #mapAll({ descriptions, alive }: Pick<Delivery, "descriptions" | "alive">, read: (nowMs: number) => void): void {
     for (const description of descriptions) this.#describe(description);
     const nowMs = this.#runtime.clock.monotonic();
     this.#extraMicros = this.#runtime.clock.extraMicros ?? 0;
-    for (const reading of readings) this.#read(reading, nowMs);
+    read(nowMs);
     if (alive === true) this.#beat(nowMs);
     this.#counters.add();
-    return this.#taken();
   }
 
   due(): readonly Point[] {
@@ -196,8 +222,8 @@ class SourceMapping implements Mapping {
     const state = tag?.find(reading.captures);
     if (!tag || !(state instanceof InputState)) return this.#withoutInput(state, reading, nowMs);
     const { rule } = tag;
-    const { converter, alignUs } = tag.processing;
-    const { value: raw, quality, historical } = reading;
+    const { converter } = tag.processing;
+    const { value: raw, quality } = reading;
     // One comparison of references for most readings: drivers give the same string again.
     const isBound = reading.address === state.boundTo;
     if (!isBound && this.#isSecond(state, reading)) return;
@@ -207,15 +233,59 @@ class SourceMapping implements Mapping {
     if (converter.failure !== undefined) return this.#fail(state, reading, converter.failure, converter.reason);
     if (quality === "bad" && rule.badQuality === "drop")
       return this.#fail(state, reading, "badQuality", reading.reason ?? "the device says that the value is bad", value);
-    if (converter.rounded) this.#tellRounding(state);
-    const taken = reading.clock === "agent" ? this.#arrivalTime(state, reading.time) : reading.time;
-    const aligned = align(taken, alignUs);
-    const time = reading.clock === "agent" && this.#extraMicros > 0 ? apart(aligned, this.#extraMicros) : aligned;
     if (!isBound) {
       // The next ones of a shared tag may have another address.
       if (rule.shared) state.address = reading.address;
       else this.#addresses.bind(state, reading.address);
     }
+    this.#take(state, tag, reading, value, nowMs);
+  }
+
+  /** Values in columns: what is as it mostly is goes without an object, anything else the way of a single reading. */
+  #readBatch(batch: ReadingBatch, nowMs: number): void {
+    const { places, rows, values, booleans, apart, clock } = batch;
+    const plan = this.#planOf(places);
+    const given = { time: epochMicros(0), clock, quality: "good", reason: undefined, historical: false } as const;
+    const current: { -readonly [K in keyof Given]: Given[K] } = given;
+    for (let i = 0; i < values.length; i++) {
+      const row = rows ? rows[i]! : i;
+      const state = (plan[row] ??= this.#inputAt(places[row]));
+      const tag = state && this.#tags[state.tag];
+      if (!state || !tag || apart?.has(i) || places[row]?.address !== state.boundTo) {
+        this.#read(readingAt(batch, i), nowMs);
+        continue;
+      }
+      const { converter } = tag.processing;
+      const raw = values[i]!;
+      state.readings++;
+      const value = converter.convert(booleans ? raw === 1 : raw, state.states);
+      if (converter.failure !== undefined) {
+        this.#fail(state, readingAt(batch, i), converter.failure, converter.reason);
+        continue;
+      }
+      current.time = timeAt(batch, i);
+      this.#take(state, tag, current, value, nowMs);
+    }
+  }
+
+  #planOf(places: readonly ReadPlace[]): (InputState | undefined)[] {
+    let plan = this.#plans.get(places);
+    if (!plan) this.#plans.set(places, (plan = Array.from<InputState | undefined>({ length: places.length })));
+    return plan;
+  }
+
+  #inputAt(place: ReadPlace | undefined): InputState | undefined {
+    const state = place && this.#tags[place.tag]?.find(place.captures);
+    return state instanceof InputState ? state : undefined;
+  }
+
+  /** A usable value: whether and when it becomes a point. */
+  #take(state: InputState, { processing }: TagInputs, reading: Given, value: number, nowMs: number): void {
+    const { clock, quality, historical } = reading;
+    if (processing.converter.rounded) this.#tellRounding(state);
+    const taken = clock === "agent" ? this.#arrivalTime(state, reading.time) : reading.time;
+    const aligned = align(taken, processing.alignUs);
+    const time = clock === "agent" && this.#extraMicros > 0 ? apart(aligned, this.#extraMicros) : aligned;
     if (historical) return this.#emit(state, time, value);
     if (state.failing) {
       state.failing = false;
@@ -258,7 +328,9 @@ class SourceMapping implements Mapping {
     }
     state.stored++;
     const { input } = state;
-    this.#points.push(state.of.keepsSameTime ? { input, time, value, sameTime: "keep" } : { input, time, value });
+    const keeps = state.of.keepsSameTime;
+    if (this.#columns) this.#columns.add(input, time, value, keeps);
+    else this.#points.push(keeps ? { input, time, value, sameTime: "keep" } : { input, time, value });
   }
 
   #taken(): readonly Point[] {
@@ -359,6 +431,9 @@ class SourceMapping implements Mapping {
     this.#log.warn({ input: state.input }, "integers beyond 2^53 are rounded to the nearest double");
   }
 }
+
+/** What of a reading its point and the state of its input need beside the value. */
+type Given = Pick<Reading, "time" | "clock" | "quality" | "historical"> & { readonly reason?: string | undefined };
 
 /** Whether another address than this one feeds the input. */
 function isSecond({ boundTo }: InputState, address: string | undefined): boolean {

@@ -5,6 +5,7 @@ import { epochMicros } from "../../core/point.ts";
 import type { MetricDeclaration, Runtime } from "../../core/runtime.ts";
 import type { Delivery, Reading } from "../../core/source.ts";
 import { isStillAhead } from "../../lib/device-time.ts";
+import { latestReadings, readingCount } from "../../lib/reading-batch.ts";
 import type { AgentClock } from "./agent-clock.ts";
 import type { ClockWatch } from "./clock-watch.ts";
 
@@ -84,14 +85,14 @@ export class ClockHold {
           return;
         }
         const delivery = this.#straightened(read.value);
-        const isAhead = watch.note(this.#source, delivery.readings);
+        const isAhead = watch.note(this.#source, latestReadings(delivery));
         if (this.#held.length > 0 || this.#mustWait(delivery)) this.#hold(delivery);
         else yield isAhead ? this.#decided(delivery) : delivery;
       }
     } finally {
       // A connection that was lost acknowledges nothing any longer.
       this.#held = this.#held.filter(({ delivery }) => !delivery.awaited).map(unacknowledged);
-      this.#readings = this.#held.reduce((sum, { delivery }) => sum + delivery.readings.length, 0);
+      this.#readings = this.#held.reduce((sum, { delivery }) => sum + readingCount(delivery), 0);
       if (next) next.catch(() => {});
       else await iterator.return?.();
     }
@@ -109,7 +110,7 @@ export class ClockHold {
   #hold(delivery: Delivery): void {
     const { clock } = this.#parts;
     this.#held.push({ delivery, wall: clock.now(), ms: clock.monotonic() });
-    this.#readings += delivery.readings.length;
+    this.#readings += readingCount(delivery);
   }
 
   /** `last`: nothing follows, and what is undecided is decided as it stands. */
@@ -121,15 +122,15 @@ export class ClockHold {
       const { delivery, wall, ms } = first;
       yield this.#decided(shifted(delivery, clock.now() - (clock.monotonic() - ms) * 1_000 - wall));
       this.#held.shift();
-      this.#readings -= delivery.readings.length;
+      this.#readings -= readingCount(delivery);
     }
   }
 
-  #mustWait({ readings }: Delivery, last = false): boolean {
+  #mustWait(delivery: Delivery, last = false): boolean {
     const { holding, undecided } = this.#parts.watch;
     const ended = last && undecided;
     if ((!holding && !undecided) || ended) return false;
-    return readings.some(({ clock, ahead }) => (ahead ? undecided : holding && clock === "agent"));
+    return delivery.readings.some(({ clock, ahead }) => (ahead ? undecided : holding && clock === "agent"));
   }
 
   /** Which of two times a reading has, where that of the device is ahead. */
@@ -148,7 +149,7 @@ export class ClockHold {
       const kept = reading.quality === "good" ? good : rest;
       return { ...kept, time: ahead.time, clock: "device" as const };
     });
-    return { ...delivery, readings, ack: () => delivery.ack() };
+    return { ...delivery, readings, batches: undefined, ack: () => delivery.ack() };
   }
 
   /** What was read before the clock was set, and comes after it, gets the time it has on the clock as it is now. */
@@ -173,6 +174,7 @@ function shifted(delivery: Delivery, byUs: number, which: (reading: Reading) => 
   return {
     ...delivery,
     readings: delivery.readings.map(right),
+    batches: undefined,
     // It may be a method that needs the delivery itself.
     ack: () => delivery.ack(),
   };

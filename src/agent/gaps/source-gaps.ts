@@ -6,6 +6,7 @@ import type { TagGap } from "../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Captures, Delivery, Source, TagId } from "../../core/source.ts";
+import { latestReadings } from "../../lib/reading-batch.ts";
 import type { GapRecord } from "./gap-record.ts";
 import { GapResolution } from "./gap-resolution.ts";
 import { GapResolutions } from "./gap-resolutions.ts";
@@ -94,11 +95,12 @@ export class SourceGaps implements Disposable {
   }
 
   /** After the readings are on disk. */
-  delivered({ readings, gaps = [] }: Pick<Delivery, "readings" | "gaps">): void {
+  delivered(delivery: Pick<Delivery, "readings" | "batches" | "gaps">): void {
+    const { gaps = [] } = delivery;
     const now = this.#runtime.clock.now();
     this.#heard = now;
     let newest = 0;
-    for (const { time, historical } of readings) if (!historical && time > newest) newest = time;
+    for (const { time, historical } of latestReadings(delivery)) if (!historical && time > newest) newest = time;
     // What the device measured after its newest value is not here yet.
     if (newest <= now && newest > now - noticedWithinUs) {
       this.#heard = epochMicros(newest);

@@ -1,7 +1,7 @@
 // The buffer on disk, as the agent sees it. Gathers points and hands them to the log thread; waits for blocks.
 import type { AppendOptions, BufferReader, BufferStats, PointBuffer } from "../../core/buffer.ts";
 import { AgentError } from "../../core/errors.ts";
-import type { InputId, Point } from "../../core/point.ts";
+import type { InputId, Point, PointBatch } from "../../core/point.ts";
 import { checkGridMs, type Runtime } from "../../core/runtime.ts";
 import { orAbort } from "../../lib/abort.ts";
 import { BufferMetrics } from "./buffer-metrics.ts";
@@ -109,7 +109,7 @@ class DiskBuffer implements PointBuffer {
     this.#ticking = this.#tick();
   }
 
-  append(points: readonly Point[], options: AppendOptions, signal: AbortSignal): Promise<void> {
+  append(points: readonly Point[] | PointBatch, options: AppendOptions, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.reject(signal.reason);
     if (this.#closing.signal.aborted) return Promise.reject(closedError());
     try {

@@ -85,7 +85,7 @@ export async function* look(
   told(mapping.refusals());
   try {
     for await (const given of opened.deliveries(signal)) {
-      const delivery = { ...given, readings: given.readings.map(settled) };
+      const delivery = { ...given, readings: given.readings.map(settled), batches: undefined };
       const points = pointsOf(delivery, mapping);
       const states = mapping.tags();
       const byInput = new Map(states.map((state) => [state.input, state]));

@@ -172,7 +172,7 @@ export const mappingAblations: readonly Ablation[] = [
   {
     safeguard: "the time of a device is stored as it is",
     file: "mapping/source-mapping.ts",
-    code: 'reading.clock === "agent" ? this.#arrivalTime',
+    code: 'clock === "agent" ? this.#arrivalTime',
     without: "true ? this.#arrivalTime",
     test: arrival,
   },

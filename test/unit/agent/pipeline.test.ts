@@ -356,6 +356,9 @@ function openStory({
   };
   const mapping: Mapping = {
     map: (delivery) => delivery.readings.map((reading) => point(Number(reading.value))),
+    mapBatches: () => {
+      throw new Error("its deliveries are plain");
+    },
     due: () => held.splice(0).map(point),
     get nextDue() {
       return held.length > 0 ? clock.monotonic() : undefined;

@@ -1,7 +1,7 @@
 // Gathers points of many calls into one write and one sync.
 import type { AppendOptions } from "../../../core/buffer.ts";
 import { AgentError } from "../../../core/errors.ts";
-import type { InputId, Point } from "../../../core/point.ts";
+import type { InputId, Point, PointBatch } from "../../../core/point.ts";
 import type { Clock } from "../../../core/runtime.ts";
 import { InputTable, keepSameTime, type PointColumns, pointColumns } from "../format/input-table.ts";
 
@@ -42,13 +42,16 @@ export class GroupCommit {
   }
 
   /** Resolves when the points are durable; rejects as `send` does. Throws `TypeError` for times that are no microseconds. */
-  append(points: readonly Point[], { awaited, hurry }: AppendOptions): Promise<void> {
+  append(points: readonly Point[] | PointBatch, { awaited, hurry }: AppendOptions): Promise<void> {
     if (points.length === 0) return Promise.resolve();
-    for (const { time } of points)
-      if (!Number.isSafeInteger(time)) throw new TypeError(`a time must be whole microseconds, is ${time}`);
+    const isBatch = "inputs" in points;
+    if (isBatch) for (let i = 0; i < points.length; i++) checkTime(points.times[i]!);
+    else for (const { time } of points) checkTime(time);
     const { clock, ackDelayMs, hurryDelayMs, syncMs } = this.#options;
     const now = clock.monotonic();
-    this.#gather(points);
+    this.#makeRoom(points.length);
+    if (isBatch) this.#gatherBatch(points);
+    else for (const { input, time, value, sameTime } of points) this.#gather(input, time, value, sameTime === "keep");
     const delayMs = awaited ? (hurry ? hurryDelayMs : ackDelayMs) : Math.max(syncMs, ackDelayMs);
     const group = (this.#gathering ??= { done: Promise.withResolvers(), dueAt: Number.POSITIVE_INFINITY });
     group.dueAt = Math.min(group.dueAt, this.#count >= enough ? now : now + delayMs);
@@ -75,19 +78,22 @@ export class GroupCommit {
     this.#sendWhenDue();
   }
 
-  #gather(points: readonly Point[]): void {
-    const needed = this.#count + points.length;
+  #makeRoom(points: number): void {
+    const needed = this.#count + points;
     if (needed > this.#columns.count)
       this.#columns = copyOf(this.#columns, this.#count, 2 ** Math.ceil(Math.log2(needed)));
+  }
+
+  #gatherBatch({ length, inputs, times, values, keeps }: PointBatch): void {
+    for (let i = 0; i < length; i++) this.#gather(inputs[i]!, times[i]!, values[i]!, keeps?.[i] === 1);
+  }
+
+  #gather(input: InputId, time: number, value: number, keeps: boolean): void {
     const { inputs, times, values } = this.#columns;
-    let at = this.#count;
-    for (const { input, time, value, sameTime } of points) {
-      inputs[at] = this.#inputs.numberOf(input) + (sameTime === "keep" ? keepSameTime : 0);
-      times[at] = time;
-      values[at] = value;
-      at++;
-    }
-    this.#count = at;
+    const at = this.#count++;
+    inputs[at] = this.#inputs.numberOf(input) + (keeps ? keepSameTime : 0);
+    times[at] = time;
+    values[at] = value;
   }
 
   #sendWhenDue(): void {
@@ -138,6 +144,10 @@ export class GroupCommit {
       },
     );
   }
+}
+
+function checkTime(time: number): void {
+  if (!Number.isSafeInteger(time)) throw new TypeError(`a time must be whole microseconds, is ${time}`);
 }
 
 /** The first `count` points, in columns for `size`. */

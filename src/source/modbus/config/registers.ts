@@ -37,6 +37,41 @@ export function decodeRegisters(bytes: Uint8Array, index: number, format: Regist
   return { ok: true, value: value === 0 ? 0 : value }; // −0 is 0
 }
 
+/**
+ * Reads values of this format whose bytes begin at `at`, without memory for each, where `decodeRegisters` gives a number for
+ * all or NaN for none; undefined where more has to be looked at.
+ */
+export function simpleReader({
+  type,
+  order,
+  nullValues,
+}: RegisterFormat): ((bytes: Uint8Array, at: number) => number) | undefined {
+  const read = nullValues === undefined ? simpleReaders[type] : undefined;
+  if (!read) return undefined;
+  const count = registersFor({ type });
+  const swapBytes = order === "badc" || order === "dcba" ? 1 : 0;
+  const swapWords = order === "cdab" || order === "dcba";
+  return (bytes, at) => {
+    for (let i = 0; i < count; i++) {
+      const from = at + (swapWords ? count - 1 - i : i) * 2;
+      scratch[i * 2] = bytes[from + swapBytes]!;
+      scratch[i * 2 + 1] = bytes[from + 1 - swapBytes]!;
+    }
+    return read(scratchView);
+  };
+}
+
+const scratch = new Uint8Array(8);
+const scratchView = new DataView(scratch.buffer);
+const simpleReaders: Partial<Readonly<Record<ValueType, (view: DataView) => number>>> = {
+  u16: (data) => data.getUint16(0),
+  i16: (data) => data.getInt16(0),
+  u32: (data) => data.getUint32(0),
+  i32: (data) => data.getInt32(0),
+  f32: (data) => shortestDecimal(data.getFloat32(0), float32),
+  f64: (data) => data.getFloat64(0),
+};
+
 /** Bit `index` of the packed bits of a coil or discrete input reply. */
 export function decodeBit(bytes: Uint8Array, index: number): boolean {
   return (((bytes[index >> 3] ?? 0) >> (index & 7)) & 1) === 1;

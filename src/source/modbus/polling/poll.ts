@@ -1,7 +1,8 @@
 // One unit at one interval: asks for its blocks, and gives a reading for every tag, whatever happens.
+
 import type { EpochMicros } from "../../../core/point.ts";
+import type { ReadingBatch } from "../../../core/reading.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import type { Reading } from "../../../core/source.ts";
 import { modiconNumber } from "../config/address.ts";
 import type { BlockBoundary } from "../config/plan.ts";
 import { plan, split } from "../config/plan.ts";
@@ -26,7 +27,7 @@ type Attempt = (Asked & { readonly isOfUnit: boolean }) | { readonly notAsked: s
 /** A cycle: its slot, where its readings go, and what ends it. */
 interface Cycle {
   readonly slot: EpochMicros;
-  readonly into: Reading[];
+  readonly into: ReadingBatch[];
   readonly signal: AbortSignal;
 }
 
@@ -72,7 +73,7 @@ export class Poll {
    * Reads everything once: adds one reading for each tag to `into`. Rejects with `SOURCE_*` when the link is lost, or
    * with `signal.reason`; what was read until then is in `into`.
    */
-  async cycle(slot: EpochMicros, into: Reading[], signal: AbortSignal): Promise<void> {
+  async cycle(slot: EpochMicros, into: ReadingBatch[], signal: AbortSignal): Promise<void> {
     this.#planAnew();
     this.#unit.begin();
     const cycle = { slot, into, signal };
@@ -109,7 +110,7 @@ export class Poll {
     search?: LengthSearch,
   ): Promise<readonly WantedBlock[]> {
     const fail = (reason: string) => {
-      cycle.into.push(...failedReadings(block, reason, cycle.slot));
+      cycle.into.push(failedReadings(block, reason, cycle.slot));
       return [block];
     };
     if (attempt === "too long")
@@ -156,7 +157,7 @@ export class Poll {
       this.#refusals.lift(block);
       this.#silences.end(block);
       this.#faults.end(block);
-      cycle.into.push(...decodeBlock(block, result.bytes, timeOfReply(this.#options.time, cycle.slot, result)));
+      cycle.into.push(decodeBlock(block, result.bytes, timeOfReply(this.#options.time, cycle.slot, result)));
       return [block];
     }
 
@@ -205,21 +206,21 @@ export class Poll {
     const halves = this.#halves.get(block) ?? split(block) ?? [];
     this.#halves.set(block, halves);
     const [, second] = halves;
-    const readings: Reading[] = [];
+    const readings: ReadingBatch[] = [];
     const blocks: WantedBlock[] = [];
     // Both before either is taken apart: it shows whether their length matters or an address in one of them.
     const attempts: (readonly [half: WantedBlock, Attempt])[] = [];
     for (const half of halves) attempts.push([half, await this.#attempt(half, signal, search)]);
     for (const [half, attempt] of attempts)
       blocks.push(...(await this.#judge(half, attempt, { ...cycle, into: readings }, search)));
-    if (second && readings.some((reading) => reading.quality === "good")) {
+    if (second && readings.some(isGood)) {
       into.push(...readings);
       this.#options.learned.add({ table: block.table, address: second.start });
       return blocks;
     }
     // What failed for another reason may be there: the whole is asked for again with the next poll.
     const refused = halves.every((half) => this.#refusals.reason(half) !== undefined);
-    into.push(...(refused ? failedReadings(block, this.#refuse(block, reason, forLong), slot) : readings));
+    into.push(...(refused ? [failedReadings(block, this.#refuse(block, reason, forLong), slot)] : readings));
     return [block];
   }
 
@@ -248,6 +249,11 @@ export class Poll {
     const { target, learned } = this.#options;
     return plan(target.wanted, { ...target.limits, cuts: learned.cuts() });
   }
+}
+
+/** Whether any reading in it has a value. */
+function isGood({ values, apart }: ReadingBatch): boolean {
+  return values.some((_, i) => (apart?.get(i)?.quality ?? "good") === "good");
 }
 
 /** Whether a block was asked for, and not answered. */

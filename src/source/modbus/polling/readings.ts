@@ -1,28 +1,69 @@
 // What was read, or why nothing was, as readings. Pure.
+
 import type { EpochMicros } from "../../../core/point.ts";
+import type { ReadingBatch } from "../../../core/reading.ts";
 import type { Reading, TagId } from "../../../core/source.ts";
 import { HandOver } from "../../../lib/hand-over.ts";
 import { scaled } from "../../../lib/power-of-ten.ts";
+import { batchOf, readingsOf } from "../../../lib/reading-batch.ts";
 import type { ReadBlock } from "../config/plan.ts";
-import { type Decoded, decodeBit, decodeRegisters } from "../config/registers.ts";
+import { type Decoded, decodeBit, decodeRegisters, simpleReader } from "../config/registers.ts";
+import { isRegisterTable } from "../config/value-type.ts";
 import type { Wanted, WantedValue } from "../config/wanted.ts";
 
 /** Largest power of ten that SunSpec allows either way. */
 const largestExponent = 10;
 
+/** A block, made ready: where its values come from, and how the simple ones are read. */
+interface Decoding {
+  readonly places: readonly WantedValue[];
+  /** Undefined: `decode` looks at it. */
+  readonly readers: readonly (((bytes: Uint8Array, at: number) => number) | undefined)[];
+}
+
+const decodings = new WeakMap<ReadBlock<Wanted>, Decoding>();
+
 /** One reading for each value in `block`, out of the data of its reply. */
-export function decodeBlock(block: ReadBlock<Wanted>, bytes: Uint8Array, time: EpochMicros): readonly Reading[] {
-  return block.items.flatMap((item) =>
-    item.values.map((value) => {
-      const decoded = decode(value, bytes, block.start);
-      return decoded.ok ? readingOf(value, decoded.value, time) : failedReading(value, decoded.reason, time);
-    }),
-  );
+export function decodeBlock(block: ReadBlock<Wanted>, bytes: Uint8Array, time: EpochMicros): ReadingBatch {
+  const { places, readers } = decodingOf(block);
+  const booleans = !isRegisterTable(block.table);
+  const values = new Float64Array(places.length);
+  let apart: Map<number, Reading> | undefined;
+  for (let i = 0; i < values.length; i++) {
+    const place = places[i]!;
+    const value = booleans
+      ? Number(decodeBit(bytes, place.start - block.start))
+      : (readers[i]?.(bytes, (place.start - block.start) * 2) ?? Number.NaN);
+    // Adding 0 makes 0 of −0.
+    values[i] = value + 0;
+    if (Number.isFinite(value)) continue;
+    const decoded = decode(place, bytes, block.start);
+    if (decoded.ok && typeof decoded.value === "number") values[i] = decoded.value;
+    else
+      (apart ??= new Map()).set(
+        i,
+        decoded.ok ? readingOf(place, decoded.value, time) : failedReading(place, decoded.reason, time),
+      );
+  }
+  return { places, values, booleans, times: time, clock: "agent", apart };
+}
+
+function decodingOf(block: ReadBlock<Wanted>): Decoding {
+  let decoding = decodings.get(block);
+  if (!decoding) {
+    const places = block.items.flatMap((item) => item.values);
+    decoding = {
+      places,
+      readers: places.map(({ format, scale }) => (format && !scale ? simpleReader(format) : undefined)),
+    };
+    decodings.set(block, decoding);
+  }
+  return decoding;
 }
 
 /** One reading for each value in `block` that could not be had. */
-export function failedReadings(block: ReadBlock<Wanted>, reason: string, time: EpochMicros): readonly Reading[] {
-  return block.items.flatMap((item) => item.values.map((value) => failedReading(value, reason, time)));
+export function failedReadings(block: ReadBlock<Wanted>, reason: string, time: EpochMicros): ReadingBatch {
+  return batchOf(block.items.flatMap((item) => item.values.map((value) => failedReading(value, reason, time))));
 }
 
 function decode({ start, format, scale }: WantedValue, bytes: Uint8Array, from: number): Decoded {
@@ -51,7 +92,7 @@ function readingOf({ tag, captures, address }: WantedValue, value: Reading["valu
 export class ReadingsQueue {
   readonly #capacity: number;
   readonly #handOver = new HandOver();
-  #cycles: (readonly Reading[])[] = [];
+  #cycles: (readonly ReadingBatch[])[] = [];
   #size = 0;
   /** By tag: the last reading that was dropped, and how many were. Bounded by the number of tags. */
   #dropped = new Map<TagId, { readonly last: Reading; readonly count: number }>();
@@ -66,18 +107,19 @@ export class ReadingsQueue {
   }
 
   /** Takes the readings of a cycle. Gives how many older ones were dropped to make room. */
-  offer(cycle: readonly Reading[]): number {
-    if (this.#handOver.failed || cycle.length === 0) return 0;
+  offer(cycle: readonly ReadingBatch[]): number {
+    const size = sizeOf(cycle);
+    if (this.#handOver.failed || size === 0) return 0;
     let dropped = 0;
-    while (this.#cycles.length > 0 && this.#size + cycle.length > this.#capacity) {
-      const oldest = this.#cycles.shift() ?? [];
+    while (this.#cycles.length > 0 && this.#size + size > this.#capacity) {
+      const oldest = readingsOf(this.#cycles.shift() ?? []);
       this.#size -= oldest.length;
       dropped += oldest.length;
       for (const last of oldest)
         this.#dropped.set(last.tag, { last, count: (this.#dropped.get(last.tag)?.count ?? 0) + 1 });
     }
     this.#cycles.push(cycle);
-    this.#size += cycle.length;
+    this.#size += size;
     this.#handOver.notify();
     return dropped;
   }
@@ -91,24 +133,31 @@ export class ReadingsQueue {
    * Resolves with what waits: whole cycles, about `max` readings, at least one. Readings that were dropped come first,
    * as one bad reading for each tag. Rejects as `HandOver.take` does.
    */
-  take(max: number, signal: AbortSignal): Promise<readonly Reading[]> {
+  take(max: number, signal: AbortSignal): Promise<readonly ReadingBatch[]> {
     return this.#handOver.take(() => this.#takeNow(max), signal);
   }
 
-  #takeNow(max: number): readonly Reading[] | undefined {
+  #takeNow(max: number): readonly ReadingBatch[] | undefined {
     if (this.#cycles.length === 0) return undefined;
-    const readings: Reading[] = [...this.#dropped.values()].map(({ last, count }) => ({
+    const dropped: Reading[] = [...this.#dropped.values()].map(({ last, count }) => ({
       ...last,
       value: undefined,
       quality: "bad",
       reason: `${count} readings were dropped: the buffer did not take them in time`,
     }));
     this.#dropped = new Map();
+    const batches = dropped.length > 0 ? [batchOf(dropped)] : [];
+    let readings = dropped.length;
     do {
       const cycle = this.#cycles.shift() ?? [];
-      this.#size -= cycle.length;
-      for (const reading of cycle) readings.push(reading);
-    } while (this.#cycles.length > 0 && readings.length + (this.#cycles[0]?.length ?? 0) <= max);
-    return readings;
+      batches.push(...cycle);
+      readings += sizeOf(cycle);
+    } while (this.#cycles.length > 0 && readings + sizeOf(this.#cycles[0]) <= max);
+    this.#size -= readings - dropped.length;
+    return batches;
   }
+}
+
+function sizeOf(cycle: readonly ReadingBatch[] = []): number {
+  return cycle.reduce((sum, { values }) => sum + values.length, 0);
 }

@@ -1,7 +1,9 @@
 // A live Modbus connection: polls every target on its schedule and hands out what was read.
+import type { ReadingBatch } from "../../../core/reading.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import type { Delivery, DeviceCheck, Reading, Source, SourceWarning } from "../../../core/source.ts";
+import type { Delivery, DeviceCheck, Source, SourceWarning } from "../../../core/source.ts";
 import { isAbort } from "../../../lib/abort.ts";
+import { batchDelivery } from "../../../lib/reading-batch.ts";
 import { silenceHint } from "../config/endpoint.ts";
 import type { BlockBoundary } from "../config/plan.ts";
 import type { ModbusConfig, PollTarget } from "../config/wanted.ts";
@@ -152,7 +154,7 @@ export class ModbusSource implements Source {
         this.#skipped += slot.skipped;
         metrics.counter(skippedTotal).add(slot.skipped, { source });
       }
-      const readings: Reading[] = [];
+      const readings: ReadingBatch[] = [];
       try {
         await poll.cycle(slot.time, readings, signal);
       } finally {
@@ -182,6 +184,6 @@ export class ModbusSource implements Source {
   }
 }
 
-function delivery(readings: readonly Reading[]): Delivery {
-  return { readings, descriptions: [], awaited: false, ack: () => {} };
+function delivery(batches: readonly ReadingBatch[]): Delivery {
+  return batchDelivery(batches, { descriptions: [], awaited: false, ack: () => {} });
 }

@@ -1,8 +1,10 @@
 // Asks each unit of a source for one value, for a person who wants to know whether it is there.
+
 import { epochMicros } from "../../../core/point.ts";
 import type { Clock } from "../../../core/runtime.ts";
 import type { DeviceCheck } from "../../../core/source.ts";
 import { formatDuration } from "../../../lib/duration.ts";
+import { readingsOf } from "../../../lib/reading-batch.ts";
 import type { ReadRequest } from "../config/pdu.ts";
 import { places, type ReadBlock } from "../config/plan.ts";
 import type { Table } from "../config/value-type.ts";
@@ -100,7 +102,7 @@ function spread(all: readonly ReadBlock<Wanted>[]): readonly ReadBlock<Wanted>[]
 
 /** `hr:0 u16 is 2301` */
 function shown(block: ReadBlock<Wanted>, bytes: Uint8Array): string {
-  const [reading] = decodeBlock(block, bytes, epochMicros(0));
+  const [reading] = readingsOf([decodeBlock(block, bytes, epochMicros(0))]);
   if (!reading) return "answers";
   return `${reading.address} is ${reading.value ?? `bad: ${reading.reason}`}`;
 }

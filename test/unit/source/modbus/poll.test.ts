@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
-import type { Reading } from "../../../../src/core/source.ts";
+import type { ReadingBatch } from "../../../../src/core/reading.ts";
+import { readingsOf } from "../../../../src/lib/reading-batch.ts";
 import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import type { BlockBoundary } from "../../../../src/source/modbus/config/plan.ts";
 import { pollTargets } from "../../../../src/source/modbus/config/wanted.ts";
@@ -67,9 +68,11 @@ function polled(
     /** The readings of a cycle, by tag, and how many requests it took. */
     cycle: async () => {
       const before = asked.length;
-      const readings: Reading[] = [];
-      await poll.cycle(clock.now(), readings, signal);
-      const values = readings.toSorted((a, b) => a.tag - b.tag).map(({ value }) => value);
+      const batches: ReadingBatch[] = [];
+      await poll.cycle(clock.now(), batches, signal);
+      const values = readingsOf(batches)
+        .toSorted((a, b) => a.tag - b.tag)
+        .map(({ value }) => value);
       return { values, requests: asked.length - before };
     },
   };

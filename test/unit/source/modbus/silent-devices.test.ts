@@ -2,7 +2,8 @@
 import { expect, test } from "vitest";
 import { AgentError, isAgentError } from "../../../../src/core/errors.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
-import type { Reading } from "../../../../src/core/source.ts";
+import type { ReadingBatch } from "../../../../src/core/reading.ts";
+import { readingsOf } from "../../../../src/lib/reading-batch.ts";
 import type { UnitRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import type { BlockBoundary } from "../../../../src/source/modbus/config/plan.ts";
 import { pollTargets } from "../../../../src/source/modbus/config/wanted.ts";
@@ -83,7 +84,7 @@ async function polled(
   };
   let polls = await connect();
   let losses = 0;
-  const readings: Reading[] = [];
+  const readings: ReadingBatch[] = [];
   for (let i = 0; i < cycles; i++) {
     try {
       for (const poll of polls) await poll.cycle(clock.now(), readings, signal);
@@ -94,7 +95,7 @@ async function polled(
     }
     await clock.advance(1_000);
   }
-  return { values: latest(readings).map((reading) => reading?.value), losses, connections };
+  return { values: latest(readingsOf(readings)).map((reading) => reading?.value), losses, connections };
 }
 
 const numbers = (from: number, count: number) => Array.from({ length: count }, (_, i) => from + i);

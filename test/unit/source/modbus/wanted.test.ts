@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
+import { readingsOf } from "../../../../src/lib/reading-batch.ts";
 import { plan } from "../../../../src/source/modbus/config/plan.ts";
 import { pollTargets } from "../../../../src/source/modbus/config/wanted.ts";
 import { modbusDriver } from "../../../../src/source/modbus/driver.ts";
@@ -14,9 +15,9 @@ const shape = (...tags: readonly ModbusTagText[]) =>
   blocks(...tags).map(({ table, start, count }) => `${table}:${start}+${count}`);
 const decoded = (tags: readonly ModbusTagText[], words: readonly number[]) =>
   blocks(...tags).flatMap((block) =>
-    decodeBlock(block, Uint8Array.from(words.flatMap((word) => [word >> 8, word & 0xff])), epochMicros(0)).map(
-      ({ value, reason }) => value ?? reason,
-    ),
+    readingsOf([
+      decodeBlock(block, Uint8Array.from(words.flatMap((word) => [word >> 8, word & 0xff])), epochMicros(0)),
+    ]).map(({ value, reason }) => value ?? reason),
   );
 
 test("units, intervals and limits are asked for apart, each tag once", () => {

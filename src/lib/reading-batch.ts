@@ -1,0 +1,74 @@
+// From plain readings to batches and back: see `core/reading.ts`.
+
+import { type EpochMicros, epochMicros } from "../core/point.ts";
+import type { ReadingBatch } from "../core/reading.ts";
+import type { Delivery, Reading } from "../core/source.ts";
+
+/** Plain readings as a batch. */
+export function batchOf(readings: readonly Reading[]): ReadingBatch {
+  return {
+    places: readings,
+    values: new Float64Array(readings.length).fill(Number.NaN),
+    times: epochMicros(0),
+    clock: "agent",
+    apart: new Map(readings.entries()),
+  };
+}
+
+/** The time of the value at `i`, unless that stands apart. */
+export function timeAt({ times }: ReadingBatch, i: number): EpochMicros {
+  return typeof times === "number" ? times : epochMicros(times[i] ?? Number.NaN);
+}
+
+/** The value at `i` as a plain reading. */
+export function readingAt(batch: ReadingBatch, i: number): Reading {
+  const { places, rows, values, booleans, clock, device, apart } = batch;
+  const reading = apart?.get(i);
+  if (reading) return reading;
+  const { tag, captures, address } = places[rows?.[i] ?? i]!;
+  const value = booleans ? values[i] === 1 : values[i];
+  return { tag, captures, address, value, time: timeAt(batch, i), clock, device, quality: "good", historical: false };
+}
+
+/** All of them as plain readings. */
+export function readingsOf(batches: readonly ReadingBatch[]): Reading[] {
+  return batches.flatMap((batch) => Array.from(batch.values, (_, i) => readingAt(batch, i)));
+}
+
+/** A delivery of batches. Its `readings` are made when they are first looked at. */
+export function batchDelivery(
+  batches: readonly ReadingBatch[],
+  rest: Omit<Delivery, "readings" | "batches">,
+): Delivery {
+  let readings: readonly Reading[] | undefined;
+  return {
+    ...rest,
+    batches,
+    get readings() {
+      return (readings ??= readingsOf(batches));
+    },
+  };
+}
+
+/** How many readings there are. */
+export function readingCount(delivery: Pick<Delivery, "readings" | "batches">): number {
+  return delivery.batches?.reduce((sum, { values }) => sum + values.length, 0) ?? delivery.readings.length;
+}
+
+/** The readings that say something of time or device: all that are plain, and of the values in columns the one with the latest time. */
+export function latestReadings(delivery: Pick<Delivery, "readings" | "batches">): readonly Reading[] {
+  return (
+    delivery.batches?.flatMap((batch) => [...(batch.apart?.values() ?? []), ...latestOf(batch)]) ?? delivery.readings
+  );
+}
+
+function latestOf(batch: ReadingBatch): Reading[] {
+  const { times, values, apart } = batch;
+  let latest = -1;
+  for (let i = 0; i < values.length; i++) {
+    if (apart?.has(i)) continue;
+    if (latest < 0 || timeAt(batch, i) > timeAt(batch, latest)) latest = i;
+    if (typeof times === "number") break;
+  }
+  return latest < 0 ? [] : [readingAt(batch, latest)];
+}

@@ -1,0 +1,42 @@
+// Points as the mapping gives them, in columns that grow where heartbeats or held points come beside the readings.
+import { type EpochMicros, epochMicros, type InputId, type Point, type PointBatch } from "../core/point.ts";
+
+export class PointColumnsWriter implements PointBatch {
+  readonly inputs: InputId[] = [];
+  times: Float64Array<ArrayBuffer>;
+  values: Float64Array<ArrayBuffer>;
+  keeps: Uint8Array<ArrayBuffer> | undefined;
+
+  constructor(capacity: number) {
+    this.times = new Float64Array(capacity);
+    this.values = new Float64Array(capacity);
+  }
+
+  get length(): number {
+    return this.inputs.length;
+  }
+
+  add(input: InputId, time: EpochMicros, value: number, keeps: boolean): void {
+    const at = this.inputs.length;
+    if (at === this.times.length) this.#grow();
+    this.inputs.push(input);
+    this.times[at] = time;
+    this.values[at] = value;
+    if (keeps) (this.keeps ??= new Uint8Array(this.times.length))[at] = 1;
+  }
+
+  *[Symbol.iterator](): Generator<Point, void> {
+    for (const [i, input] of this.inputs.entries()) {
+      const point = { input, time: epochMicros(this.times[i]!), value: this.values[i]! };
+      yield this.keeps?.[i] === 1 ? { ...point, sameTime: "keep" } : point;
+    }
+  }
+
+  #grow(): void {
+    const length = Math.max(16, this.times.length * 2);
+    const { times, values, keeps } = this;
+    (this.times = new Float64Array(length)).set(times);
+    (this.values = new Float64Array(length)).set(values);
+    if (keeps) (this.keeps = new Uint8Array(length)).set(keeps);
+  }
+}
