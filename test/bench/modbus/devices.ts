@@ -1,7 +1,15 @@
-// Devices for the bench, in a process of their own: `node devices.ts 100` tells its parent their URLs.
+// Devices for the benches, in a process of their own: `node devices.ts 100` tells its parent their URLs. `moving`: their
+// registers drift, a tenth of them every second.
 import { modbusDevice } from "../../support/modbus-device.ts";
 
 const devices = await Promise.all(Array.from({ length: Number(process.argv[2]) }, () => modbusDevice()));
 for (const device of devices) device.unit(1).set("hr", 0, [...Array(1_000).keys()]);
+let turn = 0;
+if (process.argv[3] === "moving")
+  setInterval(() => {
+    turn++;
+    for (const device of devices)
+      for (let i = turn % 10; i < 1_000; i += 10) device.unit(1).set("hr", i, [(i + turn) % 65_536]);
+  }, 1_000).unref();
 process.send?.(devices.map((device) => device.url));
 process.on("disconnect", () => process.exit());
