@@ -1,4 +1,4 @@
-// Devices that allow one connection: it is there for others between two polls.
+// Devices that allow one connection: it is there for others between two polls. Gateways that close it after each reply.
 import { expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { modbusDevice } from "../support/modbus-device.ts";
@@ -45,4 +45,16 @@ test("without it the connection stays", async () => {
   await eventually(() => kept.count("good") >= 6);
 
   expect(device.accepted).toBe(1);
+});
+
+test("a gateway that closes the connection after each reply gives every value of each poll", async () => {
+  await using device = await modbusDevice();
+  device.unit(1);
+  device.answered = () => device.disconnect();
+  const three = ["hr:0", "hr:500", "hr:1000"].map((at) => ({ at, every: 200 }));
+  await using kept = keepReading({ url: device.url, timeout: "10s" }, three);
+  await eventually(() => kept.count("good", 0) >= 4);
+
+  expect(kept.count("bad")).toBe(0);
+  expect(kept.losses).toEqual([]);
 });

@@ -415,10 +415,18 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "counting replies that come between requests",
     file: "source/modbus/connection/modbus-connection.ts",
-    code: "    const start = clock.monotonic();\n    const result",
-    without: "    this.#counted = this.#exchange.discarded;\n    const start = clock.monotonic();\n    const result",
+    code: "      start = clock.monotonic();\n      result",
+    without: "      this.#counted = this.#exchange.discarded;\n      start = clock.monotonic();\n      result",
     test: "unit/source/modbus/modbus-connection.test.ts",
     name: "what comes between requests",
+  },
+  {
+    safeguard: "repeating a request that met a connection closed after the last reply",
+    file: "source/modbus/connection/modbus-connection.ts",
+    code: "while (this.#isUsed && ",
+    without: "while (false && ",
+    test: "integration/modbus-close-after-poll.test.ts",
+    name: "a gateway that closes the connection after each reply",
   },
   {
     safeguard: "measuring answers that come too late",

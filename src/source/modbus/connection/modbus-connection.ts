@@ -62,6 +62,8 @@ export class ModbusConnection implements AsyncDisposable {
   #released = false;
   /** Why the device closed the connection while a request was under way, the last time it did. */
   #closedOver: AgentError | undefined;
+  /** Whether a request was answered on this connection. */
+  #isUsed = false;
 
   private constructor(options: ModbusConnectionOptions, runtime: Runtime, exchange: Exchange) {
     this.#options = options;
@@ -154,15 +156,19 @@ export class ModbusConnection implements AsyncDisposable {
   ): Promise<Result> {
     const { clock, metrics } = this.#runtime;
     const source = this.#options.name;
-    if (this.#exchange.lost) await this.#reopen(this.#exchange.lost, signal);
-    const pause = this.#notBefore - clock.monotonic();
-    if (pause > 0) await clock.sleep(pause, signal);
-
     const waitMs = timeoutMs + (this.#options.extraMs?.(request) ?? 0);
-    const start = clock.monotonic();
-    const result = await this.#exchange
-      .run(request, waitMs, signal)
-      .catch((error: unknown) => this.#closed(error, conclusive));
+    let start: number;
+    let result: Result;
+    // A gateway that closes the connection after each reply never gets the request: it goes out again on a new connection.
+    do {
+      if (this.#exchange.lost) await this.#reopen(this.#exchange.lost, signal);
+      const pause = this.#notBefore - clock.monotonic();
+      if (pause > 0) await clock.sleep(pause, signal);
+      start = clock.monotonic();
+      result = await this.#exchange
+        .run(request, waitMs, signal)
+        .catch((error: unknown) => this.#closed(error, conclusive));
+    } while (this.#isUsed && this.#exchange.lost && this.#exchange.lost === this.#closedOver);
     const end = clock.monotonic();
     this.#notBefore = end + this.#options.delayMs;
     this.#busyMs += end - start;
@@ -179,6 +185,7 @@ export class ModbusConnection implements AsyncDisposable {
       this.#silentUnits.clear();
     } else if (result.kind === "silence") this.#hearNothing(request.unit, conclusive, result.closed !== undefined);
     if (answered) {
+      this.#isUsed = true;
       if (result.kind === "exception")
         metrics.counter(exceptionsTotal).add(1, { source, unit, code: String(result.code) });
       metrics.histogram(roundTrip).observe(result.tookMs / 1_000, { source });
@@ -240,6 +247,7 @@ export class ModbusConnection implements AsyncDisposable {
     this.#countDiscarded();
     await this.#exchange[Symbol.asyncDispose]();
     this.#exchange = await this.#options.connect(signal);
+    this.#isUsed = false;
     this.#counted = this.#exchange.discarded;
     this.#notBefore = this.#runtime.clock.monotonic() + this.#options.pauseAfterConnectMs;
     if (!this.#released) this.#runtime.metrics.counter(reconnectsTotal).add(1, { source: this.#options.name });
