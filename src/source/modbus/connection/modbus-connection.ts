@@ -172,7 +172,6 @@ export class ModbusConnection implements AsyncDisposable {
     const end = clock.monotonic();
     this.#notBefore = end + this.#options.delayMs;
     this.#busyMs += end - start;
-    const answered = result.kind === "data" || result.kind === "exception";
     // Bytes that came since the last request are a sign of life, too: a unit may be slower than its time-out.
     const heard = this.#exchange.heardAt > this.#endedAt;
     this.#endedAt = end;
@@ -180,11 +179,11 @@ export class ModbusConnection implements AsyncDisposable {
     const unit = String(request.unit);
     this.#countDiscarded();
     metrics.counter(requestsTotal).add(1, { source, unit, outcome: outcomes[result.kind] });
-    if (answered || heard || (result.kind === "silence" && result.heard)) {
+    if ("tookMs" in result || heard || (result.kind === "silence" && result.heard)) {
       this.#silent = 0;
       this.#silentUnits.clear();
     } else if (result.kind === "silence") this.#hearNothing(request.unit, conclusive, result.closed !== undefined);
-    if (answered) {
+    if ("tookMs" in result) {
       this.#isUsed = true;
       if (result.kind === "exception")
         metrics.counter(exceptionsTotal).add(1, { source, unit, code: String(result.code) });
