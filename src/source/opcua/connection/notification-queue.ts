@@ -1,13 +1,14 @@
 // Where values become readings and wait for the pipeline: at most so many, in batches that are acknowledged in order.
 import { AgentError } from "../../../core/errors.ts";
 import type { TagGap } from "../../../core/gap.ts";
+import type { EpochMicros } from "../../../core/point.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Delivery, Description, Reading } from "../../../core/source.ts";
 import { orAbort } from "../../../lib/abort.ts";
 import { BoundedQueue } from "../../../lib/bounded-queue.ts";
 import type { Arrival, Backfill } from "../history/backfill.ts";
 import type { Item } from "../nodes/items.ts";
-import { type DataValueLike, overflowed, type TimeOptions, toReading } from "../types/reading.ts";
+import { type NotifiedValue, overflowed, type TimeOptions, toReading } from "../types/reading.ts";
 
 /** Readings that wait together for the pipeline. */
 interface Batch {
@@ -60,15 +61,18 @@ export class NotificationQueue {
    * on disk. Throws `SOURCE_PROTOCOL` when it is more than can wait.
    */
   values(
-    values: Iterable<readonly [Item, DataValueLike, unsaid?: boolean]>,
+    values: Iterable<readonly [Item, NotifiedValue, unsaid?: boolean]>,
     stream: Arrival["stream"],
     backfill: Backfill | undefined,
     stored: () => void,
   ): void {
     const arrival = this.#runtime.clock.now();
     const readings: Reading[] = [];
-    const stamped: (readonly [Item, Reading])[] = [];
+    const stamped: Item[] = [];
+    const times: EpochMicros[] = [];
     const gaps: TagGap[] = [];
+    const come = { overflow: false, stream, at: arrival };
+    const cut = { ...come, overflow: true };
     let overflowing = 0;
     let untimedValues = 0;
     for (const [item, value, unsaid = false] of values) {
@@ -81,9 +85,12 @@ export class NotificationQueue {
       readings.push(stream === "former" ? { ...reading, historical: true } : reading);
       if (!backfill) continue;
       const timed = reading.clock === "device";
-      const come = { overflow, stream };
-      gaps.push(...(timed ? backfill.arrived(item, reading.time, come) : backfill.untimed(item, arrival, come)));
-      if (timed) stamped.push([item, reading]);
+      const how = overflow ? cut : come;
+      const before = timed ? backfill.arrived(item, reading.time, how) : backfill.untimed(item, arrival, how);
+      if (before.length > 0) gaps.push(...before);
+      if (!timed) continue;
+      stamped.push(item);
+      times.push(reading.time);
     }
     if (overflowing > 0) {
       this.#overflows += overflowing;
@@ -93,7 +100,8 @@ export class NotificationQueue {
     this.readings(
       readings,
       () => {
-        for (const [item, { time }] of stamped) backfill?.stored(item, time);
+        let i = 0;
+        for (const item of stamped) backfill?.stored(item, times[i++] ?? arrival);
         stored();
       },
       gaps,

@@ -19,7 +19,7 @@ import type { Link } from "../session/link.ts";
 import type { Pki } from "../session/pki.ts";
 import type { Resumption } from "../session/resumption.ts";
 import { type ServerProfile, SessionKeeper } from "../session/server-facts.ts";
-import { type DataValueLike, semanticsChanged, structureChanged } from "../types/reading.ts";
+import { type DataValueLike, type NotifiedValue, semanticsChanged, structureChanged } from "../types/reading.ts";
 import { NotificationQueue } from "./notification-queue.ts";
 
 export interface OpcuaSourceOptions {
@@ -225,16 +225,20 @@ export class OpcuaSource implements Source {
     const { monitoring, positions, profile, resolver } = this.#options;
     const subscription = monitoring.subscriptions.find((each) => each.id === id);
     const unsaid = unsaidOverflows(changes, (handle) => monitoring.queueOf(id, handle), profile?.overflowUntold);
-    const values = changes.flatMap((change) => {
+    const items: Item[] = [];
+    const values: (readonly [Item, NotifiedValue, boolean])[] = [];
+    let statuses = 0;
+    for (const change of changes) {
       const item = monitoring.item(id, change.handle);
-      return item ? [[item, change.value, unsaid.has(change)] as const] : [];
-    });
-    if (values.some(([, { statusCode }]) => structureChanged(statusCode.value))) resolver.structures.forget();
-    this.#describing.add(
-      values.flatMap(([item, { statusCode }]) => (semanticsChanged(statusCode.value) ? [item] : [])),
-    );
-    const first = this.#unheard.delete(id);
-    for (const item of first ? monitoring.items(id) : values.map(([each]) => each)) this.#reread.arrived(item);
+      if (!item) continue;
+      items.push(item);
+      values.push([item, change.value, unsaid.has(change)]);
+      statuses |= change.value.statusCode.value;
+    }
+    if (structureChanged(statuses)) resolver.structures.forget();
+    if (semanticsChanged(statuses))
+      this.#describing.add(items.filter((_, i) => semanticsChanged(values[i]?.[1].statusCode.value ?? 0)));
+    this.#reread.arrived(this.#unheard.delete(id) ? monitoring.items(id) : items);
     await resolver.structures.learn(values, signal);
     const acknowledge = async () => {
       // In this order: what the server has thrown away nobody must take for missing.

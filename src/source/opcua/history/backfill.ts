@@ -17,6 +17,8 @@ export interface BackfillOptions extends GapFillerOptions {
 export interface Arrival {
   /** The server threw values away before this one. */
   readonly overflow: boolean;
+  /** When it came; now unless given. */
+  readonly at?: EpochMicros;
   /** `former`: of a subscription that hands over what it has kept, or old; it tells nothing of what is missing now. */
   readonly stream: "live" | "former";
 }
@@ -37,21 +39,27 @@ const disorderUs = 2e6;
 const setBack = "the server's clock was set back";
 const interruption: ReadonlySet<Cause> = new Set<Cause>(["interruption"]);
 const overflowing: ReadonlySet<Cause> = new Set<Cause>(["overflow"]);
+const nothing: readonly TagGap[] = [];
+
+/** What is known of one item. */
+interface Past {
+  readonly key: string;
+  /** Its first value has told where the gap since the last connection ends. */
+  begun: boolean;
+  /** It was monitored all the time since the last connection. */
+  kept: boolean;
+  /** Of these the server kept one value meanwhile, and does not tell of the others. */
+  brief: boolean;
+  /** Nothing was looked for when it began: nobody waits to be told of it. */
+  clean: boolean;
+}
 
 export class Backfill {
   readonly #options: BackfillOptions;
   readonly #filler: GapFiller;
   readonly #gaps = new Gaps<Item>();
-  /** Nodes whose first value has told where the gap since the last connection ends. */
-  readonly #begun = new WeakSet<Item>();
-  /** Nodes that were monitored all the time since the last connection. */
-  readonly #kept = new WeakSet<Item>();
-  /** Those of which the server kept one value meanwhile, and does not tell of the others. */
-  readonly #brief = new WeakSet<Item>();
-  /** Nodes of which nothing was looked for when they began: nobody waits to be told of them. */
-  readonly #clean = new WeakSet<Item>();
   readonly #connected: EpochMicros;
-  readonly #keys = new WeakMap<Item, string>();
+  readonly #pasts = new Map<Item, Past>();
   /** By node: how the first of its tags is sampled. Others that are sampled otherwise are ahead of it, or behind. */
   readonly #samplings = new Map<string, string>();
   /** Of nodes of which nothing is on disk yet: the time of the first value that came. */
@@ -79,34 +87,35 @@ export class Backfill {
     const fresh = state !== "kept";
     const now = runtime.clock.now();
     return items.flatMap((item) => {
-      const key = this.#key(item);
+      const past = this.#past(item);
+      const { key } = past;
       const last = memory.storedUpTo(key);
-      if (!fresh) this.#kept.add(item);
-      if (state === "brief") this.#brief.add(item);
-      if (memory.openSince(key) === undefined) this.#clean.add(item);
+      if (!fresh) past.kept = true;
+      if (state === "brief") past.brief = true;
+      if (memory.openSince(key) === undefined) past.clean = true;
       if (fresh && last !== undefined) memory.opened(key, last, interruption);
       const since = fresh ? undefined : memory.openSince(key);
       // What opens from now on, before its first value, is no gap of an earlier connection.
-      if (!fresh && since === undefined) this.#begun.add(item);
+      if (!fresh && since === undefined) past.begun = true;
       if (since === undefined || since >= now) return [];
-      this.#begun.add(item);
+      past.begun = true;
       return this.#open({ item, key, from: since, to: now, causes: memory.causesOf(key), valueAtEnd: false });
     });
   }
 
   /** A value has come by the subscription. Gives the gap before it, once for each cause. */
-  arrived(item: Item, time: EpochMicros, { overflow: said, stream }: Arrival): readonly TagGap[] {
+  arrived(item: Item, time: EpochMicros, { overflow: said, stream, at }: Arrival): readonly TagGap[] {
     const { memory, runtime } = this.#options;
-    const key = this.#key(item);
-    this.#ahead = Math.max(this.#ahead, time - runtime.clock.now());
+    const past = this.#past(item);
+    const { key } = past;
+    this.#ahead = Math.max(this.#ahead, time - (at ?? runtime.clock.now()));
     const known = this.#knownUpTo(key);
-    const overflow = said || (this.#brief.has(item) && (known ?? time) < this.#connected && this.#waited(time));
+    const overflow = said || (past.brief && (known ?? time) < this.#connected && this.#waited(time));
     if (known === undefined) this.#firsts.set(key, time);
-    const first = stream !== "former" && !this.#begun.has(item);
-    if (first) this.#begun.add(item);
-    const since = first
-      ? (memory.openSince(key) ?? (this.#kept.has(item) ? undefined : memory.storedUpTo(key)))
-      : undefined;
+    const first = stream !== "former" && !past.begun;
+    if (!first && !overflow && known !== undefined && known - time <= setBackUs) return nothing;
+    if (first) past.begun = true;
+    const since = first ? (memory.openSince(key) ?? (past.kept ? undefined : memory.storedUpTo(key))) : undefined;
     const causes = since === undefined ? overflowing : new Set([...memory.causesOf(key), ...interruption]);
     if (stream !== "former" && known !== undefined && known - time > setBackUs) {
       // Else all would seem to be stored until the clock has caught up, and no gap would be noticed.
@@ -123,7 +132,7 @@ export class Backfill {
     }
     if (since === undefined || overflow) return [];
     // It has not changed. Whoever was told that it is looked for is told that nothing is missing.
-    const told = memory.openSince(key) !== undefined && !this.#clean.has(item);
+    const told = memory.openSince(key) !== undefined && !past.clean;
     memory.closed(key);
     const to = epochMicros(Math.max(since, runtime.clock.now() + this.#ahead));
     return told ? tagGaps({ item, from: since, to, causes }, "filled", "") : [];
@@ -136,8 +145,9 @@ export class Backfill {
 
   /** A value has come whose time nobody can tell: what was missed before it cannot be told either. */
   untimed(item: Item, now: EpochMicros, { overflow, stream }: Arrival): readonly TagGap[] {
-    const first = stream !== "former" && !this.#kept.has(item) && !this.#begun.has(item);
-    if (first) this.#begun.add(item);
+    const past = this.#past(item);
+    const first = stream !== "former" && !past.kept && !past.begun;
+    if (first) past.begun = true;
     else if (!overflow) return [];
     const causes = first ? interruption : overflowing;
     return tagGaps({ item, from: now, to: now, causes }, "lost", "the server gives no times");
@@ -147,7 +157,7 @@ export class Backfill {
   missed(items: readonly Item[]): TagGap[] {
     const to = epochMicros(this.#options.runtime.clock.now() + this.#ahead);
     return items.flatMap((item) => {
-      const key = this.#key(item);
+      const { key } = this.#past(item);
       const from = this.#knownUpTo(key);
       if (from === undefined || from >= to) return [];
       return this.#open({ item, key, from, to, causes: overflowing, valueAtEnd: false });
@@ -161,7 +171,7 @@ export class Backfill {
 
   /** A value that has come is on disk. */
   stored(item: Item, time: EpochMicros): void {
-    this.#options.memory.stored(this.#key(item), time);
+    this.#options.memory.stored(this.#past(item).key, time);
   }
 
   /** Fills gaps and writes down how far the values are stored, until `signal` aborts. */
@@ -225,9 +235,9 @@ export class Backfill {
     }
   }
 
-  #key(item: Item): string {
-    const known = this.#keys.get(item);
-    if (known !== undefined) return known;
+  #past(item: Item): Past {
+    const known = this.#pasts.get(item);
+    if (known) return known;
     const element = item.index === undefined ? "" : `[${item.index.join()}]`;
     const field = item.field === undefined ? "" : `.${JSON.stringify(item.field)}`;
     const node = portableNodeId(item.nodeId.toString(), this.#options.namespaces) + element + field;
@@ -235,7 +245,8 @@ export class Backfill {
     const sampling = JSON.stringify([every, deadband?.kind, deadband?.value, trigger]);
     if (!this.#samplings.has(node)) this.#samplings.set(node, sampling);
     const key = sampling === this.#samplings.get(node) ? node : `${node} ${sampling}`;
-    this.#keys.set(item, key);
-    return key;
+    const past: Past = { key, begun: false, kept: false, brief: false, clean: false };
+    this.#pasts.set(item, past);
+    return past;
   }
 }

@@ -2,13 +2,13 @@
 // queue at the server may have been too short although no value says so.
 import type { NotificationMessage } from "node-opcua-client";
 import type { Ua } from "../session/stack.ts";
-import { type DataValueLike, overflowed } from "../types/reading.ts";
+import { type NotifiedValue, overflowed } from "../types/reading.ts";
 
 export type Acknowledgement = Pick<Notification, "subscription" | "sequenceNumber">;
 
 export interface DataChange {
   readonly handle: number;
-  readonly value: DataValueLike;
+  readonly value: NotifiedValue;
 }
 
 /** One notification message with data. */
@@ -59,8 +59,8 @@ export function unsaidOverflows<C extends Change>(
   unmarked = false,
 ): ReadonlySet<C> {
   const found = new Set<C>();
-  // Mostly there is one of each.
-  if (new Set(changes.map(({ handle }) => handle)).size === changes.length) return found;
+  // Mostly there is one of each, in the order of the handles.
+  if (changes.every(({ handle }, i) => i === 0 || handle > (changes[i - 1]?.handle ?? 0))) return found;
   for (const [handle, values] of Map.groupBy(changes, (change) => change.handle)) {
     const [first] = values;
     if (!first || values.length < 2) continue;

@@ -82,11 +82,10 @@ export class Reread {
     for (const item of items) this.#added.add(item);
   }
 
-  /** A value of it has come. */
-  arrived(item: Item): void {
-    this.#added.delete(item);
-    this.#due.delete(item);
-    this.#reading.delete(item);
+  /** Values of these have come. */
+  arrived(items: Iterable<Item>): void {
+    const waiting = [this.#added, this.#due, this.#reading].filter(({ size }) => size > 0);
+    if (waiting.length > 0) for (const item of items) for (const set of waiting) set.delete(item);
   }
 
   /** Reads what was added, until `signal` aborts. Rejects with `SOURCE_*` when the server cannot be asked. */

@@ -3,7 +3,7 @@
 import type { Logger } from "../../../core/runtime.ts";
 import { refusalOf } from "../session/failure.ts";
 import { attributes, type NodeId, readValues, type Services } from "../session/services.ts";
-import type { DataValueLike } from "../types/reading.ts";
+import type { NotifiedValue } from "../types/reading.ts";
 import {
   convertField,
   type FieldStep,
@@ -73,7 +73,7 @@ export class StructureTypes implements KnownTypes {
   }
 
   /** Asks the server for what is needed to read the fields of these values. Rejects with `SOURCE_*` when it cannot be asked; what it refuses to tell is not known. */
-  async learn(values: Iterable<readonly [FieldOf, DataValueLike, ...unknown[]]>, signal: AbortSignal): Promise<void> {
+  async learn(values: Iterable<readonly [FieldOf, NotifiedValue, ...unknown[]]>, signal: AbortSignal): Promise<void> {
     for (const [item, { value }] of values) {
       if (!item.field || !value) continue;
       const converted = await this.#known(value, item, item.field, signal);

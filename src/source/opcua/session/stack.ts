@@ -4,7 +4,9 @@ import type * as client from "node-opcua-client";
 import type { ClientSessionImpl } from "node-opcua-client/dist/private/client_session_impl.js";
 import type { IClientTransportFactory } from "node-opcua-transport";
 import type { Logger } from "../../../core/runtime.ts";
+import { readPlainValue } from "../types/plain-value.ts";
 import type { Binary } from "../types/structure.ts";
+import type * as parts from "./stack-parts.ts";
 
 export type Ua = typeof client;
 export type CertificateStore = OPCUACertificateManager;
@@ -21,9 +23,11 @@ export interface Stack {
 
 /** Loads the stack once; later calls only turn its log to `log`. The stack prints to the console otherwise. */
 export async function loadStack(log: Logger): Promise<Stack> {
-  const { ua, OPCUACertificateManager, ClientSessionImpl, defaultClientTransportFactory, ...binary } = await import(
-    "./stack-parts.ts"
-  );
+  loading ??= import("./stack-parts.ts").then((loaded) => {
+    readPlainValues(loaded.ua);
+    return loaded;
+  });
+  const { ua, OPCUACertificateManager, ClientSessionImpl, defaultClientTransportFactory, ...binary } = await loading;
   const quiet = (...words: unknown[]) => log.debug({ text: words.map(String).join(" ").slice(0, 500) }, "opcua stack");
   ua.setDebugLogger(quiet);
   ua.setWarningLogger(quiet);
@@ -37,6 +41,37 @@ export async function loadStack(log: Logger): Promise<Stack> {
     binary: { Stream: binary.BinaryStream, typeByName: binary.findBuiltInType },
   };
 }
+
+let loading: Promise<typeof parts> | undefined;
+
+/** From now on plain values in notifications are decoded as `PlainValue`; the stack decodes the others. */
+function readPlainValues({ DataChangeNotification: { prototype }, MonitoredItemNotification }: Ua): void {
+  prototype.decode = function (this: { monitoredItems: unknown }, stream) {
+    const length = stream.readUInt32();
+    const count = length === nullArray ? 0 : length;
+    const changes: unknown[] = [];
+    stream.checkArrayLength(count);
+    while (changes.length < count) {
+      const start = stream.length;
+      const clientHandle = stream.readUInt32();
+      const value = readPlainValue(stream);
+      if (value) {
+        changes.push({ clientHandle, value });
+        continue;
+      }
+      stream.length = start;
+      const change = new MonitoredItemNotification(null);
+      change.decode(stream);
+      changes.push(change);
+    }
+    // Diagnostics follow, which are never asked for: the stack goes on behind them.
+    stream.readUInt32();
+    this.monitoredItems = changes;
+  };
+}
+
+/** The length of an array that is missing. */
+const nullArray = 0xffff_ffff;
 
 /** A message is held as its chunks, in one piece and decoded: about four times this much at a time. */
 export const largestMessageBytes = 32 * 1024 * 1024;

@@ -52,8 +52,12 @@ export class InPlaceFile {
   async #write(): Promise<void> {
     this.#waiting = undefined;
     const bytes = this.#content();
-    await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
-    await using file = await open(this.#path, constants.O_WRONLY | constants.O_CREAT, 0o600);
+    const opened = () => open(this.#path, constants.O_WRONLY | constants.O_CREAT, 0o600);
+    // Where it fails the folder may be missing; if that is not why, it fails again.
+    await using file = await opened().catch(async () => {
+      await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
+      return await opened();
+    });
     await file.write(bytes, 0, bytes.length, 0);
   }
 }

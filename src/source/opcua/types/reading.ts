@@ -3,6 +3,7 @@ import type { EpochMicros } from "../../../core/point.ts";
 import { epochMicros } from "../../../core/point.ts";
 import type { Captures, Quality, Reading, TagId } from "../../../core/source.ts";
 import { aheadTime, judgeTime, type TimeRule } from "../../../lib/device-time.ts";
+import { PlainValue } from "./plain-value.ts";
 import { type Converted, convert, type VariantLike } from "./value.ts";
 
 /** What is used of a DataValue. Times are in milliseconds, with what is left over in picoseconds. */
@@ -14,6 +15,9 @@ export interface DataValueLike {
   readonly serverTimestamp: Date | null;
   readonly serverPicoseconds: number;
 }
+
+/** A value as the stack decodes it, or as it is decoded here. */
+export type NotifiedValue = DataValueLike | PlainValue;
 
 /** Which clock stamps the values, and which of its times are usable. */
 export interface TimeOptions extends TimeRule {
@@ -58,30 +62,25 @@ export function structureChanged(statusCode: number): boolean {
  * and the value is not to be stored then.
  */
 export function toReading(
-  data: DataValueLike,
+  data: NotifiedValue,
   of: ReadingOf,
   arrival: EpochMicros,
   times: TimeOptions,
 ): Reading | "untimed" | undefined {
-  const name = data.statusCode.name.split("#")[0] || hex(data.statusCode.value);
-  if (name === "BadWaitingForInitialData" || name === "UncertainInitialValue") return undefined;
-  const quality = severities[data.statusCode.value >>> 30] ?? "bad";
+  const { value: status, name } = data.statusCode;
+  const quality = severities[status >>> 30] ?? "bad";
+  const bad = quality === "good" ? undefined : name.split("#")[0] || hex(status);
+  if (bad === "BadWaitingForInitialData" || bad === "UncertainInitialValue") return undefined;
   const converted = of.part ? of.part(data.value) : convert(data.value, of.index);
-  const reason = quality === "good" ? undefined : `the server reports ${name}`;
-  const problem = "reason" in converted ? converted.reason : undefined;
   const value = "value" in converted ? converted.value : undefined;
+  const problem = "reason" in converted ? converted.reason : undefined;
+  const reason = bad === undefined ? problem : `the server reports ${bad}`;
   const stamp = of.clockCheck.stamp(data, value, arrival, times);
   if (stamp === undefined) return "untimed";
-  return {
-    tag: of.tag,
-    captures: of.captures,
-    address: of.address,
-    value,
-    ...stamp,
-    quality: value === undefined ? "bad" : quality,
-    ...((reason ?? problem) !== undefined && { reason: reason ?? problem ?? "" }),
-    historical: false,
-  };
+  const { tag, captures, address } = of;
+  const { time, clock, ahead } = stamp;
+  const reading = { tag, captures, address, value, time, clock, ahead, quality, historical: false };
+  return reason === undefined ? reading : { ...reading, quality: value === undefined ? "bad" : quality, reason };
 }
 
 function hex(status: number): string {
@@ -93,41 +92,48 @@ const frozenAfter = 3;
 
 /** Decides for one item which of its times to believe. */
 export class ClockCheck {
-  #last: { readonly time: number; readonly value: unknown } | undefined;
+  #time: number | undefined;
+  #value: unknown;
   #frozen = 0;
 
   /** Undefined: none can be believed, and the value is to be dropped then. */
   stamp(
-    data: DataValueLike,
+    data: NotifiedValue,
     value: unknown,
     arrival: EpochMicros,
     times: TimeOptions,
   ): Pick<Reading, "time" | "clock" | "ahead"> | undefined {
-    const source = micros(data.sourceTimestamp, data.sourcePicoseconds);
+    const { source, server } = data instanceof PlainValue ? data : timesOf(data);
     const frozen = this.#isFrozen(source, value);
     if (times.clock === "arrival") return { time: arrival, clock: "agent" };
     const first = times.clock === "source" && !frozen ? source : undefined;
-    const server = micros(data.serverTimestamp, data.serverPicoseconds);
     const firstVerdict = first === undefined ? "past" : judgeTime(first, arrival, times);
-    if (first !== undefined && firstVerdict === "usable") return { time: first, clock: "device" };
+    if (first !== undefined && firstVerdict === "usable") return { time: epochMicros(first), clock: "device" };
     const serverVerdict = server === undefined ? "past" : judgeTime(server, arrival, times);
-    if (server !== undefined && serverVerdict === "usable") return { time: server, clock: "device" };
+    if (server !== undefined && serverVerdict === "usable") return { time: epochMicros(server), clock: "device" };
     const later = firstVerdict === "ahead" ? first : serverVerdict === "ahead" ? server : undefined;
     const ahead = later === undefined ? undefined : aheadTime(later, times);
     if (ahead) return { time: arrival, clock: "agent", ahead };
     return times.unusable === "drop" ? undefined : { time: arrival, clock: "agent" };
   }
 
-  #isFrozen(time: EpochMicros | undefined, value: unknown): boolean {
+  #isFrozen(time: number | undefined, value: unknown): boolean {
     if (time === undefined) return false;
-    const repeats = this.#last?.time === time;
-    if (!repeats) this.#frozen = 0;
-    else if (this.#last?.value !== value) this.#frozen++;
-    this.#last = { time, value };
+    if (this.#time !== time) this.#frozen = 0;
+    else if (this.#value !== value) this.#frozen++;
+    this.#time = time;
+    this.#value = value;
     return this.#frozen >= frozenAfter;
   }
 }
 
-function micros(time: Date | null, picoseconds: number): EpochMicros | undefined {
-  return time ? epochMicros(time.getTime() * 1_000 + Math.floor((picoseconds ?? 0) / 1e6)) : undefined;
+function timesOf(data: DataValueLike): Pick<PlainValue, "source" | "server"> {
+  return {
+    source: micros(data.sourceTimestamp, data.sourcePicoseconds),
+    server: micros(data.serverTimestamp, data.serverPicoseconds),
+  };
+}
+
+function micros(time: Date | null, picoseconds: number): number | undefined {
+  return time ? time.getTime() * 1_000 + Math.floor((picoseconds ?? 0) / 1e6) : undefined;
 }

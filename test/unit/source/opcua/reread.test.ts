@@ -20,7 +20,7 @@ test("a variable of which a notification was lost is read once, unless its next 
   reread.add([steady, busy]);
   await clock.advance(1_000);
   expect(read).toEqual([]);
-  reread.arrived(busy);
+  reread.arrived([busy]);
   for (const _ of [1, 2, 3]) await clock.advance(1_000);
   expect(read).toEqual(["Temp"]);
   stop.abort(new Error("over"));
@@ -35,7 +35,7 @@ test("a variable whose next value comes while it is read does not fall back to t
   const reread = new Reread({
     services: {
       read: async (nodes) => {
-        reread.arrived(busy);
+        reread.arrived([busy]);
         return nodes.map(() => value);
       },
     },
