@@ -1,6 +1,7 @@
 // Publishes at an even pace and at little cost, so that what is measured is the agent: packets are made beforehand and
 // only their identifier, time and value change. Run as a process of its own.
-// Arguments: port, username, password, messages a second, topics, seconds.
+// Arguments: port, username, password, messages a second, topics, seconds. The value of a message is its number in thousandths.
+// A parent with a channel is told when it begins, may ask how many are "sent", and may "stop" it, which answers when the broker has all.
 import { connect } from "node:net";
 import { generate } from "mqtt-packet";
 
@@ -22,7 +23,7 @@ socket.write(
   }),
 );
 
-// 60 bytes: {"ts":1767225600123,"v":12345.678,"unit":"degC","seq":123456}
+// 60 bytes: {"ts":1767225600123,"v":12345.678,"unit":"C","seq":12345678}
 const payloadBytes = 60;
 const frames = Array.from({ length: Number(topics) }, (_, i) => {
   const topic = Buffer.from(`plant/line${String(i % 10).padStart(2, "0")}/tag${String(i).padStart(6, "0")}`);
@@ -33,6 +34,7 @@ const frames = Array.from({ length: Number(topics) }, (_, i) => {
   return { frame, idAt: head.length + topic.length };
 });
 
+let last = perSecond * Number(seconds);
 let published = 0;
 let acknowledged = 0;
 let packetId = 0;
@@ -48,22 +50,31 @@ socket.on("data", (chunk) => {
 const started = performance.now();
 const timer = setInterval(() => {
   const elapsed = performance.now() - started;
-  const due = Math.min(Math.floor((elapsed / 1_000) * perSecond), perSecond * Number(seconds));
+  const due = Math.min(Math.floor((elapsed / 1_000) * perSecond), last);
   const parts: Buffer[] = [];
   while (published < due) {
     const { frame, idAt } = frames[published % frames.length] ?? { frame: Buffer.alloc(0), idAt: 0 };
     const copy = Buffer.from(frame);
     packetId = (packetId % 65_535) + 1;
     copy.writeUInt16BE(packetId, idAt);
-    const text = `{"ts":${Date.now()},"v":${(published % 100_000) / 1_000},"unit":"degC","seq":${published}`;
+    const text = `{"ts":${Date.now()},"v":${published / 1_000},"unit":"C","seq":${published}`;
     copy.write(`${text.padEnd(payloadBytes - 1)}}`, idAt + 2, "latin1");
     parts.push(copy);
     published++;
   }
   if (parts.length > 0) socket.write(Buffer.concat(parts));
-  if (published >= perSecond * Number(seconds) && acknowledged >= published) {
+  if (published >= last && acknowledged >= published) {
     clearInterval(timer);
     process.stdout.write(`${JSON.stringify({ published, acknowledged })}\n`);
-    socket.end();
+    socket.end(() => process.send?.(published));
   }
 }, everyMs);
+
+if (process.send) {
+  process.on("message", (question) => {
+    if (question === "sent") process.send?.(published);
+    if (question === "stop") last = published;
+  });
+  process.on("disconnect", () => process.exit());
+  process.send("begun");
+}

@@ -1,5 +1,6 @@
 // Devices for the benches, in a process of their own: `node devices.ts 100` tells its parent their URLs. `moving`: their
-// registers drift, a tenth of them every second.
+// registers drift, a tenth of them every second. Asked how many registers were "sent", it answers with those that were read;
+// "stop" disconnects the devices first.
 import { modbusDevice } from "../../support/modbus-device.ts";
 
 const devices = await Promise.all(Array.from({ length: Number(process.argv[2]) }, () => modbusDevice()));
@@ -11,5 +12,15 @@ if (process.argv[3] === "moving")
     for (const device of devices)
       for (let i = turn % 10; i < 1_000; i += 10) device.unit(1).set("hr", i, [(i + turn) % 65_536]);
   }, 1_000).unref();
+process.on("message", async (question) => {
+  if (question === "stop") {
+    for (const device of devices) {
+      const closed = device.listen(false);
+      device.disconnect();
+      await closed;
+    }
+  }
+  process.send?.(devices.reduce((sum, { requests }) => requests.reduce((all, { count }) => all + count, sum), 0));
+});
 process.send?.(devices.map((device) => device.url));
 process.on("disconnect", () => process.exit());

@@ -1,4 +1,5 @@
-// The other side of the OPC UA bench, in a process of its own: as many variables as told, all changing at the same time.
+// The other side of the OPC UA benches, in a process of its own: so many variables that all change at the same time; never with
+// an interval of 0. A parent with a channel gets its port, may ask how many values it has "sent", and may "stop" the changes.
 import { OPCUACertificateManager } from "node-opcua-certificate-manager";
 import { DataType } from "node-opcua-client";
 import { OPCUAServer } from "node-opcua-server";
@@ -32,9 +33,20 @@ const write = () => {
   for (const variable of variables) variable.setValueFromSource({ dataType: DataType.Double, value });
 };
 write();
-const writing = setInterval(write, Number(everyMs));
-process.stdout.write(`${JSON.stringify({ port: server.endpoints[0]?.port })}\n`);
-process.stdin.resume().on("end", () => {
+const writing = Number(everyMs) > 0 ? setInterval(write, Number(everyMs)) : undefined;
+const end = () => {
   clearInterval(writing);
   void server.shutdown(0);
-});
+};
+const { port } = server.endpoints[0] ?? {};
+if (process.send) {
+  process.on("message", (question) => {
+    if (question === "stop") clearInterval(writing);
+    process.send?.(value * variables.length);
+  });
+  process.on("disconnect", end);
+  process.send(port);
+} else {
+  process.stdout.write(`${JSON.stringify({ port })}\n`);
+  process.stdin.resume().on("end", end);
+}
