@@ -1,5 +1,5 @@
 // The other side of the OPC UA benches, in a process of its own: so many variables that all change at the same time; never with
-// an interval of 0. A parent with a channel gets its port, may ask how many values it has "sent", and may "stop" the changes.
+// an interval of 0. A parent with a channel gets its port, may ask how many values changed under a subscription ("sent"), and may "stop" the changes.
 import { OPCUACertificateManager } from "node-opcua-certificate-manager";
 import { DataType } from "node-opcua-client";
 import { OPCUAServer } from "node-opcua-server";
@@ -28,8 +28,10 @@ const variables = Array.from({ length: Number(many) }, (_, i) =>
   own.addVariable({ componentOf: line, browseName: `V${i}`, nodeId: `s=V${i}`, dataType: "Double" }),
 );
 let value = 0;
+let watched = 0;
 const write = () => {
   value++;
+  if (server.engine.currentSubscriptionCount > 0) watched++;
   for (const variable of variables) variable.setValueFromSource({ dataType: DataType.Double, value });
 };
 write();
@@ -42,7 +44,7 @@ const { port } = server.endpoints[0] ?? {};
 if (process.send) {
   process.on("message", (question) => {
     if (question === "stop") clearInterval(writing);
-    process.send?.(value * variables.length);
+    process.send?.(watched * variables.length);
   });
   process.on("disconnect", end);
   process.send(port);

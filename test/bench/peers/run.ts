@@ -84,7 +84,6 @@ class Run {
   readonly #pace: Pace;
   readonly #place: Place;
   #starts = 0;
-  #sentBefore = 0;
   #process: RunningProgram | undefined;
 
   constructor(program: Program, load: RunningLoad, sink: CountingSink, setting: Setting, pace: Pace, place: Place) {
@@ -175,8 +174,6 @@ class Run {
       ? () => isSubscribed(this.#starts)
       : async () => (await this.#sink.counts()).points > 0;
     await this.#orEnded(eventually(isReady, 60_000));
-    // Of devices and servers: what there was before anyone read it.
-    if (this.#starts === 1) this.#sentBefore = await this.#load.sent();
     return process;
   }
 
@@ -209,7 +206,7 @@ class Run {
 
   /** Ends the load, waits for the rest, and compares what was sent with what has come. */
   async #judged(): Promise<Figures> {
-    const sent = (await this.#load.stop()) - this.#sentBefore;
+    const sent = await this.#load.stop();
     const isMqtt = this.#load.isSubscribed !== undefined;
     const received = async () => {
       const { messages, points } = await this.#sink.counts();
