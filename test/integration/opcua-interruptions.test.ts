@@ -270,13 +270,17 @@ test("a server that never answers is given up, without a connection left open", 
   network.mend();
 });
 
-test("a node that appears later is picked up when the failures are tried again, and told at once when it still fails", async () => {
+/** A clock on which a minute passes in 0.3 s. */
+function hurriedClock(): Clock {
   const clock = systemClock();
-  const hurried: Clock = {
+  return {
     now: () => clock.now(),
     monotonic: () => clock.monotonic(),
     sleep: (ms, signal) => clock.sleep(ms / 200, signal),
   };
+}
+
+test("a node that appears later is picked up when the failures are tried again, and told at once when it still fails", async () => {
   await using line = collect(
     await openOpcuaSource({
       stateDir: freshState(),
@@ -287,7 +291,7 @@ test("a node that appears later is picked up when the failures are tried again, 
         { browse: "Line/N*", limit: 5 },
         { browse: "Line/T*" },
       ],
-      runtime: testRuntime({ clock: hurried }),
+      runtime: testRuntime({ clock: hurriedClock() }),
     }),
   );
   await eventually(() => [0, 1, 2].every((tag) => line.values(tag).length === 1));
@@ -300,4 +304,23 @@ test("a node that appears later is picked up when the failures are tried again, 
   );
   expect(line.readings.filter(({ quality }) => quality === "bad")).toHaveLength(3);
   expect(line.source.details?.()).toMatchObject({ items: 5, failed: 0 });
+});
+
+test("a node that the server deletes and creates again, as a program download does, gives values again", async () => {
+  for (const name of ["Loaded", "Found"]) server.add(name);
+  await using line = collect(
+    await openOpcuaSource({
+      stateDir: freshState(),
+      options: { url: server.url, security: { mode: "none" } },
+      tags: [{ node: `nsu=${lineNamespace};s=Loaded` }, { path: "Line/Found" }],
+      runtime: testRuntime({ clock: hurriedClock() }),
+    }),
+  );
+  await eventually(() => [0, 1].every((tag) => line.values(tag).includes(1)));
+  for (const name of ["Loaded", "Found"]) server.remove(name);
+  await line.reading(({ quality, tag }) => quality === "bad" && tag === 0);
+  for (const name of ["Loaded", "Found"]) server.add(name, 2);
+  await eventually(() => [0, 1].every((tag) => line.values(tag).includes(2)));
+
+  expect(line.source.details?.()).toMatchObject({ items: 2, failed: 0 });
 });

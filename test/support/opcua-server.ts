@@ -85,8 +85,10 @@ export interface OpcuaServer extends AsyncDisposable {
   drive(value: Drive, at?: Date): Promise<void>;
   /** Gives Temp another unit. */
   setUnit(unit: string): void;
-  /** Adds a variable below `Objects/Line`. */
-  add(name: string): void;
+  /** Adds a variable below `Objects/Line`, of value 1 unless told otherwise. */
+  add(name: string, value?: number): void;
+  /** Deletes such a variable. */
+  remove(name: string): void;
 }
 
 /** What stands below `Objects/Line`, NodeIds `s=<name>`. */
@@ -326,8 +328,12 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
       const value = space.constructExtensionObject(type, { displayName: { text: displayName }, unitId: -1 });
       temp.engineeringUnits?.setValueFromSource({ dataType: DataType.ExtensionObject, value });
     },
-    add: (name) => {
-      plain(name, DataType.Double).setValueFromSource({ dataType: DataType.Double, value: 1 });
+    add: (name, value = 1) => {
+      plain(name, DataType.Double).setValueFromSource({ dataType: DataType.Double, value });
+    },
+    remove: (name) => {
+      const node = own.findNode(`s=${name}`);
+      if (node) space.deleteNode(node);
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

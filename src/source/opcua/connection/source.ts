@@ -231,6 +231,7 @@ export class OpcuaSource implements Source {
     for (const change of changes) {
       const item = monitoring.item(id, change.handle);
       if (!item) continue;
+      if (!old) monitoring.arrived(id, change.handle, change.value.statusCode);
       items.push(item);
       values.push([item, change.value, unsaid.has(change)]);
       statuses |= change.value.statusCode.value;

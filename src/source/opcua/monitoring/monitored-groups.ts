@@ -4,7 +4,7 @@ import type { OpcuaOptions } from "../config/options.ts";
 import type { Item, Unresolved } from "../nodes/items.ts";
 import type { Resumption, SubscriptionRecord } from "../session/resumption.ts";
 import { likeness, likenessOf, nodeOf } from "./item-calls.ts";
-import { Monitoring, type MonitoringFailure, type MonitoringOptions } from "./monitoring.ts";
+import { Monitoring, type MonitoringFailure, type MonitoringOptions, type ValueStatus } from "./monitoring.ts";
 import type { Queue } from "./notification.ts";
 import { groupFor, publishingFor, queueSize } from "./publishing-group.ts";
 import type { Former, Subscription } from "./subscription.ts";
@@ -143,9 +143,16 @@ export class MonitoredGroups {
     return failures;
   }
 
+  /** As `Monitoring.arrived`. */
+  arrived(subscription: number, handle: number, status: ValueStatus): void {
+    this.#groups.get(subscription)?.monitoring.arrived(handle, status);
+  }
+
   /** Takes the failures out, to try them again. */
-  takeFailures(): MonitoringFailure[] {
-    return [...this.#failures.splice(0), ...this.#all((monitoring) => monitoring.takeFailures())];
+  async takeFailures(signal: AbortSignal): Promise<MonitoringFailure[]> {
+    const failures = this.#failures.splice(0);
+    for (const { monitoring } of this.#groups.values()) failures.push(...(await monitoring.takeFailures(signal)));
+    return failures;
   }
 
   /** Takes the items out that are polled because the server had no room for them, to try them again. */

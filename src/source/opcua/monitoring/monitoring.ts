@@ -48,6 +48,14 @@ const notFiltered = [
   "BadDeadbandFilterInvalid",
 ];
 
+export interface ValueStatus {
+  readonly value: number;
+  readonly name: string;
+}
+
+/** What a server says of a value whose node it has deleted, without flags: BadNodeIdInvalid, BadNodeIdUnknown. */
+const nodeDeleted = [0x80_33, 0x80_34];
+
 /** Keeps the items of a subscription. */
 export class Monitoring {
   readonly #options: MonitoringOptions;
@@ -63,6 +71,8 @@ export class Monitoring {
   /** Those of them for which there was no room: there may be some again. */
   readonly #crowdedOut = new Set<Item>();
   readonly failures: MonitoringFailure[] = [];
+  /** Handles of items whose node the server has deleted, and the status that said so. */
+  readonly #deleted = new Map<number, string>();
   #nextHandle: number;
   /** Items that the server samples more slowly than asked. */
   slowed = 0;
@@ -168,8 +178,28 @@ export class Monitoring {
     return failed;
   }
 
-  /** Takes the failures out, to try them again. */
-  takeFailures(): MonitoringFailure[] {
+  /** Takes the status of a value. */
+  arrived(handle: number, { value, name }: ValueStatus): void {
+    if (nodeDeleted.includes(value >>> 16)) this.#deleted.set(handle, name);
+    else if (this.#deleted.size > 0) this.#deleted.delete(handle);
+  }
+
+  /**
+   * Takes the failures out, to try them again. Items of deleted nodes are among them and no longer monitored: most servers give
+   * them nothing more, also when the node is there again.
+   */
+  async takeFailures(signal: AbortSignal): Promise<MonitoringFailure[]> {
+    const ids: number[] = [];
+    for (const [handle, reason] of this.#deleted) {
+      const [item, entry] = [this.#items.get(handle), this.#entries.get(handle)];
+      if (!item || !entry) continue;
+      ids.push(entry[1]);
+      this.#items.delete(handle);
+      this.#entries.delete(handle);
+      this.failures.push({ tag: item.tag, captures: item.captures, address: item.address, reason, item });
+    }
+    this.#deleted.clear();
+    await deleteItems(this.#calling, ids, signal);
     return this.failures.splice(0);
   }
 

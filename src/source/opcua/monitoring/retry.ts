@@ -35,10 +35,12 @@ export async function retryOnce(
   browse: boolean,
   signal: AbortSignal,
 ): Promise<void> {
-  const failures = monitoring.takeFailures();
+  const failures = await monitoring.takeFailures(signal);
   const before = new Map(failures.map((failure) => [`${failure.tag} ${failure.address}`, failure.reason]));
-  const refused = failures.flatMap(({ item }) => item ?? []);
-  const unresolved = new Set(failures.filter(({ item }) => !item).map(({ tag }) => tag));
+  // A path may lead to another node now.
+  const paths = new Set(tags.flatMap(([tag, config]) => (config.path === undefined ? [] : [tag])));
+  const refused = failures.flatMap(({ item }) => (item && !paths.has(item.tag) ? item : []));
+  const unresolved = new Set(failures.flatMap(({ item, tag }) => (item && !paths.has(tag) ? [] : tag)));
   const lookAt = tags.filter(([tag, config]) => unresolved.has(tag) || (browse && config.browse !== undefined));
   const found = await resolveTags(lookAt, resolver, signal);
   const present = new Set([...monitoring.items(), ...monitoring.polled, ...refused].map(identity));
