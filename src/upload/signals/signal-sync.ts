@@ -3,6 +3,7 @@ import type { InputId, SignalId } from "../../core/point.ts";
 import { checkGridMs, type Runtime } from "../../core/runtime.ts";
 import { unreachable } from "../../core/unreachable.ts";
 import { BackOff } from "../../lib/back-off.ts";
+import { inSlices, type Steps } from "../../lib/in-slices.ts";
 import { signalSaveView } from "../../wire/signal-view.ts";
 import { inputsMember, saveViewIn } from "../client/method-caller.ts";
 import type { ServiceOptions } from "../client/options.ts";
@@ -33,6 +34,8 @@ interface BatchedSignal {
 
 /** Answers grow with the number of signals; 10,000 make 3 MB of answer at most. */
 const mostPerRequest = 10_000;
+/** Checking and writing the metadata of a signal takes as long as copying so many points. */
+const signalWork = 2_500;
 const pollMs = 1_000;
 /** How often the service may fail to save before points go out without: it creates signals by itself. */
 const patience = 3;
@@ -81,7 +84,7 @@ export class SignalSync {
   async #saveNext(signal: AbortSignal, grace: AbortSignal): Promise<number> {
     const { pacer, catalog } = this.#parts;
     this.#retryForbidden();
-    const batch = this.#suspects.pop() ?? this.#nextBatch();
+    const batch = this.#suspects.pop() ?? (await inSlices(this.#nextBatch()));
     if (batch.length === 0) return pollMs;
     const body = Buffer.from(this.#body(batch.map(({ json }) => json).join(",")), "utf8");
     const maxAnswerBytes = batch.reduce((bytes, { input }) => bytes + input.length + summaryBytes, answerBytes);
@@ -93,12 +96,13 @@ export class SignalSync {
   }
 
   /** As many pending signals as have room in a request. Those that can be in no request are marked as refused. */
-  #nextBatch(): BatchedSignal[] {
+  *#nextBatch(): Steps<BatchedSignal[]> {
     const { catalog, maxBytes, options } = this.#parts;
     const room = maxBytes - Buffer.byteLength(this.#body(""));
     const batch: BatchedSignal[] = [];
     let bytes = 0;
     for (const input of Array.from(catalog.pending)) {
+      yield signalWork;
       const { hash, signal } = catalog.entry(input) ?? {};
       if (hash === undefined || signal === undefined) continue;
       const view = signalSaveView.safeParse({ ...signal, name: signal.name ?? input });
