@@ -24,6 +24,9 @@ const external = ["serialport", "aedes", "node-opcua-server", "proper-lockfile"]
 /** Of those, what is installed beside the bundle. */
 const installed = ["serialport"];
 
+/** Draws the timeline page, in the browser: two files of it are part of the page. */
+const plotLibrary = "node_modules/uplot";
+
 /** Fills `folder`, which is emptied first. */
 export async function release(folder: string, architecture: Architecture): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
@@ -31,13 +34,18 @@ export async function release(folder: string, architecture: Architecture): Promi
   writeFileSync(join(folder, "main.js"), entryText(), { mode: 0o755 });
   for (const pages of ["src/web/page", "src/service/timeline"])
     cpSync(join(root, pages), join(folder, basename(pages)), { recursive: true });
+  for (const file of ["uPlot.iife.min.js", "uPlot.min.css"])
+    cpSync(join(root, plotLibrary, "dist", file), join(folder, "timeline", file));
   cpSync(join(root, "systemd"), join(folder, "systemd"), { recursive: true });
   const beside = new Set(installed.flatMap((name) => closure(name, root)));
   for (const path of beside) copyPackage(path, join(folder, relative(root, path)), architecture);
   const { name, version, license = "" } = manifest(root);
   writeFileSync(join(folder, "package.json"), `${JSON.stringify({ name, version, license, type: "module" })}\n`);
   const bundled = Object.keys(inputs).flatMap((input) => packageOf(join(root, input)) ?? []);
-  writeFileSync(join(folder, "THIRD-PARTY.txt"), licences([...new Set([...bundled, ...beside])]));
+  writeFileSync(
+    join(folder, "THIRD-PARTY.txt"),
+    licences([...new Set([...bundled, ...beside, join(root, plotLibrary)])]),
+  );
 }
 
 /**

@@ -126,13 +126,20 @@ function expiry(store: StoreThreads, retentionMs: number, { clock, log }: Runtim
 }
 
 /** The files of the timeline page. */
-const timelineFiles = ["timeline.css", "timeline.js", "plot.js", "rpc.js", "signal-list.js"];
+const timelineFiles = [
+  "timeline.css",
+  ..."timeline chart csv lanes legend rpc series signal-list texts".split(" ").map((name) => `${name}.js`),
+];
+/** The library that draws, next to them when released. */
+const plotFiles = ["uPlot.iife.min.js", "uPlot.min.css"];
+const plotFolder = import.meta.url.endsWith(".ts") ? "../../node_modules/uplot/dist/" : "./timeline/";
 
 async function loadTimelineFiles(namespace: string): Promise<ReadonlyMap<string, PageFile>> {
-  const pages = await loadPageFiles(new URL("./timeline/", import.meta.url), {
-    "/": "index.html",
-    ...Object.fromEntries(timelineFiles.map((file) => [`/timeline/${file}`, file])),
-  });
+  const at = (files: readonly string[]) => Object.fromEntries(files.map((file) => [`/timeline/${file}`, file]));
+  const pages = [
+    ...(await loadPageFiles(new URL("./timeline/", import.meta.url), { "/": "index.html", ...at(timelineFiles) })),
+    ...(await loadPageFiles(new URL(plotFolder, import.meta.url), at(plotFiles))),
+  ];
   const settings = { type: "application/json", body: Buffer.from(JSON.stringify({ namespace })) };
   return new Map([...pages, ["/timeline/settings.json", settings]]);
 }

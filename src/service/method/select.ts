@@ -9,7 +9,7 @@ import { buildFrame } from "../query/frame-builder.ts";
 import { currentDefaultLimit, readResourceQuery, readSignalQuery, select } from "../query/resource-query.ts";
 import type { ItemRecord, Signal } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
-import { numericColumns } from "./data-frame.ts";
+import { lastOf, numericColumns } from "./data-frame.ts";
 import {
   byId,
   itemResource,
@@ -71,6 +71,9 @@ export function selectItems(call: MethodCall): object {
   const { resources } = select(store.resources.items(), query);
   const result: { items?: object; data?: DataFrame } = {};
   if (query.include) result.items = byId(resources, selectedItemView);
-  if (data.include) result.data = buildFrame(resources.flatMap(({ id }) => numericColumns(store, id, data)));
+  if (data.include) {
+    const columns = resources.flatMap(({ id }) => numericColumns(store, id, data));
+    result.data = buildFrame(columns.map((column) => lastOf(column, data.last)));
+  }
   return result;
 }

@@ -41,8 +41,12 @@ export function readSpecifiedDataQuery(data: unknown, now: number, calendar: boo
   const before = readTime(members["before"], "data.before", faults) ?? from + 14 * day;
   const rollup = readRollup(members["rollup"], calendar, faults);
   if (include) checkWindow(from, before, rollup, [[60e6, 400]], 400, "data.before", faults);
-  const buckets = rolledUp(from, before, rollup, defaultBuckets);
-  return { include, ...buckets, series: undefined, last: undefined, outsidePoints: false };
+  return {
+    include,
+    ...rolledUp(from, before, rollup, defaultBuckets),
+    series: undefined,
+    ...readRows(members, faults),
+  };
 }
 
 /** Reads `data` of the current dialect. Default window: 7 days before and after now. */
@@ -63,14 +67,19 @@ export function readCurrentDataQuery(data: unknown, now: number, faults: Faults)
     [60e6, 400],
   ];
   checkWindow(from, before, rollup, widest, Number.POSITIVE_INFINITY, "data.filter.times", faults);
-  const last = readInteger(members["last"], "data.last", -1, faults);
   return {
     include: true,
     ...rolledUp(from, before, rollup, readBuckets(members, faults)),
     series: readSeries(filter["series"], faults),
-    last: last > 0 ? last : undefined,
-    outsidePoints: readFlag(members["outsidePoints"], "data.outsidePoints", faults),
+    ...readRows(members, faults),
   };
+}
+
+/** Members of the current dialect, which the specified one takes as well: the page reads with it. */
+function readRows(members: Members, faults: Faults): Pick<DataQuery, "last" | "outsidePoints"> {
+  const last = readInteger(members["last"], "data.last", -1, faults);
+  const outsidePoints = readFlag(members["outsidePoints"], "data.outsidePoints", faults);
+  return { last: last > 0 ? last : undefined, outsidePoints };
 }
 
 function rolledUp(from: number, before: number, rollup: Rollup, buckets: BucketOptions) {

@@ -20,11 +20,11 @@ export class Rpc {
   }
 
   /** Resolves with the result. Rejects with `Refusal`. */
-  async call(method, params) {
+  async call(method, params, version = "1.1beta1") {
     const name = method.replace(/^platform\./, `${this.#namespace}.`);
     const response = await fetch("v1/rpc", {
       method: "POST",
-      headers: { "content-type": "application/json", "x-api-version": "1.1beta1", authorization: this.#authorization },
+      headers: { "content-type": "application/json", "x-api-version": version, authorization: this.#authorization },
       body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: name, params }),
     });
     const body = await response.json();

@@ -1,21 +1,30 @@
 // The page: who is signed in, which signals are listed and plotted, and over which window.
-import { bucketSeconds, draw } from "./plot.js";
+import { Chart } from "./chart.js";
+import { csvOf, download } from "./csv.js";
+import { showLegend } from "./legend.js";
 import { Rpc } from "./rpc.js";
+import { bucketSeconds, readSeries } from "./series.js";
 import { SignalList } from "./signal-list.js";
+import { whenText } from "./texts.js";
 
 const byId = (id) => document.getElementById(id);
 const colors = ["#1f77b4", "#d95f02", "#2ca02c", "#d62728", "#8c6bb1", "#8c564b", "#e377c2", "#17a2b8"];
 const refreshMs = 5_000;
 const maxSpanMs = 400 * 86_400_000;
 const minSpanMs = 1_000;
+/** So long a person must have stopped zooming or dragging before the values are read again. */
+const restMs = 150;
 
 let rpc;
 let window_ = { from: Date.now() - 900_000, to: Date.now() };
 let drawing = false;
 let again = false;
-/** Item ID → { name, unit, color } */
+/** Item ID → colour, in the order of the legend. */
 const plotted = new Map();
-const list = new SignalList(byId("signals"), byId("more"), byId("none"), { toggle, guard });
+/** What the chart shows. */
+let shown = [];
+const list = new SignalList(byId("signals"), byId("none"), { toggle, guard, isPlotted: (item) => plotted.has(item) });
+const chart = new Chart(byId("plot"), byId("tip"), { move });
 
 let complainant;
 
@@ -53,7 +62,6 @@ async function signIn(integration, password) {
 function signOut() {
   sessionStorage.removeItem("credentials");
   rpc = undefined;
-  plotted.clear();
   byId("who").textContent = "";
   showSignedIn(false);
 }
@@ -64,11 +72,12 @@ function showSignedIn(yes) {
   byId("sign-out").hidden = !yes;
 }
 
-function toggle(item, name, unit, on) {
-  const used = new Set([...plotted.values()].map(({ color }) => color));
+function toggle(item, on) {
+  const used = new Set(plotted.values());
   const color = colors.find((each) => !used.has(each)) ?? colors[plotted.size % colors.length];
-  if (on) plotted.set(item, { name, unit, color });
+  if (on) plotted.set(item, color);
   else plotted.delete(item);
+  list.update();
   void guard("plot", refresh);
 }
 
@@ -95,51 +104,42 @@ async function read() {
     window_ = { from: Date.now() - span, to: Date.now() };
   }
   const { from, to } = window_;
-  const seconds = bucketSeconds(from, to);
-  const ids = [...plotted.keys()].slice(0, 50);
-  const frame =
-    ids.length === 0
-      ? { times: [], series: {} }
-      : (
-          await rpc.call("platform.selectItems", {
-            items: { filter: { id: { $in: ids } }, limit: 50 },
-            data: {
-              include: true,
-              notBefore: new Date(from).toISOString(),
-              before: new Date(to).toISOString(),
-              rollup: seconds === undefined ? null : `PT${seconds}S`,
-            },
-          })
-        ).data;
-  const times = frame.times.map((time) => Date.parse(time));
-  const pick = (key) => frame.series[key] ?? [];
-  const series = ids.map((id) => {
-    const value = pick(seconds === undefined ? id : `${id}_avg`);
-    const [least, greatest] = [pick(`${id}_min`), pick(`${id}_max`)];
-    const points = times.flatMap((time, i) =>
-      value[i] === null || value[i] === undefined ? [] : [[time, value[i], least[i], greatest[i]]],
-    );
-    return { id, color: plotted.get(id)?.color ?? colors[0], points };
+  writeAddress();
+  const seconds = bucketSeconds(from, to, Math.max(200, byId("plot").clientWidth));
+  const series = await readSeries(rpc, [...plotted.keys()], from, to, seconds);
+  shown = series.map((each) => ({ ...each, color: plotted.get(each.id) ?? colors[0] }));
+  // What was read for a window that was left meanwhile is drawn all the same, in the window of now.
+  chart.show(shown, window_.from, window_.to);
+  showLegend(byId("legend"), shown, from, to, (id) => toggle(id, false));
+  byId("empty").hidden = plotted.size > 0;
+  byId("resolution").textContent = seconds === undefined ? "every point" : `one value for ${spanText(seconds * 1_000)}`;
+  byId("band").hidden = seconds === undefined || shown.every(({ kind }) => kind === "state");
+  showRange();
+}
+
+const units = [
+  [86_400_000, "day"],
+  [3_600_000, "hour"],
+  [60_000, "minute"],
+  [1_000, "second"],
+];
+
+/** A length of time in words: the two largest units of it. */
+function spanText(ms) {
+  let rest = Math.max(1_000, Math.round(ms / 1_000) * 1_000);
+  const parts = units.flatMap(([unit, name]) => {
+    const count = Math.floor(rest / unit);
+    rest -= count * unit;
+    return count === 0 ? [] : [`${count} ${name}${count === 1 ? "" : "s"}`];
   });
-  draw(byId("plot"), from, to, series);
-  showAxis(from, to, seconds);
-  byId("legend").replaceChildren(...series.map(legendOf));
+  return parts.slice(0, 2).join(" ");
 }
 
-function legendOf({ id, color, points }) {
-  const { name, unit } = plotted.get(id) ?? { name: id, unit: "" };
-  const row = document.createElement("li");
-  row.style.color = color;
-  const last = points.at(-1);
-  const range = points.length === 0 ? "no data" : `${last[1].toLocaleString()} ${unit}`;
-  row.textContent = `${name}: ${range}`;
-  return row;
-}
-
-function showAxis(from, to, seconds) {
-  byId("axis-from").textContent = new Date(from).toLocaleString();
-  byId("axis-to").textContent = new Date(to).toLocaleString();
-  byId("resolution").textContent = seconds === undefined ? "every point" : `one value for ${seconds} s`;
+function showRange() {
+  const { from, to } = window_;
+  const span = spanText(to - from);
+  const words = byId("live").checked ? `the last ${span.replace(/^1 (?=\w+$)/, "")}` : span;
+  byId("range").textContent = `${whenText(from)} – ${whenText(to)}, ${words}`;
   for (const [id, ms] of [
     ["from", from],
     ["to", to],
@@ -149,11 +149,39 @@ function showAxis(from, to, seconds) {
   }
 }
 
+let resting;
+
+/** Moves the window, within what the service answers, and reads it once it rests. Gives what it has become. */
 function move(from, to) {
   const span = Math.min(maxSpanMs, Math.max(minSpanMs, to - from));
   window_ = { from: Math.round(from), to: Math.round(from + span) };
   byId("live").checked = false;
-  void guard("plot", refresh);
+  showRange();
+  clearTimeout(resting);
+  resting = setTimeout(() => void guard("plot", refresh), restMs);
+  return [window_.from, window_.to];
+}
+
+/** The address names what is shown, so that it can be passed on: items, and the window or how long a live one is. */
+function writeAddress() {
+  const { from, to } = window_;
+  const window = byId("live").checked
+    ? `last=${Math.round((to - from) / 1_000)}`
+    : `from=${new Date(from).toISOString()}&to=${new Date(to).toISOString()}`;
+  const items = plotted.size > 0 ? `items=${[...plotted.keys()].join(",")}&` : "";
+  history.replaceState(null, "", `${location.pathname}#${items}${window}`);
+}
+
+function readAddress() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  for (const item of (given.get("items") ?? "").split(","))
+    if (/^[a-v0-9]{20}$/.test(item)) plotted.set(item, colors[plotted.size % colors.length]);
+  const [from, to] = [Date.parse(given.get("from")), Date.parse(given.get("to"))];
+  if (from < to) {
+    byId("live").checked = false;
+    window_ = { from, to: Math.min(to, from + maxSpanMs) };
+  } else if (Number(given.get("last")) >= 1)
+    window_ = { from: Date.now() - Math.min(maxSpanMs, given.get("last") * 1_000), to: Date.now() };
 }
 
 byId("sign-in").addEventListener("submit", (event) => {
@@ -162,6 +190,7 @@ byId("sign-in").addEventListener("submit", (event) => {
 });
 byId("sign-out").addEventListener("click", () => {
   problem(complainant);
+  plotted.clear();
   signOut();
 });
 let typing;
@@ -181,27 +210,18 @@ for (const id of ["from", "to"])
     if (from < to) move(from, to);
   });
 byId("live").addEventListener("change", () => void guard("plot", refresh));
-byId("plot").addEventListener("wheel", (event) => {
-  event.preventDefault();
+byId("csv").addEventListener("click", () => {
   const { from, to } = window_;
-  const box = byId("plot").getBoundingClientRect();
-  const at = from + ((event.clientX - box.left) / box.width) * (to - from);
-  const factor = event.deltaY > 0 ? 1.25 : 0.8;
-  move(at - (at - from) * factor, at + (to - at) * factor);
+  const name = `timeline ${new Date(from).toISOString()} to ${new Date(to).toISOString()}.csv`;
+  download(name.replaceAll(":", "-"), csvOf(shown, from, to));
 });
-byId("plot").addEventListener("pointerdown", (event) => {
-  const { from, to } = window_;
-  const { width } = byId("plot").getBoundingClientRect();
-  byId("plot").setPointerCapture(event.pointerId);
-  const drag = ({ clientX }) => {
-    const by = ((event.clientX - clientX) / width) * (to - from);
-    move(from + by, to + by);
-  };
-  byId("plot").addEventListener("pointermove", drag);
-  byId("plot").addEventListener("pointerup", () => byId("plot").removeEventListener("pointermove", drag), {
-    once: true,
-  });
-});
+byId("link").addEventListener("click", () =>
+  guard("link", async () => {
+    await navigator.clipboard.writeText(location.href);
+    byId("link").textContent = "Link copied";
+    setTimeout(() => (byId("link").textContent = "Copy link"), 2_000);
+  }),
+);
 setInterval(() => {
   if (rpc && byId("live").checked && !document.hidden) void guard("plot", refresh);
 }, refreshMs);
@@ -218,9 +238,8 @@ function decoded(text) {
 // Credentials may come behind the #, which browsers send to nobody: `/#<integration>:<password>`.
 const given = /^#([a-v0-9]{20}):(.+)$/.exec(location.hash);
 if (given) history.replaceState(null, "", location.pathname);
+else readAddress();
 const stored = JSON.parse(sessionStorage.getItem("credentials") ?? "null");
 const credentials = given ? [given[1], decoded(given[2])] : stored;
-if (credentials) {
-  showSignedIn(false);
-  await guard("sign-in", () => signIn(...credentials));
-} else showSignedIn(false);
+showSignedIn(false);
+if (credentials) await guard("sign-in", () => signIn(...credentials));

@@ -1,0 +1,188 @@
+// What the timeline page draws, in a real Chromium: lines, gaps, steps and states as they are, and what leaves the page.
+import { readFile } from "node:fs/promises";
+import type { Browser, Page } from "playwright-core";
+import { chromium } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { eventually } from "../support/eventually.ts";
+import type { TestService } from "../support/service.ts";
+import { integration, password, testService } from "../support/service.ts";
+import { storeItems } from "../support/service-items.ts";
+
+let browser: Browser;
+let service: TestService;
+let item: (name: string) => string;
+beforeAll(async () => {
+  browser = await chromium.launch({
+    executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
+  });
+  service = await testService({ throttle: "queue" });
+  const sampled = { sampleInterval: "PT10M", gapDetection: "PT30M" };
+  item = await storeItems(
+    service,
+    {
+      // Every ten minutes, with a hole from 04:00 to 12:20.
+      temperature: minutes(0, 240).concat(minutes(740, 1_440)),
+      pressure: minutes(0, 1_440),
+      setpoint: [
+        [at(-600), 40],
+        [at(1_200), 60],
+      ],
+      mode: [
+        [at(-60), 1],
+        [at(600), 0],
+        [at(900), 2],
+      ],
+      formula: [[at(10), 1]],
+      "gw/tagferry/delivery/lag": [[at(10), 1]],
+    },
+    {
+      temperature: { ...sampled, engUnit: "°C" },
+      pressure: { ...sampled, engUnit: "bar" },
+      formula: { name: "=cmd|'/c calc'!A1" },
+      setpoint: { engUnit: "°C" },
+      mode: { valueType: "enum", enumValues: { 0: "off", 1: "on", 2: "fault" } },
+    },
+  );
+});
+afterAll(async () => {
+  await browser.close();
+  await service[Symbol.asyncDispose]();
+});
+
+const at = (minute: number) => new Date(Date.UTC(2026, 2, 1) + minute * 60_000).toISOString();
+function minutes(from: number, to: number): (readonly [string, number])[] {
+  return Array.from({ length: (to - from) / 10 }, (_, i) => [at(from + i * 10), (from + i * 10) / 100] as const);
+}
+const day = `from=${at(0)}&to=${at(1_440)}`;
+
+async function open(names: readonly string[], window: string, viewport = { width: 1_200, height: 900 }) {
+  const context = await browser.newContext({ viewport, timezoneId: "UTC", locale: "en-GB", hasTouch: true });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on("console", (message) => {
+    // About the reading of pixels by this test.
+    if (!message.text().startsWith("Canvas2D")) complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => complaints.push(error.message));
+  await page.addInitScript(
+    ([credentials]) => sessionStorage.setItem("credentials", credentials ?? ""),
+    [JSON.stringify([integration, password])],
+  );
+  await page.goto(`${service.pageUrl}#items=${names.map((name) => item(name)).join(",")}&${window}`);
+  await page.waitForSelector(`#plot[data-shown="${names.length}"]`);
+  return { page, complaints, [Symbol.asyncDispose]: () => context.close() };
+}
+
+/** Whether the first colour of the page is drawn at this share of the plot's width, below the lanes of states. */
+function drawnAt(page: Page, share: number): Promise<boolean> {
+  // Text, since the types of a page are not those of this program.
+  return page.evaluate(`(() => {
+    const canvas = document.querySelector("#plot canvas");
+    const over = document.querySelector("#plot .u-over").getBoundingClientRect();
+    const box = canvas.getBoundingClientRect();
+    const ratio = canvas.width / box.width;
+    const x = Math.round((over.left - box.left + over.width * ${share}) * ratio);
+    const top = Math.round((over.top - box.top) * ratio);
+    const pixels = canvas.getContext("2d").getImageData(x, top, 3, Math.round(over.height * ratio)).data;
+    for (let i = 0; i < pixels.length; i += 4)
+      if (Math.abs(pixels[i] - 0x1f) + Math.abs(pixels[i + 1] - 0x77) + Math.abs(pixels[i + 2] - 0xb4) < 60) return true;
+    return false;
+  })()`);
+}
+
+async function tipAt(page: Page, share: number): Promise<string> {
+  const over = await page.locator("#plot .u-over").boundingBox();
+  await page.mouse.move((over?.x ?? 0) + (over?.width ?? 0) * share, (over?.y ?? 0) + (over?.height ?? 0) / 2);
+  await page.locator("#tip").waitFor();
+  return (await page.locator("#tip").textContent()) ?? "";
+}
+
+test("a hole longer than gapDetection is not drawn, and neither value nor band is claimed in it", async () => {
+  await using opened = await open(["temperature"], day);
+  expect(await drawnAt(opened.page, 0.1)).toBe(true);
+  expect(await drawnAt(opened.page, 0.33)).toBe(false);
+  expect(await drawnAt(opened.page, 0.8)).toBe(true);
+  expect(await tipAt(opened.page, 0.33)).toContain("no data");
+  expect(opened.complaints).toEqual([]);
+});
+
+test("a setpoint is drawn in steps from before the window, and counts with the time it held", async () => {
+  await using opened = await open(["setpoint", "mode"], day);
+  const { page } = opened;
+  for (const share of [0.02, 0.4, 0.95]) expect(await drawnAt(page, share)).toBe(true);
+  const early = await tipAt(page, 0.1);
+  expect(early).toMatch(/setpoint 40 °C.*mode on/);
+  expect(await tipAt(page, 0.5)).toMatch(/setpoint 40 °C.*mode off/);
+  expect(await tipAt(page, 0.9)).toMatch(/setpoint 60 °C.*mode fault/);
+  const cells = await page.locator("#legend tr").first().locator("td").allTextContents();
+  // 40 for twenty hours, 60 for four.
+  expect(cells.map((text) => /[\d.]+/.exec(text)?.[0])).toEqual(["60", "40", "60", "43.33333"]);
+  expect(opened.complaints).toEqual([]);
+});
+
+test("each unit has an axis, and the range is said in words", async () => {
+  await using opened = await open(["temperature", "pressure", "setpoint"], day);
+  expect(await opened.page.locator("#plot .u-axis").count()).toBe(3);
+  expect(await opened.page.locator("#range").textContent()).toMatch(/1 Mar.* 00:00:00 – .*2 Mar.* 00:00:00, 1 day$/);
+});
+
+test("what is shown comes as CSV, in which no name is a formula", async () => {
+  await using opened = await open(["setpoint", "mode", "formula"], `from=${at(0)}&to=${at(20)}`);
+  const [download] = await Promise.all([
+    opened.page.waitForEvent("download"),
+    opened.page.getByRole("button", { name: "Download CSV" }).click(),
+  ]);
+  const lines = (await readFile(await download.path(), "utf8")).split("\r\n");
+  expect(lines[0]).toMatch(/^time,setpoint \[°C\] avg,setpoint \[°C\] min,setpoint \[°C\] max,mode,'=cmd/);
+  expect(lines[1]).toMatch(/^2026-03-01T00:10:00.000Z,,,,,1,1,1$/);
+});
+
+test("dragging, the wheel and two fingers change the window, and the address shows the same to others", async () => {
+  await using opened = await open(["temperature"], day);
+  const { page } = opened;
+  const spanOf = () => {
+    const given = new URLSearchParams(new URL(page.url()).hash.slice(1));
+    return [Date.parse(given.get("from") ?? ""), Date.parse(given.get("to") ?? "")] as const;
+  };
+  const over = (await page.locator("#plot .u-over").boundingBox())!;
+  const middle = over.y + over.height / 2;
+  await page.mouse.move(over.x + over.width * 0.75, middle);
+  await page.mouse.down();
+  await page.mouse.move(over.x + over.width * 0.25, middle, { steps: 5 });
+  await page.mouse.up();
+  // Half a window later.
+  await eventually(() => Math.abs(spanOf()[0] - Date.parse(at(720))) < 600_000);
+  const client = await page.context().newCDPSession(page);
+  const touch = (type: "touchStart" | "touchMove" | "touchEnd", shares: readonly number[]) =>
+    client.send("Input.dispatchTouchEvent", {
+      type,
+      touchPoints: shares.map((share, id) => ({ x: over.x + over.width * share, y: middle, id })),
+    });
+  await touch("touchStart", [0.4, 0.6]);
+  for (const by of [0.05, 0.1, 0.15, 0.2]) await touch("touchMove", [0.4 - by, 0.6 + by]);
+  await touch("touchEnd", []);
+  // Fingers three times as far apart: a third of the span.
+  await eventually(() => Math.abs(spanOf()[1] - spanOf()[0] - 480 * 60_000) < 30 * 60_000);
+  const address = page.url();
+  const before = await page.locator("#range").textContent();
+  await using second = await open([], day);
+  await second.page.goto("about:blank");
+  await second.page.goto(address);
+  await second.page.waitForSelector('#plot[data-shown="1"]');
+  expect(await second.page.locator("#range").textContent()).toBe(before);
+});
+
+test("signals of the process come before the agent's own, and on a phone the plot comes before the list", async () => {
+  await using opened = await open(["temperature"], day, { width: 390, height: 844 });
+  const { page } = opened;
+  const inputs = await page
+    .locator("#signals li")
+    .evaluateAll((rows) => rows.map((row) => row.getAttribute("data-input")));
+  expect(inputs.at(-1)).toBe("gw/tagferry/delivery/lag");
+  expect(await page.locator('[data-kind="own"] li').count()).toBe(1);
+  const [plot, list] = await Promise.all([page.locator("#plot").boundingBox(), page.locator("#signals").boundingBox()]);
+  expect(plot!.y + plot!.height).toBeLessThan(844);
+  expect(list!.y).toBeGreaterThan(plot!.y + plot!.height);
+  expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(390);
+});
