@@ -4,15 +4,8 @@
 // Small writes are kept cheap as in a binary counter: a new run takes in its neighbour as long as that one is not
 // longer than itself, so that single points end up in full blocks after about ten rewrites each.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import {
-  type BlockColumns,
-  decodePoints,
-  encodeBlock,
-  indexOfTime,
-  maxBlockPoints,
-  mergeColumns,
-  sliceColumns,
-} from "./point-block.ts";
+import { decodePoints, encodeBlock, maxBlockPoints } from "./block-format.ts";
+import { type BlockColumns, indexOfTime, mergeColumns, sliceColumns } from "./point-block.ts";
 
 export const pointTables = `
   CREATE TABLE IF NOT EXISTS block (
@@ -41,6 +34,7 @@ export class PointStore {
   readonly #delete: StatementSync;
   readonly #scan: StatementSync;
   readonly #scanBack: StatementSync;
+  readonly #nextSignal: StatementSync;
   readonly #expire: StatementSync;
 
   constructor(db: DatabaseSync) {
@@ -55,7 +49,9 @@ export class PointStore {
       AND first >= coalesce((SELECT max(first) FROM block WHERE signal = ?1 AND first <= ?2), ?2) ORDER BY first`;
     this.#scan = db.prepare(inRange);
     this.#scanBack = db.prepare(`${inRange} DESC`);
-    this.#expire = db.prepare("DELETE FROM block WHERE last < ?");
+    this.#nextSignal = db.prepare("SELECT min(signal) AS signal FROM block WHERE signal > ?");
+    // By the index: looking at `last` of every block would read the whole file.
+    this.#expire = db.prepare("DELETE FROM block WHERE signal = ?1 AND first < ?2 AND last < ?2");
   }
 
   /** Stores `run` of a signal in place of what is there at the same times. Within a transaction of the caller. */
@@ -85,7 +81,10 @@ export class PointStore {
 
   /** Deletes blocks whose points are all older than `before`. Returns how many went. */
   expire(before: number): number {
-    return Number(this.#expire.run(before).changes);
+    let deleted = 0;
+    for (let signal = this.#signalAfter(0); signal !== undefined; signal = this.#signalAfter(signal))
+      deleted += Number(this.#expire.run(signal, before).changes);
+    return deleted;
   }
 
   /** Stores a run that lies between the first time of `before` and that of `after`. */
@@ -105,6 +104,10 @@ export class PointStore {
       const part = sliceColumns(merged, at, Math.min(at + maxBlockPoints, merged.times.length));
       this.#insert.run(signal, part.times[0]!, part.times.at(-1)!, part.times.length, encodeBlock(part));
     }
+  }
+
+  #signalAfter(signal: number): number | undefined {
+    return (this.#nextSignal.get(signal) as { readonly signal: number | null }).signal ?? undefined; // an aggregate has a row
   }
 
   #take(block: BlockKey): BlockColumns {

@@ -8,8 +8,8 @@ import { PointStore, pointTables } from "./point-store.ts";
 import { ResourceStore, resourceTables } from "./resource-store.ts";
 
 const databaseFile = "service.sqlite";
-/** Layout of the tables; a file with a higher one was written by a newer version. */
-const layout = 1;
+/** Layout of tables and blocks; a file with a higher one was written by a newer version. Layout 1 had other blocks, which are read. */
+const layout = 2;
 
 export class ServiceStore implements Disposable {
   readonly #db: DatabaseSync;

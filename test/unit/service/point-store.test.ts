@@ -1,10 +1,12 @@
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { BlockColumns } from "../../../src/service/store/point-block.ts";
-import { decodePoints, encodeBlock, mergeColumns } from "../../../src/service/store/point-block.ts";
+import { decodePoints, encodeBlock } from "../../../src/service/store/block-format.ts";
+import { type BlockColumns, mergeColumns } from "../../../src/service/store/point-block.ts";
 import { PointStore, pointTables } from "../../../src/service/store/point-store.ts";
+import { ServiceStore } from "../../../src/service/store/store.ts";
 import { runs } from "../../support/property.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 function memoryStore() {
   const db = new DatabaseSync(":memory:");
@@ -28,23 +30,35 @@ function readAll(store: PointStore, signal: number, from = -Infinity, before = I
 }
 
 const value = fc.double({ noNaN: true, noDefaultInfinity: true });
+/** As devices hand them out, and at the edges of what an integer can stand for. */
+const likelyValues = fc.oneof(
+  fc.constant(fc.constantFrom(7, -0, 0, 2 ** 50, -(2 ** 50), 2 ** 53, 0.1, 1e-9, 1e22)),
+  fc.constant(fc.float({ noNaN: true, noDefaultInfinity: true })),
+  fc
+    .tuple(fc.integer({ min: 0, max: 9 }), fc.constantFrom(200, 2 ** 16, 2 ** 33))
+    .map(([decimals, span]) => fc.integer({ min: -span, max: span }).map((integer) => integer / 10 ** decimals)),
+  fc.constant(value),
+);
 
-test("a block is read back bit for bit, whatever its times", () => {
-  const steps = fc.oneof(
-    fc.constant(1_000_000),
-    fc.integer({ min: 1, max: 5_000_000 }),
-    fc.integer({ min: 1, max: 2 ** 45 }),
-    fc.constant(2 ** 40),
-  );
+const steps = fc.oneof(
+  fc.constant(1_000_000),
+  fc.integer({ min: 900, max: 1_100 }).map((ms) => ms * 1_000),
+  fc.integer({ min: 1, max: 5_000_000 }),
+  fc.integer({ min: 1, max: 2 ** 45 }),
+  fc.constant(2 ** 40),
+);
+
+test("a block is read back bit for bit, whatever its times and values", () => {
+  const points = likelyValues.chain((values) => fc.array(fc.tuple(steps, values), { minLength: 1, maxLength: 40 }));
   fc.assert(
     fc.property(
       fc.integer({ min: -(2 ** 50), max: 2 ** 50 }),
-      fc.array(fc.tuple(steps, value), { minLength: 1, maxLength: 40 }),
+      fc.oneof(points, fc.array(fc.tuple(steps, value), { minLength: 1, maxLength: 40 })),
       fc.boolean(),
-      (first, points, even) => {
+      (first, pairs, even) => {
         let time = first;
-        const times = Float64Array.from(points, ([step]) => (time += even ? points[0]![0] : step));
-        const block = { times, values: Float64Array.from(points, ([, v]) => v) };
+        const times = Float64Array.from(pairs, ([step]) => (time += even ? pairs[0]![0] : step));
+        const block = { times, values: Float64Array.from(pairs, ([, v]) => v) };
         expect(decodePoints(encodeBlock(block))).toEqual(block);
         // SQLite hands out views at any offset.
         const bytes = encodeBlock(block);
@@ -57,12 +71,82 @@ test("a block is read back bit for bit, whatever its times", () => {
   );
 });
 
-test("an even grid costs 8 bytes a point, an uneven one 12", () => {
-  const times = Float64Array.from({ length: 1_024 }, (_, i) => i * 60e6);
-  const values = new Float64Array(1_024);
-  expect(encodeBlock({ times, values }).length).toBe(24 + 1_024 * 8);
-  times[7]! += 1;
-  expect(encodeBlock({ times, values }).length).toBeLessThanOrEqual(24 + 1_024 * 12);
+test("a file of layout 1 is opened, read and written, and its blocks with it", () => {
+  using folder = temporaryFolder();
+  ServiceStore.open(folder.path)[Symbol.dispose]();
+  const db = new DatabaseSync(folder.file("service.sqlite"));
+  const older = new DataView(new ArrayBuffer(24 + 16));
+  older.setUint32(4, 2, true);
+  older.setFloat64(8, 5e6, true);
+  older.setFloat64(16, 1e6, true);
+  older.setFloat64(24, 1.5, true);
+  older.setFloat64(32, 2.5, true);
+  db.prepare("INSERT INTO block (signal, first, last, count, data) VALUES (1, 5000000, 6000000, 2, ?)").run(
+    new Uint8Array(older.buffer),
+  );
+  db.exec("PRAGMA user_version = 1");
+  db.close();
+  using store = ServiceStore.open(folder.path);
+  store.transaction(() =>
+    store.points.write(
+      1,
+      columns(
+        new Map([
+          [6e6, 3],
+          [7e6, 4],
+        ]),
+      ),
+    ),
+  );
+  expect(readAll(store.points, 1)).toEqual([
+    [5e6, 1.5],
+    [6e6, 3],
+    [7e6, 4],
+  ]);
+});
+
+const evenTimes = Float64Array.from({ length: 1_024 }, (_, i) => i * 60e6);
+const jitteredTimes = evenTimes.map((time, i) => time + ((i * 37) % 200) * 1_000);
+const columnOf = (valueAt: (i: number) => number) => Float64Array.from({ length: 1_024 }, (_, i) => valueAt(i));
+
+test.each([
+  ["a value that stands still", evenTimes, columnOf(() => 21.5), 0],
+  ["a temperature with a decimal", evenTimes, columnOf((i) => Math.round(Math.sin(i / 50) * 200) / 10), 1],
+  [
+    "a temperature with times that waver by milliseconds",
+    jitteredTimes,
+    columnOf((i) => Math.round(Math.sin(i / 50) * 200) / 10),
+    3,
+  ],
+  ["a counter", evenTimes, columnOf((i) => 1e9 + i * 17), 0],
+  ["noise of 1,000 steps", evenTimes, columnOf((i) => ((i * 377) % 999) / 10), 2],
+  ["floats of a device", evenTimes, columnOf((i) => Math.fround(Math.sin(i))), 4],
+  ["doubles", evenTimes, columnOf(Math.sin), 8],
+])("a block of %s takes so many bytes a point", (_what, times, values, bytes) => {
+  const encoded = encodeBlock({ times, values });
+  expect(decodePoints(encoded)).toEqual({ times, values });
+  expect(encoded.length).toBeLessThanOrEqual(48 + 1_024 * bytes);
+});
+
+test.each([
+  ["even", 0],
+  ["uneven", 1],
+  ["far apart", 2],
+])("a block with %s times that layout 1 wrote is read", (_how, form) => {
+  const times = Float64Array.from([5e6, 7e6, form === 0 ? 9e6 : form === 1 ? 8e6 : 9e12]);
+  const values = Float64Array.from([1.5, -0, 1e300]);
+  const timeBytes = [0, 8, 24][form]!;
+  const view = new DataView(new ArrayBuffer(24 + timeBytes + 24));
+  view.setUint8(0, form);
+  view.setUint32(4, 3, true);
+  view.setFloat64(8, 5e6, true);
+  if (form === 0) view.setFloat64(16, 2e6, true);
+  for (let i = 0; i < 3; i++) {
+    if (form === 1 && i > 0) view.setUint32(20 + i * 4, times[i]! - times[i - 1]!, true);
+    if (form === 2) view.setFloat64(24 + i * 8, times[i]!, true);
+    view.setFloat64(24 + timeBytes + i * 8, values[i]!, true);
+  }
+  expect(decodePoints(new Uint8Array(view.buffer))).toEqual({ times, values });
 });
 
 test("a scan backwards gives the same blocks, the last one first", () => {
