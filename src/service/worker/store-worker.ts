@@ -1,5 +1,6 @@
 // A thread with a store: parses, validates, stores and answers, so that the thread with the sockets never waits. One
 // owns the store and writes; others only read, each call from one state of the file.
+import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 import { isAgentError, reasonOf } from "../../core/errors.ts";
 import { dispatch } from "../method/dispatch.ts";
@@ -44,6 +45,8 @@ try {
         message satisfies never;
     }
   });
+  // A thread has a priority of its own there: where processors are scarce, queries and sockets go before inserts.
+  if (!reads && data !== ":memory:" && process.platform === "linux") setPriority(0, 5);
   reply({ kind: "ready" });
 } catch (error) {
   reply({
