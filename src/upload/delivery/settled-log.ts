@@ -6,7 +6,8 @@ export class SettledLog {
   #slots = new Uint32Array(256);
   #count = 0;
   /** Up to where the slots are of which input. */
-  readonly #inputs: { readonly input: InputId; readonly end: number }[] = [];
+  readonly #inputs: InputId[] = [];
+  readonly #ends: number[] = [];
 
   get count(): number {
     return this.#count;
@@ -24,7 +25,10 @@ export class SettledLog {
 
   /** The slots up to `end` that were written since the last call are of blocks in which this series is settled. */
   endSeries(input: InputId, end: number): void {
-    if (end > this.#count) this.#inputs.push({ input, end });
+    if (end > this.#count) {
+      this.#inputs.push(input);
+      this.#ends.push(end);
+    }
     this.#count = end;
   }
 
@@ -32,12 +36,14 @@ export class SettledLog {
   collect(lists: ReadonlyMap<number, InputId[]>): void {
     if (lists.size === 0) return;
     let at = 0;
-    for (const { input, end } of this.#inputs) for (; at < end; at++) lists.get(this.#slots[at]!)?.push(input);
+    for (const [i, input] of this.#inputs.entries())
+      for (const end = this.#ends[i]!; at < end; at++) lists.get(this.#slots[at]!)?.push(input);
   }
 
   clear(): void {
     this.#count = 0;
     this.#inputs.length = 0;
+    this.#ends.length = 0;
     // A long outage must not keep its size for ever.
     if (this.#slots.length > 2 ** 16) this.#slots = new Uint32Array(256);
   }

@@ -225,7 +225,7 @@ export class FrameDraft {
     this.#bytes = bytes;
     this.#cells += cost.cells;
     this.#points += points;
-    this.#parts.push({ queue, count: points });
+    this.#parts.push({ queue, source: queue, count: points });
     return true;
   }
 }

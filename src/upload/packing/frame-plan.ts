@@ -62,10 +62,9 @@ export class Envelope {
 /** Request IDs count up from here, all of the same length. */
 export const firstRequestId = 1_000_000_000;
 
-/** The oldest `count` points of a queue. */
-export interface Part {
+/** The oldest `count` points of a queue; a column of them where nothing follows. */
+export interface Part extends PlannedColumn<SeriesQueue> {
   readonly queue: SeriesQueue;
-  readonly count: number;
 }
 
 export interface PackedPlan extends FramePlan {

@@ -76,11 +76,10 @@ export class Packer {
   *#finish(joined: ReadonlyMap<InputId, Part>): Steps<PackedPlan> {
     const { parts, points, nulls, bytes } = this.#draft;
     const times = yield* this.#draft.times();
+    if (joined.size === 0) return { times, columns: parts, parts, points, nulls, bytes };
     const columns = parts.map((part) => {
       const rider = joined.get(part.queue.input);
-      return rider
-        ? { source: new JoinedColumn(part, rider), count: part.count + rider.count }
-        : { source: part.queue, count: part.count };
+      return rider ? { source: new JoinedColumn(part, rider), count: part.count + rider.count } : part;
     });
     return { times, columns, parts: [...parts, ...joined.values()], points, nulls, bytes };
   }
@@ -95,7 +94,7 @@ export class Packer {
         return backlog?.ascending && queue.ascending && queue.firstTime > backlog.lastTime;
       });
       if (!(yield* this.#draft.join(within))) continue;
-      for (const queue of within) joined.set(queue.input, { queue, count: queue.count });
+      for (const queue of within) joined.set(queue.input, { queue, source: queue, count: queue.count });
     }
     return joined;
   }

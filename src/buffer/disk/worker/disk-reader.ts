@@ -1,5 +1,5 @@
 // Takes blocks from the log thread and tells it what became of them.
-import type { Block, BlockId, BufferReader, Lane, Settlement, TakeOptions } from "../../../core/buffer.ts";
+import type { Block, BlockId, BufferReader, Lane, Series, Settlement, TakeOptions } from "../../../core/buffer.ts";
 import type { InputId } from "../../../core/point.ts";
 import { orAbort } from "../../../lib/abort.ts";
 import type { ShelfBlock } from "../blocks/block-layout.ts";
@@ -93,18 +93,44 @@ export class DiskReader implements BufferReader {
     );
   }
 
-  #toBlock({ id, inputs, timeStarts, valueStarts, times, values, late }: ShelfBlock): Block {
-    const series = Array.from(inputs, (input, i) => {
-      const start = valueStarts[i]!;
-      const end = valueStarts[i + 1]!;
-      const timeStart = timeStarts[i]!;
-      return {
-        input: this.#options.inputAt(input),
-        times: times.subarray(timeStart, timeStart + end - start),
-        values: values.subarray(start, end),
-        late: late[i] === 1,
-      };
-    });
-    return { id: id as BlockId, series };
+  #toBlock(block: ShelfBlock): Block {
+    const series: Series[] = [];
+    for (const [i, input] of block.inputs.entries())
+      series.push(new BlockSeries(this.#options.inputAt(input), block, i));
+    return { id: block.id as BlockId, series };
+  }
+}
+
+/** A series of a block. Its columns are views that are made when they are looked at: there may be a series for each point. */
+class BlockSeries implements Series {
+  readonly input: InputId;
+  readonly #block: ShelfBlock;
+  readonly #at: number;
+
+  constructor(input: InputId, block: ShelfBlock, at: number) {
+    this.input = input;
+    this.#block = block;
+    this.#at = at;
+  }
+
+  get times(): Float64Array {
+    const { timeStarts, times } = this.#block;
+    const start = timeStarts[this.#at]!;
+    return times.subarray(start, start + this.#count);
+  }
+
+  get values(): Float64Array {
+    const { valueStarts, values } = this.#block;
+    const start = valueStarts[this.#at]!;
+    return values.subarray(start, start + this.#count);
+  }
+
+  get late(): boolean {
+    return this.#block.late[this.#at] === 1;
+  }
+
+  get #count(): number {
+    const { valueStarts } = this.#block;
+    return valueStarts[this.#at + 1]! - valueStarts[this.#at]!;
   }
 }
