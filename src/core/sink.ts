@@ -34,7 +34,7 @@ export type Outcome =
   /** HTTP 429, −32015. */
   | { readonly kind: "throttled"; readonly retryAfterMs: number }
   /** HTTP 401, 403, 3xx, −32003: hold everything, renew, tell. */
-  | { readonly kind: "unauthorized"; readonly reason: string }
+  | { readonly kind: "unauthorized"; readonly reason: string; readonly hint?: string }
   /**
    * Not known to be stored: again, with back-off. `isServerError`: an answer said so, HTTP 5xx or an error of JSON-RPC, so
    * something in the request may be the cause.

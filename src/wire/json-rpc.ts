@@ -31,17 +31,17 @@ const invalidResource = z.object({
 });
 export type InvalidResource = z.output<typeof invalidResource>;
 
-/** The `error` member of a response. Members beyond these are ignored; `data` may be missing or of another shape altogether. */
+/** The `error` member of a response. Members beyond these are ignored; `data` and each of its members may be missing or of another shape. */
 export const rpcErrorObject = z.object({
   code: z.int(),
   message: z.string(),
   data: z
     .object({
       /** Names the request in the service's log. */
-      trace: z.string().optional(),
+      trace: z.string().optional().catch(undefined),
       /** Dotted path of each fault → what is wrong with it: `data.series.boiler` → `not same length as times`. */
-      params: messagesByPath.optional(),
-      invalidResources: z.array(invalidResource).optional(),
+      params: messagesByPath.optional().catch(undefined),
+      invalidResources: z.array(invalidResource).optional().catch(undefined),
       /** A result of the method's shape, for what succeeded. */
       partialResult: z.unknown().optional(),
     })

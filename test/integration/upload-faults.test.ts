@@ -296,7 +296,10 @@ test.for([301, 302, 303, 307, 308])(
     upload.reader.append(ticks(5, ["a"]));
     await eventually(() => service.requests(insert).length >= 3);
     expect(upload.reader.settled).toEqual([]);
-    expect(upload.uploader.status()).toMatchObject({ state: "holding", lastError: { code: "SERVICE_REFUSED" } });
+    expect(upload.uploader.status()).toMatchObject({
+      state: "holding",
+      lastError: { code: "SERVICE_REFUSED", hint: expect.stringContaining("set service.url") },
+    });
     service.otherwise = accepts;
     await eventually(() => upload.reader.empty);
     expect([visits, service.stored.size]).toEqual([0, 5]);
@@ -329,7 +332,10 @@ test("F22: a service that finds everything too large is not given up on, and get
     const now = upload.uploader.status();
     return now.state === "holding" && now;
   });
-  expect(status).toMatchObject({ rejected: 0, lastError: { message: "even the smallest request is found too large" } });
+  expect(status).toMatchObject({
+    rejected: 0,
+    lastError: { message: "even the smallest request is found too large", hint: expect.stringContaining("413") },
+  });
   service.otherwise = accepts;
   await eventually(() => upload.reader.empty);
   upload.reader.append(ticks(1_000, ["b", "c"]));
@@ -396,3 +402,29 @@ test("F26: a request that is stored long after it seemed lost changes nothing", 
 function time(micros: number): string {
   return new Date(micros / 1_000).toISOString().replace(".000Z", "Z");
 }
+
+test("a service that fails is not blamed on URL, proxy or network", async () => {
+  await using service = await ScriptedService.open();
+  service.otherwise = answers(500, "database is down");
+  await using upload = await uploading({ url: service.url, speed: 500 });
+  upload.reader.append(ticks(5, ["a"]));
+  const { lastError } = await eventually(() => {
+    const now = upload.uploader.status();
+    return now.state === "unreachable" && now;
+  });
+  expect(lastError).toMatchObject({ message: "HTTP 500: database is down" });
+  expect(lastError?.hint).toContain("fails");
+});
+
+test("a partial failure that lists refused inputs in a form of its own still settles what it names as stored", async () => {
+  await using service = await ScriptedService.open();
+  const data = {
+    partialResult: { signalsByInput: { a: { id: "s", created: false } } },
+    invalidResources: { b: ["no"] },
+  };
+  service.otherwise = (exchange) =>
+    exchange.request.method === insert ? fails(-32021, data)(exchange) : accepts(exchange);
+  await using upload = await uploading({ url: service.url, speed: 500 });
+  upload.reader.append(ticks(5, ["a", "b"]));
+  await eventually(() => upload.uploader.status().points === 5);
+});

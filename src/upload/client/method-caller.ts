@@ -103,20 +103,21 @@ export function isRefusal(error: unknown): error is AgentError {
 
 /** What an answer that is no result means for a command that ends. `what`: what was asked, and of whom. */
 export function serviceFailure(what: string, verdict: Exclude<CallOutcome, { kind: "done" }>): AgentError {
-  const failure = (code: ErrorCode, text: string, cause?: Error) =>
-    new AgentError(code, `${what}: ${text}`, cause && { cause });
+  const failure = (code: ErrorCode, text: string, cause?: Error, hint?: string) =>
+    new AgentError(code, `${what}: ${text}`, { ...(cause && { cause }), ...(hint !== undefined && { hint }) });
   const refused = (reason: string) => failure("SERVICE_PROTOCOL", reason, new RefusedRequest(reason));
   switch (verdict.kind) {
     case "throttled":
       return failure("SERVICE_UNREACHABLE", "the service asks to wait");
     case "unauthorized":
-      return failure("SERVICE_REFUSED", verdict.reason);
+      return failure("SERVICE_REFUSED", verdict.reason, undefined, verdict.hint);
     case "unavailable": {
-      const { answered, cause } = verdict;
+      const { answered, cause, isServerError } = verdict;
       if (isAgentError(cause, "SERVICE_UNTRUSTED")) return cause;
       // One that answers, though not as it should, has been reached.
       const isReached = answered || isAgentError(cause, "SERVICE_PROTOCOL");
-      return failure(isReached ? "SERVICE_PROTOCOL" : "SERVICE_UNREACHABLE", cause.message, cause);
+      const hint = isServerError && isAgentError(cause) ? cause.hint : undefined;
+      return failure(isReached ? "SERVICE_PROTOCOL" : "SERVICE_UNREACHABLE", cause.message, cause, hint);
     }
     case "refused":
       return refused(verdict.reason);

@@ -30,7 +30,7 @@ export type CallOutcome =
   /** `answered`: it was the service that said so, in JSON-RPC, rather than the network or something in between. */
   | (Extract<Outcome, { readonly kind: "unavailable" }> & { readonly answered: boolean })
   /** `answered`: the same, rather than the credentials: the method, or something in the call, is not permitted. */
-  | { readonly kind: "unauthorized"; readonly reason: string; readonly answered: boolean }
+  | (Extract<Outcome, { readonly kind: "unauthorized" }> & { readonly answered: boolean })
   | Exclude<
       Outcome,
       { readonly kind: "accepted" | "partial" | "unconfirmed" | "refused" | "unavailable" | "unauthorized" }
@@ -160,7 +160,7 @@ function verdictOnError(error: RpcErrorObject, clean: Clean): CallOutcome {
     case rpcErrors.tryAgain.code:
       return { kind: "throttled", retryAfterMs: 1_000 };
     default:
-      return { ...unavailable(reason), answered: true, isServerError: true };
+      return { ...unavailable(reason, failing), answered: true, isServerError: true };
   }
 }
 
@@ -177,7 +177,12 @@ function verdictOnStatus({ status, headers, text }: HttpAnswer, nowMs: number): 
   const reason = `HTTP ${status}${excerpt(text)}`;
   if (status === 401 || status === 403 || status === 407) return { kind: "unauthorized", reason, answered: false };
   if (status >= 300 && status < 400)
-    return { kind: "unauthorized", reason: `HTTP ${status}: redirects are not followed`, answered: false };
+    return {
+      kind: "unauthorized",
+      reason: `HTTP ${status}: redirects are not followed`,
+      hint: "set service.url to the address of the service itself; a portal or proxy may redirect",
+      answered: false,
+    };
   if (status === 413) return { kind: "tooLarge" };
   if (status === 400 || status === 422) return { kind: "refused", code: status, reason, paths: [] };
   const after = retryAfterMs(headers["retry-after"], nowMs);
@@ -185,7 +190,7 @@ function verdictOnStatus({ status, headers, text }: HttpAnswer, nowMs: number): 
   if (status === 429) return { kind: "throttled", retryAfterMs: waitMs };
   if (after !== undefined && (status >= 500 || status === 408 || status === 425))
     return { kind: "throttled", retryAfterMs: waitMs };
-  return { ...unavailable(reason), isServerError: status >= 500 };
+  return status < 500 ? unavailable(reason) : { ...unavailable(reason, failing), isServerError: true };
 }
 
 function excerpt(text: string): string {
@@ -193,8 +198,12 @@ function excerpt(text: string): string {
   return line === "" ? "" : `: ${line.slice(0, 200)}`;
 }
 
-function unavailable(message: string): Extract<CallOutcome, { readonly kind: "unavailable" }> {
-  return { kind: "unavailable", cause: new AgentError("SERVICE_UNREACHABLE", message), answered: false };
+/** What to do about an answer that reports a failure of the service. */
+const failing = "the service, or a proxy before it, fails; ask its operator if it goes on";
+
+function unavailable(message: string, hint?: string): Extract<CallOutcome, { readonly kind: "unavailable" }> {
+  const cause = new AgentError("SERVICE_UNREACHABLE", message, hint === undefined ? {} : { hint });
+  return { kind: "unavailable", cause, answered: false };
 }
 
 const mostRetryAfterMs = 3_600_000;

@@ -152,9 +152,8 @@ export class UploadTally {
   }
 
   /** Enters a state that stands until the next success. Logged when it begins, not each time it is tried again. */
-  trouble(state: Trouble, code: ErrorCode, message: string): void {
+  trouble(state: Trouble, code: ErrorCode, message: string, hint: string = errorCodes[code].hint): void {
     const at = this.#runtime.clock.now();
-    const { hint } = errorCodes[code];
     const news = !this.#failing || this.#state !== state;
     this.enter(state);
     this.#failing = true;
@@ -165,23 +164,24 @@ export class UploadTally {
 
   /** What became of saving metadata. It shows where points fare better. */
   saved(verdict: CallOutcome): void {
-    const failed = (state: DeliveryState, code: ErrorCode, reason: string) => {
+    const failed = (state: DeliveryState, code: ErrorCode, reason: string, hint: string = errorCodes[code].hint) => {
       const failure = {
         code,
         message: `saving metadata: ${reason}`,
-        hint: errorCodes[code].hint,
+        hint,
         at: this.#runtime.clock.now(),
       };
       if (this.#saveFailure?.failure.message !== failure.message)
         this.#runtime.log.warn({ code, reason, hint: failure.hint }, "metadata cannot be saved for now");
       this.#saveFailure = { state, failure };
     };
-    if (verdict.kind === "unauthorized") failed("holding", "SERVICE_REFUSED", verdict.reason);
+    if (verdict.kind === "unauthorized") failed("holding", "SERVICE_REFUSED", verdict.reason, verdict.hint);
     else if (verdict.kind === "unavailable")
       failed(
         "unreachable",
         isAgentError(verdict.cause, "SERVICE_UNTRUSTED") ? verdict.cause.code : "SERVICE_UNREACHABLE",
         verdict.cause.message,
+        isAgentError(verdict.cause) ? verdict.cause.hint : undefined,
       );
     else if (verdict.kind === "throttled") failed("throttled", "SERVICE_UNREACHABLE", "the service asked to wait");
     else this.#saveFailure = undefined;

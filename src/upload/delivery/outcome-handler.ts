@@ -36,6 +36,11 @@ const breakerMs = 60_000;
 const mostUnconfirmed = 3;
 /** Requests in a row of which nothing is taken, before it is the service rather than their inputs that is shown. */
 const mostVain = 3;
+/** Why nothing gets through, with what to do about it where that is known. */
+type Cause = Error | { readonly hint?: string };
+const smallestTooLarge: Cause = {
+  hint: "the service, or a proxy before it, answers 413 to a single point: raise the size of requests that it takes",
+};
 
 export class OutcomeHandler {
   readonly #parts: OutcomeHandlerParts;
@@ -89,7 +94,7 @@ export class OutcomeHandler {
           return this.#trouble(shipment, "throttled", "the service asked to wait", outcome.retryAfterMs);
         return { waitMs: 0, again: shipment };
       case "unauthorized":
-        return this.#failed(shipment, "holding", outcome.reason, this.#holdOff.next());
+        return this.#failed(shipment, "holding", outcome.reason, this.#holdOff.next(), outcome);
       case "unavailable":
         return this.#unavailable(shipment, outcome);
       default:
@@ -175,7 +180,7 @@ export class OutcomeHandler {
       const message = "even the smallest request is found too large";
       const isAside = frame.points <= 1 && this.#points.setAside(shipment, message);
       if (isAside && ++this.#vain < mostVain) return onward;
-      const held = this.#trouble(shipment, "holding", message, breakerMs);
+      const held = this.#trouble(shipment, "holding", message, breakerMs, smallestTooLarge);
       return isAside ? onward : held;
     }
     // A retry that is too large where larger requests are accepted says nothing of the size of others.
@@ -213,7 +218,7 @@ export class OutcomeHandler {
   }
 
   /** Not known to be stored. What was sent apart from the others does not hold them up, however often it fails. */
-  #failed(shipment: Shipment, state: Trouble, message: string, waitMs: number, cause?: Error): Next {
+  #failed(shipment: Shipment, state: Trouble, message: string, waitMs: number, cause?: Cause): Next {
     if (shipment.kind === "fresh") return this.#trouble(shipment, state, message, waitMs, cause);
     const isAside = this.#points.setAside(shipment, message);
     // Where others are accepted in between, it is the input and not the service: they do not wait for it.
@@ -227,12 +232,13 @@ export class OutcomeHandler {
     return { waitMs: breakerMs, again: undefined };
   }
 
-  #trouble(shipment: Shipment, state: Trouble, message: string, waitMs: number, cause?: Error): Next {
+  #trouble(shipment: Shipment, state: Trouble, message: string, waitMs: number, cause?: Cause): Next {
     const held = this.#unconfirmed > 0 ? "SERVICE_UNCONFIRMED" : "SERVICE_REFUSED";
     const otherwise: ErrorCode = state === "holding" ? held : "SERVICE_UNREACHABLE";
-    const code = isAgentError(cause, "SERVICE_UNTRUSTED") ? cause.code : otherwise;
+    const code = cause instanceof Error && isAgentError(cause, "SERVICE_UNTRUSTED") ? cause.code : otherwise;
     this.#troubleSince ??= this.#runtime.clock.monotonic();
-    this.#parts.tally.trouble(state, code, message);
+    const hint = cause instanceof Error && !isAgentError(cause) ? undefined : cause?.hint;
+    this.#parts.tally.trouble(state, code, message, hint);
     return { waitMs, again: shipment };
   }
 }
