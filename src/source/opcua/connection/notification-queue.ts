@@ -2,17 +2,20 @@
 import { AgentError } from "../../../core/errors.ts";
 import type { TagGap } from "../../../core/gap.ts";
 import type { EpochMicros } from "../../../core/point.ts";
+import type { ReadingBatch } from "../../../core/reading.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Delivery, Description, Reading } from "../../../core/source.ts";
 import { orAbort } from "../../../lib/abort.ts";
 import { BoundedQueue } from "../../../lib/bounded-queue.ts";
+import { batchDelivery, batchOf } from "../../../lib/reading-batch.ts";
 import type { Arrival, Backfill } from "../history/backfill.ts";
 import type { Item } from "../nodes/items.ts";
 import { type NotifiedValue, overflowed, type TimeOptions, toReading } from "../types/reading.ts";
+import { ReadingColumns } from "./reading-columns.ts";
 
 /** Readings that wait together for the pipeline. */
 interface Batch {
-  readonly readings: readonly Reading[];
+  readonly readings: ReadingBatch;
   readonly descriptions: readonly Description[];
   /** What is known of missing values, behind these readings. */
   readonly gaps?: readonly TagGap[] | undefined;
@@ -22,6 +25,7 @@ interface Batch {
   readonly alive?: boolean;
 }
 
+const none = batchOf([]);
 const batchReadings = 1_000;
 const batchesPerDelivery = 10;
 /** Batches that may wait before the server is asked for no more. */
@@ -43,6 +47,9 @@ export class NotificationQueue {
   readonly #source: string;
   readonly #time: TimeOptions;
   readonly #queue = new BoundedQueue<Batch>(mostBatches);
+  /** Items in the order in which their first values came. */
+  readonly #places: Item[] = [];
+  readonly #rows = new Map<Item, number>();
   #roomier = Promise.withResolvers<void>();
   #overflows = 0;
 
@@ -61,13 +68,14 @@ export class NotificationQueue {
    * on disk. Throws `SOURCE_PROTOCOL` when it is more than can wait.
    */
   values(
-    values: Iterable<readonly [Item, NotifiedValue, unsaid?: boolean]>,
+    values: readonly (readonly [Item, NotifiedValue, unsaid?: boolean])[],
     stream: Arrival["stream"],
-    backfill: Backfill | undefined,
+    backfill: Backfill,
     stored: () => void,
   ): void {
     const arrival = this.#runtime.clock.now();
-    const readings: Reading[] = [];
+    const newColumns = () => new ReadingColumns(this.#places, Math.min(batchReadings, values.length));
+    let columns = newColumns();
     const stamped: Item[] = [];
     const times: EpochMicros[] = [];
     const gaps: TagGap[] = [];
@@ -82,8 +90,11 @@ export class NotificationQueue {
       if (reading === "untimed") untimedValues++;
       if (!reading || reading === "untimed") continue;
       // What a former subscription hands over may be older than what has come from the new one.
-      readings.push(stream === "former" ? { ...reading, historical: true } : reading);
-      if (!backfill) continue;
+      if (columns.isFull) {
+        this.#put({ readings: columns.batch(), descriptions: [] });
+        columns = newColumns();
+      }
+      columns.add(this.#rowOf(item), stream === "former" ? { ...reading, historical: true } : reading);
       const timed = reading.clock === "device";
       const how = overflow ? cut : come;
       const before = timed ? backfill.arrived(item, reading.time, how) : backfill.untimed(item, arrival, how);
@@ -97,32 +108,35 @@ export class NotificationQueue {
       this.#runtime.metrics.counter(overflows).add(overflowing, { source: this.#source });
     }
     if (untimedValues > 0) this.#runtime.metrics.counter(untimed).add(untimedValues, { source: this.#source });
-    this.readings(
-      readings,
-      () => {
-        let i = 0;
-        for (const item of stamped) backfill?.stored(item, times[i++] ?? arrival);
-        stored();
-      },
-      gaps,
-    );
+    const allStored = () => {
+      let i = 0;
+      for (const item of stamped) backfill.stored(item, times[i++] ?? arrival);
+      stored();
+    };
+    this.#put({ readings: columns.batch(), descriptions: [], stored: allStored, gaps });
+  }
+
+  #rowOf(item: Item): number {
+    let row = this.#rows.get(item);
+    if (row === undefined) this.#rows.set(item, (row = this.#places.push(item) - 1));
+    return row;
   }
 
   /** Takes readings over; `stored` and `gaps` go with the last of them. Throws as `values` does. */
   readings(readings: readonly Reading[], stored?: () => void, gaps?: readonly TagGap[]): void {
     let from = 0;
     for (; readings.length - from > batchReadings; from += batchReadings)
-      this.#put({ readings: readings.slice(from, from + batchReadings), descriptions: [] });
-    this.#put({ readings: from > 0 ? readings.slice(from) : readings, descriptions: [], stored, gaps });
+      this.#put({ readings: batchOf(readings.slice(from, from + batchReadings)), descriptions: [] });
+    this.#put({ readings: batchOf(from > 0 ? readings.slice(from) : readings), descriptions: [], stored, gaps });
   }
 
   descriptions(descriptions: readonly Description[]): void {
-    this.#put({ readings: [], descriptions });
+    this.#put({ readings: none, descriptions });
   }
 
   /** The server has nothing to tell. Not worth telling where values wait. */
   alive(): void {
-    if (this.#queue.size < fullAt) this.#put({ readings: [], descriptions: [], alive: true });
+    if (this.#queue.size < fullAt) this.#put({ readings: none, descriptions: [], alive: true });
   }
 
   /** No more will come: what waits is still handed out, then `next` rejects with `error`. */
@@ -135,8 +149,8 @@ export class NotificationQueue {
     const batches = await this.#queue.takeAll(batchesPerDelivery, signal);
     this.#roomier.resolve();
     this.#roomier = Promise.withResolvers();
-    return {
-      readings: batches.flatMap(({ readings }) => readings),
+    const readings = batches.flatMap((batch) => (batch.readings.values.length > 0 ? [batch.readings] : []));
+    return batchDelivery(readings, {
       descriptions: batches.flatMap(({ descriptions }) => descriptions),
       gaps: batches.flatMap(({ gaps }) => gaps ?? []),
       ...(batches.some(({ alive }) => alive) && { alive: true }),
@@ -144,7 +158,7 @@ export class NotificationQueue {
       ack: () => {
         for (const { stored } of batches) stored?.();
       },
-    };
+    });
   }
 
   /** What waits now, without waiting for more. */
