@@ -3,66 +3,42 @@
 import type { BinaryStream } from "node-opcua-binary-stream";
 import type { VariantLike } from "./value.ts";
 
+/** A DataValue. Its times are microseconds since 1970; undefined: the server gives none. */
+export interface PlainValue {
+  readonly value: VariantLike;
+  readonly statusCode: typeof good;
+  readonly source: number | undefined;
+  readonly server: number | undefined;
+}
+
 const good = { value: 0, name: "Good" } as const;
 /** Milliseconds from 1601-01-01, where OPC UA begins to count, to 1970. */
 const epochMs = 11_644_473_600_000;
-
-export class PlainValue {
-  readonly value: VariantLike;
-  /** Microseconds since 1970; undefined: the server gives no such time. */
-  readonly source: number | undefined;
-  readonly server: number | undefined;
-
-  constructor(value: VariantLike, source: number | undefined, server: number | undefined) {
-    this.value = value;
-    this.source = source;
-    this.server = server;
-  }
-
-  get statusCode(): typeof good {
-    return good;
-  }
-}
+/** By the encoding byte of the Variant: a scalar of this built-in type. */
+const readers: Readonly<Record<number, (stream: BinaryStream) => number | boolean>> = {
+  1: (stream) => stream.readUInt8() !== 0,
+  2: (stream) => stream.readInt8(),
+  3: (stream) => stream.readUInt8(),
+  4: (stream) => stream.readInt16(),
+  5: (stream) => stream.readUInt16(),
+  6: (stream) => stream.readInteger(),
+  7: (stream) => stream.readUInt32(),
+  10: (stream) => stream.readFloat(),
+  11: (stream) => stream.readDouble(),
+};
 
 /** Reads a DataValue. Undefined, with the stream anywhere behind its start: it is not a plain one. */
 export function readPlainValue(stream: BinaryStream): PlainValue | undefined {
   const mask = stream.readUInt8();
-  if ((mask & 1) === 0) return undefined;
-  const dataType = stream.readUInt8();
-  const value = readScalar(dataType, stream);
+  const dataType = mask & 1 ? stream.readUInt8() : 0;
+  const value = readers[dataType]?.(stream);
   if (value === undefined || ((mask & 2) !== 0 && stream.readUInt32() !== 0)) return undefined;
   const source = mask & 4 ? readMicros(stream) : undefined;
   // Picoseconds count what is below the 100 ns of a time: never a microsecond.
   if (mask & 16) stream.readUInt16();
   const server = mask & 8 ? readMicros(stream) : undefined;
   if (mask & 32) stream.readUInt16();
-  return new PlainValue({ dataType, arrayType: 0, value }, source, server);
-}
-
-/** Undefined: the encoding byte of the Variant says that it is an array, or of another type. */
-function readScalar(encoding: number, stream: BinaryStream): number | boolean | undefined {
-  switch (encoding) {
-    case 1:
-      return stream.readUInt8() !== 0;
-    case 2:
-      return stream.readInt8();
-    case 3:
-      return stream.readUInt8();
-    case 4:
-      return stream.readInt16();
-    case 5:
-      return stream.readUInt16();
-    case 6:
-      return stream.readInteger();
-    case 7:
-      return stream.readUInt32();
-    case 10:
-      return stream.readFloat();
-    case 11:
-      return stream.readDouble();
-    default:
-      return undefined;
-  }
+  return { value: { dataType, arrayType: 0, value }, statusCode: good, source, server };
 }
 
 /** A DateTime: 100 ns since 1601 in 64 bits. In two halves, whose products are exact: 2^32 = 429,496 × 10,000 + 7,296. */

@@ -3,7 +3,7 @@ import type { EpochMicros } from "../../../core/point.ts";
 import { epochMicros } from "../../../core/point.ts";
 import type { Captures, Quality, Reading, TagId } from "../../../core/source.ts";
 import { aheadTime, judgeTime, type TimeRule } from "../../../lib/device-time.ts";
-import { PlainValue } from "./plain-value.ts";
+import type { PlainValue } from "./plain-value.ts";
 import { type Converted, convert, type VariantLike } from "./value.ts";
 
 /** What is used of a DataValue. Times are in milliseconds, with what is left over in picoseconds. */
@@ -103,7 +103,7 @@ export class ClockCheck {
     arrival: EpochMicros,
     times: TimeOptions,
   ): Pick<Reading, "time" | "clock" | "ahead"> | undefined {
-    const { source, server } = data instanceof PlainValue ? data : timesOf(data);
+    const { source, server } = "source" in data ? data : timesOf(data);
     const frozen = this.#isFrozen(source, value);
     if (times.clock === "arrival") return { time: arrival, clock: "agent" };
     const first = times.clock === "source" && !frozen ? source : undefined;
