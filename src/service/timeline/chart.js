@@ -50,9 +50,7 @@ export class Chart {
     return this.#shown.filter(({ kind }) => kind !== "state");
   }
 
-  #states() {
-    return this.#shown.filter(({ kind }) => kind === "state");
-  }
+  #states = () => this.#shown.filter(({ kind }) => kind === "state");
 
   #data() {
     const tables = this.#lines().map((series) => {
@@ -60,7 +58,7 @@ export class Chart {
       return series.width > 0 ? [times, values, greatest, least] : [times, values];
     });
     // uPlot takes nothing for a place without a value, and null for a gap.
-    return tables.length > 0 ? uPlot.join(tables) : [[this.#from, this.#to]];
+    return tables.length > 0 ? uPlot.join(tables).map(wholeGaps) : [[this.#from, this.#to]];
   }
 
   #size() {
@@ -209,6 +207,15 @@ export class Chart {
     [this.#from, this.#to] = this.#actions.move(from, to);
     this.#plot.setData(this.#data());
   }
+}
+
+/** A gap ends with the next value of its own series: times of others in it do not end it. */
+function wholeGaps(values) {
+  let gap = false;
+  return values.map((value) => {
+    if (value !== undefined) gap = value === null;
+    return value === undefined && gap ? null : value;
+  });
 }
 
 /** Where points are few all of them, without those that only continue a line to the edge; else those without a neighbour. */
