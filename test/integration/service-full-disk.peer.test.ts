@@ -24,7 +24,9 @@ const frameOf = (request: number) => {
   const times = Array.from({ length: 2_000 }, (_, i) =>
     new Date(Date.UTC(2026, 0, 1) + (request * 2_000 + i) * 1_000).toISOString(),
   );
-  const series = Object.fromEntries(Array.from({ length: 20 }, (_, s) => [`s${s}.${request}`, times.map((_, i) => i)]));
+  // Values that cannot be packed.
+  const values = times.map((_, i) => Math.sin(i));
+  const series = Object.fromEntries(Array.from({ length: 20 }, (_, s) => [`s${s}.${request}`, values]));
   return { times, series };
 };
 
