@@ -167,12 +167,12 @@ class DiskBuffer implements PointBuffer {
         if (this.#port.failure) await this.#reopen(this.#port.failure, signal);
         if (isCheck || clock.monotonic() - ticked >= tickMs) {
           ticked = clock.monotonic();
-          const { unread } = await this.#call({ kind: "tick" }, []);
+          const reply = await this.#call({ kind: "tick" }, []);
           // It may be read by now, and nothing else tells.
-          if (unread) this.#reader?.wake();
+          if (reply.unread) this.#reader?.wake();
           this.#metrics.update(this.#stats);
-        }
-        ({ more } = await this.#call({ kind: "work" }, []));
+          more = reply.more;
+        } else ({ more } = await this.#call({ kind: "work" }, []));
       } catch (error) {
         if (!signal.aborted) log.error({ part: "buffer", err: String(error) }, "the log thread does not do its work");
       }

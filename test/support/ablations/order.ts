@@ -53,7 +53,7 @@ export const orderAblations: readonly Ablation[] = [
   {
     safeguard: "asking again for a segment that could not be read",
     file: "buffer/disk/disk-buffer.ts",
-    code: "          if (unread) this.#reader?.wake();\n",
+    code: "          if (reply.unread) this.#reader?.wake();\n",
     without: "",
     test: unreadable,
   },

@@ -35,7 +35,7 @@ export interface StoreReply extends Taken {
   readonly newInputs: readonly InputId[];
   readonly stats: BufferStats | undefined;
   readonly notes: readonly Note[];
-  /** After `work`: there is more to do. */
+  /** After `tick`, which works too, and `work`: there is more to do. */
   readonly more: boolean;
   /** After `tick`: there is a segment that could not be read when it was last asked for. */
   readonly unread: boolean;

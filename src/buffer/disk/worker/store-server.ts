@@ -128,6 +128,7 @@ export class StoreServer {
       case "tick":
         store.tick(now);
         this.#unread = store.isUnread;
+        this.#more = store.work(now);
         return undefined;
       case "work":
         this.#more = store.work(now);
