@@ -28,6 +28,20 @@ export const uploadAblations: readonly Ablation[] = [
     name: "cannot be sent at all stays in the buffer",
   },
   {
+    safeguard: "noticing that a service which took no connection takes one again",
+    file: "upload/delivery/dispatcher.ts",
+    code: "if (isAway && sink.connects)",
+    without: "if (isAway && !sink)",
+    test: "unit/upload/service-return.test.ts",
+  },
+  {
+    safeguard: "leaving a service in peace that takes connections all the time",
+    file: "upload/delivery/service-return.ts",
+    code: "if (isThere && wasAway) return;",
+    without: "if (isThere) return;",
+    test: "unit/upload/service-return.test.ts",
+  },
+  {
     safeguard: "sending again what is not known to be stored",
     file: "upload/delivery/outcome-handler.ts",
     code: "    return { waitMs, again: shipment };",
