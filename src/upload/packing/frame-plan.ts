@@ -17,8 +17,8 @@ export interface ColumnSource {
   read(count: number, into: Columns): Steps<void>;
   /** The same without the times, where they strictly ascend; false where they do not, and nothing was copied. */
   readValues?(count: number, into: Columns): Steps<boolean>;
-  /** The same at once, for few points. */
-  readValuesNow?(count: number, into: Columns): boolean;
+  /** As `read`, or as `readValues`, at once, for few points; false where it cannot, and nothing was copied. */
+  readNow?(count: number, into: Columns, what: "points" | "values"): boolean;
 }
 
 export interface PlannedColumn<Source extends ColumnSource = ColumnSource> {

@@ -51,9 +51,9 @@ export class FrameWriter {
       bytes[at++] = open;
       // As many as there are rows, none twice: then they are the rows, and nobody needs to look at their times.
       const isFull = count === times.length;
-      if (isFull && count <= shortColumn && source.readValuesNow?.(count, this.#column)) {
-        at = this.#writeValues(bytes, at, 0, count);
-        unyielded += count + columnWork;
+      if (count <= shortColumn && source.readNow?.(count, this.#column, isFull ? "values" : "points")) {
+        at = isFull ? this.#writeValues(bytes, at, 0, count) : this.#writeFewCells(bytes, at, times);
+        unyielded += times.length + columnWork;
         if (unyielded >= stepWork) {
           yield unyielded;
           unyielded = 0;
@@ -115,6 +115,13 @@ export class FrameWriter {
       bytes[at++] = comma;
     }
     return at;
+  }
+
+  /** As `writeCells`, at once. */
+  #writeFewCells(bytes: Buffer, start: number, rows: Float64Array): number {
+    const end = { at: start, row: 0 };
+    this.#writeSparse(bytes, end, rows, 0, this.#column.count);
+    return writeNulls(bytes, end.at, rows.length - end.row);
   }
 
   /** One text and comma for each row. */

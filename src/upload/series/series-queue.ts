@@ -153,11 +153,11 @@ export class SeriesQueue {
     return true;
   }
 
-  /** The same at once, for few points. */
-  readValuesNow(count: number, into: Columns): boolean {
+  /** As `read`, or the values alone, at once, for few points; false where times do not strictly ascend, and nothing was copied. */
+  readNow(count: number, into: Columns, what: "points" | "values"): boolean {
     if (!this.#ascending) return false;
     into.reserve(count);
-    this.#front().copy(count, into, "values");
+    this.#front().copy(count, into, what);
     return true;
   }
 

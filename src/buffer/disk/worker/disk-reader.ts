@@ -95,8 +95,8 @@ export class DiskReader implements BufferReader {
 
   #toBlock(block: ShelfBlock): Block {
     const series: Series[] = [];
-    for (const [i, input] of block.inputs.entries())
-      series.push(new BlockSeries(this.#options.inputAt(input), block, i));
+    const { inputs } = block;
+    for (let i = 0; i < inputs.length; i++) series.push(new BlockSeries(this.#options.inputAt(inputs[i]!), block, i));
     return { id: block.id as BlockId, series };
   }
 }
