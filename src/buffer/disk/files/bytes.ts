@@ -152,6 +152,12 @@ export class ByteReader {
     return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
   }
 
+  /** The next `count` bytes, where they lie. */
+  raw(count: number): Uint8Array {
+    const at = this.#step(count);
+    return this.#bytes.subarray(at, at + count);
+  }
+
   text(): string {
     const length = this.varint();
     const at = this.#step(length);

@@ -13,18 +13,22 @@
 //       values                     decimals: value × 10^code, the first and then differences, zigzag; else raw
 //
 // Series are named by their place in the dictionary of the segment, ascending within a group.
+//
+// In cold records the values are not there but in streams of their own (`dense-values.ts`), of which this is the first:
+//
+//   for each stream              varint length, and varint length squeezed with zstd, 0: as it is
+//   streams                      one behind the other
 
 import { zstdDecompressSync } from "node:zlib";
 import { ByteReader, type ByteWriter } from "../files/bytes.ts";
+import { writeDenseColumn } from "./dense-choice.ts";
+import { DenseStreams, readDenseColumn } from "./dense-values.ts";
 import { type RecordHeader, recordHeaderBytes } from "./record.ts";
+import { isExact, maxScaled, powers } from "./scaled.ts";
 
 const maxDecimals = 9;
 const codeFloat32 = 14;
 const codeFloat64 = 15;
-/** Differences of two such integers still are exact, twice as large as zigzag makes them. */
-const maxScaled = 2 ** 50;
-const powers = Float64Array.from({ length: maxDecimals + 1 }, (_, n) => 10 ** n);
-
 /** Points sorted by series, then time. `starts` has one entry more than `series`. */
 export interface SortedColumns {
   readonly series: Uint32Array;
@@ -37,8 +41,16 @@ export interface SortedColumns {
 /** Called for each point of a record, series by series. */
 export type PointVisitor = (series: number, time: number, value: number) => void;
 
+/** Writes the values from `start` to before `end`, those of one series. */
+type WriteValues = (values: Float64Array, start: number, end: number) => void;
+
 /** Writes all points of `columns`. `from` is the earliest of their times. */
-export function writeColumns(out: ByteWriter, columns: SortedColumns, from: number): void {
+export function writeColumns(
+  out: ByteWriter,
+  columns: SortedColumns,
+  from: number,
+  write: WriteValues = (values, start, end) => writeValues(out, values, start, end),
+): void {
   const { series, starts, seriesCount } = columns;
   const groupEnds: number[] = [];
   for (let i = 1; i <= seriesCount; i++) if (i === seriesCount || !sameTimes(columns, i - 1, i)) groupEnds.push(i);
@@ -47,7 +59,7 @@ export function writeColumns(out: ByteWriter, columns: SortedColumns, from: numb
   for (const end of groupEnds) {
     writeTimes(out, columns.times, starts[first]!, starts[first + 1]!, from);
     writeRuns(out, series, first, end);
-    for (let i = first; i < end; i++) writeValues(out, columns.values, starts[i]!, starts[i + 1]!);
+    for (let i = first; i < end; i++) write(columns.values, starts[i]!, starts[i + 1]!);
     first = end;
   }
 }
@@ -117,12 +129,13 @@ function codeOf(values: Float64Array, start: number, end: number): number {
   let toCheck = start;
   for (let i = start; i < end; i++) {
     const value = values[i]!;
-    if (isExact(value, decimals)) continue;
+    if (isExact(value, powers[decimals]!)) continue;
     do if (++decimals > maxDecimals) return floatCodeOf(values, start, end);
-    while (!isExact(value, decimals));
+    while (!isExact(value, powers[decimals]!));
     toCheck = i;
   }
-  for (let i = start; i < toCheck; i++) if (!isExact(values[i]!, decimals)) return floatCodeOf(values, start, end);
+  const power = powers[decimals]!;
+  for (let i = start; i < toCheck; i++) if (!isExact(values[i]!, power)) return floatCodeOf(values, start, end);
   return decimals;
 }
 
@@ -132,21 +145,60 @@ function floatCodeOf(values: Float64Array, start: number, end: number): number {
   return codeFloat32;
 }
 
-function isExact(value: number, decimals: number): boolean {
-  const power = powers[decimals]!;
-  const scaled = Math.round(value * power);
-  // An integer has no −0.
-  return (
-    scaled / power === value && scaled < maxScaled && scaled > -maxScaled && (scaled !== 0 || !Object.is(value, -0))
-  );
+const streams = new DenseStreams();
+
+/** Writes all points of `columns` as a cold record has them, each stream by `compress`. */
+export function writeDenseColumns(
+  out: ByteWriter,
+  columns: SortedColumns,
+  from: number,
+  compress: (stream: Uint8Array<ArrayBuffer>) => Uint8Array,
+): void {
+  streams.clear();
+  writeColumns(streams.head, columns, from, (values, start, end) => writeDenseColumn(streams, values, start, end));
+  const packed = streams.all.map((stream) => {
+    const bytes = stream.written();
+    const squeezed = bytes.length === 0 ? bytes : compress(bytes);
+    const pays = squeezed.length < bytes.length;
+    out.varint(bytes.length);
+    out.varint(pays ? squeezed.length : 0);
+    return pays ? squeezed : bytes;
+  });
+  for (const bytes of packed) out.raw(bytes);
 }
 
+/** Reads values of one series, as many as there are times. */
+type ReadValues = (series: number, times: Float64Array, visit: PointVisitor) => void;
+
 /** Reads what `writeColumns` wrote. Throws `RangeError` where the payload is not one. */
-export function readColumns(reader: ByteReader, from: number, visit: PointVisitor): void {
+export function readColumns(
+  reader: ByteReader,
+  from: number,
+  visit: PointVisitor,
+  read: ReadValues = (series, times) => readValues(reader, series, times, visit),
+): void {
   for (let groups = reader.varint(); groups > 0; groups--) {
     const times = readTimes(reader, from);
-    for (const series of readRuns(reader)) readValues(reader, series, times, visit);
+    for (const series of readRuns(reader)) read(series, times, visit);
   }
+}
+
+/** Reads what `writeDenseColumns` wrote. Throws `RangeError` where the payload is not one, zlib's errors where it is damaged. */
+export function readDenseColumns(payload: ByteReader, from: number, visit: PointVisitor): void {
+  const lengths = streams.all.map(() => [payload.varint(), payload.varint()] as const);
+  if (lengths.reduce((sum, [length]) => sum + length, 0) > maxOutputLength)
+    throw new RangeError("longer than a record");
+  const [head, ...others] = lengths.map(([length, squeezed]) => {
+    const bytes = payload.raw(squeezed === 0 ? length : squeezed);
+    return new ByteReader(squeezed === 0 ? bytes : zstdDecompressSync(bytes, { maxOutputLength: length }));
+  });
+  const rest = others.pop();
+  if (!head || !rest) return;
+  const source = { head, planes: others, rest };
+  readColumns(head, from, visit, (series, times) => {
+    const values = readDenseColumn(source, times.length);
+    for (let i = 0; i < times.length; i++) visit(series, times[i]!, values[i]!);
+  });
 }
 
 function readRuns(reader: ByteReader): number[] {
@@ -200,11 +252,15 @@ function readValues(reader: ByteReader, series: number, times: Float64Array, vis
 /** No record holds more when it is unpacked: each point takes less than 24 bytes. */
 const maxOutputLength = 2 ** 21;
 
-/** Calls `visit` for each point of the record at `at`, which is known to be whole. Version 2 of a payload is squeezed with zstd. */
+/**
+ * Calls `visit` for each point of the record at `at`, which is known to be whole. Version 3 of a payload is that of a cold
+ * record; version 2, squeezed as a whole, was it before.
+ */
 export function readPoints(bytes: Uint8Array, at: number, header: RecordHeader, visit: PointVisitor): void {
   const start = at + recordHeaderBytes;
   const end = start + header.length;
-  if (header.version === 1) readColumns(new ByteReader(bytes, start, end), header.from, visit);
+  if (header.version === 3) readDenseColumns(new ByteReader(bytes, start, end), header.from, visit);
+  else if (header.version === 1) readColumns(new ByteReader(bytes, start, end), header.from, visit);
   else {
     const columns = zstdDecompressSync(bytes.subarray(start, end), { maxOutputLength });
     readColumns(new ByteReader(columns), header.from, visit);

@@ -5,7 +5,7 @@
 //    4  type          u8    1 points, 2 seal, 3 dictionary
 //    5  flags         u8    bit 0: may be skipped by who does not know the type
 //                           bit 1: late, its points may replace points stored before
-//    6  version       u16   of the payload's layout: 1; points 2: the same, squeezed with zstd
+//    6  version       u16   of the payload's layout: 1; points also 3, in streams squeezed with zstd, and 2, before that
 //    8  length        u32   of the payload, without the zeros that fill it up to a multiple of 8
 //   12  points        u32   how many points are lost if the payload is damaged
 //   16  sequence      f64   number of the first point since the buffer was created; gaps show what is missing
@@ -130,5 +130,5 @@ export function isPayloadWhole(bytes: Uint8Array, at: number, header: RecordHead
 
 /** Whether this program can read the payload. */
 export function isKnown(header: RecordHeader): boolean {
-  return header.version === 1 ? header.type >= 1 && header.type <= 3 : header.version === 2 && header.type === 1;
+  return header.version === 1 ? header.type >= 1 && header.type <= 3 : header.version <= 3 && header.type === 1;
 }

@@ -4,7 +4,7 @@
 // segment is sealed: one damaged place never makes other records unreadable.
 import type { InputId } from "../../../core/point.ts";
 import { type ByteWriter, copied } from "../files/bytes.ts";
-import { writeColumns } from "./columns.ts";
+import { writeColumns, writeDenseColumns } from "./columns.ts";
 import type { InputTable, PointColumns } from "./input-table.ts";
 import { type Checksum, recordTypes, writeRecord } from "./record.ts";
 import type { SeriesSorter } from "./series-sorter.ts";
@@ -39,8 +39,8 @@ export interface Scratch {
 export interface EncoderOptions {
   readonly salt: number;
   readonly checksum: Checksum;
-  /** Squeezes a payload of columns; undefined: it is written as it is. */
-  readonly compress?: (columns: Uint8Array<ArrayBuffer>) => Uint8Array;
+  /** Squeezes a stream of a cold record; undefined: records are hot. */
+  readonly compress?: (stream: Uint8Array<ArrayBuffer>) => Uint8Array;
 }
 
 export class SegmentEncoder {
@@ -76,13 +76,9 @@ export class SegmentEncoder {
     const { salt, checksum, compress } = this.#options;
     const fields = { sequence, points: to - from, from: earliest, to: latest, late };
     const payload = (out: ByteWriter) => {
-      const start = out.length;
-      writeColumns(out, columns, earliest);
-      const packed = compress?.(out.written().subarray(start));
-      if (!packed || packed.length >= out.length - start) return 1;
-      out.cut(start);
-      out.raw(packed);
-      return 2;
+      if (compress) writeDenseColumns(out, columns, earliest, compress);
+      else writeColumns(out, columns, earliest);
+      return compress ? 3 : 1;
     };
     writeRecord(this.out, { ...fields, type: recordTypes.points, salt }, payload, checksum);
     this.writeDictionary(known, sequence + to - from);

@@ -1,5 +1,5 @@
-// When an outage lasts, rewrites sealed segments densely: many records become one, each series one long column, and the
-// whole is squeezed with zstd. What is settled is left out. Works in small steps, so that commits never wait long.
+// When an outage lasts, rewrites sealed segments densely: many records become one, each series one long column, whose bytes
+// are sorted into streams that are squeezed with zstd. What is settled is left out. Works in small steps, so that commits never wait long.
 //
 // The new segment is written to a file aside and synced; then the state is written, so that the accounts know of all that
 // is left out; then it takes the name of the old one, and the folder is synced. A crash at any point leaves one of the
@@ -24,9 +24,9 @@ export const compactionFile = "compaction.tmp";
 const coldAfterMs = 60_000;
 /** Points of one record, at most. More squeeze little better, and cost more when they are damaged. */
 const slabPoints = 65_536;
-/** What cold segments are squeezed with. */
-export const coldCompress = (columns: Uint8Array) =>
-  zstdCompressSync(columns, { params: { [constants.ZSTD_c_compressionLevel]: 3 } });
+/** What the streams of cold segments are squeezed with. In short ones a higher level finds more, and costs little. */
+export const coldCompress = (stream: Uint8Array) =>
+  zstdCompressSync(stream, { params: { [constants.ZSTD_c_compressionLevel]: stream.length < 16_384 ? 6 : 3 } });
 
 export interface CompactorOptions extends UpkeepParts {
   /** Points of one record, unless a single record of the hot segment has more. Undefined: `slabPoints`. */

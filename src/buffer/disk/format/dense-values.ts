@@ -1,0 +1,275 @@
+// Values of cold records, bit-exact: bytes that are alike go into streams of their own, which are squeezed one by one.
+//
+// A column is a coding and, per 1,024 values, a vector:
+//
+//   coding       u8       bits 0 to 3: decimals, 15 none; bit 4: differences; 32: a dictionary, which is
+//                           the number of different values (varint), they as a column, their places as another
+//   vector       u8       bytes of an integer, which stand in as many planes, lowest first; 8: raw doubles in eight planes
+//     integers   zigzag   lowest of them, or with differences, of the first vector of integers, the first
+//                varint   exceptions; for each its place in the vector (varint), and a float64 in the last stream
+//
+// Integers are value × 10^decimals, less the lowest; differences are zigzag. With differences the upper word of a raw
+// double is the zigzag difference to that before.
+import { type ByteReader, ByteWriter } from "../files/bytes.ts";
+import { isExact, powers } from "./scaled.ts";
+
+export const noDecimals = 15;
+export const dictionaryCoding = 32;
+const vectorValues = 1_024;
+/** Above this a vector is smaller as raw doubles. */
+const maxExceptions = 160;
+const word = 2 ** 32;
+
+/** How the vectors of a column are written. */
+export interface VectorCoding {
+  readonly decimals: number;
+  readonly differences: boolean;
+}
+
+/** Where columns are written to. */
+export class DenseStreams {
+  readonly head = new ByteWriter();
+  readonly planes = Array.from({ length: 8 }, () => new ByteWriter());
+  readonly rest = new ByteWriter();
+  readonly all: readonly ByteWriter[] = [this.head, ...this.planes, this.rest];
+
+  clear(): void {
+    for (const stream of this.all) stream.cut();
+  }
+}
+
+const scaled = new Float64Array(vectorValues);
+const unsigned = new Float64Array(vectorValues);
+const lows = new Uint32Array(vectorValues);
+const highs = new Uint32Array(vectorValues);
+const exceptions = new Uint32Array(maxExceptions + 1);
+
+/** Writes a column of the values from `start` to before `end`, without a dictionary. */
+export function writeVectors(
+  out: DenseStreams,
+  values: Float64Array,
+  start: number,
+  end: number,
+  { decimals, differences }: VectorCoding,
+): void {
+  out.head.u8(decimals + (differences ? 16 : 0));
+  let before: number | undefined;
+  let high = 0;
+  for (let from = start; from < end; from += vectorValues) {
+    const count = Math.min(vectorValues, end - from);
+    const odd = decimals === noDecimals ? count : scale(values, from, count, decimals, before ?? 0);
+    if (odd > maxExceptions || decimals === noDecimals) {
+      out.head.u8(8);
+      high = takeWords(values, from, count, differences ? high : undefined);
+      writePlanes(out, lows, count, 0, 4);
+      writePlanes(out, highs, count, 4, 8);
+      continue;
+    }
+    const origin = differences ? (before ?? scaled[0]!) : lowest(count);
+    const max = differences ? takeDifferences(count, origin) : takeOffsets(count, origin);
+    const width = bytesOf(max);
+    out.head.u8(width);
+    if (!differences || before === undefined) out.head.zigzag(origin);
+    before = scaled[count - 1]!;
+    // Conversion to 32 bits keeps the lower ones.
+    for (let i = 0; i < count; i++) lows[i] = unsigned[i]!;
+    writePlanes(out, lows, count, 0, Math.min(width, 4));
+    if (width > 4) {
+      for (let i = 0; i < count; i++) highs[i] = unsigned[i]! / word;
+      writePlanes(out, highs, count, 4, width);
+    }
+    out.head.varint(odd);
+    for (let i = 0; i < odd; i++) {
+      out.head.varint(exceptions[i]!);
+      out.rest.f64(values[from + exceptions[i]!]!);
+    }
+  }
+}
+
+/** Puts the integers into `scaled`, those before for values that are none, and says how many are none; not above one too many. */
+function scale(values: Float64Array, from: number, count: number, decimals: number, before: number): number {
+  const power = powers[decimals]!;
+  let last = before;
+  let odd = 0;
+  for (let i = 0; i < count; i++) {
+    const value = values[from + i]!;
+    if (isExact(value, power)) last = Math.round(value * power);
+    else {
+      if (odd > maxExceptions) return odd;
+      exceptions[odd++] = i;
+    }
+    scaled[i] = last;
+  }
+  return odd;
+}
+
+function lowest(count: number): number {
+  let min = scaled[0]!;
+  for (let i = 1; i < count; i++) if (scaled[i]! < min) min = scaled[i]!;
+  return min;
+}
+
+function takeOffsets(count: number, origin: number): number {
+  let max = 0;
+  for (let i = 0; i < count; i++) {
+    const offset = scaled[i]! - origin;
+    unsigned[i] = offset;
+    if (offset > max) max = offset;
+  }
+  return max;
+}
+
+function takeDifferences(count: number, origin: number): number {
+  let before = origin;
+  let max = 0;
+  for (let i = 0; i < count; i++) {
+    const difference = scaled[i]! - before;
+    before = scaled[i]!;
+    const zigzag = difference < 0 ? -2 * difference - 1 : 2 * difference;
+    unsigned[i] = zigzag;
+    if (zigzag > max) max = zigzag;
+  }
+  return max;
+}
+
+/** Puts the words of raw doubles into `lows` and `highs`, and gives the last upper one. */
+function takeWords(values: Float64Array, from: number, count: number, before: number | undefined): number {
+  const words = new Uint32Array(values.buffer, values.byteOffset + from * 8, count * 2);
+  let high = before ?? 0;
+  for (let i = 0; i < count; i++) {
+    const next = words[2 * i + 1]!;
+    const difference = (next - high) | 0;
+    lows[i] = words[2 * i]!;
+    highs[i] = before === undefined ? next : (difference << 1) ^ (difference >> 31);
+    high = next;
+  }
+  return high;
+}
+
+function bytesOf(max: number): number {
+  let bytes = 0;
+  for (let rest = max; rest >= 1; rest /= 256) bytes++;
+  return bytes;
+}
+
+function writePlanes({ planes }: DenseStreams, words: Uint32Array, count: number, first: number, end: number): void {
+  for (let p = first; p < end; p++) {
+    const plane = planes[p]!;
+    const at = plane.skip(count);
+    const bytes = plane.written();
+    const shift = (p & 3) * 8;
+    for (let i = 0; i < count; i++) bytes[at + i] = words[i]! >>> shift;
+  }
+}
+
+/** What columns are read from. */
+export interface DenseSource {
+  readonly head: ByteReader;
+  readonly planes: readonly ByteReader[];
+  readonly rest: ByteReader;
+}
+
+let values = new Float64Array(vectorValues);
+
+/** Reads a column of `count` values, into memory that is longer and used again by the next. Throws `RangeError` where there is none. */
+export function readDenseColumn(source: DenseSource, count: number): Float64Array {
+  const coding = source.head.u8();
+  if (values.length < count) values = new Float64Array(count);
+  if (coding !== dictionaryCoding) return readVectors(source, coding, values, count);
+  const size = source.head.varint();
+  if (size > count) throw new RangeError("more different values than values");
+  const different = readVectors(source, source.head.u8(), new Float64Array(size), size);
+  const places = readVectors(source, source.head.u8(), values, count);
+  for (let i = 0; i < count; i++) {
+    const place = places[i]!;
+    if (!(place < size)) throw new RangeError("a place outside of the dictionary");
+    values[i] = different[place]!;
+  }
+  return values;
+}
+
+function readVectors(source: DenseSource, coding: number, into: Float64Array, total: number): Float64Array {
+  const { head, rest } = source;
+  const decimals = coding & 15;
+  const differences = (coding & 16) !== 0;
+  if (coding > 31) throw new RangeError(`unknown coding ${coding} of values`);
+  const power = powers[decimals] ?? 1;
+  let before: number | undefined;
+  let high = 0;
+  for (let from = 0; from < total; from += vectorValues) {
+    const count = Math.min(vectorValues, total - from);
+    const width = head.u8();
+    if (width === 8) {
+      high = readRaw(source, into, from, count, differences ? high : undefined);
+      continue;
+    }
+    if (width > 8 || decimals === noDecimals) throw new RangeError(`unknown width ${width} of integers`);
+    const origin = !differences || before === undefined ? head.zigzag() : before;
+    readWords(source, count, 0, Math.min(width, 4), lows);
+    if (width > 4) readWords(source, count, 4, width, highs);
+    else highs.fill(0, 0, count);
+    before = differences
+      ? undoDifferences(into, from, count, origin, power)
+      : undoOffsets(into, from, count, origin, power);
+    for (let odd = head.varint(); odd > 0; odd--) {
+      const place = head.varint();
+      if (place >= count) throw new RangeError("an exception outside of its vector");
+      into[from + place] = rest.f64();
+    }
+  }
+  return into;
+}
+
+function undoDifferences(values: Float64Array, from: number, count: number, origin: number, power: number): number {
+  let last = origin;
+  for (let i = 0; i < count; i++) {
+    const low = lows[i]!;
+    const high = highs[i]!;
+    if (high === 0) last += (low >>> 1) ^ -(low & 1);
+    else {
+      const zigzag = high * word + low;
+      last += (low & 1) === 0 ? zigzag / 2 : -(zigzag + 1) / 2;
+    }
+    values[from + i] = last / power;
+  }
+  return last;
+}
+
+function undoOffsets(values: Float64Array, from: number, count: number, origin: number, power: number): number {
+  let last = origin;
+  for (let i = 0; i < count; i++) {
+    last = origin + highs[i]! * word + lows[i]!;
+    values[from + i] = last / power;
+  }
+  return last;
+}
+
+function readRaw(
+  source: DenseSource,
+  values: Float64Array,
+  from: number,
+  count: number,
+  before: number | undefined,
+): number {
+  readWords(source, count, 0, 4, lows);
+  readWords(source, count, 4, 8, highs);
+  const words = new Uint32Array(values.buffer, values.byteOffset + from * 8, count * 2);
+  let high = before ?? 0;
+  for (let i = 0; i < count; i++) {
+    const zigzag = highs[i]!;
+    high = before === undefined ? zigzag : (high + ((zigzag >>> 1) ^ -(zigzag & 1))) >>> 0;
+    words[2 * i] = lows[i]!;
+    words[2 * i + 1] = high;
+  }
+  return high;
+}
+
+function readWords({ planes }: DenseSource, count: number, first: number, end: number, words: Uint32Array): void {
+  if (first === end) return void words.fill(0, 0, count);
+  for (let p = first; p < end; p++) {
+    const bytes = planes[p]!.raw(count);
+    const shift = (p & 3) * 8;
+    if (p === first) for (let i = 0; i < count; i++) words[i] = bytes[i]!;
+    else for (let i = 0; i < count; i++) words[i]! |= bytes[i]! << shift;
+  }
+}
