@@ -4,8 +4,8 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { constants, zstdCompressSync } from "node:zlib";
-import { ByteWriter, crc32 } from "../../../src/buffer/disk/files/bytes.ts";
-import { readPoints } from "../../../src/buffer/disk/format/columns.ts";
+import { ByteReader, ByteWriter, crc32 } from "../../../src/buffer/disk/files/bytes.ts";
+import { readDenseColumns, readPoints, writeDenseColumns } from "../../../src/buffer/disk/format/columns.ts";
 import { InputTable } from "../../../src/buffer/disk/format/input-table.ts";
 import { readRecordHeader, recordBytes } from "../../../src/buffer/disk/format/record.ts";
 import { SegmentEncoder } from "../../../src/buffer/disk/format/segment-encoder.ts";
@@ -13,6 +13,7 @@ import { SeriesSorter } from "../../../src/buffer/disk/format/series-sorter.ts";
 import { coldCompress } from "../../../src/buffer/disk/log/compactor.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import { seeded } from "../../support/runtime.ts";
+import { alpBits } from "./alp.ts";
 import { gorillaBits } from "./gorilla.ts";
 
 const slab = 65_536;
@@ -104,6 +105,72 @@ function fromCsv(file: string): Columns {
   return { names, times, values: names.map((_, s) => Float64Array.from(rows, (row) => Number(row[s + 1]))) };
 }
 
+/** Files of one number a line: a column without times. */
+function columnOf(file: string): Float64Array {
+  const cells = readFileSync(file, "utf8")
+    .trim()
+    .split(/\r?\n/)
+    .map((line) => line.split(",").at(-1) ?? "");
+  return Float64Array.from(
+    cells.filter((cell) => cell !== "" && !Number.isNaN(Number(cell))),
+    Number,
+  );
+}
+
+/** What a record of one series consists of. */
+function ofOneSeries(values: Float64Array) {
+  const times = Float64Array.from({ length: values.length }, (_, i) => i);
+  return { series: Uint32Array.of(0), starts: Uint32Array.of(0, values.length), seriesCount: 1, times, values };
+}
+
+const recordsOf = (values: Float64Array) =>
+  Array.from({ length: Math.ceil(values.length / slab) }, (_, i) => values.slice(i * slab, (i + 1) * slab));
+
+/** Bits a value of one column in records of 65,536 values. */
+function measureColumn(values: Float64Array) {
+  let [bits, zstd, alp] = [0, 0, 0];
+  const out = new ByteWriter();
+  const lengthOf = (part: Float64Array) => {
+    out.cut();
+    writeDenseColumns(out, ofOneSeries(part), 0, coldCompress);
+    return out.length;
+  };
+  for (const part of recordsOf(values)) {
+    // What a column of zeros takes are the times.
+    bits += (lengthOf(part) - lengthOf(new Float64Array(part.length))) * 8;
+    const level = { params: { [constants.ZSTD_c_compressionLevel]: 19 } };
+    zstd += zstdCompressSync(new Uint8Array(part.buffer), level).length * 8;
+    alp += alpBits(part);
+  }
+  return { bits: bits / values.length, zstd: zstd / values.length, alp: alp / values.length };
+}
+
+/** Millions of values a second of processor time, of which others on the machine take none, once the code is compiled. */
+function measureRates(columns: readonly Float64Array[]) {
+  const records = columns.flatMap(recordsOf).map((values) => ({ columns: ofOneSeries(values), out: new ByteWriter() }));
+  const count = records.reduce((sum, { columns: { values } }) => sum + values.length, 0);
+  const write = () => {
+    for (const record of records) {
+      record.out.cut();
+      writeDenseColumns(record.out, record.columns, 0, coldCompress);
+    }
+  };
+  const read = () => {
+    let points = 0;
+    for (const { out } of records) readDenseColumns(new ByteReader(out.written()), 0, () => points++);
+    if (points !== count) throw new Error("points are missing");
+  };
+  const rateOf = (work: () => void) => {
+    work();
+    work();
+    const start = process.cpuUsage();
+    for (let i = 0; i < 5; i++) work();
+    const { user, system } = process.cpuUsage(start);
+    return (5 * count) / (user + system);
+  };
+  return { encode: rateOf(write), decode: rateOf(read) };
+}
+
 const format = (n: number) => n.toFixed(2);
 console.log(`${cpus()[0]?.model ?? "unknown"}, ${cpus().length} cores, Node ${process.version}`);
 const tags = measure(polled());
@@ -113,8 +180,18 @@ console.log(
 
 const folder = process.argv[2];
 if (folder === undefined || !existsSync(folder)) console.log("no folder of CSV files given: real columns skipped");
-else
+else {
+  const sums: number[] = [];
+  const alone: Float64Array[] = [];
   for (const name of readdirSync(folder).filter((entry) => entry.endsWith(".csv"))) {
+    if (!readFileSync(join(folder, name), "utf8").includes(";")) {
+      const column = columnOf(join(folder, name));
+      const { bits, zstd, alp } = measureColumn(column);
+      sums.push(bits);
+      alone.push(column);
+      console.log(`${name}: ${format(bits)} bits a value; zstd-19 ${format(zstd)}, ALP ${format(alp)}`);
+      continue;
+    }
     const columns = fromCsv(join(folder, name));
     let [ours, zstd, gorilla, count] = [0, 0, 0, 0];
     columns.values.forEach((values, s) => {
@@ -132,3 +209,10 @@ else
       `${name}: ${format(ours / count)} bits a value; zstd-19 of the doubles ${format(zstd / count)}, Gorilla ${format(gorilla / count)}`,
     );
   }
+  if (sums.length > 0) {
+    const { encode, decode } = measureRates(alone);
+    console.log(
+      `mean of ${sums.length} columns: ${format(sums.reduce((a, b) => a + b) / sums.length)} bits a value; ${format(encode)} M values/s written, ${format(decode)} read`,
+    );
+  }
+}
