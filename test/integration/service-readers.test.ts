@@ -49,8 +49,10 @@ test("a query finds the signals and items of every write that was answered befor
       integration,
       itemsBySignal: { [id]: { ...view, name: `item ${n}` } },
     });
-    const items = await service.call("platform.selectItems", { items: { include: true, limit: 100 } });
-    expect(Object.values(items.body?.result?.["items"])).toHaveLength(n);
+    // Several at a time, so that each thread has some.
+    const ask = () => service.call("platform.selectItems", { items: { include: true, limit: 100 } });
+    for (const items of await Promise.all([ask(), ask(), ask(), ask()]))
+      expect(Object.values(items.body?.result?.["items"])).toHaveLength(n);
     // Renamed, and back in the next round's filter.
     await service.call("integration.saveSignals", { integration, inputs: { [`s${n}`]: { name: "old" } } });
     const renamed = await service.call("admin.selectSignals", { integration, signals: { include: true, filter } });

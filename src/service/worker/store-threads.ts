@@ -1,23 +1,25 @@
-// The threads of the store: one that writes, and two that read, so that a query waits neither for an insert nor, as long
-// as one thread is free, for another query. What is kept in memory alone has one thread for everything.
+// The threads of the store: one that writes, and up to two that read, so that a query waits neither for an insert nor, as
+// long as one thread is free, for another query. The second starts when the first is busy, as each takes 30 MB. What is
+// kept in memory alone has one thread for everything.
 import { methodOf, onlyReads, type RpcInput } from "../method/dispatch.ts";
 import type { ResourceChanges } from "../store/resource-store.ts";
 import { type StoreAnswer, WorkerThread } from "./worker-thread.ts";
 
-const readerCount = 2;
+const maxReaders = 2;
 
 export class StoreThreads implements AsyncDisposable {
-  readonly #writer: WorkerThread;
-  readonly #readers: readonly WorkerThread[];
+  readonly #data: string;
   readonly #threads: AsyncDisposableStack;
-  /** Resolves when a thread has ended unasked, for want of memory perhaps: calls can no longer be answered. */
-  readonly failed: Promise<Error>;
+  readonly #writer: WorkerThread;
+  readonly #readers: WorkerThread[] = [];
+  readonly #failed = Promise.withResolvers<Error>();
 
-  private constructor(writer: WorkerThread, readers: readonly WorkerThread[], threads: AsyncDisposableStack) {
+  private constructor(data: string, writer: WorkerThread, threads: AsyncDisposableStack) {
+    this.#data = data;
     this.#writer = writer;
-    this.#readers = readers;
     this.#threads = threads;
-    this.failed = Promise.race([writer, ...readers].map(({ failed }) => failed));
+    void writer.failed.then(this.#failed.resolve);
+    if (data !== ":memory:") this.#addReader();
   }
 
   /** Resolves when the store is open. Rejects with `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or `BUFFER_NEWER`. */
@@ -25,9 +27,12 @@ export class StoreThreads implements AsyncDisposable {
     await using threads = new AsyncDisposableStack();
     const writer = threads.use(new WorkerThread({ data, reads: false }));
     await writer.opened;
-    const count = data === ":memory:" ? 0 : readerCount;
-    const readers = Array.from({ length: count }, () => threads.use(new WorkerThread({ data, reads: true })));
-    return new StoreThreads(writer, readers, threads.move());
+    return new StoreThreads(data, writer, threads.move());
+  }
+
+  /** Resolves when a thread has ended unasked, for want of memory perhaps: calls can no longer be answered. */
+  get failed(): Promise<Error> {
+    return this.#failed.promise;
   }
 
   /**
@@ -54,9 +59,19 @@ export class StoreThreads implements AsyncDisposable {
   }
 
   #leastBusy(): WorkerThread {
-    let chosen = this.#readers[0] ?? this.#writer;
-    for (const reader of this.#readers) if (reader.calls < chosen.calls) chosen = reader;
-    return chosen;
+    const [first = this.#writer] = this.#readers;
+    const chosen = this.#readers.reduce((least, reader) => (reader.calls < least.calls ? reader : least), first);
+    return chosen === this.#writer || chosen.calls === 0 || this.#readers.length === maxReaders
+      ? chosen
+      : this.#addReader();
+  }
+
+  /** It reads what is committed when it opens, and gets the changes of each write that is answered from now on. */
+  #addReader(): WorkerThread {
+    const reader = this.#threads.use(new WorkerThread({ data: this.#data, reads: true }));
+    void reader.failed.then(this.#failed.resolve);
+    this.#readers.push(reader);
+    return reader;
   }
 }
 

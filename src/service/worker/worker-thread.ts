@@ -58,7 +58,7 @@ export class WorkerThread implements AsyncDisposable {
       workerData: options,
       name: options.reads ? "service read" : "service store",
       // Numbers of a full request die young; a nursery of the default size holds on to three times as much memory.
-      resourceLimits: { maxYoungGenerationSizeMb: 12 },
+      resourceLimits: { maxYoungGenerationSizeMb: options.reads ? 6 : 12 },
     });
     this.#opened.promise.catch(() => {}); // `failed` says it too
     this.#worker.on("message", (reply: WorkerReply) => {
