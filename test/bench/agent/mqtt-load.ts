@@ -48,6 +48,7 @@ socket.on("data", (chunk) => {
 });
 
 const started = performance.now();
+const startedAt = Date.now();
 const timer = setInterval(() => {
   const elapsed = performance.now() - started;
   const due = Math.min(Math.floor((elapsed / 1_000) * perSecond), last);
@@ -57,7 +58,9 @@ const timer = setInterval(() => {
     const copy = Buffer.from(frame);
     packetId = (packetId % 65_535) + 1;
     copy.writeUInt16BE(packetId, idAt);
-    const text = `{"ts":${Date.now()},"v":${published / 1_000},"unit":"C","seq":${published}`;
+    // When it was due: after a stall two messages of one topic would otherwise have one time, and the later would replace the other.
+    const time = startedAt + Math.floor((published / perSecond) * 1_000);
+    const text = `{"ts":${time},"v":${published / 1_000},"unit":"C","seq":${published}`;
     copy.write(`${text.padEnd(payloadBytes - 1)}}`, idAt + 2, "latin1");
     parts.push(copy);
     published++;

@@ -188,12 +188,14 @@ class Run {
     const after = await this.#now(process);
     const seconds = (after.at - before.at) / 1_000;
     const points = after.points - before.points;
+    const sent = after.sent - before.sent;
     return {
       "% of a core": ((after.cpuSeconds - before.cpuSeconds) / seconds) * 100,
-      ...(points > 100 && { "user µs a point": ((after.userSeconds - before.userSeconds) * 1e6) / points }),
+      // Of points sent: requests carry seconds of them, so what happens to arrive in a window varies.
+      ...(sent > 100 && { "user µs a point": ((after.userSeconds - before.userSeconds) * 1e6) / sent }),
       MB: median(resident),
       ...(this.#place.hasLoopDevice && { "device kB/s": (after.written - before.written) / 1_000 / seconds }),
-      ...(after.sent > before.sent && { "sent/s": (after.sent - before.sent) / seconds }),
+      ...(sent > 0 && { "sent/s": sent / seconds }),
       "received/s": points / seconds,
     };
   }
