@@ -22,7 +22,8 @@
 import { zstdDecompressSync } from "node:zlib";
 import { ByteReader, type ByteWriter } from "../files/bytes.ts";
 import { writeDenseColumn } from "./dense-choice.ts";
-import { DenseStreams, readDenseColumn } from "./dense-values.ts";
+import { readDenseColumn } from "./dense-reader.ts";
+import { DenseStreams } from "./dense-values.ts";
 import { type RecordHeader, recordHeaderBytes } from "./record.ts";
 import { isExact, maxScaled, powers } from "./scaled.ts";
 
