@@ -1,4 +1,5 @@
 // The side of the OPC UA bench that is measured: one source, in a process of its own. Its argument is a `Load` as JSON.
+import { readingCount } from "../../../src/lib/reading-batch.ts";
 import { opcuaDriver } from "../../../src/source/opcua/driver.ts";
 import { loadStack } from "../../../src/source/opcua/session/stack.ts";
 import { testRuntime } from "../../support/runtime.ts";
@@ -49,7 +50,8 @@ let describedMs: number | undefined;
 setTimeout(() => stop.abort(), load.seconds * 1_000);
 for await (const delivery of source.deliveries(stop.signal)) {
   const now = performance.now();
-  if (delivery.readings.length > 0) firstMs ??= Math.round(now - since);
+  const count = readingCount(delivery);
+  if (count > 0) firstMs ??= Math.round(now - since);
   if (delivery.descriptions.length > 0) {
     describedMs ??= Math.round(now - since);
     // What it costs from here on.
@@ -57,8 +59,8 @@ for await (const delivery of source.deliveries(stop.signal)) {
     settled = now;
     steady = 0;
   }
-  readings += delivery.readings.length;
-  steady += delivery.readings.length;
+  readings += count;
+  steady += count;
   memory.most = Math.max(memory.most, megabytes());
   delivery.ack();
 }
