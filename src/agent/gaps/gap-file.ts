@@ -1,12 +1,13 @@
 // The gap record on disk: `record.ndjson`, a line for each change, the last one of a row holds; and the last signs of life,
 // written in turn to `alive.json` and `alive-2.json`. All may be read while an agent runs, and after it was killed at any
 // moment. A sign of life is written in place, over one of the same length: one block on the disk instead of the eight that a
-// new file and its name cost. Where a power cut tears it, the other one, 10 s older, holds.
-import { constants, mkdir, open, readFile } from "node:fs/promises";
+// new file and its name cost. Where a power cut tears it, the other one, 10 s older, holds. One of another length replaces
+// the file, so that a full disk keeps the last one.
+import { mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { epochMicros } from "../../core/point.ts";
-import { syncName, writeAtomically } from "../../lib/atomic-file.ts";
+import { writeAtomically } from "../../lib/atomic-file.ts";
 import { type Gap, gapSchema } from "./gap.ts";
 
 /** An interval may grow: how many of its points were counted, in which row. */
@@ -27,8 +28,8 @@ const life = z.object({
   stopped: z.boolean(),
   /** What the monotonic clock said at `time`, in milliseconds; it is shared by all processes until the machine restarts. */
   monotonic: z.number().optional(),
-  /** Of two signs of life the one with the greater number is the later one. */
-  turn: z.int().default(0),
+  /** Of two signs of life the one with the greater number is the later one. Even numbers go to `alive.json`. */
+  turn: z.int().optional(),
   /** Up to when each source is accounted for: recorded, or in a row. */
   sources: z.record(z.string(), z.int().transform(epochMicros)),
 });
@@ -58,8 +59,7 @@ export async function readGapFolder(folder: string): Promise<GapContent> {
   const [text = "", ...signs] = await Promise.all(
     ["record.ndjson", ...lifeFiles].map((name) => readFile(join(folder, name), "utf8").catch(() => "")),
   );
-  const lives = signs.flatMap((sign) => life.safeParse(parsed(sign)).data ?? []);
-  const lastLife = lives.toSorted((a, b) => b.turn - a.turn)[0];
+  const [first, second] = signs.map((sign) => life.safeParse(parsed(sign)).data);
   const gaps = new Map<number, Gap>();
   let losses: AccountedLosses = {};
   for (const written of text.split("\n")) {
@@ -69,7 +69,13 @@ export async function readGapFolder(folder: string): Promise<GapContent> {
     else if ("gone" in read) gaps.delete(read.gone);
     else losses = read.losses;
   }
-  return { gaps, losses, life: lastLife };
+  return { gaps, losses, life: latest(first, second) };
+}
+
+/** One without a number replaced `alive.json`: versions that know no other file write it so, also after one that does. */
+function latest(first: Life | undefined, second: Life | undefined): Life | undefined {
+  if (first && first.turn === undefined) return { ...first, turn: second?.turn ?? 1 };
+  return (first?.turn ?? -1) > (second?.turn ?? -1) ? first : second;
 }
 
 /** Writes the folder. One at a time. */
@@ -104,20 +110,18 @@ export class GapFile {
 
   async alive(sign: Life): Promise<void> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-    const path = join(this.#folder, lifeFiles[sign.turn % 2 === 0 ? 0 : 1]);
+    const path = join(this.#folder, lifeFiles[(sign.turn ?? 0) % 2 === 0 ? 0 : 1]);
     const text = JSON.stringify(sign);
-    const bytes = Buffer.alloc(Math.ceil(text.length / signBytes) * signBytes, " ");
+    const bytes = Buffer.alloc(Math.ceil(Buffer.byteLength(text) / signBytes) * signBytes, " ");
     bytes.write(text);
-    let isNew = false;
     {
-      await using file = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600);
-      const { size } = await file.stat();
-      isNew = size === 0;
-      if (size > bytes.length) await file.truncate(bytes.length);
-      await file.write(bytes, 0, bytes.length, 0);
-      await file.datasync();
+      await using file = await open(path, "r+").catch(() => undefined);
+      if (file && (await file.stat()).size === bytes.length) {
+        await file.write(bytes, 0, bytes.length, 0);
+        return await file.datasync();
+      }
     }
-    if (isNew) await syncName(path);
+    await writeAtomically(path, bytes);
   }
 }
 

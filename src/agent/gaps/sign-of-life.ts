@@ -5,6 +5,8 @@ import type { Life } from "./gap-file.ts";
 
 /** How exactly the begin of a gap is known after a kill. */
 const everyMs = 10_000;
+/** It is given at a look, one of which may come this much earlier in its second than the last one did. */
+const earlyMs = 500;
 /** A clock is set within this time, or will not be. */
 const settingMs = 600_000;
 /** A source that has not run for so long is forgotten. */
@@ -24,7 +26,7 @@ export class SignOfLife {
     this.former = former;
     this.#clock = clock;
     this.#accounted = new Map(Object.entries(former?.sources ?? {}));
-    this.#turn = former?.turn ?? 0;
+    this.#turn = former?.turn ?? 1;
     this.#beganAtMs = clock.monotonic();
   }
 
@@ -57,13 +59,14 @@ export class SignOfLife {
   /** What may be written once every row that there is by now is on disk. Undefined: not yet. */
   next(stopped: boolean): Life | undefined {
     const [time, nowMs] = [this.#clock.now(), this.#clock.monotonic()];
-    if (!stopped && nowMs - this.#givenAtMs < everyMs) return undefined;
+    if (!stopped && nowMs - this.#givenAtMs < everyMs - earlyMs) return undefined;
     // A clock that is behind the last sign of life is still to be set.
     if (time < (this.former?.time ?? 0) && nowMs - this.#beganAtMs < settingMs) return undefined;
     this.#givenAtMs = nowMs;
     for (const source of this.#running) this.#accounted.set(source, time);
     for (const [source, at] of this.#accounted) if (at < time - forgottenUs) this.#accounted.delete(source);
-    this.#turn++;
+    // The last one goes to `alive.json`, which is the only one that versions before read.
+    this.#turn += stopped && this.#turn % 2 === 0 ? 2 : 1;
     return {
       time,
       stopped,

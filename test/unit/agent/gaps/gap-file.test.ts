@@ -2,7 +2,9 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { GapFile, type Life, readGapFolder } from "../../../../src/agent/gaps/gap-file.ts";
+import { SignOfLife } from "../../../../src/agent/gaps/sign-of-life.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
+import { ManualClock } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
 const sign = (turn: number, ...sources: readonly string[]): Life => ({
@@ -41,4 +43,61 @@ test("a sign of life is written in place, and where it was torn the one before i
     writeFileSync(written, Buffer.concat([bytes.subarray(0, cut), Buffer.alloc(bytes.length - cut)]));
     expect((await readGapFolder(folder.path)).life).toEqual(sign(4, "line"));
   }
+});
+
+test("a sign of life is whole on disk, also where names take more bytes than letters", async () => {
+  using folder = temporaryFolder();
+  const file = new GapFile(folder.path);
+  for (let letters = 380; letters < 520; letters += 10) {
+    const given = sign(2, "ü".repeat(letters));
+    await file.alive(given);
+    expect((await readGapFolder(folder.path)).life).toEqual(given);
+  }
+});
+
+test("a sign of life that has become longer is not written over the last one, which a full disk would tear", async () => {
+  using folder = temporaryFolder();
+  const file = new GapFile(folder.path);
+  await file.alive(sign(2, "line"));
+  const { ino } = statSync(folder.file("alive.json"));
+  await file.alive(sign(4, ...Array.from({ length: 100 }, (_, i) => `source${i}`)));
+  expect(statSync(folder.file("alive.json")).ino).not.toBe(ino);
+  expect(readdirSync(folder.path)).toEqual(["alive.json"]);
+});
+
+test("a version with one file for the sign of life may run in between, before and after", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("alive.json");
+  const clock = new ManualClock();
+  const ofBefore = () =>
+    writeFileSync(
+      path,
+      JSON.stringify({ time: clock.now(), stopped: true, monotonic: 1, sources: { line: clock.now() } }),
+    );
+  for (let runs = 0; runs < 4; runs++) {
+    ofBefore();
+    const { life: former } = await readGapFolder(folder.path);
+    expect(former?.time).toBe(clock.now());
+    const signs = new SignOfLife(former, clock);
+    signs.runs("line");
+    const file = new GapFile(folder.path);
+    for (let beats = 0; beats < 3 + runs; beats++) {
+      const given = signs.next(beats === 2 + runs);
+      if (given) await file.alive(given);
+      expect((await readGapFolder(folder.path)).life).toEqual(given);
+      if (given?.stopped) expect(JSON.parse(readFileSync(path, "utf8"))).toEqual(given);
+      await clock.advance(10_000);
+    }
+  }
+});
+
+test("a sign of life is given every 10 s, however early in its second the agent looks", async () => {
+  const clock = new ManualClock();
+  const signs = new SignOfLife(undefined, clock);
+  await clock.advance(3);
+  expect(signs.next(false)).toBeDefined();
+  await clock.advance(8_999);
+  expect(signs.next(false)).toBeUndefined();
+  await clock.advance(999);
+  expect(signs.next(false)).toBeDefined();
 });
