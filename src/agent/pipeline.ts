@@ -161,10 +161,7 @@ class HeldPoints {
 
   /** To be called after readings were mapped: some of them may be held back. */
   look(): void {
-    if (this.#parts.mapping.nextDue === undefined) return;
-    this.#releasing ??= this.#release().finally(() => {
-      this.#releasing = undefined;
-    });
+    if (this.#parts.mapping.nextDue !== undefined) this.#releasing ??= this.#release();
   }
 
   /** Resolves when nothing is about to be stored. */
@@ -178,7 +175,7 @@ class HeldPoints {
     for (let due = mapping.nextDue; due !== undefined && !this.#signal.aborted; due = mapping.nextDue) {
       const waitMs = Math.min(longestHold, Math.max(shortestHold, due - clock.monotonic()));
       await untilAborted(clock.sleep(waitMs, this.#signal), this.#signal);
-      if (this.#signal.aborted) return;
+      if (this.#signal.aborted) break;
       try {
         await store(mapping.due(), polled, this.#parts, this.#runtime, this.#signal);
       } catch (error) {
@@ -186,6 +183,8 @@ class HeldPoints {
         log.error({ err: error }, "held points could not be stored");
       }
     }
+    // Not later than this look: what is held back from now on starts it again.
+    this.#releasing = undefined;
   }
 }
 

@@ -244,6 +244,31 @@ test("what the mapping holds back is stored when its time has come, and the rest
   expect(story.stored).toEqual([1, 7, 8]);
 });
 
+test("what is held back at the moment in which the last held point was stored is stored in its time", async () => {
+  for (let ahead = -10; ahead <= 10; ahead++) {
+    const story = openStory({
+      deliveries: [[1], [2]],
+      holds: (values) => values.map((value) => value + 6),
+    });
+    const disks = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
+    const [ofDelivery, ofHeld] = disks;
+    let appends = 0;
+    story.buffer.storing = () => disks[appends++]?.promise ?? Promise.resolve();
+    await eventually(() => story.log.includes("append 1"));
+    await story.clock.advance(300);
+    await eventually(() => story.log.includes("append 7"));
+    const [first, second] = ahead < 0 ? [ofDelivery, ofHeld] : [ofHeld, ofDelivery];
+    first.resolve();
+    for (let turn = 0; turn < Math.abs(ahead); turn++) await Promise.resolve();
+    second.resolve();
+    await eventually(() => story.log.includes("ack 2"));
+
+    await story.clock.advance(300);
+    await eventually(() => story.stored.includes(8));
+    await story.stop();
+  }
+});
+
 test("a source that is lost is opened again, at growing intervals of at most 30 s, and shown with the remedy", async () => {
   const story = openStory({
     deliveries: [],
@@ -321,6 +346,7 @@ function openStory({
   fail,
   ends = false,
   hold,
+  holds = () => [],
   written = () => true,
   unreachablePauseMs,
 }: {
@@ -331,6 +357,8 @@ function openStory({
   ends?: boolean;
   /** What becomes of a delivery while the clock is in doubt. */
   hold?: (delivery: Delivery) => Delivery;
+  /** What the mapping holds back of a delivery, in addition to what it passes. */
+  holds?: (values: readonly number[]) => readonly number[];
   fail?: () => Error | undefined;
   unreachablePauseMs?: number;
   /** Whether the gap record can be written, when it is asked for so many times. */
@@ -355,7 +383,11 @@ function openStory({
     },
   };
   const mapping: Mapping = {
-    map: (delivery) => delivery.readings.map((reading) => point(Number(reading.value))),
+    map(delivery) {
+      const values = delivery.readings.map(({ value }) => Number(value));
+      held.push(...holds(values));
+      return values.map(point);
+    },
     mapBatches: () => {
       throw new Error("its deliveries are plain");
     },
