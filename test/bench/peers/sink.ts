@@ -9,7 +9,7 @@ import { benchChild } from "./child.ts";
 
 /** Since the start. */
 export interface SinkCounts {
-  /** Numbers received, in whichever request. */
+  /** Numbers received, in whichever request, without those that tagferry measures of itself. */
   readonly points: number;
   /** MQTT messages received, each counted once. */
   readonly messages: number;
@@ -78,6 +78,7 @@ class Counter {
   }
 
   #count(name: string, value: number): void {
+    if (name.includes("/tagferry/")) return;
     this.#points++;
     if (!name.startsWith("mqtt")) return;
     const number = Math.round(value * 1_000);
