@@ -35,7 +35,7 @@ export const agentOptions = z.strictObject({
       z.strictObject({
         every: duration({ min: 1_000, max: 3_600_000 })
           .prefault("10s")
-          .describe("How often they are measured; what does not change is stored every 5 minutes."),
+          .describe("How often they are measured; what does not change noticeably is stored every 5 minutes."),
       }),
     ])
     .prefault({})

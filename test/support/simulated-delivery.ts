@@ -31,7 +31,7 @@ export class SimulatedDelivery implements AsyncDisposable {
   readonly #running: Promise<void>;
 
   private constructor(
-    answer: (frame: Frame) => Outcome,
+    answer: (frame: Frame) => Outcome | Promise<Outcome>,
     limit: LearnedLimit,
     before: Before,
     connects?: () => boolean,
@@ -50,9 +50,9 @@ export class SimulatedDelivery implements AsyncDisposable {
         tally: this.tally,
         sink: {
           send: async (frame) => {
-            const outcome = answer(frame);
             const { inputs, points, body } = frame;
             const second = clock.monotonic() / 1_000;
+            const outcome = await answer(frame);
             this.requests.push({ second, inputs: [...inputs], points, bytes: body.length, outcome: outcome.kind });
             return outcome;
           },
@@ -74,7 +74,7 @@ export class SimulatedDelivery implements AsyncDisposable {
 
   /** `before`: the delivery whose place it takes. `connects`: whether the service takes connections. Left out: that is not known. */
   static async start(
-    answer: (frame: Frame) => Outcome,
+    answer: (frame: Frame) => Outcome | Promise<Outcome>,
     before?: Before,
     maxBytes = 2 ** 20,
     connects?: () => boolean,

@@ -16,7 +16,7 @@ import type { Shipment } from "./portion.ts";
 import { Prefetcher } from "./prefetcher.ts";
 import type { Rejects } from "./rejects.ts";
 import { RetryProbes } from "./retry-probes.ts";
-import { untilServiceReturns } from "./service-return.ts";
+import { ServiceReturn } from "./service-return.ts";
 import { Window } from "./window.ts";
 
 export interface DispatcherParts {
@@ -78,9 +78,11 @@ export class Dispatcher {
   readonly #outcomes: OutcomeHandler;
   readonly #parked: ParkedInputs;
   readonly #probes: RetryProbes;
+  /** Undefined: that cannot be told. */
+  readonly #serviceReturn: ServiceReturn | undefined;
 
   constructor(parts: DispatcherParts, runtime: Runtime) {
-    const { reader, limit, integration, maxLagMs, holds } = parts;
+    const { reader, limit, integration, maxLagMs, holds, sink } = parts;
     const { clock } = runtime;
     this.#parts = parts;
     this.#runtime = runtime;
@@ -107,6 +109,7 @@ export class Dispatcher {
     const search = new FailureSearch(clock);
     this.#loader = new Loader({ window, bisection, search, clock, integration, limit, maxLagMs, holds });
     this.#outcomes = new OutcomeHandler({ ...parts, window, parked, bisection, search, loader: this.#loader }, runtime);
+    this.#serviceReturn = sink.connects && new ServiceReturn(sink.connects.bind(sink), runtime);
     const { random } = runtime;
     this.#probes = new RetryProbes({ prefetcher: this.#prefetcher, loader: this.#loader, parked, window, random });
   }
@@ -155,11 +158,10 @@ export class Dispatcher {
 
   /** Waits, or less where the service was not to be reached and is again. */
   async #rest({ waitMs, isAway }: { readonly waitMs: number; readonly isAway: boolean }, stop: AbortSignal) {
-    const { sink } = this.#parts;
     const over = new AbortController();
     const either = AbortSignal.any([stop, over.signal]);
     const waits = [this.#runtime.clock.sleep(waitMs, either)];
-    if (isAway && sink.connects) waits.push(untilServiceReturns(sink.connects.bind(sink), this.#runtime, either));
+    if (isAway && this.#serviceReturn) waits.push(this.#serviceReturn.wait(either));
     try {
       await Promise.race(waits);
     } finally {

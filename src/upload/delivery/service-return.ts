@@ -5,7 +5,8 @@
 //   request         |                 x                       at most 1.25 s and a connection after the return
 //
 // Only the change from "no connection" to "connection" counts: a service, proxy or portal that takes connections all the
-// time and answers nothing useful gets one request for each back-off, as before.
+// time and answers nothing useful gets one request for each back-off, as before. A request under way is left to its own
+// time-outs: in a network that drops packets, TCP asks for its connection again up to 8 s apart, and it fails after 20 s.
 import type { Runtime } from "../../core/runtime.ts";
 import type { Sink } from "../../core/sink.ts";
 
@@ -13,16 +14,26 @@ import type { Sink } from "../../core/sink.ts";
 const probeEveryMs = 1_000;
 const spread = 0.25;
 
-/** Resolves when the destination takes a connection after it took none. Rejects with `signal.reason`. */
-export async function untilServiceReturns(
-  connects: NonNullable<Sink["connects"]>,
-  { clock, random }: Pick<Runtime, "clock" | "random">,
-  signal: AbortSignal,
-): Promise<void> {
-  for (let wasAway = false; ; ) {
-    const isThere = await connects(signal);
-    if (isThere && wasAway) return;
-    wasAway ||= !isThere;
-    await clock.sleep(probeEveryMs * (1 - spread + 2 * spread * random()), signal);
+export class ServiceReturn {
+  readonly #connects: NonNullable<Sink["connects"]>;
+  readonly #runtime: Pick<Runtime, "clock" | "random">;
+  /** What the last probe found, also the one before the last request: that may have failed as the service came back. */
+  #wasAway = false;
+
+  constructor(connects: NonNullable<Sink["connects"]>, runtime: Pick<Runtime, "clock" | "random">) {
+    this.#connects = connects;
+    this.#runtime = runtime;
+  }
+
+  /** Resolves when the destination takes a connection after it took none. Rejects with `signal.reason`. */
+  async wait(signal: AbortSignal): Promise<void> {
+    const { clock, random } = this.#runtime;
+    for (;;) {
+      const isThere = await this.#connects(signal);
+      const isBack = isThere && this.#wasAway;
+      this.#wasAway = !isThere;
+      if (isBack) return;
+      await clock.sleep(probeEveryMs * (1 - spread + 2 * spread * random()), signal);
+    }
   }
 }

@@ -30,15 +30,15 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "noticing that a service which took no connection takes one again",
     file: "upload/delivery/dispatcher.ts",
-    code: "if (isAway && sink.connects)",
-    without: "if (isAway && !sink)",
+    code: "this.#serviceReturn = sink.connects && ",
+    without: "this.#serviceReturn = !sink && ",
     test: "unit/upload/service-return.test.ts",
   },
   {
     safeguard: "leaving a service in peace that takes connections all the time",
     file: "upload/delivery/service-return.ts",
-    code: "if (isThere && wasAway) return;",
-    without: "if (isThere) return;",
+    code: "isThere && this.#wasAway;",
+    without: "isThere;",
     test: "unit/upload/service-return.test.ts",
   },
   {

@@ -28,6 +28,25 @@ test.for([3, 8, 20, 61, 300])("a service that is back after %i s gets a request 
   expect(Math.min(...starts.slice(1).map((start, i) => start - starts[i]!))).toBeGreaterThanOrEqual(1);
 });
 
+test("a service that is back while a request still waits for a connection gets another one when that has failed", async () => {
+  let away = true;
+  // The network drops packets, so the connection of a request fails after 20 s only, also where it is back meanwhile.
+  const answer = async (frame: Frame): Promise<Outcome> => {
+    if (!away) return stored(frame);
+    await delivery.clock.sleep(20_000, new AbortController().signal);
+    return unanswered;
+  };
+  await using delivery = await SimulatedDelivery.start(answer, undefined, 2 ** 20, () => !away);
+  for (let round = 0; round < 15; round++) {
+    away = true;
+    await delivery.pass(120 + round, "t");
+    away = false;
+    const back = delivery.clock.monotonic() / 1_000;
+    await delivery.pass(22, "t");
+    expect(delivery.requests.some(({ outcome, second }) => outcome === "accepted" && second >= back)).toBe(true);
+  }
+});
+
 test.for<readonly [string, () => boolean]>([
   ["takes every connection and answers none", () => true],
   ["takes no connection", () => false],
