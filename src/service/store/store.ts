@@ -3,13 +3,15 @@ import { chmodSync, closeSync, mkdirSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { AgentError } from "../../core/errors.ts";
-import { type BlockColumns, joinedBlocks, mergeColumns } from "./point-block.ts";
+import { type BlockColumns, indexOfTime, joinedBlocks, mergeColumns, sliceColumns } from "./point-block.ts";
 import { PointStore, pointTables } from "./point-store.ts";
 import { ResourceStore, resourceTables } from "./resource-store.ts";
 
 const databaseFile = "service.sqlite";
 /** Layout of tables and blocks; a file with a higher one was written by a newer version. Layout 1 had other blocks, which are read. */
 const layout = 2;
+/** Blocks in memory at one time while the points of several signals are merged. */
+const maxMergedBlocks = 128;
 
 export class ServiceStore implements Disposable {
   readonly #db: DatabaseSync;
@@ -81,14 +83,27 @@ export class ServiceStore implements Disposable {
    * signal that was created last wins.
    */
   *blocksOf(item: string, from: number, before: number): Generator<BlockColumns> {
-    const [first, ...others] = this.resources.signalsOf(item);
+    const signals = this.resources.signalsOf(item);
+    const [first] = signals;
     if (!first) return;
-    const blocks = this.points.scan(first.number, from, before);
-    if (others.length === 0) return yield* blocks;
-    let merged = joinedBlocks(blocks);
-    for (const { number } of others)
-      merged = mergeColumns(merged, joinedBlocks(this.points.scan(number, from, before)));
-    yield merged;
+    if (signals.length === 1) return yield* this.points.scan(first.number, from, before);
+    // In parts, as years of points do not fit into memory: each reaches as far as this many blocks of every signal do.
+    const most = Math.max(1, Math.floor(maxMergedBlocks / signals.length));
+    for (let at = from, end = before; at < before; at = end, end = before) {
+      const parts = signals.map(({ number }) => {
+        const blocks: BlockColumns[] = [];
+        for (const block of this.points.scan(number, at, end)) {
+          blocks.push(block);
+          if (blocks.length < most) continue;
+          end = block.times.at(-1)! + 1;
+          break;
+        }
+        return joinedBlocks(blocks);
+      });
+      const cut = parts.map((part) => sliceColumns(part, 0, indexOfTime(part.times, end)));
+      const merged = cut.reduce(mergeColumns);
+      if (merged.times.length > 0) yield merged;
+    }
   }
 
   [Symbol.dispose](): void {
