@@ -50,6 +50,17 @@ test("a group of more than a thousand items is refused unless it states a limit"
   expect(body?.error?.data?.params).toEqual({ "groups.0.query": [expect.stringContaining("matches 1001 items")] });
 });
 
+test("more than a hundred groups are refused", async () => {
+  const groups = Array.from({ length: 101 }, (_, i) => ({
+    alias: `g${i}`,
+    query: {},
+    timeAggregation: "sum",
+    groupAggregation: "sum",
+  }));
+  const { body } = await service.call("platform.evaluate", { groups, data: hourly }, { version: "1.1" });
+  expect(body?.error?.data?.params).toEqual({ groups: ["must be at most 100"] });
+});
+
 test("a group that states a limit holds that many", async () => {
   const query = { filter: { name: { $regex: "^one" } }, limit: 10 };
   const group = { alias: "g", query, timeAggregation: "sum", groupAggregation: "sum" };

@@ -45,6 +45,7 @@ interface Calculation {
 }
 
 const maxItems = 50;
+const maxGroups = 100;
 /** Items of a group. */
 const maxGroup = 1_000;
 const maxCalculations = 100;
@@ -81,7 +82,9 @@ export function readGroups(
   aliases: Set<string>,
   faults: Faults,
 ): readonly Group[] {
-  return readEntries(groups, "groups", faults).flatMap(([entry, path]): Group[] => {
+  const entries = readEntries(groups, "groups", faults);
+  if (entries.length > maxGroups) faults.add("groups", `must be at most ${maxGroups}`);
+  return entries.slice(0, maxGroups).flatMap(([entry, path]): Group[] => {
     const bounds = { fields: itemFields, defaultLimit: maxGroup, maxLimit: maxGroup };
     const query = readResourceQuery(entry["query"] ?? { filter: entry["filter"] }, `${path}.query`, bounds, faults);
     const member = readMember(entry, path, faults);
