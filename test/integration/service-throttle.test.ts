@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { ManualClock, testRuntime } from "../support/runtime.ts";
-import { integration, testService } from "../support/service.ts";
+import { integration, type TestService, testService } from "../support/service.ts";
 
 const params = { integration, data: { times: [], series: {} } };
 
@@ -37,29 +37,48 @@ test("a call that has waited 10 s is given up with HTTP 504", async () => {
   expect(statuses.at(-1)).toBe(504);
 });
 
+/** The number of a request that was answered 504 while it ran: a fast machine may be done before the time is over. */
+async function timedOut(service: TestService, clock: ManualClock, requestOf: (n: number) => string): Promise<number> {
+  for (let n = 1; ; n++) {
+    const reply = service.post(requestOf(n));
+    await eventually(() => clock.sleeping > 0);
+    await clock.advance(15_000);
+    if ((await reply).status === 504) return n;
+  }
+}
+
 test("a write that was told of a time-out is not run again when it is repeated: its outcome is the answer", async () => {
   const clock = new ManualClock();
   await using service = await testService({}, testRuntime({ clock }));
   const times = Array.from({ length: 50 }, (_, i) => new Date(Date.UTC(2026, 0, 1) + i * 1_000).toISOString());
-  const requestOf = (n: number, id: string) => {
+  const requestOf = (n: number, id = "1") => {
     const series = Object.fromEntries(Array.from({ length: 2_000 }, (_, s) => [`n${n}s${s}`, times.map(() => s)]));
     const data = JSON.stringify({ times, series });
     return `{"jsonrpc":"2.0","id":${id},"method":"integration.insert","params":{"integration":"${integration}","data":${data}}}`;
   };
-  let n = 0;
-  // A fast machine may be done before the time is over.
-  for (let status = 200; status !== 504; ) {
-    const reply = service.post(requestOf(++n, "1"));
-    await eventually(() => clock.sleeping > 0);
-    await clock.advance(15_000);
-    ({ status } = await reply);
-  }
+  const n = await timedOut(service, clock, requestOf);
+  await service.call("integration.saveSignals", { integration, inputs: { other: {} } });
   const repeated = await service.post(requestOf(n, '"second"'));
   expect([repeated.status, repeated.body?.id]).toEqual([200, "second"]);
   // As the first run saw it.
   expect(repeated.body?.result?.["signalsByInput"][`n${n}s0`]).toMatchObject({ created: true });
   const anew = await service.post(requestOf(n, "3"));
   expect(anew.body?.result?.["signalsByInput"][`n${n}s0`]).toMatchObject({ created: false });
+});
+
+test("metadata that was saved in between does not stay when a save that was told of a time-out is repeated", async () => {
+  const clock = new ManualClock();
+  await using service = await testService({}, testRuntime({ clock }));
+  const requestOf = (n: number, id = "1") => {
+    const inputs = Object.fromEntries(Array.from({ length: 3_000 }, (_, s) => [`s${s}`, { name: `try ${n}` }]));
+    const params = JSON.stringify({ integration, inputs });
+    return `{"jsonrpc":"2.0","id":${id},"method":"integration.saveSignals","params":${params}}`;
+  };
+  const n = await timedOut(service, clock, requestOf);
+  await service.call("integration.saveSignals", { integration, inputs: { s0: { name: "in between" } } });
+  expect((await service.post(requestOf(n, "2"))).status).toBe(200);
+  const { body } = await service.call("admin.selectSignals", { integration, signals: { include: true, limit: 1 } });
+  expect(Object.values(body?.result?.["signals"])).toMatchObject([{ inputId: "s0", name: `try ${n}` }]);
 });
 
 const rejecting = new ManualClock();

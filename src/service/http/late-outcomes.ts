@@ -3,12 +3,15 @@
 //
 // Requests are the same when integration, version, method and all bytes from `params` on are: clients number their
 // attempts. An outcome is given to one attempt, within ten minutes. It is in memory alone: after a restart the request
-// runs again, which is safe, as writes can be repeated.
+// runs again, which is safe, as writes can be repeated. A write of metadata ends the outcomes of those before it: who
+// repeats one of them wants its values back. An insert ends none, as the inserts of a client run next to each other.
 import type { Clock } from "../../core/runtime.ts";
+import type { Method } from "../../wire/method.ts";
 import type { StoreAnswer } from "../worker/worker-thread.ts";
 
-/** A call that runs or has run. */
+/** A write that runs or has run. */
 export interface RunningCall {
+  readonly method: Method | undefined;
   /** Text of the id in its answer. */
   readonly id: string;
   readonly answer: Promise<StoreAnswer>;
@@ -39,12 +42,21 @@ export class LateOutcomes {
     call.answer.then(({ failure }) => failure === undefined || drop(), drop);
   }
 
-  /** The call that the same request began before. It is another's no longer. */
-  take(key: string): RunningCall | undefined {
-    const kept = this.#kept.get(key);
-    this.#kept.delete(key);
-    return kept && kept.until > this.#clock.monotonic() ? kept : undefined;
+  /**
+   * The call that the same request began before, which is another's no longer; undefined where the request is to run
+   * now. A notification has no key.
+   */
+  take(method: Method, key: string | undefined): RunningCall | undefined {
+    const kept = key === undefined ? undefined : this.#kept.get(key);
+    if (key !== undefined) this.#kept.delete(key);
+    if (kept && kept.until > this.#clock.monotonic()) return kept;
+    if (!isInsert(method)) for (const [other, call] of this.#kept) if (!isInsert(call.method)) this.#kept.delete(other);
+    return undefined;
   }
+}
+
+function isInsert(method: Method | undefined): boolean {
+  return method === "integration.insert";
 }
 
 /** Made on another thread: a full request takes 20 ms. */

@@ -135,10 +135,11 @@ export class RpcEndpoint {
     const trace = randomBytes(10).toString("hex");
     const id = envelope.id === "null" ? undefined : envelope.id;
     // Known before the call: it hands the body over to another thread.
-    const writes = id !== undefined && method !== undefined && !onlyReads(method);
-    const key = writes ? await outcomeKey(body, caller.integration, version, method) : undefined;
-    const call = (key === undefined ? undefined : this.#late.take(key)) ?? {
+    const written = method !== undefined && !onlyReads(method) ? method : undefined;
+    const key = written && id !== undefined ? await outcomeKey(body, caller.integration, version, written) : undefined;
+    const call = (written && this.#late.take(written, key)) ?? {
       id: id ?? "",
+      method: written,
       answer: store.call({
         body,
         method: envelope.method,

@@ -142,10 +142,25 @@ export const serviceAblations: readonly Ablation[] = [
   {
     safeguard: "answering a repeated write with the outcome that came too late",
     file: "service/http/rpc-endpoint.ts",
-    code: "(key === undefined ? undefined : this.#late.take(key))",
+    code: "(written && this.#late.take(written, key))",
     without: "undefined",
     test: "integration/service-throttle.test.ts",
     name: "is not run again when it is repeated",
+  },
+  {
+    safeguard: "running a save again where another one came in between",
+    file: "service/http/late-outcomes.ts",
+    code: "if (!isInsert(method)) for",
+    without: "if (key === method) for",
+    test: "integration/service-throttle.test.ts",
+    name: "metadata that was saved in between",
+  },
+  {
+    safeguard: "merging several signals in parts",
+    file: "service/store/store.ts",
+    code: "if (blocks.length < most) continue;",
+    without: "if (blocks.length < most || most > 0) continue;",
+    test: "unit/service/merged-signals.test.ts",
   },
   {
     safeguard: "carrying the state before a window into it",
