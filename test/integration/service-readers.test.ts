@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { type Fault, parseFault } from "../../src/service/config/fault.ts";
 import { eventually } from "../support/eventually.ts";
 import { ManualClock, testRuntime } from "../support/runtime.ts";
 import { integration, type TestService, testService } from "../support/service.ts";
@@ -13,6 +14,12 @@ function frame(signals: number, rows: number, value: number) {
   const times = Array.from({ length: rows }, (_, i) => new Date(first + i * 1_000).toISOString());
   const series = Object.fromEntries(Array.from({ length: signals }, (_, s) => [`s${s}`, times.map(() => value)]));
   return { integration, data: { times, series } };
+}
+
+function parsedFault(text: string): Fault {
+  const fault = parseFault(text);
+  if (typeof fault === "string") throw new Error(fault);
+  return fault;
 }
 
 async function publishAll(service: TestService): Promise<void> {
@@ -32,8 +39,8 @@ test("a metadata query that is sent while an insert runs is answered before that
   for (let n = 0; n < 10 && !overtaken; n++) {
     let answered = false;
     const insert = service.call("integration.insert", params).then(() => (answered = true));
-    // What sleeps is the limit of 15 s, from when the thread that writes has the insert.
-    await eventually(() => clock.sleeping > 0);
+    // What sleeps is the limit of 15 s, from when the thread that writes has the insert until it has answered.
+    await eventually(() => answered || clock.sleeping > 0);
     // The answer of an insert before the first of them would have come by the last.
     for (let query = 0; query < 3; query++)
       await service.call("admin.selectSignals", { integration, signals: { include: true, limit: 1 } });
@@ -64,6 +71,21 @@ test("a query finds the signals and items of every write that was answered befor
     const renamed = await service.call("admin.selectSignals", { integration, signals: { include: true, filter } });
     expect(renamed.body?.result?.["signals"]).toEqual({});
   }
+});
+
+test("every thread gives signals in the order of their creation, also after the clock was set back", async () => {
+  using folder = temporaryFolder();
+  await using service = await testService({ data: folder.path });
+  const save = (input: string) => service.call("integration.saveSignals", { integration, inputs: { [input]: {} } });
+  await save("a");
+  service.setFaults([parsedFault("skew=-1h")]);
+  await save("b");
+  service.setFaults([]);
+  const ask = async () => {
+    const { body } = await service.call("admin.selectSignals", { integration, signals: { include: true } });
+    return Object.values<{ inputId: string }>(body?.result?.["signals"]).map(({ inputId }) => inputId);
+  };
+  for (const order of await Promise.all(Array.from({ length: 8 }, ask))) expect(order).toEqual(["a", "b"]);
 });
 
 test("a query that runs beside inserts sees all of each or nothing", async () => {

@@ -67,8 +67,8 @@ export class ResourceStore {
     this.#byInput.clear();
     this.#byItem.clear();
     this.#items.clear();
-    for (const row of this.#select("signal", "ORDER BY id").iterate()) this.#keepSignal(resourceOf<Signal>(row));
-    for (const row of this.#select("item", "ORDER BY id").iterate()) this.#keepItem(itemOf(row));
+    for (const row of this.#select("signal", "ORDER BY number").iterate()) this.#keepSignal(resourceOf<Signal>(row));
+    for (const row of this.#select("item", "ORDER BY number").iterate()) this.#keepItem(itemOf(row));
     this.takeChanges();
   }
 
