@@ -34,7 +34,7 @@ test("a metadata query that is sent while an insert runs is answered before that
   const clock = new ManualClock();
   await using service = await testService({ data: folder.path }, testRuntime({ clock }));
   // Many points, and an answer so short that it is not compressed.
-  const params = frame(60, 40_000, 1);
+  const params = frame(10, 120_000, 1);
   let overtaken = false;
   for (let n = 0; n < 10 && !overtaken; n++) {
     let answered = false;
