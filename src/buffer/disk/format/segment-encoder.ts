@@ -6,7 +6,7 @@ import type { InputId } from "../../../core/point.ts";
 import { type ByteWriter, copied } from "../files/bytes.ts";
 import { writeColumns, writeDenseColumns } from "./columns.ts";
 import type { InputTable, PointColumns } from "./input-table.ts";
-import { type Checksum, recordTypes, writeRecord } from "./record.ts";
+import { type Checksum, recordHeaderBytes, recordTypes, writeRecord } from "./record.ts";
 import type { SeriesSorter } from "./series-sorter.ts";
 
 const maxDictionaryBytes = 128 * 1_024;
@@ -20,6 +20,8 @@ export interface EncodedRecord {
   readonly late: boolean;
   /** Where it begins in `out`. */
   readonly offset: number;
+  /** Of its payload: above `maxPayloadBytes` it could not be read. */
+  readonly bytes: number;
 }
 
 /** Points that become one record: from `from` to before `to`. */
@@ -81,8 +83,9 @@ export class SegmentEncoder {
       return compress ? 3 : 1;
     };
     writeRecord(this.out, { ...fields, type: recordTypes.points, salt }, payload, checksum);
+    const bytes = this.out.length - offset - recordHeaderBytes;
     this.writeDictionary(known, sequence + to - from);
-    return { ...fields, offset };
+    return { ...fields, offset, bytes };
   }
 
   /** Takes back the names from place `known` on: they were not written. */

@@ -8,6 +8,7 @@ import { constants, zstdCompressSync } from "node:zlib";
 import { ByteWriter } from "../files/bytes.ts";
 import { type DiskFile, writeFully } from "../files/disk.ts";
 import { readPoints } from "../format/columns.ts";
+import { maxPayloadBytes } from "../format/record.ts";
 import { SegmentEncoder } from "../format/segment-encoder.ts";
 import { type SegmentHeader, writeSegmentHeader } from "../format/segment-header.ts";
 import { SegmentIndex } from "../format/segment-index.ts";
@@ -143,14 +144,23 @@ export class Compactor {
     while (end < index.sequences.length && (end === first || index.points[end]! <= room)) room -= index.points[end++]!;
     const points = this.#gather(segment, index, first, end);
     job.nextRecord = end;
-    if (points.count === 0) return;
-    encoder.out.cut();
     // Sorting keeps the order of equal times; a record with any late point counts as late.
     const late = index.late.slice(first, end).includes(true);
-    const record = encoder.encode(points, { from: 0, to: points.count, late }, target.endSequence, inputs);
-    writeFully(job.file, encoder.out.written(), target.endOffset);
-    target.add(target.endOffset + record.offset, record);
-    target.endOffset += encoder.out.length;
+    for (let from = 0, to = points.count; from < points.count; ) {
+      encoder.out.cut();
+      const known = encoder.names.length;
+      const record = encoder.encode(points, { from, to, late }, target.endSequence, inputs);
+      if (record.bytes > maxPayloadBytes) {
+        // Points of many series, at times of their own and with noisy values: the same in halves.
+        encoder.forget(known, inputs);
+        to = from + Math.ceil((to - from) / 2);
+        continue;
+      }
+      writeFully(job.file, encoder.out.written(), target.endOffset);
+      target.add(target.endOffset + record.offset, record);
+      target.endOffset += encoder.out.length;
+      [from, to] = [to, points.count];
+    }
   }
 
   #gather(segment: Segment, index: SegmentIndex, first: number, end: number) {

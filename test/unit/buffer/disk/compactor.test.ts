@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
+import { seeded } from "../../../support/runtime.ts";
 
 const t0 = 1_767_225_600_000_000;
 const tags = 50;
@@ -143,4 +144,38 @@ test("a segment of which points were found damaged stays as it is, so that a sta
   store.close(moment(110));
 
   expect(openStore(disk, { at: 120, seed: 2 }).store.stats().losses).toEqual(losses);
+});
+
+test("what squeezes badly becomes several cold records: none is longer than one that can be read", () => {
+  const disk = new MemoryDisk();
+  const { store } = openStore(disk, { segmentBytes: 3_000_000 });
+  const random = seeded(17);
+  const count = 65_536;
+  const year = 31_536_000_000_000;
+  // Each alone in its series, at a time of its own, and with 50 bits of noise.
+  const points = Array.from(
+    { length: count },
+    (_, i): Triple => [
+      `meter.${i}`,
+      t0 - Math.floor(random() * year),
+      Math.floor((random() + random() / 2 ** 32) * 2 ** 49),
+    ],
+  );
+  for (let from = 0; from < count; from += 8_192) append(store, points.slice(from, from + 8_192), 0);
+  // Begins another segment.
+  const others = Array.from({ length: 9_000 }, (_, i): Triple => ["filling", t0 + i, random()]);
+  append(store, others, 1);
+  expect(segmentFiles(disk)).toHaveLength(2);
+
+  expect(compact(store, 1_000)).toBeGreaterThan(0);
+
+  const again = openStore(
+    disk.afterPowerCut(() => false),
+    { at: 1_001 },
+  ).store;
+  expect(again.stats()).toMatchObject({ unsettledPoints: count + others.length, losses: [] });
+  const stored = new Map(takeAll(again).map(([input, time, value]) => [input, [time, value]]));
+  expect(
+    points.filter(([input, time, value]) => stored.get(input)?.[0] !== time || stored.get(input)?.[1] !== value),
+  ).toEqual([]);
 });
