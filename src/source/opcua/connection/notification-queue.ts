@@ -48,8 +48,8 @@ export class NotificationQueue {
   readonly #time: TimeOptions;
   readonly #queue = new BoundedQueue<Batch>(mostBatches);
   /** Items in the order in which their first values came. */
-  readonly #places: Item[] = [];
-  readonly #rows = new Map<Item, number>();
+  #places: Item[] = [];
+  #rows = new Map<Item, number>();
   #roomier = Promise.withResolvers<void>();
   #overflows = 0;
 
@@ -70,7 +70,7 @@ export class NotificationQueue {
   values(
     values: readonly (readonly [Item, NotifiedValue, unsaid?: boolean])[],
     stream: Arrival["stream"],
-    backfill: Backfill,
+    backfill: Pick<Backfill, "arrived" | "untimed" | "stored">,
     stored: () => void,
   ): void {
     const arrival = this.#runtime.clock.now();
@@ -120,6 +120,12 @@ export class NotificationQueue {
     let row = this.#rows.get(item);
     if (row === undefined) this.#rows.set(item, (row = this.#places.push(item) - 1));
     return row;
+  }
+
+  /** To be called when items are added: others may be gone, and would be kept as long as the connection lives. */
+  forgetItems(): void {
+    this.#places = [];
+    this.#rows = new Map();
   }
 
   /** Takes readings over; `stored` and `gaps` go with the last of them. Throws as `values` does. */

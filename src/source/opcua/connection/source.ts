@@ -204,7 +204,10 @@ export class OpcuaSource implements Source {
           tags,
           resolver,
           monitoring,
-          added: (items) => this.#describing.add(items),
+          added: (items) => {
+            this.#describing.add(items);
+            if (items.length > 0) this.#notifications.forgetItems();
+          },
           failed: (failures) => this.#tell(failures),
         },
         runtime,

@@ -59,7 +59,7 @@ export class Backfill {
   readonly #filler: GapFiller;
   readonly #gaps = new Gaps<Item>();
   readonly #connected: EpochMicros;
-  readonly #pasts = new Map<Item, Past>();
+  readonly #pasts = new WeakMap<Item, Past>();
   /** By node: how the first of its tags is sampled. Others that are sampled otherwise are ahead of it, or behind. */
   readonly #samplings = new Map<string, string>();
   /** Of nodes of which nothing is on disk yet: the time of the first value that came. */
