@@ -32,8 +32,8 @@ export interface FoundAddress {
 export interface Delivery {
   readonly readings: readonly Reading[];
   /**
-   * The same readings in columns, in their order, where the driver has them so: see `batchDelivery`. Who gives other readings
-   * in place of these leaves this out.
+   * The same readings in columns and in the same order, where the driver decodes into columns: see `batchDelivery`. A stage that
+   * replaces `readings` must set this to undefined: the pipeline stores the batches where there are any.
    */
   readonly batches?: readonly ReadingBatch[] | undefined;
   readonly descriptions: readonly Description[];

@@ -55,7 +55,7 @@ export function readingCount(delivery: Pick<Delivery, "readings" | "batches">): 
   return delivery.batches?.reduce((sum, { values }) => sum + values.length, 0) ?? delivery.readings.length;
 }
 
-/** The readings that say something of time or device: all that are plain, and of the values in columns the one with the latest time. */
+/** The readings that tell which times the devices give: all plain ones, and from the columns of each batch the one with the latest time. */
 export function latestReadings(delivery: Pick<Delivery, "readings" | "batches">): readonly Reading[] {
   return (
     delivery.batches?.flatMap((batch) => [...(batch.apart?.values() ?? []), ...latestOf(batch)]) ?? delivery.readings

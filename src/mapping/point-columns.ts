@@ -1,4 +1,4 @@
-// Points as the mapping gives them, in columns that grow where heartbeats or held points come beside the readings.
+// The points of one delivery, in columns. They grow where heartbeats or held points are added to those of the readings.
 import { type EpochMicros, epochMicros, type InputId, type Point, type PointBatch } from "../core/point.ts";
 
 export class PointColumnsWriter implements PointBatch {

@@ -241,7 +241,7 @@ class SourceMapping implements Mapping {
     this.#take(state, tag, reading, value, nowMs);
   }
 
-  /** Values in columns: what is as it mostly is goes without an object, anything else the way of a single reading. */
+  /** Maps good values of the bound address without an object for each; any other value is mapped as a single reading. */
   #readBatch(batch: ReadingBatch, nowMs: number): void {
     const { places, rows, values, booleans, apart, clock } = batch;
     const plan = this.#planOf(places);
@@ -432,7 +432,7 @@ class SourceMapping implements Mapping {
   }
 }
 
-/** What of a reading its point and the state of its input need beside the value. */
+/** The fields of a reading, apart from its value, that its point and the state of its input need. */
 type Given = Pick<Reading, "time" | "clock" | "quality" | "historical"> & { readonly reason?: string | undefined };
 
 /** Whether another address than this one feeds the input. */
