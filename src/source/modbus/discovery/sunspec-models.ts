@@ -29,193 +29,141 @@ export const sunspecRegisters = { i16: 1, u16: 1, u32: 2, u64: 4, acc32: 2, f32:
   number
 >;
 
-interface Shared {
-  readonly scale?: number;
-  readonly unit?: string;
+/**
+ * Points one behind the other from `offset` on. `names` are separated by spaces; `W*ph` stands for the sum and the phases of a
+ * quantity: `W WphA WphB WphC`.
+ */
+type Row = readonly [offset: number, type: SunspecPoint["type"], names: string, unit?: string, scale?: number];
+
+function points(...rows: readonly Row[]): readonly SunspecPoint[] {
+  return rows.flatMap(([offset, type, names, unit = "", scale]) =>
+    names
+      .split(" ")
+      .flatMap(sumAndPhases)
+      .map(
+        (name, i): SunspecPoint => ({
+          name,
+          offset: offset + i * sunspecRegisters[type],
+          type,
+          ...(scale !== undefined && { scale }),
+          ...(unit !== "" && { unit }),
+        }),
+      ),
+  );
 }
 
-/** Points one behind the other from `offset` on, which share type, scale factor and unit. */
-function row(
-  type: SunspecPoint["type"],
-  offset: number,
-  names: readonly string[],
-  shared: Shared = {},
-): readonly SunspecPoint[] {
-  return names.map((name, i) => ({ name, offset: offset + i * sunspecRegisters[type], type, ...shared }));
+function sumAndPhases(name: string): readonly string[] {
+  const [sum = "", phase] = name.split("*");
+  return phase === undefined ? [name] : [sum, ...["A", "B", "C"].map((letter) => `${sum}${phase}${letter}`)];
 }
 
-/** The sum and the phases of a quantity. */
-const phases = (name: string, phase = "phA") => [
-  name,
-  ...["A", "B", "C"].map((letter) => `${name}${phase.slice(0, -1)}${letter}`),
-];
-const lineVoltages = ["PPVphAB", "PPVphBC", "PPVphCA"];
-const starVoltages = ["PhVphA", "PhVphB", "PhVphC"];
-const currents = ["A", "AphA", "AphB", "AphC"];
-const temperatures = ["TmpCab", "TmpSnk", "TmpTrns", "TmpOt"];
-
-const inverter: readonly SunspecPoint[] = [
-  ...row("u16", 2, currents, { scale: 6, unit: "A" }),
-  ...row("u16", 7, [...lineVoltages, ...starVoltages], { scale: 13, unit: "V" }),
-  ...row("i16", 14, ["W"], { scale: 15, unit: "W" }),
-  ...row("u16", 16, ["Hz"], { scale: 17, unit: "Hz" }),
-  ...row("i16", 18, ["VA"], { scale: 19, unit: "VA" }),
-  ...row("i16", 20, ["VAr"], { scale: 21, unit: "var" }),
-  ...row("i16", 22, ["PF"], { scale: 23, unit: "%" }),
-  ...row("acc32", 24, ["WH"], { scale: 26, unit: "Wh" }),
-  ...row("u16", 27, ["DCA"], { scale: 28, unit: "A" }),
-  ...row("u16", 29, ["DCV"], { scale: 30, unit: "V" }),
-  ...row("i16", 31, ["DCW"], { scale: 32, unit: "W" }),
-  ...row("i16", 33, temperatures, { scale: 37, unit: "°C" }),
-  ...row("u16", 38, ["St", "StVnd"]),
-];
-
-const floatInverter: readonly SunspecPoint[] = [
-  ...row("f32", 2, currents, { unit: "A" }),
-  ...row("f32", 10, [...lineVoltages, ...starVoltages], { unit: "V" }),
-  ...row("f32", 22, ["W"], { unit: "W" }),
-  ...row("f32", 24, ["Hz"], { unit: "Hz" }),
-  ...row("f32", 26, ["VA"], { unit: "VA" }),
-  ...row("f32", 28, ["VAr"], { unit: "var" }),
-  ...row("f32", 30, ["PF"], { unit: "%" }),
-  ...row("f32", 32, ["WH"], { unit: "Wh" }),
-  ...row("f32", 34, ["DCA"], { unit: "A" }),
-  ...row("f32", 36, ["DCV"], { unit: "V" }),
-  ...row("f32", 38, ["DCW"], { unit: "W" }),
-  ...row("f32", 40, temperatures, { unit: "°C" }),
-  ...row("u16", 48, ["St", "StVnd"]),
-];
-
-/** `between`: what the published table of the model calls the voltages between phases. */
-function meter(between: readonly string[]): readonly SunspecPoint[] {
-  return [
-    ...row("i16", 2, currents, { scale: 6, unit: "A" }),
-    ...row("i16", 7, ["PhV", ...starVoltages, "PPV", ...between], { scale: 15, unit: "V" }),
-    ...row("i16", 16, ["Hz"], { scale: 17, unit: "Hz" }),
-    ...row("i16", 18, phases("W"), { scale: 22, unit: "W" }),
-    ...row("i16", 23, phases("VA"), { scale: 27, unit: "VA" }),
-    ...row("i16", 28, phases("VAR"), { scale: 32, unit: "var" }),
-    ...row("i16", 33, phases("PF"), { scale: 37, unit: "%" }),
-    ...row(
-      "acc32",
-      38,
-      ["TotWhExp", "TotWhImp"].flatMap((name) => phases(name, "PhA")),
-      { scale: 54, unit: "Wh" },
-    ),
-    ...row(
-      "acc32",
-      55,
-      ["TotVAhExp", "TotVAhImp"].flatMap((name) => phases(name, "PhA")),
-      { scale: 71, unit: "VAh" },
-    ),
-    ...row("acc32", 72, reactiveEnergies("PhA"), { scale: 104, unit: "varh" }),
-  ];
+/** The same points as floats, which need no scale factors and stand one behind the other; those without a scale are states. */
+function floats(integers: readonly SunspecPoint[]): readonly SunspecPoint[] {
+  let end = 2;
+  return integers.map(({ name, scale, unit }) => {
+    const type = scale === undefined ? "u16" : "f32";
+    const offset = end;
+    end += sunspecRegisters[type];
+    return { name, offset, type, ...(unit !== undefined && { unit }) };
+  });
 }
 
-function reactiveEnergies(phase: string): readonly string[] {
-  return ["ImpQ1", "ImpQ2", "ExpQ3", "ExpQ4"].flatMap((quadrant) => phases(`TotVArh${quadrant}`, phase));
+const currents = "A AphA AphB AphC";
+const lineVoltages = "PPVphAB PPVphBC PPVphCA";
+const starVoltages = "PhVphA PhVphB PhVphC";
+
+const inverter = points(
+  [2, "u16", currents, "A", 6],
+  [7, "u16", `${lineVoltages} ${starVoltages}`, "V", 13],
+  [14, "i16", "W", "W", 15],
+  [16, "u16", "Hz", "Hz", 17],
+  [18, "i16", "VA", "VA", 19],
+  [20, "i16", "VAr", "var", 21],
+  [22, "i16", "PF", "%", 23],
+  [24, "acc32", "WH", "Wh", 26],
+  [27, "u16", "DCA", "A", 28],
+  [29, "u16", "DCV", "V", 30],
+  [31, "i16", "DCW", "W", 32],
+  [33, "i16", "TmpCab TmpSnk TmpTrns TmpOt", "°C", 37],
+  [38, "u16", "St StVnd"],
+);
+
+/** What the published table of the model calls the voltages between phases, and the phases of reactive energy. */
+function meter(between: string, phase = "Ph", powerFactor = "%"): readonly SunspecPoint[] {
+  const reactive = ["ImpQ1", "ImpQ2", "ExpQ3", "ExpQ4"].map((quadrant) => `TotVArh${quadrant}*${phase}`);
+  return points(
+    [2, "i16", currents, "A", 6],
+    [7, "i16", `PhV ${starVoltages} PPV ${between}`, "V", 15],
+    [16, "i16", "Hz", "Hz", 17],
+    [18, "i16", "W*ph", "W", 22],
+    [23, "i16", "VA*ph", "VA", 27],
+    [28, "i16", "VAR*ph", "var", 32],
+    [33, "i16", "PF*ph", powerFactor, 37],
+    [38, "acc32", "TotWhExp*Ph TotWhImp*Ph", "Wh", 54],
+    [55, "acc32", "TotVAhExp*Ph TotVAhImp*Ph", "VAh", 71],
+    [72, "acc32", reactive.join(" "), "varh", 104],
+  );
 }
 
-const floatMeter: readonly SunspecPoint[] = [
-  ...row("f32", 2, currents, { unit: "A" }),
-  ...row("f32", 10, ["PhV", ...starVoltages, "PPV", ...lineVoltages], { unit: "V" }),
-  ...row("f32", 26, ["Hz"], { unit: "Hz" }),
-  ...row("f32", 28, phases("W"), { unit: "W" }),
-  ...row("f32", 36, phases("VA"), { unit: "VA" }),
-  ...row("f32", 44, phases("VAR"), { unit: "var" }),
-  ...row("f32", 52, phases("PF")),
-  ...row(
-    "f32",
-    60,
-    ["TotWhExp", "TotWhImp"].flatMap((name) => phases(name, "PhA")),
-    { unit: "Wh" },
-  ),
-  ...row(
-    "f32",
-    76,
-    ["TotVAhExp", "TotVAhImp"].flatMap((name) => phases(name, "PhA")),
-    { unit: "VAh" },
-  ),
-  ...row("f32", 92, reactiveEnergies("phA"), { unit: "varh" }),
+const phaseMeter = meter("PhVphAB PhVphBC PhVphCA");
+const floatInverter = floats(inverter);
+const floatMeter = floats(meter(lineVoltages, "ph", ""));
+
+const storage = points(
+  [8, "u16", "ChaState", "%", 22],
+  [9, "u16", "StorAval", "Ah", 23],
+  [10, "u16", "InBatV", "V", 24],
+  [11, "u16", "ChaSt"],
+);
+
+const module = points(
+  [9, "u16", "DCA", "A", 2],
+  [10, "u16", "DCV", "V", 3],
+  [11, "u16", "DCW", "W", 4],
+  [12, "acc32", "DCWH", "Wh", 5],
+  [16, "i16", "Tmp", "°C"],
+  [17, "u16", "DCSt"],
+);
+
+/** Model 701 has the same points for the whole device and for each of its `line`s. */
+function derMeasure(line: string, at: number, voltages: string, energies: number): readonly SunspecPoint[] {
+  return points(
+    [at, "i16", `W${line}`, "W", 116],
+    [at + 1, "i16", `VA${line}`, "VA", 118],
+    [at + 2, "i16", `Var${line}`, "var", 119],
+    [at + 3, "i16", `PF${line}`, "", 117],
+    [at + 4, "i16", `A${line}`, "A", 113],
+    [at + 5, "u16", voltages, "V", 114],
+    [energies, "u64", `TotWhInj${line} TotWhAbs${line}`, "Wh", 120],
+    [energies + 8, "u64", `TotVarhInj${line} TotVarhAbs${line}`, "varh", 121],
+  );
+}
+
+const der = [
+  ...points([3, "u16", "St InvSt ConnSt"]),
+  ...derMeasure("", 10, "LLV LNV", 19),
+  ...derMeasure("L1", 41, "VL1L2 VL1", 48),
+  ...derMeasure("L2", 64, "VL2L3 VL2", 71),
+  ...derMeasure("L3", 87, "VL3L1 VL3", 94),
+  ...points([17, "u32", "Hz", "Hz", 115], [35, "i16", "TmpAmb TmpCab TmpSnk TmpTrns TmpSw TmpOt", "°C", 122]),
 ];
 
-const storage: readonly SunspecPoint[] = [
-  ...row("u16", 8, ["ChaState"], { scale: 22, unit: "%" }),
-  ...row("u16", 9, ["StorAval"], { scale: 23, unit: "Ah" }),
-  ...row("u16", 10, ["InBatV"], { scale: 24, unit: "V" }),
-  ...row("u16", 11, ["ChaSt"]),
-];
+const derStorage = points([2, "u16", "WHRtg WHAvail", "Wh", 7], [4, "u16", "SoC SoH", "%", 8], [6, "u16", "Sta"]);
 
-const trackers: SunspecModel = {
-  name: "inverter inputs (MPPT)",
-  points: [],
-  group: {
-    name: "module",
-    offset: 10,
-    size: 20,
-    points: [
-      ...row("u16", 9, ["DCA"], { scale: 2, unit: "A" }),
-      ...row("u16", 10, ["DCV"], { scale: 3, unit: "V" }),
-      ...row("u16", 11, ["DCW"], { scale: 4, unit: "W" }),
-      ...row("acc32", 12, ["DCWH"], { scale: 5, unit: "Wh" }),
-      ...row("i16", 16, ["Tmp"], { unit: "°C" }),
-      ...row("u16", 17, ["DCSt"]),
-    ],
-  },
-};
-
-/** Model 701 has the same points for the whole device and for each of its lines. */
-const derMeasure: readonly SunspecPoint[] = [
-  ...row("u16", 3, ["St", "InvSt", "ConnSt"]),
-  ...(
-    [
-      ["", 10],
-      ["L1", 41],
-      ["L2", 64],
-      ["L3", 87],
-    ] as const
-  ).flatMap(([line, offset]) => [
-    ...row("i16", offset, [`W${line}`], { scale: 116, unit: "W" }),
-    ...row("i16", offset + 1, [`VA${line}`], { scale: 118, unit: "VA" }),
-    ...row("i16", offset + 2, [`Var${line}`], { scale: 119, unit: "var" }),
-    ...row("i16", offset + 3, [`PF${line}`], { scale: 117 }),
-    ...row("i16", offset + 4, [`A${line}`], { scale: 113, unit: "A" }),
-    ...row(
-      "u16",
-      offset + 5,
-      { "": ["LLV", "LNV"], L1: ["VL1L2", "VL1"], L2: ["VL2L3", "VL2"], L3: ["VL3L1", "VL3"] }[line],
-      { scale: 114, unit: "V" },
-    ),
-    ...row("u64", offset + (line === "" ? 9 : 7), [`TotWhInj${line}`, `TotWhAbs${line}`], { scale: 120, unit: "Wh" }),
-    ...row("u64", offset + (line === "" ? 17 : 15), [`TotVarhInj${line}`, `TotVarhAbs${line}`], {
-      scale: 121,
-      unit: "varh",
-    }),
-  ]),
-  ...row("u32", 17, ["Hz"], { scale: 115, unit: "Hz" }),
-  ...row("i16", 35, ["TmpAmb", "TmpCab", "TmpSnk", "TmpTrns", "TmpSw", "TmpOt"], { scale: 122, unit: "°C" }),
-];
-
-const derStorage: readonly SunspecPoint[] = [
-  ...row("u16", 2, ["WHRtg", "WHAvail"], { scale: 7, unit: "Wh" }),
-  ...row("u16", 4, ["SoC", "SoH"], { scale: 8, unit: "%" }),
-  ...row("u16", 6, ["Sta"]),
-];
-
-const battery: readonly SunspecPoint[] = [
-  ...row("u16", 11, ["SoC"], { scale: 56, unit: "%" }),
-  ...row("u16", 12, ["DoD"], { scale: 57, unit: "%" }),
-  ...row("u16", 13, ["SoH"], { scale: 58, unit: "%" }),
-  ...row("u32", 14, ["NCyc"]),
-  ...row("u16", 16, ["ChaSt"]),
-  ...row("u16", 22, ["State", "StateVnd"]),
-  ...row("u16", 34, ["V"], { scale: 59, unit: "V" }),
-  ...row("u16", 37, ["CellVMax"], { scale: 60, unit: "V" }),
-  ...row("u16", 40, ["CellVMin"], { scale: 60, unit: "V" }),
-  ...row("u16", 43, ["CellVAvg"], { scale: 60, unit: "V" }),
-  ...row("i16", 44, ["A"], { scale: 61, unit: "A" }),
-  ...row("i16", 47, ["W"], { scale: 63, unit: "W" }),
-];
+const battery = points(
+  [11, "u16", "SoC", "%", 56],
+  [12, "u16", "DoD", "%", 57],
+  [13, "u16", "SoH", "%", 58],
+  [14, "u32", "NCyc"],
+  [16, "u16", "ChaSt"],
+  [22, "u16", "State StateVnd"],
+  [34, "u16", "V", "V", 59],
+  [37, "u16", "CellVMax", "V", 60],
+  [40, "u16", "CellVMin", "V", 60],
+  [43, "u16", "CellVAvg", "V", 60],
+  [44, "i16", "A", "A", 61],
+  [47, "i16", "W", "W", 63],
+);
 
 /** By id. A model that is not here is listed by its id and length. */
 export const sunspecModels: Readonly<Record<number, SunspecModel>> = {
@@ -226,16 +174,16 @@ export const sunspecModels: Readonly<Record<number, SunspecModel>> = {
   112: { name: "split-phase inverter, floats", points: floatInverter },
   113: { name: "three-phase inverter, floats", points: floatInverter },
   124: { name: "storage", points: storage },
-  160: trackers,
+  160: { name: "inverter inputs (MPPT)", points: [], group: { name: "module", offset: 10, size: 20, points: module } },
   201: { name: "single-phase meter", points: meter(lineVoltages) },
-  202: { name: "split-phase meter", points: meter(["PhVphAB", "PhVphBC", "PhVphCA"]) },
-  203: { name: "three-phase wye meter", points: meter(["PhVphAB", "PhVphBC", "PhVphCA"]) },
-  204: { name: "three-phase delta meter", points: meter(["PhVphAB", "PhVphBC", "PhVphCA"]) },
+  202: { name: "split-phase meter", points: phaseMeter },
+  203: { name: "three-phase wye meter", points: phaseMeter },
+  204: { name: "three-phase delta meter", points: phaseMeter },
   211: { name: "single-phase meter, floats", points: floatMeter },
   212: { name: "split-phase meter, floats", points: floatMeter },
   213: { name: "three-phase wye meter, floats", points: floatMeter },
   214: { name: "three-phase delta meter, floats", points: floatMeter },
-  701: { name: "measurements of a distributed resource", points: derMeasure },
+  701: { name: "measurements of a distributed resource", points: der },
   713: { name: "capacity of a storage", points: derStorage },
   802: { name: "battery", points: battery },
 };
