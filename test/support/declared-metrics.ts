@@ -15,11 +15,13 @@ function declaredIn(file: string): readonly DeclaredMetric[] {
   const text = readFileSync(file, "utf8");
   // Several declarations may share the constant `labels` of their file.
   const shared = words(/const labels = \[([^\]]*)\]/.exec(text)?.[1]);
-  const declaration = /name:\s*"([a-z0-9_]+)",\s*help:\s*"([^"]*)",?\s*(?:labels(?:: \[([^\]]*)\])?)?,?\s*(buckets)?/g;
-  return [...text.matchAll(declaration)].map(([whole, name = "", help = "", own, buckets]) => ({
-    name: `tagferry_${name}`,
-    kind: buckets ? "histogram" : name.endsWith("_total") ? "counter" : "gauge",
-    labels: own === undefined ? (/labels[,\s]*$/.test(whole) ? shared : []) : words(own),
+  const declaration =
+    /(?:name:\s*"([a-z0-9_]+)",\s*help:|\[\s*"(\w+_total)",)\s*"([^"]*)",?\s*(?:labels(?:: \[([^\]]*)\])?)?,?\s*(buckets)?/g;
+  return [...text.matchAll(declaration)].map(([whole, alone, inTable, help = "", own, buckets]) => ({
+    name: `tagferry_${alone ?? inTable}`,
+    kind: buckets ? "histogram" : inTable !== undefined || alone?.endsWith("_total") ? "counter" : "gauge",
+    // The rows of a table, `[name, help]`, have the labels of their file.
+    labels: own === undefined ? (inTable !== undefined || /labels[,\s]*$/.test(whole) ? shared : []) : words(own),
     help: help.replace(/\.$/, ""),
   }));
 }

@@ -6,7 +6,7 @@ import type { Message } from "../connection/message.ts";
 import { type TimeFault, timeFaults } from "../decoders/payload-time.ts";
 import { maxTopic } from "../topics/topic-trie.ts";
 
-/** Written to by those who read messages. The declarations below say what each number counts. */
+/** Written to by those who read messages. The table below says what each number counts. */
 export class MessageCounts {
   received = 0;
   acknowledged = 0;
@@ -52,10 +52,10 @@ export class MessageCounts {
 
   /** Adds what was counted since the last call to the metrics of `source`. */
   publish(metrics: Metrics, source: string): void {
-    for (const declaration of declarations) {
-      const { field } = declaration;
+    for (const field of fields) {
       if (this[field] === 0) continue;
-      metrics.counter(declaration).add(this[field], { source });
+      const [name, help] = counters[field];
+      metrics.counter({ name, help, labels }).add(this[field], { source });
       this[field] = 0;
     }
     for (const reason of timeFaults) {
@@ -67,71 +67,31 @@ export class MessageCounts {
 }
 
 const labels = ["source"] as const;
-const declarations = [
-  { field: "received", name: "source_mqtt_messages_total", help: "Messages received", labels },
-  {
-    field: "acknowledged",
-    name: "source_mqtt_acknowledged_messages_total",
-    help: "Messages acknowledged after they were on disk",
-    labels,
-  },
-  {
-    field: "unmatched",
-    name: "source_mqtt_unmatched_messages_total",
-    help: "Messages of topics that no tag wants",
-    labels,
-  },
-  {
-    field: "malformed",
-    name: "source_mqtt_malformed_messages_total",
-    help: "Messages whose payload could not be decoded",
-    labels,
-  },
-  {
-    field: "oversized",
-    name: "source_mqtt_oversized_messages_total",
-    help: "Messages acknowledged without their payload because it is larger than maxPayload",
-    labels,
-  },
-  { field: "empty", name: "source_mqtt_empty_messages_total", help: "Messages without a payload", labels },
-  { field: "missing", name: "source_mqtt_missing_values_total", help: "Values that a payload did not contain", labels },
-  {
-    field: "stale",
-    name: "source_mqtt_stale_values_total",
-    help: "Values of retained messages without a time of their own, not stored",
-    labels,
-  },
-  {
-    field: "texts",
-    name: "source_mqtt_skipped_texts_total",
-    help: "Texts under `.**` that are not numbers, not stored",
-    labels,
-  },
-  {
-    field: "unnamed",
-    name: "source_mqtt_unnamed_values_total",
-    help: "Values that only their position in a list distinguishes, not stored",
-    labels,
-  },
-  {
-    field: "unknownMetrics",
-    name: "source_mqtt_unknown_metric_values_total",
-    help: "Values of Sparkplug metrics that no birth has introduced, not stored",
-    labels,
-  },
-  {
-    field: "unsupported",
-    name: "source_mqtt_unsupported_values_total",
-    help: "Values of Sparkplug metrics of types without a number, as files and data sets, not stored",
-    labels,
-  },
-  {
-    field: "rebirths",
-    name: "source_mqtt_rebirth_requests_total",
-    help: "Births asked for from Sparkplug edge nodes",
-    labels,
-  },
-] as const;
+const counters = {
+  received: ["source_mqtt_messages_total", "Messages received"],
+  acknowledged: ["source_mqtt_acknowledged_messages_total", "Messages acknowledged after they were on disk"],
+  unmatched: ["source_mqtt_unmatched_messages_total", "Messages of topics that no tag wants"],
+  malformed: ["source_mqtt_malformed_messages_total", "Messages whose payload could not be decoded"],
+  oversized: [
+    "source_mqtt_oversized_messages_total",
+    "Messages acknowledged without their payload because it is larger than maxPayload",
+  ],
+  empty: ["source_mqtt_empty_messages_total", "Messages without a payload"],
+  missing: ["source_mqtt_missing_values_total", "Values that a payload did not contain"],
+  stale: ["source_mqtt_stale_values_total", "Values of retained messages without a time of their own, not stored"],
+  texts: ["source_mqtt_skipped_texts_total", "Texts under `.**` that are not numbers, not stored"],
+  unnamed: ["source_mqtt_unnamed_values_total", "Values that only their position in a list distinguishes, not stored"],
+  unknownMetrics: [
+    "source_mqtt_unknown_metric_values_total",
+    "Values of Sparkplug metrics that no birth has introduced, not stored",
+  ],
+  unsupported: [
+    "source_mqtt_unsupported_values_total",
+    "Values of Sparkplug metrics of types without a number, as files and data sets, not stored",
+  ],
+  rebirths: ["source_mqtt_rebirth_requests_total", "Births asked for from Sparkplug edge nodes"],
+} as const;
+const fields = Object.keys(counters) as (keyof typeof counters)[]; // its own keys
 
 const untimedValues = {
   name: "source_mqtt_untimed_values_total",
