@@ -1,10 +1,10 @@
 // `clock.json`: how often the clock went back behind times that were given, and until when that matters.
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { epochMicros } from "../../core/point.ts";
 import type { Logger } from "../../core/runtime.ts";
 import { writeAtomically } from "../../lib/atomic-file.ts";
+import { readStateFile } from "../../lib/state-file.ts";
 import type { Life } from "../gaps/gap-file.ts";
 import type { AgentClock, ClockEpoch } from "./agent-clock.ts";
 
@@ -20,12 +20,8 @@ export class ClockFile {
   }
 
   /** Undefined: the clock never went back, or the file is damaged. */
-  async read(): Promise<ClockEpoch | undefined> {
-    try {
-      return content.safeParse(JSON.parse(await readFile(this.#path, "utf8"))).data;
-    } catch {
-      return undefined;
-    }
+  read(): Promise<ClockEpoch | undefined> {
+    return readStateFile(this.#path, content);
   }
 
   /** Resolves once it is on disk, or once the log says why it is not. Never rejects. */

@@ -4,7 +4,6 @@
 // One file for all sources: source → tag → Input ID → address. A tag is known by a hash of its configuration, so that a
 // choice ends with the configuration for which it was made.
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import type { ConfiguredSource } from "../../config/config.ts";
 import type { InputId } from "../../core/point.ts";
@@ -12,6 +11,7 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { TagId } from "../../core/source.ts";
 import { isAbort } from "../../lib/abort.ts";
 import { writeAtomically } from "../../lib/atomic-file.ts";
+import { readStateFile } from "../../lib/state-file.ts";
 import type { AddressMemory } from "../../mapping/input-owners.ts";
 
 const content = z.record(z.string(), z.record(z.string(), z.record(z.string(), z.string())));
@@ -46,13 +46,10 @@ export class BoundAddresses implements AsyncDisposable {
 
   /** A file that cannot be read counts as empty, and a warning is logged: the choice is made again then. */
   static async open(path: string, runtime: Pick<Runtime, "clock" | "log">): Promise<BoundAddresses> {
-    try {
-      return new BoundAddresses(path, content.parse(JSON.parse(await readFile(path, "utf8"))), runtime);
-    } catch (error) {
-      if (!(error instanceof Error && "code" in error && error.code === "ENOENT"))
-        runtime.log.warn({ err: error, path }, "cannot read which address feeds which Input ID");
-      return new BoundAddresses(path, {}, runtime);
-    }
+    const stored = await readStateFile(path, content, (error) =>
+      runtime.log.warn({ err: error, path }, "cannot read which address feeds which Input ID"),
+    );
+    return new BoundAddresses(path, stored ?? {}, runtime);
   }
 
   /** The memory of one source. Forgets tags that it no longer has. */

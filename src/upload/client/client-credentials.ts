@@ -1,5 +1,4 @@
 // Tokens for a client: fetched once, used until shortly before they expire, kept across restarts, since fetching is limited.
-import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
@@ -7,6 +6,7 @@ import type { Secret } from "../../core/secret.ts";
 import { orAbort } from "../../lib/abort.ts";
 import { writeAtomically } from "../../lib/atomic-file.ts";
 import { BackOff } from "../../lib/back-off.ts";
+import { readStateFile } from "../../lib/state-file.ts";
 import { basicAuthorization, type Credentials, type CredentialsContent, CredentialsFile } from "./credentials.ts";
 import { HttpPost } from "./http-post.ts";
 import type { ServiceOptions } from "./options.ts";
@@ -64,13 +64,7 @@ export class ClientCredentials implements Credentials {
 
   /** Reads the token of the last run; a damaged one counts as none. The file is not looked at before it is needed. */
   static async open(options: ClientCredentialsOptions, runtime: Runtime): Promise<ClientCredentials> {
-    let token: Token | undefined;
-    try {
-      token = keptToken.parse(JSON.parse(await readFile(options.tokenPath, "utf8")));
-    } catch {
-      // None yet, or one that cannot be used: a new one is fetched.
-    }
-    return new ClientCredentials(options, runtime, token);
+    return new ClientCredentials(options, runtime, await readStateFile(options.tokenPath, keptToken));
   }
 
   async authorization(signal: AbortSignal): Promise<string> {

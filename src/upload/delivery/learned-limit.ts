@@ -1,8 +1,8 @@
 // The size of request that a service or proxy on the way was found to take: remembered, so that not every start finds out anew.
-import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import type { Runtime } from "../../core/runtime.ts";
 import { writeAtomically } from "../../lib/atomic-file.ts";
+import { readStateFile } from "../../lib/state-file.ts";
 
 const schema = z.object({
   maxBytes: z.int().positive(),
@@ -48,15 +48,10 @@ export class LearnedLimit {
 
   /** `maxBytes`: what the interface allows. A file that is missing, damaged or older than a day says nothing. */
   static async open(path: string, maxBytes: number, runtime: Runtime): Promise<LearnedLimit> {
-    let learned = { maxBytes, forMs: 0 };
-    try {
-      const found = schema.parse(JSON.parse(await readFile(path, "utf8")));
-      const age = runtime.clock.now() / 1_000 - found.at;
-      const bytes = Math.max(leastBytes, Math.min(maxBytes, found.maxBytes));
-      if (age >= 0 && age < keptMs) learned = { maxBytes: bytes, forMs: keptMs - age };
-    } catch {
-      // Nothing was found too large yet.
-    }
+    const found = await readStateFile(path, schema);
+    const age = found ? runtime.clock.now() / 1_000 - found.at : keptMs;
+    const bytes = Math.max(leastBytes, Math.min(maxBytes, found?.maxBytes ?? maxBytes));
+    const learned = age >= 0 && age < keptMs ? { maxBytes: bytes, forMs: keptMs - age } : { maxBytes, forMs: 0 };
     return new LearnedLimit((text) => writeAtomically(path, text), maxBytes, learned, runtime);
   }
 

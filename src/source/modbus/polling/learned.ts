@@ -1,10 +1,9 @@
 // What is to be known of devices on the next connection, and after a restart: places that no request may reach across,
 // which are tried again after a day, and answers on a bus that may still come.
-import { mkdir, readFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { z } from "zod";
 import type { Runtime } from "../../../core/runtime.ts";
-import { writeAtomically } from "../../../lib/atomic-file.ts";
+import { readStateFile, writeStateFile } from "../../../lib/state-file.ts";
 import type { BlockBoundary } from "../config/plan.ts";
 import { Doubts, type KnownDoubts } from "../connection/doubts.ts";
 
@@ -58,17 +57,13 @@ export class Learned {
   /** What is remembered in `stateDir`; nothing where that does not exist. */
   static async load(stateDir: string, runtime: Runtime): Promise<Learned> {
     const path = join(stateDir, "learned.json");
-    const lessons = new Map<number, Lesson>();
-    let known: KnownDoubts = {};
-    try {
-      const { units, doubts } = file.parse(JSON.parse(await readFile(path, "utf8")));
-      if (doubts && Math.abs(runtime.clock.now() - doubts.since) < doubtfulForMicros) known = doubts.units;
-      for (const [unit, lesson] of Object.entries(units)) lessons.set(Number(unit), lesson);
-    } catch (error) {
-      const missing = error instanceof Error && "code" in error && error.code === "ENOENT";
-      if (!missing) runtime.log.warn({ err: error, path }, "what was learned of the devices cannot be read");
-    }
-    return new Learned(path, runtime, lessons, known);
+    const { units = {}, doubts } =
+      (await readStateFile(path, file, (error) =>
+        runtime.log.warn({ err: error, path }, "what was learned of the devices cannot be read"),
+      )) ?? {};
+    const isCurrent = doubts && Math.abs(runtime.clock.now() - doubts.since) < doubtfulForMicros;
+    const lessons = Object.entries(units).map(([unit, lesson]) => [Number(unit), lesson] as const);
+    return new Learned(path, runtime, new Map(lessons), isCurrent ? doubts.units : {});
   }
 
   /** Places in `unit` that no request may reach across. */
@@ -100,8 +95,7 @@ export class Learned {
     const doubts = Object.keys(units).length > 0 && { doubts: { since: this.#runtime.clock.now(), units } };
     const content = { version: 1, units: Object.fromEntries(this.#lessons), ...doubts };
     try {
-      await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
-      await writeAtomically(this.#path, `${JSON.stringify(content, undefined, 2)}\n`);
+      await writeStateFile(this.#path, content);
     } catch (error) {
       this.#runtime.log.warn({ err: error, path: this.#path }, "what was learned of the devices cannot be kept");
     }

@@ -1,10 +1,9 @@
 // What a broker keeps for us, remembered on our side: the filters of the persistent session and the version it spoke.
 import { createHash } from "node:crypto";
-import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
-import { writeAtomically } from "../../../lib/atomic-file.ts";
+import { readStateFile, writeStateFile } from "../../../lib/state-file.ts";
 
 const state = z.object({
   /** A session is the client identifier's at one broker. */
@@ -22,7 +21,6 @@ const maxHangUps = 5;
 
 /** A small file in the folder of a source for what is remembered from one connection to the next. */
 export class SourceStateFile<T> {
-  readonly #folder: string;
   readonly #path: string;
   readonly #schema: z.ZodType<T>;
   readonly #log: Logger;
@@ -34,31 +32,19 @@ export class SourceStateFile<T> {
     log: Logger,
   ) {
     const name = createHash("sha256").update(subject).digest("hex").slice(0, 16);
-    this.#folder = folder;
     this.#path = join(folder, `${kind}-${name}.json`);
     this.#schema = schema;
     this.#log = log;
   }
 
   /** Resolves with what was saved; undefined, with a line in the log, if that cannot be read. */
-  async load(complaint: string): Promise<T | undefined> {
-    try {
-      return this.#schema.parse(JSON.parse(await readFile(this.#path, "utf8")));
-    } catch (error) {
-      const missing = error instanceof Error && "code" in error && error.code === "ENOENT";
-      if (!missing) this.#log.warn({ err: error }, complaint);
-      return undefined;
-    }
+  load(complaint: string): Promise<T | undefined> {
+    return readStateFile(this.#path, this.#schema, (error) => this.#log.warn({ err: error }, complaint));
   }
 
   /** Resolves when it is on disk, or when it is logged why not. */
-  async save(content: T, complaint: string): Promise<void> {
-    try {
-      await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-      await writeAtomically(this.#path, JSON.stringify(content));
-    } catch (error) {
-      this.#log.warn({ err: error }, complaint);
-    }
+  save(content: T, complaint: string): Promise<void> {
+    return writeStateFile(this.#path, content).catch((error: unknown) => this.#log.warn({ err: error }, complaint));
   }
 }
 

@@ -4,7 +4,8 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
-import { InPlaceFile, readStateFile, writeStateFile } from "../session/state-files.ts";
+import { readStateFile, writeStateFile } from "../../../lib/state-file.ts";
+import { InPlaceFile } from "../session/state-files.ts";
 import type { Cause } from "./gaps.ts";
 
 const times = z.record(z.string(), z.int());

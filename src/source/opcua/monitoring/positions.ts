@@ -2,7 +2,8 @@
 // also after the agent was killed and where the server has kept none of them.
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
-import { InPlaceFile, readStateFile } from "../session/state-files.ts";
+import { readStateFile } from "../../../lib/state-file.ts";
+import { InPlaceFile } from "../session/state-files.ts";
 import { after, behind } from "./sequence.ts";
 
 /** Which subscription: a server that starts anew gives the same numbers again. */

@@ -1,9 +1,9 @@
 // Walks a server's address space by browse paths, level by level, so that one call asks for many nodes.
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
+import { writeStateFile } from "../../../lib/state-file.ts";
 import { type BrowsePathStep, isDeep, stepMatches } from "../config/node-address.ts";
 import type { Child, NodeId, Services } from "../session/services.ts";
-import { writeStateFile } from "../session/state-files.ts";
 
 export interface FoundNode {
   readonly nodeId: NodeId;

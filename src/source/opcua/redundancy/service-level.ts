@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { copyFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { readStateFile, writeStateFile } from "../session/state-files.ts";
+import { readStateFile, writeStateFile } from "../../../lib/state-file.ts";
 
 /** Undefined: the server cannot be reached. */
 export type ServiceLevel = number | undefined;

@@ -3,7 +3,7 @@
 import { readFile, rm } from "node:fs/promises";
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
-import { readStateFile, writeStateFile } from "./state-files.ts";
+import { readStateFile, writeStateFile } from "../../../lib/state-file.ts";
 
 const session = z.object({
   /** NodeIds in text. */

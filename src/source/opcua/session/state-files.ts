@@ -1,24 +1,7 @@
-// The files in which a source remembers what its next connection needs.
+// A file that is written with each acknowledgement.
 import { constants } from "node:fs";
-import { mkdir, open, readFile } from "node:fs/promises";
+import { mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { z } from "zod";
-import { writeAtomically } from "../../../lib/atomic-file.ts";
-
-/** What a file holds. Never rejects. Undefined: there is none, or one that cannot be read, which is as good as none. */
-export async function readStateFile<S extends z.ZodType>(path: string, content: S): Promise<z.output<S> | undefined> {
-  try {
-    return content.parse(JSON.parse(await readFile(path, "utf8")));
-  } catch {
-    return undefined;
-  }
-}
-
-/** Replaces a file. Resolves once that survives a power cut. Rejects when the disk does. */
-export async function writeStateFile(path: string, state: unknown): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  await writeAtomically(path, JSON.stringify(state));
-}
 
 /**
  * A file that is written in place, in one go, and not forced to the disk: it survives the death of the process. After a power cut it
