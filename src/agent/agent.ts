@@ -24,8 +24,8 @@ import { processUsage } from "./process/process.ts";
 import { boundGarbage } from "./process/process-memory.ts";
 import { type SourceChanges, SourceSet } from "./source-set.ts";
 import { BacklogTrend } from "./status/backlog-trend.ts";
-import { type SnapshotParts, snapshot, snapshotOf, uploadStatus } from "./status/snapshot.ts";
-import type { Status, StatusPart, UploadStatus } from "./status/status.ts";
+import { type SnapshotParts, sampleOfAgent, snapshot, snapshotOf, uploadStatus } from "./status/snapshot.ts";
+import type { Status, StatusPart, StatusSample, UploadStatus } from "./status/status.ts";
 import { BoundAddresses } from "./upkeep/bound-addresses.ts";
 import { startDelivery } from "./upkeep/delivery.ts";
 
@@ -49,6 +49,8 @@ export interface Agent extends AsyncDisposable {
   status(): Status;
   /** The same with the tags from `first` on, at most `count`: the last ones where there are no more. */
   statusOf(first: number, count: number): StatusPart;
+  /** What is plotted of a status: it costs little, however many tags there are. */
+  sample(): StatusSample;
   /** `status().upload` without the rest, which takes longer. */
   upload(): UploadStatus;
   /** Intervals in which tags were not recorded that touch the last `sinceMs` milliseconds, newest first, at most `most`. */
@@ -219,6 +221,7 @@ export async function openWaitingAgent(
       begun.resolve();
     },
     status: () => snapshot(known()),
+    sample: () => sampleOfAgent(known()),
     statusOf: (first, count) => snapshotOf(known(), first, count),
     upload: () => uploadOf(buffer.stats()),
     gaps: (sinceMs, most) => gaps.list(runtime.clock.now() - sinceMs * 1_000, most),

@@ -44,6 +44,8 @@ export interface Mapping extends Disposable {
   tags(): readonly TagState[];
   /** Of `tags` those from `first` on, at most `count`, and how many there are: the others cost next to nothing. */
   tagsIn(first: number, count: number): { readonly total: number; readonly tags: readonly TagState[] };
+  /** Calls `each` with the last value of each of `tags`, of the first `most` of them. Returns how many those are. Makes no object for a tag. */
+  values(most: number, each: (input: string, value: number | undefined) => void): number;
   /** The Input ID that readings of this tag with these captures, from this address, have. Undefined: they are refused. */
   inputOf(tag: TagId, captures: Captures, address?: string): InputId | undefined;
   /** Inputs and addresses that were refused, at most 100, with the reason. */

@@ -16,7 +16,7 @@ import type { TagRule } from "./options.ts";
 import { PointColumnsWriter } from "./point-columns.ts";
 import { Reporter } from "./report.ts";
 import { type Processing, TagInputs, type TagInputsParts } from "./tag-inputs.ts";
-import { lastTime, TimeFaultFinder, tagState, unreadTag } from "./tag-state.ts";
+import { lastTime, lastValue, TimeFaultFinder, tagState, unreadTag } from "./tag-state.ts";
 
 /** Most refusals that `refusals` gives. */
 const maxRefusals = 100;
@@ -171,6 +171,25 @@ class SourceMapping implements Mapping {
     return { total, tags };
   }
 
+  values(most: number, each: (input: string, value: number | undefined) => void): number {
+    let count = 0;
+    const of = (state: InputState) => {
+      count++;
+      each(state.input, lastValue(state));
+    };
+    for (const tag of this.#tags) {
+      if (count >= most) break;
+      const { only, size, rule } = tag;
+      if (only instanceof InputState) of(only);
+      else if (size > 0) for (const state of tag.inputs().take(most - count)) of(state);
+      else {
+        count++;
+        each(rule.input, undefined);
+      }
+    }
+    return count;
+  }
+
   inputOf(tag: TagId, captures: Captures, address?: string): InputId | undefined {
     const state = this.#tags[tag]?.find(captures);
     return state instanceof InputState && !isSecond(state, address) ? state.input : undefined;
@@ -178,7 +197,8 @@ class SourceMapping implements Mapping {
 
   refusals(): readonly RefusedInput[] {
     const refused = [...this.#addresses.list()];
-    for (const tag of this.#tags) for (const state of tag.refusals()) refused.push(state.describe());
+    for (const tag of this.#tags)
+      if (!(tag.only instanceof InputState)) for (const state of tag.refusals()) refused.push(state.describe());
     return refused.slice(0, maxRefusals);
   }
 

@@ -116,6 +116,11 @@ export class TagInputs implements InputTag {
     return this.find(captures);
   }
 
+  /** The state of a tag whose Input ID is fixed. Undefined: it has names in braces, or is not claimed yet. */
+  get only(): InputState | RefusedState | undefined {
+    return this.#only;
+  }
+
   /** How many `inputs` there are. */
   get size(): number {
     return this.#template ? this.#template.inputs : this.#only instanceof InputState ? 1 : 0;

@@ -22,7 +22,7 @@ const nothingYet = {
 
 export function tagState(state: InputState): TagState {
   const { tag, input, address, quality, reason, readings, stored, bad, signal, report } = state;
-  const value = Number.isNaN(state.value) ? undefined : state.value;
+  const value = lastValue(state);
   const text = value === undefined || signal.type !== "enum" ? undefined : signal.enumValues?.[value];
   return {
     tag,
@@ -40,6 +40,11 @@ export function tagState(state: InputState): TagState {
     filtered: report?.filtered ?? 0,
     bad,
   };
+}
+
+/** What was read last, in the unit of the signal. */
+export function lastValue({ value }: InputState): number | undefined {
+  return Number.isNaN(value) ? undefined : value;
 }
 
 /** The time of what was read last. */

@@ -1,9 +1,13 @@
 // The last 15 minutes of every tag and of the figures that are plotted, in memory and bounded:
 // 10,000 tags × 180 samples × 4 bytes = 7.2 MB at most.
 //
-// All series share one ring of sample times. A series holds 32-bit differences to its first value, so that the last
-// digits of a large counter still show in a plot.
-import type { Status } from "../agent/status/status.ts";
+// A sample is one row of 32-bit differences, by the number of each series: to the first value of the series, so that the
+// last digits of a large counter still show in a plot.
+//
+//   numbers      "a" → 0   "b" → 1
+//   first        5e12      21.5        by number
+//   rows[slot]      0       0.5        NaN: there was no value
+import type { Status, StatusSample } from "../agent/status/status.ts";
 
 /** Samples a series holds, and milliseconds between two: 15 minutes. */
 export const historySamples = 180;
@@ -20,16 +24,15 @@ export type Samples = readonly (number | null)[];
 
 export class History {
   readonly #times = new Float64Array(historySamples).fill(Number.NaN);
-  readonly #tags = new Map<string, Column>();
-  readonly #figures = new Map<Figure, Column>();
+  readonly #tags = new Rows<string>();
+  readonly #figures = new Rows<Figure>();
   /** Samples taken so far. The next goes to this index modulo `historySamples`. */
   #count = 0;
 
   /** Takes one sample of everything. Tags beyond the first 10,000 have no history; those that are gone lose theirs. */
-  sample(status: Status): void {
+  sample({ time, buffer, upload, values: valuesOf }: StatusSample): void {
     const slot = this.#count++ % historySamples;
-    this.#times[slot] = status.time / 1_000;
-    const { buffer, upload } = status;
+    this.#times[slot] = time / 1_000;
     const values: Readonly<Record<Figure, number | undefined>> = {
       backlogPoints: upload.backlogPoints,
       bufferBytes: buffer.bytes,
@@ -37,11 +40,10 @@ export class History {
       sentPoints: upload.points,
       budgetShare: upload.budgetShare,
     };
-    for (const figure of figures) columnOf(this.#figures, figure).set(slot, values[figure]);
-    for (const { input, value } of status.tags)
-      if (this.#tags.has(input) || this.#tags.size < historyTags)
-        columnOf(this.#tags, input).set(slot, value, this.#count);
-    for (const [input, column] of this.#tags) if (column.stamp !== this.#count) this.#tags.delete(input);
+    this.#figures.sample(slot, (each) => {
+      for (const figure of figures) each(figure, values[figure]);
+    });
+    this.#tags.sample(slot, (each) => valuesOf(historyTags, each));
   }
 
   /** Milliseconds since the epoch, ascending. */
@@ -50,15 +52,11 @@ export class History {
   }
 
   tag(input: string): Samples {
-    return this.#samples(this.#tags.get(input));
+    return this.#tags.has(input) ? this.#inOrder((slot) => this.#tags.get(slot, input)) : [];
   }
 
   figure(figure: Figure): Samples {
-    return this.#samples(this.#figures.get(figure));
-  }
-
-  #samples(column: Column | undefined): Samples {
-    return column ? this.#inOrder((slot) => column.get(slot)) : [];
+    return this.#figures.has(figure) ? this.#inOrder((slot) => this.#figures.get(slot, figure)) : [];
   }
 
   #inOrder<T>(of: (slot: number) => T): T[] {
@@ -67,27 +65,79 @@ export class History {
   }
 }
 
-/** One series: a base and differences to it, NaN for none. */
-class Column {
-  readonly #differences = new Float32Array(historySamples).fill(Number.NaN);
-  #base: number | undefined;
-  /** Sample count when it was last set. */
-  stamp = 0;
+/** A status as a sample. */
+export function sampleOf(status: Status): StatusSample {
+  return {
+    ...status,
+    values(most, each) {
+      for (const { input, value } of status.tags.slice(0, most)) each(input, value);
+    },
+  };
+}
 
-  set(slot: number, value: number | undefined, stamp = 0): void {
-    this.#base ??= value;
-    this.#differences[slot] = value === undefined || this.#base === undefined ? Number.NaN : value - this.#base;
-    this.stamp = stamp;
+/** See the drawing above. */
+class Rows<Key extends string> {
+  readonly #numbers = new Map<Key, number>();
+  /** Numbers of series that are gone. */
+  readonly #free: number[] = [];
+  /** By number: the first value of the series, NaN before it has one. */
+  readonly #first: number[] = [];
+  /** By number: in which sample the series was there last. */
+  readonly #stamps: number[] = [];
+  readonly #rows: Float32Array[] = [];
+  #stamp = 0;
+
+  has(key: Key): boolean {
+    return this.#numbers.has(key);
   }
 
-  get(slot: number): number | null {
-    const difference = this.#differences[slot] ?? Number.NaN;
-    return Number.isNaN(difference) ? null : difference + (this.#base ?? 0);
+  get(slot: number, key: Key): number | null {
+    const number = this.#numbers.get(key) ?? -1;
+    const difference = this.#rows[slot]?.[number] ?? Number.NaN;
+    return Number.isNaN(difference) ? null : difference + (this.#first[number] ?? 0);
+  }
+
+  sample(slot: number, values: (each: (key: Key, value: number | undefined) => void) => void): void {
+    const stamp = ++this.#stamp;
+    let row = this.#rows[slot] ?? new Float32Array(this.#first.length);
+    row.fill(Number.NaN);
+    let seen = 0;
+    values((key, value = Number.NaN) => {
+      const number = this.#numbers.get(key) ?? this.#add(key);
+      if (number === undefined) return;
+      if (number >= row.length) row = longer(row);
+      if (Number.isNaN(this.#first[number]!)) this.#first[number] = value;
+      row[number] = value - this.#first[number]!;
+      if (this.#stamps[number] !== stamp) seen++;
+      this.#stamps[number] = stamp;
+    });
+    this.#rows[slot] = row;
+    if (seen < this.#numbers.size) this.#forgetOthers(stamp);
+  }
+
+  /** Undefined: there are as many as may be. */
+  #add(key: Key): number | undefined {
+    if (this.#numbers.size >= historyTags) return undefined;
+    const number = this.#free.pop() ?? this.#first.length;
+    this.#numbers.set(key, number);
+    this.#first[number] = Number.NaN;
+    this.#stamps[number] = 0;
+    return number;
+  }
+
+  /** Forgets the series that are not in the sample of `stamp`. */
+  #forgetOthers(stamp: number): void {
+    for (const [key, number] of this.#numbers) {
+      if (this.#stamps[number] === stamp) continue;
+      this.#numbers.delete(key);
+      this.#free.push(number);
+      for (const row of this.#rows) if (number < row.length) row[number] = Number.NaN;
+    }
   }
 }
 
-function columnOf<Key>(columns: Map<Key, Column>, key: Key): Column {
-  const column = columns.get(key) ?? new Column();
-  columns.set(key, column);
-  return column;
+function longer(row: Float32Array): Float32Array {
+  const all = new Float32Array(Math.min(historyTags, Math.max(16, 2 * row.length))).fill(Number.NaN);
+  all.set(row);
+  return all;
 }

@@ -1,7 +1,7 @@
 // The agent's window: status page, status as JSON, metrics and health over HTTP. For everybody it is for reading only.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { setImmediate } from "node:timers/promises";
-import type { Status, StatusPart } from "../agent/status/status.ts";
+import type { Status, StatusPart, StatusSample } from "../agent/status/status.ts";
 import { checkGridMs, type Runtime } from "../core/runtime.ts";
 import { isAbort } from "../lib/abort.ts";
 import type { ListenAddress } from "../lib/fields.ts";
@@ -11,7 +11,7 @@ import { answerJson, end, loadPage, start } from "./answer.ts";
 import { type Control, denial, isAllowedHost, isLocal } from "./control.ts";
 import { cachedFor, type DetailOptions, openDetails } from "./details.ts";
 import { parseTagQuery, streamViews, type TagQuery, viewOf, viewOfPart } from "./events.ts";
-import { History, historyStepMs, historyTags } from "./history.ts";
+import { History, historyStepMs, sampleOf } from "./history.ts";
 
 export interface Health {
   readonly ok: boolean;
@@ -27,6 +27,8 @@ export interface WebOptions extends DetailOptions {
   readonly snapshot: () => Status;
   /** As `Agent.statusOf`, for pages that search nothing. Undefined: the snapshot has to do. */
   readonly part?: (first: number, count: number) => StatusPart;
+  /** As `Agent.sample`, for the history. Undefined: the snapshot has to do. */
+  readonly sample?: () => StatusSample;
   /** The text of `/metrics` in Prometheus' format. */
   readonly metrics: () => Promise<string>;
   /** Alive and making progress on its own side; an unreachable service is not ill health. */
@@ -64,11 +66,6 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     options.part && query.search.trim() === ""
       ? viewOfPart(options.part(query.first, query.count), past)
       : viewOf(snapshot(), query, past);
-  /** Without the tags that have no history: of 100,000 all would be 40 MB of garbage with each sample. */
-  const sampled = (): Status => {
-    const part = options.part?.(0, historyTags);
-    return part ? { ...part.status, tags: part.tags.rows } : snapshot();
-  };
   let streams = 0;
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -143,7 +140,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     // Whoever opened this has gone on by then: with what it starts next, not with what there was before.
     await setImmediate();
     for (;;) {
-      history.sample(sampled());
+      history.sample(options.sample?.() ?? sampleOf(snapshot()));
       expire();
       await runtime.clock.sleep(historyStepMs, closing.signal, checkGridMs);
     }

@@ -11,7 +11,16 @@ import { backlogStatus, type Progress } from "./backlog-trend.ts";
 import { overallOf } from "./overall.ts";
 import { refusalWarnings, refusedInputsOf } from "./refused-inputs.ts";
 import type { SourceMonitor } from "./source-monitor.ts";
-import type { AgentStatus, SignalsStatus, Status, StatusPart, TagStatus, UploadState, UploadStatus } from "./status.ts";
+import type {
+  AgentStatus,
+  SignalsStatus,
+  Status,
+  StatusPart,
+  StatusSample,
+  TagStatus,
+  UploadState,
+  UploadStatus,
+} from "./status.ts";
 import { timeFaultsOf, timeFaultWarnings } from "./time-faults.ts";
 import { warningsOf } from "./warnings.ts";
 
@@ -41,6 +50,23 @@ export function snapshotOf(parts: SnapshotParts, first: number, count: number): 
   return { status: overview(parts), tags: { total, first: begin, rows: tagsIn(parts, begin, count).tags } };
 }
 
+export function sampleOfAgent(parts: SnapshotParts): StatusSample {
+  const { time, config, buffer, agent, sources } = parts;
+  return {
+    time,
+    buffer: bufferStatus(buffer, config),
+    upload: uploadStatus(parts, agent.startedAt),
+    values(most, each) {
+      let left = most;
+      for (const { mapping } of sources) left -= mapping.values(left, each);
+    },
+  };
+}
+
+function bufferStatus(stats: BufferStats, { buffer: { maxSize, maxAge } }: Config): Status["buffer"] {
+  return { ...stats, maxBytes: maxSize, maxAgeMs: maxAge };
+}
+
 function tagsIn({ sources }: SnapshotParts, first: number, count: number) {
   const tags: TagStatus[] = [];
   let total = 0;
@@ -62,7 +88,7 @@ function overview(parts: SnapshotParts): Omit<Status, "tags"> {
     time,
     agent,
     sources: statuses,
-    buffer: { ...buffer, maxBytes: config.buffer.maxSize, maxAgeMs: config.buffer.maxAge },
+    buffer: bufferStatus(buffer, config),
     upload,
     gaps,
     refusedInputs,

@@ -50,6 +50,12 @@ export interface StatusPart {
   };
 }
 
+/** What is plotted of a status. */
+export interface StatusSample extends Pick<Status, "time" | "buffer" | "upload"> {
+  /** Calls `each` with the last value of each tag, of the first `most` of them. Makes no object for a tag. */
+  readonly values: (most: number, each: (input: string, value: number | undefined) => void) => void;
+}
+
 export interface AgentStatus {
   readonly name: string;
   readonly version: string;

@@ -54,6 +54,7 @@ export async function serve(
       allowedHosts: config.http.allowedHosts,
       snapshot: () => agent.status(),
       part: (first, count) => agent.statusOf(first, count),
+      sample: () => agent.sample(),
       gaps: (sinceMs, most) => agent.gaps(sinceMs, most),
       ...pageDetails(file, config),
       metrics: () => metrics.text(),

@@ -399,6 +399,7 @@ function openStory({
     reconnected: () => log.push("reconnected"),
     tags: () => [],
     tagsIn: () => ({ total: 0, tags: [] }),
+    values: () => 0,
     timeFaults: () => ({ standing: 0, repeats: 0, first: [] }),
     claim: (found) => log.push(`claim ${[...found].map(({ address }) => address).join()}`),
     inputOf: () => undefined,

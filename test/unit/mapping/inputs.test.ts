@@ -50,6 +50,12 @@ test("a part of the inputs is that part of all of them, wherever it begins and e
   for (let first = 0; first <= all.length + 1; first++)
     for (let count = 0; count <= all.length + 1; count++)
       expect(mapping.tagsIn(first, count)).toEqual({ total: all.length, tags: all.slice(first, first + count) });
+  for (let most = 0; most <= all.length + 1; most++) {
+    const values: unknown[] = [];
+    const visited = mapping.values(most, (input, value) => values.push([input, value]));
+    expect(values).toEqual(all.slice(0, most).map(({ input, value }) => [input, value]));
+    expect(visited).toBe(values.length);
+  }
 });
 
 test("captures from which no Input ID can be made are refused, counted and said once in ten seconds", async () => {

@@ -1,14 +1,16 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../src/core/point.ts";
-import { History, historySamples, historyStepMs } from "../../../src/web/history.ts";
+import { History, historySamples, historyStepMs, sampleOf as sampleOfStatus } from "../../../src/web/history.ts";
 import { statusWith, tagWith } from "../../support/status.ts";
 
 const sampleOf = (i: number, value: number | undefined, input = "a") => {
   const { value: _, ...tag } = tagWith({ input });
-  return statusWith({
-    time: epochMicros(i * historyStepMs * 1_000),
-    tags: [value === undefined ? tag : { ...tag, value }],
-  });
+  return sampleOfStatus(
+    statusWith({
+      time: epochMicros(i * historyStepMs * 1_000),
+      tags: [value === undefined ? tag : { ...tag, value }],
+    }),
+  );
 };
 
 test("samples come back by time, with null where there was no value", () => {
@@ -40,12 +42,15 @@ test("a tag that is gone loses its history, one that comes later has nothing bef
   history.sample(sampleOf(1, 2, "new"));
   expect(history.tag("old")).toEqual([]);
   expect(history.tag("new")).toEqual([null, 2]);
+  history.sample(sampleOf(2, 1e9, "third"));
+  history.sample(sampleOf(3, 1e9 + 1, "third"));
+  expect(history.tag("third")).toEqual([null, null, 1e9, 1e9 + 1]);
 });
 
 test("more than 10,000 tags take no more memory than 10,000", () => {
   const history = new History();
   const tags = Array.from({ length: 10_002 }, (_, i) => tagWith({ input: `t${i}` }));
-  history.sample(statusWith({ tags }));
+  history.sample(sampleOfStatus(statusWith({ tags })));
   expect(history.tag("t9999")).toEqual([21.5]);
   expect(history.tag("t10001")).toEqual([]);
 });
