@@ -16,7 +16,7 @@ import { type ConfigIssue, Issues } from "./issue.ts";
 import type { Fields } from "./layers.ts";
 import { type ConfigNode, childNode, type MapEntry, type MapNode } from "./node.ts";
 import { replaceReferences } from "./references.ts";
-import type { Claims } from "./source-config.ts";
+import type { Claims, RefusedTags } from "./source-config.ts";
 import { checkSource } from "./source-config.ts";
 import { readTables } from "./tag-table.ts";
 import { parseYaml } from "./yaml-file.ts";
@@ -31,10 +31,11 @@ export async function loadConfig(
   environment: Environment,
   drivers: readonly Driver[] = allDrivers,
   claims: Claims = new Map(),
+  refused: RefusedTags = new Map(),
 ): Promise<Config> {
   const issues = new Issues();
   const root = await readRoot(file, environment, issues);
-  const config = root && checkFile(root, { file, environment, drivers, issues, claims });
+  const config = root && checkFile(root, { file, environment, drivers, issues, claims, refused });
   // Warnings about a file that is wrong would often be about what was meant otherwise.
   if (!config || issues.errors > 0)
     throw configError(
@@ -42,6 +43,22 @@ export async function loadConfig(
       issues.list().filter(({ severity }) => severity === "error"),
     );
   return { ...config, file: resolve(environment.cwd, file), warnings: issues.list() };
+}
+
+/** Resolves with the places in `file` of tags that devices refuse. Rejects with a failure to read the file. */
+export async function locateTags(
+  file: string,
+  environment: Environment,
+  refused: RefusedTags,
+): Promise<readonly ConfigIssue[]> {
+  try {
+    await loadConfig(file, environment, allDrivers, new Map(), refused);
+    return [];
+  } catch (error) {
+    const issues = configIssues(error);
+    if (issues.length === 0) throw error;
+    return issues;
+  }
 }
 
 /** The issues that `error` carries; none if it is not an error of `loadConfig`. */
@@ -83,11 +100,12 @@ interface CheckParts {
   readonly drivers: readonly Driver[];
   readonly issues: Issues;
   readonly claims: Claims;
+  readonly refused: RefusedTags;
 }
 
 function checkFile(
   root: MapNode,
-  { file, environment, drivers, issues, claims }: CheckParts,
+  { file, environment, drivers, issues, claims, refused }: CheckParts,
 ): Omit<Config, "warnings"> | undefined {
   // The check of every certificate that says nothing else would be off, in all of the process and without a word.
   if (environment.variables["NODE_TLS_REJECT_UNAUTHORIZED"] === "0")
@@ -122,6 +140,7 @@ function checkFile(
       inputs,
       connections,
       claims,
+      refused,
       agent: agentName,
     });
     const driver = drivers.find(({ type }) => type === source?.driver.type);

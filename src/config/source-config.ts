@@ -18,6 +18,7 @@ interface SourceParts extends Omit<ExpandParts, "driver"> {
   /** Which source uses which connection, by driver and name of the connection. */
   readonly connections: Map<string, Place & { readonly source: string }>;
   readonly claims: Claims;
+  readonly refused: RefusedTags;
   /** `agent.name`. */
   readonly agent: string;
 }
@@ -44,7 +45,8 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
     written.push(index);
   }
   if (options !== undefined) {
-    tellFaults(driver.faults?.({ options, tags }) ?? [], written, expandTags(node, { ...parts, driver }), issues);
+    const faults = [...(driver.faults?.({ options, tags }) ?? []), ...(parts.refused.get(name) ?? [])];
+    tellFaults(faults, written, expandTags(node, { ...parts, driver }), issues);
     for (const { field, message, hint } of driver.warnings?.(options) ?? [])
       issues.warn(childNode(node, field) ?? node, message, hint);
     claimConnection(name, node, driver.connection?.(options), driver, parts);
@@ -183,6 +185,9 @@ function checkPercent({ report, valid }: TagRule, fields: MapNode, driver: Drive
     `write valid: { min: ..., max: ... } on the tag, or the dead band as a number: ${driver.type} devices state no range`,
   );
 }
+
+/** Tags that a device was seen to refuse, by source. */
+export type RefusedTags = ReadonlyMap<string, readonly ConfigFault[]>;
 
 /** Which source claims what, by the key of the claim. */
 export type Claims = Map<string, Place & { readonly agent: string; readonly source: string }>;

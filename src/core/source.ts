@@ -74,16 +74,27 @@ export interface Source extends AsyncDisposable {
    */
   readonly addresses?: readonly FoundAddress[] | undefined;
   /**
-   * Asks each device behind the connection for one value, for a person who wants to know whether it is there. Called in
-   * place of `deliveries`. Undefined: that the connection is open says that the device is. Rejects as `deliveries` throws.
+   * Asks whether each device behind the connection is there, and which tags it refuses, for a person who commissions the source.
+   * Each address is read at most once. Called in place of `deliveries`. Undefined: that the connection is open says that the
+   * device is there, and it refuses nothing. Rejects as `deliveries` throws.
    */
-  check?(signal: AbortSignal): Promise<readonly DeviceCheck[]>;
+  check?(signal: AbortSignal): Promise<SourceCheck>;
   /** What an operator wants to know of this connection, for the status page: revised values, the broker's limits. */
   details?(): Readonly<Record<string, string | number>>;
   /** What is not as it should be on this connection although values come, and what to do about it; shown as warnings of the status. */
   warnings?(): readonly SourceWarning[];
   /** What the device sent and no tag wants, most frequent first, at most 50: what is needed to write the next tag. */
   unknown?(): readonly UnknownAddress[];
+}
+
+/** What the devices of a source answered when they were asked for every tag. */
+export interface SourceCheck {
+  /** Each device behind the connection; empty where the connection leads to one. */
+  readonly devices?: readonly DeviceCheck[];
+  /** Tags that give no value as long as they and the device stay as they are: `expected …, got …`. Without transient failures. */
+  readonly refused: readonly ConfigFault[];
+  /** Values that were read, at most one of each address. */
+  readonly values?: readonly Pick<Reading, "tag" | "value">[];
 }
 
 /** What one device behind a connection answered when it was asked for a value. */
@@ -262,7 +273,10 @@ export interface Driver<
    * change it does not take that state up again. Undefined: the device keeps none.
    */
   identity?(options: z.output<Options>): string;
-  /** Connects. Rejects with `SOURCE_UNREACHABLE`, `SOURCE_REFUSED` or `SOURCE_PROTOCOL`, or with `signal.reason`. */
+  /**
+   * Connects. Rejects with `SOURCE_UNREACHABLE`, `SOURCE_REFUSED` or `SOURCE_PROTOCOL`, or with `signal.reason`. A
+   * `SOURCE_REFUSED` because of the tags has `{ refused }` as its cause, as `SourceCheck` does.
+   */
   open(config: DriverConfig<Options, Tag>, runtime: Runtime, signal: AbortSignal): Promise<Source>;
   /**
    * The same source for a look beside a running agent, which must not notice: another identity, nothing kept at the

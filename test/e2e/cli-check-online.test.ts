@@ -90,7 +90,7 @@ sources: { bus: { type: modbus, url: "${url}", timeout: 200ms, ${options} device
   );
 }
 
-test("of each Modbus unit one value is read: an open port alone does not answer for any", async () => {
+test("of each Modbus unit one value is shown and each refused address: an open port alone does not answer for any", async () => {
   using home = temporaryFolder();
   await using device = await modbusDevice();
   device.unit(1).set("hr", 5, [7]);
@@ -105,8 +105,11 @@ test("of each Modbus unit one value is read: an open port alone does not answer 
   const { status, stdout } = await command(["check", "-c", file, "--online"]);
 
   const lines = stdout.slice(stdout.indexOf("bus: ")).trimEnd().split("\n");
-  expect(lines).toEqual([
-    expect.stringMatching(/^bus: 1 of 3 units gave a value, \d+ ms$/),
+  expect(lines.filter((line) => line.includes("agent.yaml:4:"))).toEqual(
+    ["unit 1", "unit 3", "unit 3"].map((unit) => expect.stringContaining(`expected an address of ${unit}, got exc`)),
+  );
+  expect(lines.slice(0, 6)).toEqual([
+    expect.stringMatching(/^bus: 1 of 3 units gave a value, 3 of 6 tags are refused, \d+ ms$/),
     "  unit 1: hr:5 u16 is 7",
     "  unit 2: did not answer within 600ms",
     expect.stringMatching(/^ {4}check unit: a unit that is not there says nothing; .*rtu\+tcp:\/\/127\.0\.0\.1:\d+$/),

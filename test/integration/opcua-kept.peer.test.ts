@@ -172,6 +172,6 @@ sources:
     security: { mode: none }
     tags: [{ input: temp, node: "nsu=${lineNamespace};s=Temp" }]
 `);
-  const reached = await checkOnline(config, new AbortController().signal);
+  const reached = await checkOnline(config, async () => [], new AbortController().signal);
   expect(reached.find(({ what }) => what === "line")).toMatchObject({ ok: true, advice });
 });

@@ -1,9 +1,13 @@
 // The part of `tagferry check` that asks those whom the configuration names: the service, and each source.
+import { z } from "zod";
 import type { Warning } from "../../agent/status/status.ts";
-import type { Config } from "../../config/config.ts";
-import type { AgentError } from "../../core/errors.ts";
+import type { Config, ConfiguredSource } from "../../config/config.ts";
+import type { ConfigIssue } from "../../config/issue.ts";
+import type { RefusedTags } from "../../config/source-config.ts";
+import { type AgentError, isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { DeviceCheck } from "../../core/source.ts";
+import type { ConfigFault, DeviceCheck, SourceCheck } from "../../core/source.ts";
+import { Converter } from "../../mapping/convert.ts";
 import { InputOwners } from "../../mapping/input-owners.ts";
 import { serviceFailure } from "../../upload/client/method-caller.ts";
 import { Pacer } from "../../upload/client/pacer.ts";
@@ -25,6 +29,14 @@ export interface Reached {
   readonly advice?: string;
   /** What each device behind the connection answered, where the protocol asks them one by one. */
   readonly devices?: readonly DeviceCheck[];
+  /** Tags that give no value as long as they and the device stay as they are. */
+  readonly refusedTags?: {
+    readonly count: number;
+    /** Tags of the source. */
+    readonly of: number;
+    /** At most 20 of them. */
+    readonly first: readonly ConfigIssue[];
+  };
   /** Addresses whose values would not be stored, since another one feeds their Input ID. */
   readonly refused?: readonly Warning[];
   readonly exit: ExitStatus;
@@ -33,8 +45,17 @@ export interface Reached {
 /** Time for one of them, in milliseconds: drivers have shorter ones of their own for what they wait for. */
 const withinMs = 60_000;
 
-/** Asks all of them side by side, polled devices for one value each. Nothing is stored or acknowledged. Rejects with `signal.reason` only. */
-export function checkOnline(config: Config, signal: AbortSignal): Promise<readonly Reached[]> {
+const mostShown = 20;
+
+type Found = Pick<Reached, "advice" | "refused" | "devices" | "refusedTags">;
+/** Finds the lines of tags that a source refuses. */
+type Locate = (refused: RefusedTags) => Promise<readonly ConfigIssue[]>;
+
+/**
+ * Asks all of them side by side, and devices for each tag once. Nothing is stored or acknowledged. Rejects as `locate` does, or
+ * with `signal.reason`.
+ */
+export function checkOnline(config: Config, locate: Locate, signal: AbortSignal): Promise<readonly Reached[]> {
   const runtime = commandRuntime();
   const owners = new InputOwners();
   const takeovers = config.sources.some(({ driver }) => "claims" in driver)
@@ -47,41 +68,76 @@ export function checkOnline(config: Config, signal: AbortSignal): Promise<readon
     ...config.sources.map((source) =>
       reach(
         source.name,
-        async (stop) => {
+        async (stop): Promise<Found> => {
           await using opened = await openShadowSource(source, config, runtime, stop);
           const { advice } = opened.details?.() ?? {};
           const refused = await refusedAddresses(source, opened, owners, runtime, stop);
-          const devices = await opened.check?.(stop);
+          const { devices, refused: faults, values = [] } = await opened.check(stop);
           const takeover = (await takeovers).get(source.name);
           if (takeover) throw takeover;
           return {
             ...(advice !== undefined && { advice: String(advice) }),
             ...(refused.length > 0 && { refused }),
             ...(devices && { devices }),
+            ...(await refusedTags(source, [...faults, ...texts(source, values)], locate)),
           };
         },
         signal,
+        (error) => refusedTags(source, refusedBy(error), locate),
       ),
     ),
   ]);
 }
 
+async function refusedTags(
+  { name, tags }: ConfiguredSource,
+  faults: readonly ConfigFault[],
+  locate: Locate,
+): Promise<Pick<Reached, "refusedTags">> {
+  if (faults.length === 0) return {};
+  const count = new Set(faults.map(({ tag }) => tag)).size;
+  const first = await locate(new Map([[name, faults.slice(0, mostShown)]]));
+  return { refusedTags: { count, of: tags.length, first } };
+}
+
+/** Texts of which no number can be made. */
+function texts({ rules }: ConfiguredSource, values: NonNullable<SourceCheck["values"]>): readonly ConfigFault[] {
+  return values.flatMap(({ tag, value }) => {
+    const rule = rules[tag];
+    if (typeof value !== "string" || !rule || rule.signal.enumValues) return [];
+    const converter = new Converter(rule);
+    converter.convert(value, undefined);
+    if (converter.failure !== "notNumber") return [];
+    const message = `expected a number, got the text ${JSON.stringify(value.slice(0, 40))}`;
+    return [{ tag, field: "", message, hint: "give the number of each word under values" }];
+  });
+}
+
+/** What a source says that refused the connection because of its tags. */
+function refusedBy(error: unknown): readonly ConfigFault[] {
+  const cause = z.object({ refused: z.array(z.custom<ConfigFault>()) });
+  const carried = cause.safeParse(isAgentError(error, "SOURCE_REFUSED") ? error.cause : undefined);
+  return carried.success ? carried.data.refused : [];
+}
+
 async function reach(
   what: string,
-  ask: (signal: AbortSignal) => Promise<Pick<Reached, "advice" | "refused" | "devices"> | void>,
+  ask: (signal: AbortSignal) => Promise<Found | void>,
   signal: AbortSignal,
+  refusedOf: (error: unknown) => Promise<Found> = async () => ({}),
 ): Promise<Reached> {
   const started = performance.now();
   const elapsed = () => Math.round(performance.now() - started);
   try {
     const found = await ask(AbortSignal.any([signal, AbortSignal.timeout(withinMs)]));
     const isAway = found?.devices?.some(({ ok }) => !ok) ?? false;
-    const exit = isAway ? exitStatus.unreachable : found?.refused ? exitStatus.failed : exitStatus.done;
+    const isRefused = (found?.refused ?? found?.refusedTags) !== undefined;
+    const exit = isAway ? exitStatus.unreachable : isRefused ? exitStatus.failed : exitStatus.done;
     return { what, ok: exit === exitStatus.done, ms: elapsed(), ...found, exit };
   } catch (error) {
     signal.throwIfAborted();
     const { message, hint, exit } = deviceFailure(error);
-    return { what, ok: false, ms: elapsed(), error: message, remedy: hint, exit };
+    return { what, ok: false, ms: elapsed(), error: message, remedy: hint, ...(await refusedOf(error)), exit };
   }
 }
 

@@ -7,8 +7,8 @@ import type { Config } from "../../config/config.ts";
 import type { Environment } from "../../config/environment.ts";
 import { type ConfigForecast, forecast, type SourceForecast } from "../../config/forecast.ts";
 import { formatIssue } from "../../config/issue.ts";
-import { configIssues, loadConfig } from "../../config/load.ts";
-import type { Claims } from "../../config/source-config.ts";
+import { configIssues, loadConfig, locateTags } from "../../config/load.ts";
+import type { Claims, RefusedTags } from "../../config/source-config.ts";
 import { formatByteSize } from "../../lib/byte-size.ts";
 import { drivers } from "../../source/registry.ts";
 import type { Console } from "../terminal/console.ts";
@@ -54,7 +54,8 @@ export async function check(
   const disk = await diskRoom(config, io.environment);
   if (!json) for (const line of [...report(file, config, expected), ...shortDisk(config, disk)]) io.print(line);
   // Loaded when it is needed: a check of the file alone takes no part of the agent.
-  const reached = online ? await (await import("./check-online.ts")).checkOnline(config, io.signal) : [];
+  const locate = (refused: RefusedTags) => locateTags(file, io.environment, refused);
+  const reached = online ? await (await import("./check-online.ts")).checkOnline(config, locate, io.signal) : [];
   const failed = reached.find(({ ok }) => !ok);
   const result = { ok: !failed, errors: [], warnings: config.warnings, forecast: expected, disk };
   printResult({ json }, online ? { ...result, online: reached } : result, () => reached.flatMap(reachedLines), io);
@@ -69,12 +70,16 @@ function reachedLines({
   advice,
   devices = [],
   refused = [],
+  refusedTags,
 }: Reached): readonly string[] {
-  if (error !== undefined) return [visible(`${what}: ${error}`), `  ${remedy}`];
+  const tags = refusedTags ? tagLines(refusedTags) : [];
+  if (error !== undefined) return [visible(`${what}: ${error}`), `  ${remedy}`, ...tags];
   const there = devices.filter(({ ok }) => ok).length;
   const answer = there === devices.length ? "answers" : `${there} of ${count(devices.length, "unit")} gave a value`;
+  const { count: gone = 0, of = 0 } = refusedTags ?? {};
+  const lacking = gone === 0 ? "" : `, ${gone} of ${count(of, "tag")} ${gone === 1 ? "is" : "are"} refused`;
   return [
-    `${what}: ${answer}, ${ms} ms`,
+    `${what}: ${answer}${lacking}, ${ms} ms`,
     ...[
       ...devices.flatMap((each) => [
         `  ${each.device}: ${each.text}`,
@@ -83,7 +88,13 @@ function reachedLines({
       ...(advice === undefined ? [] : [`  ${advice}`]),
       ...refused.flatMap((each) => [`  ${each.message}`, `    ${each.remedy}`]),
     ].map(visible),
+    ...tags,
   ];
+}
+
+function tagLines({ count: all, first }: NonNullable<Reached["refusedTags"]>): readonly string[] {
+  const more = all - first.length;
+  return [...first.map(formatIssue), ...(more > 0 ? [`  and ${count(more, "more tag")} that are refused`] : [])];
 }
 
 function report(file: string, config: Config, expected: ConfigForecast): readonly string[] {

@@ -16,6 +16,9 @@ import type { Mapping, RefusedInput, TagState } from "../../mapping/mapping.ts";
 import { openMapping } from "../../mapping/source-mapping.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
 
+/** A source that answers to `check` whatever its protocol. */
+type ShadowSource = Source & Required<Pick<Source, "check">>;
+
 /**
  * Opens a source of a configuration next to an agent that may be running on the same one. Rejects as `Driver.open` does.
  */
@@ -24,7 +27,7 @@ export async function openShadowSource(
   { agent, file: configFile }: Config,
   runtime: Runtime,
   signal: AbortSignal,
-): Promise<Source> {
+): Promise<ShadowSource> {
   await using opened = new AsyncDisposableStack();
   const temporary = await mkdtemp(join(tmpdir(), "tagferry-look-"));
   opened.defer(() => rm(temporary, { recursive: true, force: true }));
@@ -37,7 +40,7 @@ export async function openShadowSource(
   return {
     deliveries: (stop) => source.deliveries(stop),
     addresses: source.addresses,
-    ...(source.check && { check: (stop) => source.check?.(stop) ?? Promise.resolve([]) }),
+    check: async (stop) => (await source.check?.(stop)) ?? { refused: [] },
     details: () => source.details?.() ?? {},
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

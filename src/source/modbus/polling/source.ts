@@ -1,7 +1,7 @@
 // A live Modbus connection: polls every target on its schedule and hands out what was read.
 import type { ReadingBatch } from "../../../core/reading.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import type { Delivery, DeviceCheck, Source, SourceWarning } from "../../../core/source.ts";
+import type { Delivery, Source, SourceCheck, SourceWarning } from "../../../core/source.ts";
 import { isAbort } from "../../../lib/abort.ts";
 import { batchDelivery } from "../../../lib/reading-batch.ts";
 import { silenceHint } from "../config/endpoint.ts";
@@ -125,9 +125,16 @@ export class ModbusSource implements Source {
     };
   }
 
-  async check(signal: AbortSignal): Promise<readonly DeviceCheck[]> {
+  async check(signal: AbortSignal): Promise<SourceCheck> {
     const targets = this.#polls.map(({ target }) => target);
-    return await checkUnits(targets, this.#link, silenceHint(this.#config.options.url), this.#runtime.clock, signal);
+    const { url } = this.#config.options;
+    return await checkUnits(
+      targets,
+      this.#link,
+      { hint: silenceHint(url), url: url.text },
+      this.#runtime.clock,
+      signal,
+    );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,15 +1,15 @@
-// Asks each unit of a source for one value, for a person who wants to know whether it is there.
+// Asks each unit of a source whether it is there and which addresses it refuses, for a person who commissions it.
 
 import { epochMicros } from "../../../core/point.ts";
 import type { Clock } from "../../../core/runtime.ts";
-import type { DeviceCheck } from "../../../core/source.ts";
+import type { ConfigFault, DeviceCheck, SourceCheck } from "../../../core/source.ts";
 import { formatDuration } from "../../../lib/duration.ts";
 import { readingsOf } from "../../../lib/reading-batch.ts";
 import type { ReadRequest } from "../config/pdu.ts";
-import { places, type ReadBlock } from "../config/plan.ts";
+import { places, plan, type ReadBlock } from "../config/plan.ts";
 import type { Table } from "../config/value-type.ts";
 import type { PollTarget, Wanted } from "../config/wanted.ts";
-import { describeContested, describeException, isAlive } from "../connection/exceptions.ts";
+import { consequenceOf, describeContested, describeException, isAlive } from "../connection/exceptions.ts";
 import type { Result } from "../connection/framing.ts";
 import type { ModbusConnection } from "../connection/modbus-connection.ts";
 import { decodeBlock } from "./readings.ts";
@@ -23,23 +23,65 @@ const patience = 3;
 const thoroughForMs = 25_000;
 const anyForMs = 50_000;
 
-/** Resolves with one check for each unit, in the order of `targets`, within a minute or little more. Rejects as `ModbusConnection.read` does. */
+/** `hint`: what a silent unit may mean. */
+interface CheckTexts {
+  readonly hint: string;
+  readonly url: string;
+}
+
+/**
+ * Resolves with one check for each unit, in the order of `targets`, and the addresses that units refuse, within a minute or little
+ * more. Rejects as `ModbusConnection.read` does.
+ */
 export async function checkUnits(
   targets: readonly PollTarget[],
   link: Pick<ModbusConnection, "read">,
-  hint: string,
+  { hint, url }: CheckTexts,
   clock: Pick<Clock, "monotonic">,
   signal: AbortSignal,
-): Promise<readonly DeviceCheck[]> {
+): Promise<SourceCheck & Required<Pick<SourceCheck, "devices">>> {
   const checks: DeviceCheck[] = [];
+  const answering = new Set<number>();
   const startedAt = clock.monotonic();
   for (const [unit, ofUnit] of Map.groupBy(targets, (target) => target.unit)) {
     const elapsed = clock.monotonic() - startedAt;
     const timeoutMs = Math.max(...ofUnit.map((target) => target.timeoutMs));
     if (elapsed + timeoutMs > anyForMs && checks.length > 0) checks.push(notAsked(unit));
-    else checks.push(await checkUnit(unit, ofUnit, link, hint, elapsed <= thoroughForMs, signal));
+    else checks.push(await checkUnit(unit, ofUnit, link, hint, elapsed <= thoroughForMs, answering, signal));
   }
-  return checks;
+  const refused: ConfigFault[] = [];
+  for (const target of targets.filter(({ unit }) => answering.has(unit)))
+    for (const block of plan(target.wanted, target.limits)) {
+      if (clock.monotonic() - startedAt + target.timeoutMs > anyForMs) break;
+      refused.push(...(await refusedIn(block, target, link, url, signal)));
+    }
+  return { devices: checks, refused };
+}
+
+/** Reads `block` whole, and each of its places only where the unit refuses that. */
+async function refusedIn(
+  block: ReadBlock<Wanted>,
+  target: PollTarget,
+  link: Pick<ModbusConnection, "read">,
+  url: string,
+  signal: AbortSignal,
+): Promise<readonly ConfigFault[]> {
+  const { table, start, count, items } = block;
+  const { unit, timeoutMs } = target;
+  const result = await link.read({ unit, table, start, count }, timeoutMs, signal, false);
+  if (result.kind !== "exception" || !["split", "unsupported"].includes(consequenceOf(result.code))) return [];
+  const alone = places(block);
+  const faults: ConfigFault[] = [];
+  if (alone.length > 1) for (const each of alone) faults.push(...(await refusedIn(each, target, link, url, signal)));
+  else
+    for (const { tag, address } of items.flatMap(({ values }) => values))
+      faults.push({
+        tag,
+        field: "at",
+        message: `expected an address of unit ${unit}, got ${describeException(result.code)}, for ${address}`,
+        hint: `tagferry browse ${url} lists what the device has`,
+      });
+  return faults;
 }
 
 async function checkUnit(
@@ -48,13 +90,13 @@ async function checkUnit(
   link: Pick<ModbusConnection, "read">,
   hint: string,
   isThorough: boolean,
+  answering: Set<number>,
   signal: AbortSignal,
 ): Promise<DeviceCheck> {
   const device = `unit ${unit}`;
   const timeoutMs = Math.max(...targets.map((target) => target.timeoutMs));
   const all = spread(targets.flatMap(({ wanted }) => places({ items: wanted })));
   const tried = isThorough ? all : all.slice(0, 1);
-  let isThere = false;
   let failure: Omit<DeviceCheck, "device" | "ok"> = { text: "has no tags" };
   for (const [i, block] of tried.entries()) {
     const isLast = i === tried.length - 1;
@@ -63,10 +105,10 @@ async function checkUnit(
     const result = await link.read({ unit, table, start, count }, waitMs, signal, false);
     const slowMs = ("tookMs" in result ? result.tookMs : "lateMs" in result ? result.lateMs : undefined) ?? 0;
     if (slowMs > timeoutMs) return { device, ok: false, text: slowAnswers(slowMs) };
-    if (result.kind === "data") return { device, ok: true, text: shown(block, result.bytes) };
     // A unit that refuses an address is there: that says more than a later silence.
-    isThere ||= result.kind === "exception";
-    if (result.kind === "exception" || !isThere) failure = failureOf(result, block, waitMs, hint);
+    if (result.kind === "data" || result.kind === "exception") answering.add(unit);
+    if (result.kind === "data") return { device, ok: true, text: shown(block, result.bytes) };
+    if (result.kind === "exception" || !answering.has(unit)) failure = failureOf(result, block, waitMs, hint);
   }
   return { device, ok: false, ...failure };
 }

@@ -1,8 +1,8 @@
 // Brings the broker's subscriptions in line with the configuration.
 import type { Logger, Runtime } from "../../../core/runtime.ts";
-import type { Reading, TagId } from "../../../core/source.ts";
+import type { ConfigFault, Reading, TagId } from "../../../core/source.ts";
 import type { MqttTag } from "../config/tag.ts";
-import { tagCaptures } from "../config/tag-address.ts";
+import { tagCaptures, tagFilter } from "../config/tag-address.ts";
 import { coverage, minimalCover } from "../topics/topic-trie.ts";
 import type { MqttConnection, SubscribeOptions } from "./client.ts";
 import { badReading } from "./message.ts";
@@ -167,6 +167,19 @@ function sizeOf(filter: string): number {
   return 2 + Buffer.byteLength(filter) + 1;
 }
 
+/** What to do about filters that the broker refuses. */
+export const readTopicsHint = "let this user read these topics at the broker, or correct topic in the tags";
+
+/** Every tag of which nothing can come, since the broker refused its filter. */
+export function refusedTopics(tags: readonly MqttTag[], subscriptions: Subscriptions): readonly ConfigFault[] {
+  return refusedOf(tags, subscriptions).map(({ tag, topic, code }) => ({
+    tag,
+    field: "topic",
+    message: `expected a topic that may be read, got ${describeReason(code)} for ${topic.text}`,
+    hint: readTopicsHint,
+  }));
+}
+
 /** A refused filter shows under its tags. Tags whose template captures have no names yet that it could show under. */
 export function refusals(
   tags: readonly MqttTag[],
@@ -174,12 +187,20 @@ export function refusals(
   { clock }: Pick<Runtime, "clock">,
 ): readonly Reading[] {
   const time = clock.now();
-  const arrives = coverage(subscriptions.granted);
-  return tags.flatMap((tag, index): Reading[] => {
-    const { topic } = tag;
-    if (tagCaptures(tag).length > 0 || arrives(topic.filter)) return [];
-    const code = subscriptions.refused.get(topic.filter) ?? unanswered;
-    const place = { tag: index as TagId, captures: {}, address: topic.text, time }; // a TagId is the index of its tag
+  return refusedOf(tags, subscriptions).flatMap(({ tag, topic, code, captures }): Reading[] => {
+    if (captures) return [];
+    const place = { tag, captures: {}, address: topic.text, time };
     return [{ ...badReading(place, `the broker refused the subscription: ${describeReason(code)}`), wholeTag: true }];
+  });
+}
+
+function refusedOf(tags: readonly MqttTag[], { granted, refused }: Subscriptions) {
+  const arrives = coverage(granted);
+  return tags.flatMap((tag, index) => {
+    const filter = tagFilter(tag);
+    if (arrives(filter)) return [];
+    const captures = tagCaptures(tag).length > 0;
+    // a TagId is the index of its tag
+    return [{ tag: index as TagId, topic: tag.topic, code: refused.get(filter) ?? unanswered, captures }];
   });
 }

@@ -2,7 +2,7 @@
 import { AgentError } from "../../../core/errors.ts";
 import type { Recovery } from "../../../core/gap.ts";
 import type { Logger, Runtime } from "../../../core/runtime.ts";
-import type { Delivery, DriverConfig, Source, UnknownAddress } from "../../../core/source.ts";
+import type { Delivery, DriverConfig, Source, SourceCheck, UnknownAddress } from "../../../core/source.ts";
 import { isAbort, orAbort } from "../../../lib/abort.ts";
 import type { mqttOptions } from "../config/options.ts";
 import type { mqttTag } from "../config/tag.ts";
@@ -10,7 +10,13 @@ import { tagFilter } from "../config/tag-address.ts";
 import type { MqttConnection } from "../connection/client.ts";
 import { describeReason } from "../connection/reason-code.ts";
 import type { SessionState } from "../connection/session-state.ts";
-import { applySubscriptions, refusals, type Subscriptions } from "../connection/subscriptions.ts";
+import {
+  applySubscriptions,
+  readTopicsHint,
+  refusals,
+  refusedTopics,
+  type Subscriptions,
+} from "../connection/subscriptions.ts";
 import { takeoverWatchOf } from "../connection/takeover-watch.ts";
 import type { NamesFile, NameTables } from "../reading/name-tables.ts";
 import type { Reception } from "./reception.ts";
@@ -95,8 +101,26 @@ export class MqttSource implements Source {
     throw new AgentError(
       "SOURCE_REFUSED",
       `${url} refused all subscriptions, such as ${filter}: ${describeReason(code)}`,
-      { hint: "let this user read these topics at the broker, or correct topic in the tags" },
+      { hint: readTopicsHint, cause: { refused: refusedTopics(this.#parts.config.tags, this.#subscriptions) } },
     );
+  }
+
+  /** Takes what comes meanwhile: the broker's answers to the subscriptions may stand behind it. */
+  async check(signal: AbortSignal): Promise<SourceCheck> {
+    const answered = new AbortController();
+    const taking = this.#discard(AbortSignal.any([signal, answered.signal]));
+    try {
+      await Promise.race([this.#subscribing, taking]);
+      signal.throwIfAborted();
+    } finally {
+      answered.abort(new Error("the broker has answered"));
+      await taking.catch(() => {});
+    }
+    return { refused: refusedTopics(this.#parts.config.tags, this.#subscriptions) };
+  }
+
+  async #discard(signal: AbortSignal): Promise<void> {
+    for (;;) await this.#parts.reception.take(signal);
   }
 
   async *deliveries(signal: AbortSignal): AsyncGenerator<Delivery, void, undefined> {

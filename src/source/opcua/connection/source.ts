@@ -1,7 +1,7 @@
 // One live connection to a server: what it notifies comes out as deliveries, what fails is tried again slowly.
 import type { Recovery, TagGap } from "../../../core/gap.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import type { Delivery, FoundAddress, Source, TagId } from "../../../core/source.ts";
+import type { Delivery, FoundAddress, Source, SourceCheck, TagId } from "../../../core/source.ts";
 import { isAbort } from "../../../lib/abort.ts";
 import type { OpcuaConfig } from "../config/options.ts";
 import { Backfill, type BackfillOptions } from "../history/backfill.ts";
@@ -12,6 +12,7 @@ import { poll, type ReadingOptions, Reread } from "../monitoring/polling.ts";
 import type { Positions } from "../monitoring/positions.ts";
 import { Publisher } from "../monitoring/publisher.ts";
 import { subscriptionDetails } from "../monitoring/publishing-group.ts";
+import { refusedNodes } from "../monitoring/refused-nodes.ts";
 import { openAgain, pollingAdvice, retryFailures } from "../monitoring/retry.ts";
 import { Describing } from "../nodes/description.ts";
 import type { Item, Resolver, Tag } from "../nodes/items.ts";
@@ -157,6 +158,12 @@ export class OpcuaSource implements Source {
     this.#describing.add([...monitoring.items(), ...monitoring.polled]);
     const patience = runtime.clock.sleep(describedWithinMs, signal).catch(() => {});
     await Promise.race([this.#describing.round(signal), patience]);
+  }
+
+  async check(signal: AbortSignal): Promise<SourceCheck> {
+    const { config, resolver, items, monitoring } = this.#options;
+    const { tags, options } = config;
+    return await refusedNodes({ ...resolver, tags, items, failures: monitoring.failures, url: options.url }, signal);
   }
 
   details(): Readonly<Record<string, string | number>> {

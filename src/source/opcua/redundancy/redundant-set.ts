@@ -74,6 +74,7 @@ export async function openRedundant(config: OpcuaConfig, runtime: Runtime, signa
     holder: source.holder,
     recovery: source.recovery,
     addresses: source.addresses,
+    check: (stop) => source.check(stop),
     async *deliveries(stop) {
       const leave = new AbortController();
       const ending = AbortSignal.any([stop, leave.signal]);

@@ -27,6 +27,11 @@ export const builtInTypes: Readonly<Record<string, number>> = Object.fromEntries
 /** Numbers of those that are spoken of by name. */
 export const builtIn = { int32: 6, structure: 22, dataValue: 23, variant: 24 } as const;
 
+const noValue = "no value";
+const neverSet = "no time: it was never set";
+/** Reasons that end when the device gives a value. */
+export const transient: readonly string[] = [noValue, neverSet];
+
 /** Earliest time that is no mere "never": servers write 1601-01-01 or 0001-01-01 for it. */
 const firstTime = Date.UTC(1900, 0, 1);
 
@@ -37,8 +42,7 @@ export function convert(variant: VariantLike | null | undefined, index?: readonl
   const value = scalar(one.dataType, one.value);
   if (value !== undefined) return { value };
   // Servers write 1601-01-01 or 0001-01-01 for "never".
-  if (one.dataType === builtInTypes["DateTime"] && one.value instanceof Date)
-    return { reason: "no time: it was never set" };
+  if (one.dataType === builtInTypes["DateTime"] && one.value instanceof Date) return { reason: neverSet };
   if (one.dataType === builtIn.structure) return { reason: "a structure cannot be stored; name a field of it" };
   return { reason: `a ${builtInNames[one.dataType] ?? `value of the unknown type ${one.dataType}`} cannot be stored` };
 }
@@ -49,7 +53,7 @@ export function element(
   index?: readonly number[],
 ): VariantLike | { readonly reason: string } {
   if (!variant || variant.dataType === 0 || variant.value === null || variant.value === undefined)
-    return { reason: "no value" };
+    return { reason: noValue };
   const { dataType, arrayType } = variant;
   if (index === undefined) return arrayType === 0 ? variant : { reason: "an array, not one value; give an index" };
   const dimensions = arrayType === 2 ? (variant.dimensions?.length ?? 0) : arrayType;
@@ -59,7 +63,7 @@ export function element(
   if (value === undefined) return { reason: `the array has no element ${index.join()}` };
   // An array of Variants: each has a type of its own.
   if (isVariant(value)) return value;
-  return value === null ? { reason: "no value" } : { dataType, arrayType: 0, value };
+  return value === null ? { reason: noValue } : { dataType, arrayType: 0, value };
 }
 
 function scalar(dataType: number, value: unknown): Value | undefined {

@@ -20,10 +20,10 @@ test("of many units of which most are dead each is told of within a minute, and 
       return { kind: "silence", mismatch: undefined, heard: false };
     },
   };
-  const checks = await checkUnits(
+  const { devices: checks } = await checkUnits(
     pollTargets(modbusConfig({ url: "tcp://127.0.0.1" }, tags)),
     link,
-    "hint",
+    { hint: "hint", url: "tcp://127.0.0.1" },
     clock,
     signal,
   );

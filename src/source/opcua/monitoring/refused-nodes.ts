@@ -1,0 +1,79 @@
+// Which tags a server refuses for as long as they and the server stay as they are: no such node, no right to read it, no value
+// that can be stored. What a device reports of itself, such as a broken sensor, is left out.
+import type { ConfigFault, SourceCheck, TagId } from "../../../core/source.ts";
+import type { Item, Tag } from "../nodes/items.ts";
+import type { StructureTypes } from "../nodes/structure-types.ts";
+import { readValues, type Services } from "../session/services.ts";
+import type { DataValueLike } from "../types/reading.ts";
+import { convert, transient } from "../types/value.ts";
+
+/** By status code: what was expected of the node. */
+const refusals: Readonly<Record<string, Expected>> = {
+  BadNodeIdInvalid: "node",
+  BadNodeIdUnknown: "node",
+  BadAttributeIdInvalid: "node",
+  BadNotReadable: "right",
+  BadUserAccessDenied: "right",
+};
+
+type Expected = "node" | "right" | "value";
+
+interface RefusedNodesOptions {
+  readonly tags: readonly Tag[];
+  /** What cannot be monitored, and why. */
+  readonly failures: readonly { readonly tag: TagId; readonly address: string; readonly reason: string }[];
+  readonly items: readonly Item[];
+  readonly services: Pick<Services, "read">;
+  readonly structures: StructureTypes;
+  readonly url: string;
+}
+
+/** Reads each item once. Rejects with `SOURCE_*` when the server cannot be asked. */
+export async function refusedNodes(
+  { tags, failures, items, services, structures, url }: RefusedNodesOptions,
+  signal: AbortSignal,
+): Promise<SourceCheck> {
+  const remedies: Readonly<Record<Expected, readonly [expected: string, remedy: string]>> = {
+    node: ["a node of the server", `tagferry browse ${url} lists what the server has`],
+    right: ["a node that may be read", "give the user of this source the right to read it at the server"],
+    value: [
+      "a value that can be stored",
+      "name a node, an element (index) or a member (field) that holds a number, a text or a truth value",
+    ],
+  };
+  const fault = (tag: TagId, address: string, kind: Expected, found: string): ConfigFault => {
+    const { node, path } = tags[tag] ?? {};
+    const [expected, hint] = remedies[kind];
+    const field = node === undefined ? (path === undefined ? "browse" : "path") : "node";
+    return { tag, field, message: `expected ${expected}, got ${found}, for ${address}`, hint };
+  };
+  const refused = failures.map(({ tag, address, reason }) =>
+    fault(tag, address, refusals[statusIn(reason)] ?? "node", reason.replace(/[.: ]+$/, "")),
+  );
+  const failed = new Set(failures.map(({ tag, address }) => `${tag} ${address}`));
+  const asked = items.filter(({ tag, address }) => !failed.has(`${tag} ${address}`));
+  const read = await readValues(
+    services,
+    asked.map(({ nodeId }) => nodeId),
+    signal,
+  );
+  const pairs = asked.flatMap((item, i): (readonly [Item, DataValueLike])[] => (read[i] ? [[item, read[i]]] : []));
+  await structures.learn(pairs, signal);
+  const values: Required<SourceCheck>["values"][number][] = [];
+  for (const [item, { statusCode, value }] of pairs) {
+    const { tag, address, index, part } = item;
+    const status = statusIn(statusCode.name);
+    const kind = refusals[status];
+    if (kind) refused.push(fault(tag, address, kind, status));
+    if (statusCode.value >>> 30 !== 0) continue;
+    const converted = part ? part(value) : convert(value, index);
+    if ("value" in converted) values.push({ tag, value: converted.value });
+    else if (!transient.includes(converted.reason)) refused.push(fault(tag, address, "value", converted.reason));
+  }
+  return { refused, values };
+}
+
+/** `BadNodeIdUnknown` of `BadNodeIdUnknown: the node id …` and of `BadNodeIdUnknown#overflow`. */
+function statusIn(text: string): string {
+  return /^\w+/.exec(text)?.[0] ?? "";
+}
