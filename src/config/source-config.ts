@@ -1,7 +1,7 @@
 // Checks one source: its driver's options, and each of its tags after everything has come together.
 import type { z } from "zod";
-import type { Claim, ConfigFault, Driver, DriverTag } from "../core/source.ts";
-import { placeholders } from "../mapping/input-template.ts";
+import type { Claim, ConfigFault, Driver, DriverTag, TagId } from "../core/source.ts";
+import { fillInput, placeholders } from "../mapping/input-template.ts";
 import { type TagRule, tagOptions } from "../mapping/options.ts";
 import { checkNode, unknownKey } from "./check-node.ts";
 import { ambiguityOf, type ConfiguredSource } from "./config.ts";
@@ -47,6 +47,7 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
   if (options !== undefined) {
     const faults = [...(driver.faults?.({ options, tags }) ?? []), ...(parts.refused.get(name) ?? [])];
     tellFaults(faults, written, expandTags(node, { ...parts, driver }), issues);
+    warnOverlaps({ name, driver, options, tags, rules }, written, expandTags(node, { ...parts, driver }), node, issues);
     for (const { field, message, hint } of driver.warnings?.(options) ?? [])
       issues.warn(childNode(node, field) ?? node, message, hint);
     claimConnection(name, node, driver.connection?.(options), driver, parts);
@@ -69,6 +70,45 @@ function tellFaults(
   for (const { fields, origin } of expandedTags)
     for (const { field, message, hint } of byTag.get(index++) ?? [])
       issues.error(childNode(fields, field) ?? origin, message, hint);
+}
+
+const mostOverlaps = 20;
+
+/** Warns of tags that give one Input ID for each value that both read. Expands the tags once more where there are any. */
+function warnOverlaps(
+  { driver, tags, rules }: ConfiguredSource,
+  written: readonly number[],
+  expandedTags: Iterable<ExpandedTag>,
+  source: MapNode,
+  issues: Issues,
+): void {
+  /** The tag that has the Input ID first, by the later one. */
+  const found = new Map<TagId, { readonly first: TagId; readonly what: string }>();
+  for (const { tags: both, captures, what } of driver.overlaps?.(tags) ?? []) {
+    const [a, b] = both.map((tag) => rules[tag]);
+    const [first, later] = both.toSorted((one, other) => one - other);
+    if (!a || !b || (a.shared && b.shared) || first === undefined || later === undefined || found.has(later)) continue;
+    if (fillInput(a.input, captures[0]) === fillInput(b.input, captures[1])) found.set(later, { first, what });
+  }
+  if (found.size === 0) return;
+  const shown = [...found].slice(0, mostOverlaps);
+  const needed = new Set(shown.flatMap(([later, { first }]) => [written[later], written[first]]));
+  const places = new Map<number | undefined, Place>();
+  let index = 0;
+  for (const { fields, origin } of expandedTags) {
+    if (needed.has(index)) places.set(index, childNode(fields, "input") ?? origin);
+    index++;
+  }
+  for (const [later, { first, what }] of shown) {
+    const { at, path } = places.get(written[first]) ?? source;
+    issues.warn(
+      places.get(written[later]) ?? source,
+      `gives the same Input ID as ${path} in line ${at.line} for ${what}; only one of them is stored`,
+      "give one of the tags another input, or write shared: true on both",
+    );
+  }
+  const more = found.size - shown.length;
+  if (more > 0) issues.warn(source, `has ${more} more tags that give the same Input ID as another one`);
 }
 
 /** Two sources would not wait for each other's answers. */

@@ -212,6 +212,15 @@ export interface Ambiguity {
   readonly always?: true;
 }
 
+/** Two tags that read the same values, whatever the device sends. */
+export interface TagOverlap {
+  readonly tags: readonly [TagId, TagId];
+  /** What each of them captures of one example, which stands for all. */
+  readonly captures: readonly [Captures, Captures];
+  /** What both read: `each message of s/kitchen/t`. */
+  readonly what: string;
+}
+
 /** A protocol: what its options look like and how to open a connection. A new protocol is one folder that exports one driver. */
 export interface Driver<
   Type extends string = string,
@@ -244,6 +253,11 @@ export interface Driver<
    * instead. Undefined: every address comes to an Input ID of its own.
    */
   ambiguity?(tag: Omit<DriverTag<Tag>, "every">, names: readonly string[]): Ambiguity | undefined;
+  /**
+   * Tags of one source that read the same values for certain, as far as the configuration tells, and of which one has a
+   * pattern as its address. Undefined: it tells nothing.
+   */
+  overlaps?(tags: readonly DriverTag<Tag>[]): Iterable<TagOverlap>;
   /**
    * What is allowed of an Input ID that is filled with `names` but hardly meant: one that changes with something else than the
    * thing it names. `check` shows it at the tag.

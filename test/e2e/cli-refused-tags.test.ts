@@ -133,3 +133,24 @@ test("check --online names each MQTT filter that the broker denies, whether some
     refusedTags: { count: 1, of: 2, first: [{ line: 10, path: "sources.line.tags[1].topic" }] },
   });
 });
+
+test("check warns of a fixed tag and a pattern that come to one Input ID, and test sees one of them refused", async () => {
+  using home = temporaryFolder();
+  await using broker = await openMqttBroker();
+  await broker.publish("s/kitchen/t", "21.5", { qos: 1, retain: true });
+  const { stdout } = await checkOnline(
+    home,
+    `    type: mqtt
+    url: "${broker.url}"
+    tags:
+      - { input: "hall.{room}", topic: "s/{room}/t", retained: use }
+      - { input: hall.kitchen, topic: s/kitchen/t, retained: use }
+`,
+  );
+  expect(stdout).toMatch(
+    /:10:\d+ {2}warning: .*gives the same Input ID as .* in line 9 for each message of s\/kitchen\/t;/,
+  );
+  const tested = await command(["test", "--once", "-c", home.file("agent.yaml")]);
+  expect(tested.status).toBe(1);
+  expect(tested.stderr).toContain("hall.kitchen");
+});

@@ -1,7 +1,7 @@
 // The MQTT driver: its options, its tags, and the way to a connection.
 import type { Driver } from "../../core/source.ts";
 import { claimedSessions, clientIdOf, connectionFindings, connectionWarnings } from "./config/connection-checks.ts";
-import { positionRemarks, topicAmbiguity } from "./config/input-ids.ts";
+import { positionRemarks, topicAmbiguity, topicOverlaps } from "./config/input-ids.ts";
 import { mqttOptions } from "./config/options.ts";
 import { mqttTag } from "./config/tag.ts";
 import { tagCaptures } from "./config/tag-address.ts";
@@ -23,6 +23,7 @@ export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
   schemes: ["mqtt", "mqtts", "ws", "wss"],
   captures: tagCaptures,
   ambiguity: topicAmbiguity,
+  overlaps: topicOverlaps,
   remarks: (tag, names) => [...positionRemarks(tag, names), ...rangeRemarks(tag)],
   warnings: connectionWarnings,
   findings: connectionFindings,

@@ -1,6 +1,6 @@
 // The driver of OPC UA: its options, its tags, and how to open a connection. The stack is loaded by the first `open`.
 import type { Driver } from "../../core/source.ts";
-import { browseAmbiguity } from "./config/node-address.ts";
+import { browseAmbiguity, browseOverlaps } from "./config/node-address.ts";
 import { type OpcuaConfig, opcuaOptions, opcuaTag } from "./config/options.ts";
 import { probePlace } from "./session/pki.ts";
 import { listCertificates, rejectCertificate, trustCertificate } from "./session/trust.ts";
@@ -22,6 +22,7 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
   unreachablePauseMs: 1_500,
   captures: (tag) => (tag.browse === undefined ? [] : ["name", "path"]),
   ambiguity: browseAmbiguity,
+  overlaps: browseOverlaps,
   identity: ({ url, servers, security, username, userCertificate }) =>
     JSON.stringify([url, servers, security, username, userCertificate?.certFile]),
   async open(config, runtime, signal) {

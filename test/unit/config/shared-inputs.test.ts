@@ -75,3 +75,53 @@ sources:
   expect(await complaints(text("", ""))).toMatch(/serves sources\.one\.tags\[0\] and sources\.two\.tags\[0\]/);
   expect(await complaints(text("north", "south"))).not.toMatch(/serves/);
 });
+
+const met =
+  /sources\.hall\.tags\[1\]\.input {2}.*gives the same Input ID as sources\.hall\.tags\[0\]\.input in line \d+ for each message of/;
+
+test.each([
+  // A pattern and a fixed tag, in both orders.
+  ['{ input: "hall.{room}", topic: "s/{room}/t" }', "{ input: hall.kitchen, topic: s/kitchen/t }"],
+  ["{ input: hall.kitchen, topic: s/kitchen/t }", '{ input: "hall.{room}", topic: "s/{room}/t" }'],
+  ['{ input: "hall.{rest}", topic: "s/{rest...}" }', "{ input: hall.kitchen/t, topic: s/kitchen/t }"],
+  ['{ input: "{room}.t", topic: "s/{room|lower}/t" }', "{ input: kitchen.t, topic: s/Kitchen/t }"],
+  ['{ input: "x.{room}", topic: "s/{room}/t", value: $.v }', "{ input: x.kitchen, topic: s/kitchen/t, value: $.v }"],
+  // Two patterns: one filter, or one that lies within the other.
+  ['{ input: "{a}.t", topic: "s/{a}/t" }', '{ input: "{b}.t", topic: "s/{b}/t" }'],
+  ['{ input: "{a}.{b}", topic: "s/{a}/{b}" }', '{ input: "{a}.t", topic: "s/{a}/t" }'],
+  [
+    '{ input: "{id}.v", topic: "s/+", value: $.v, capture: { id: $.id } }',
+    '{ input: "{id}.v", topic: "s/#", value: $.v, capture: { id: $.id } }',
+  ],
+])("two tags that read the same value into one Input ID are a warning: %s and %s", async (first, second) => {
+  expect(await complaints(mqtt(first, second))).toMatch(met);
+});
+
+test.each([
+  ['{ input: "hall.{room}", topic: "s/{room}/t" }', "{ input: hall.bath, topic: s/kitchen/t }"],
+  ['{ input: "hall.{room}", topic: "s/{room}/t" }', "{ input: hall.kitchen, topic: other/kitchen/t }"],
+  // Which of them stands in a message is not known.
+  [
+    '{ input: "hall.{room}", topic: "s/{room}/t", value: $.a }',
+    "{ input: hall.kitchen, topic: s/kitchen/t, value: $.b }",
+  ],
+  ['{ input: "{a}.t", topic: "s/{a}/t" }', '{ input: "{a}.t", topic: "r/{a}/t" }'],
+  ['{ input: "{a}.{b}", topic: "s/{a}/{b}" }', '{ input: "{b}.{a}", topic: "s/{a}/{b}" }'],
+  ['{ input: "{a}.t", topic: "s/{a|lower}/t" }', '{ input: "{a}.t", topic: "s/{a}/t" }'],
+  ['{ input: "{a}.t", topic: "s/{a|map(x=y)}/t" }', '{ input: "{a}.t", topic: "s/{a}/t" }'],
+  ['{ input: "{a}.t", topic: "s/{a}/t", shared: true }', '{ input: "{b}.t", topic: "s/{b}/t", shared: true }'],
+  // A wildcard matches no topic that begins with $.
+  ['{ input: "x{a}", topic: "{a}/x" }', "{ input: x_SYS, topic: $SYS/x }"],
+])("two tags that need not come to one Input ID are none: %s and %s", async (first, second) => {
+  expect(await complaints(mqtt(first, second))).not.toContain("same Input ID");
+});
+
+test("two browse patterns of one text that fill the same Input ID are a warning", async () => {
+  const tag = (input: string, more = "") => `{ input: "${input}", browse: "Line/*/T"${more} }`;
+  const both = (second: string) => complaints(opcua(`${tag("{path}")}, ${second}`));
+  expect(await both(tag("{path}"))).toMatch(
+    /tags\[1\]\.input {2}.*gives the same Input ID as sources\.line\.tags\[0\]\.input/,
+  );
+  expect(await both(tag("x.{path}"))).not.toContain("same Input ID");
+  expect(await both(tag("{path}", ", index: 1"))).not.toContain("same Input ID");
+});

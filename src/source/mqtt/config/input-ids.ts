@@ -1,8 +1,10 @@
 // Whether several topics or parts of a payload come to one Input ID, or an Input ID depends on the place in a list. Pure.
-import type { Ambiguity, ConfigWarning } from "../../../core/source.ts";
+import type { Ambiguity, Captures, ConfigWarning, DriverTag, TagId, TagOverlap } from "../../../core/source.ts";
 import { isKind, isWild, levelsOf } from "../decoders/json-path.ts";
-import type { MqttTag } from "./tag.ts";
-import { tagAddress } from "./tag-address.ts";
+import { capturesIn } from "../topics/topic-template.ts";
+import { TopicTrie } from "../topics/topic-trie.ts";
+import type { MqttTag, mqttTag } from "./tag.ts";
+import { tagAddress, tagCaptures } from "./tag-address.ts";
 
 /** `names`: the captured names that fill the Input ID. */
 export function topicAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity | undefined {
@@ -114,4 +116,60 @@ function recordLevels({ value }: MqttTag): readonly number[] {
     const next = steps[i + 1];
     return typeof next === "string" || isKind(next, "leaves") ? [level] : [];
   });
+}
+
+/**
+ * Tags that take the same value from each message that the narrower one of two topics matches. Which value a message has is known
+ * only where both look for it in the same way, and Sparkplug metrics and shared subscriptions are left out.
+ */
+export function* topicOverlaps(tags: readonly DriverTag<typeof mqttTag>[]): Generator<TagOverlap> {
+  const wide = new TopicTrie<number>();
+  const plain = [...tags.entries()].filter(
+    ([, { format, topic }]) => format !== "sparkplugB" && topic.filter === topic.pattern,
+  );
+  for (const [index, { topic }] of plain) if (isPattern(topic.pattern)) wide.insert(topic.pattern, index);
+  for (const [index, tag] of plain)
+    for (const other of wide.match(tag.topic.pattern)) {
+      const covering = tags[other];
+      if (!covering || other === index || (covering.topic.pattern === tag.topic.pattern && other > index)) continue;
+      // What a function makes of a level differs from level to level.
+      const applies = [tag, covering].some(({ topic }) => topic.captures.some(({ apply }) => apply !== undefined));
+      if (applies && isPattern(tag.topic.pattern)) continue;
+      if (placeOf(tag) !== placeOf(covering)) continue;
+      const example = exampleOf(tag.topic.pattern);
+      yield {
+        tags: [other as TagId, index as TagId], // a TagId is the index of its tag
+        captures: [exampleCaptures(covering, example), exampleCaptures(tag, example)],
+        what: `each message of ${tag.topic.text}`,
+      };
+    }
+}
+
+function isPattern(filter: string): boolean {
+  return /[+#]/.test(filter);
+}
+
+/** Where in a message the tag looks for its value, and what it takes for one. */
+function placeOf({
+  topic: _topic,
+  every: _every,
+  fills: _fills,
+  descriptive: _d,
+  ...place
+}: DriverTag<typeof mqttTag>): string {
+  return JSON.stringify(place);
+}
+
+/** A topic that `filter` matches; no level of it is one that somebody would write. */
+function exampleOf(filter: string): string {
+  const levels = filter
+    .split("/")
+    .map((level, i) => (level === "+" ? `Qz${i}x` : level === "#" ? `Qz${i}x/Qz${i}y` : level));
+  return levels.join("/");
+}
+
+/** Names that the payload fills are the same for tags that look in the same places. */
+function exampleCaptures(tag: MqttTag, topic: string): Captures {
+  const named = Object.fromEntries(tagCaptures(tag).map((name) => [name, `Qz-${name}`]));
+  return { ...named, ...capturesIn(topic, tag.topic.captures) };
 }

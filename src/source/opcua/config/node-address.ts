@@ -1,5 +1,5 @@
 // NodeIds and browse paths as they stand in the configuration, read. Pure.
-import type { Ambiguity } from "../../../core/source.ts";
+import type { Ambiguity, TagId, TagOverlap } from "../../../core/source.ts";
 
 /** `2:Oven`, or `Oven` in any namespace; `*` stands for any name, `**` for any number of levels. */
 export interface BrowsePathStep {
@@ -81,4 +81,21 @@ export function browseAmbiguity({ browse }: NodeAddress, names: readonly string[
     message: `several variables below ${browse} may ${which}; the first one feeds an Input ID, values of the others are refused`,
     remedy: "use {path} in `input`, which differs for each of them; or write `shared: true`",
   };
+}
+
+/** Tags that look for the same variables with one pattern. Whether two patterns find the same ones is the server's affair. */
+export function* browseOverlaps(
+  tags: readonly (NodeAddress & { readonly index?: unknown; readonly field?: unknown })[],
+): Generator<TagOverlap> {
+  const firsts = new Map<string, TagId>();
+  const example = { name: "Qz", path: "Qy/Qz" };
+  for (const [i, { browse, index, field }] of tags.entries()) {
+    if (browse === undefined) continue;
+    const place = JSON.stringify([browse, index, field]);
+    const tag = i as TagId; // a TagId is the index of its tag
+    const first = firsts.get(place) ?? tag;
+    firsts.set(place, first);
+    if (first !== tag)
+      yield { tags: [first, tag], captures: [example, example], what: `each variable that ${browse} finds` };
+  }
 }
