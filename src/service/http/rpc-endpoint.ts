@@ -137,26 +137,31 @@ export class RpcEndpoint {
     // Known before the call: it hands the body over to another thread.
     const written = method !== undefined && !onlyReads(method) ? method : undefined;
     const key = written && id !== undefined ? await outcomeKey(body, caller.integration, version, written) : undefined;
+    const abandoned = new AbortController();
     const call = (written && this.#late.take(written, key)) ?? {
       id: id ?? "",
       method: written,
-      answer: store.call({
-        body,
-        method: envelope.method,
-        id,
-        caller,
-        version,
-        namespace: options.namespace,
-        now: clock.now() + (fault("skew")?.value ?? 0) * 1_000,
-        trace,
-        refusedInputs: fault("partial")?.inputs ?? [],
-      }),
+      answer: store.call(
+        {
+          body,
+          method: envelope.method,
+          id,
+          caller,
+          version,
+          namespace: options.namespace,
+          now: clock.now() + (fault("skew")?.value ?? 0) * 1_000,
+          trace,
+          refusedInputs: fault("partial")?.inputs ?? [],
+        },
+        abandoned.signal,
+      ),
     };
     // The hosted service gives up on a call after 15 s in all, whether or not it has run.
     const late = "the call took more than 15 s; it may have been run";
     const { body: outcome, failure } = await within(left, late, clock, gone, (ended) =>
       orAbort(call.answer, ended),
     ).catch((error: unknown) => {
+      abandoned.abort(error);
       if (key !== undefined) this.#late.keep(key, call);
       throw error;
     });

@@ -27,6 +27,7 @@ interface BlockKey {
 }
 
 export class PointStore {
+  readonly #beforeBlock: () => void;
   readonly #before: StatementSync;
   readonly #after: StatementSync;
   readonly #data: StatementSync;
@@ -37,7 +38,9 @@ export class PointStore {
   readonly #nextSignal: StatementSync;
   readonly #expire: StatementSync;
 
-  constructor(db: DatabaseSync) {
+  /** Calls `beforeBlock` before a scan reads a block; what that throws ends the scan. */
+  constructor(db: DatabaseSync, beforeBlock = () => {}) {
+    this.#beforeBlock = beforeBlock;
     const key = "SELECT number, first, last, count FROM block WHERE signal = ?";
     this.#before = db.prepare(`${key} AND first <= ? ORDER BY first DESC LIMIT 1`);
     this.#after = db.prepare(`${key} AND first > ? ORDER BY first LIMIT 1`);
@@ -72,6 +75,7 @@ export class PointStore {
    */
   *scan(signal: number, from: number, before: number, backwards = false): Generator<BlockColumns> {
     for (const row of (backwards ? this.#scanBack : this.#scan).iterate(signal, from, before)) {
+      this.#beforeBlock();
       const block = decodePoints(blob(row));
       const start = indexOfTime(block.times, from);
       const end = indexOfTime(block.times, before, start);

@@ -19,11 +19,11 @@ export class ServiceStore implements Disposable {
   readonly resources: ResourceStore;
   readonly points: PointStore;
 
-  private constructor(db: DatabaseSync, lock: DatabaseSync | undefined) {
+  private constructor(db: DatabaseSync, lock: DatabaseSync | undefined, beforeBlock?: () => void) {
     this.#db = db;
     this.#lock = lock;
     this.resources = new ResourceStore(db);
-    this.points = new PointStore(db);
+    this.points = new PointStore(db, beforeBlock);
   }
 
   /**
@@ -47,11 +47,14 @@ export class ServiceStore implements Disposable {
     }
   }
 
-  /** Opens a second connection that only reads, while this process has the folder open. See `resources.refresh`. */
-  static openReader(data: string): ServiceStore {
+  /**
+   * Opens a second connection that only reads, while this process has the folder open. See `resources.refresh`. It calls
+   * `beforeBlock` before it reads a block: what that throws ends the query.
+   */
+  static openReader(data: string, beforeBlock: () => void): ServiceStore {
     const db = new DatabaseSync(join(data, databaseFile), { readOnly: true, timeout: 5_000 });
     db.exec("PRAGMA cache_size = -4096");
-    return new ServiceStore(db, undefined);
+    return new ServiceStore(db, undefined, beforeBlock);
   }
 
   /** Runs `work` on the state of one moment, whatever is committed meanwhile. */

@@ -1,6 +1,7 @@
 // The threads of the store: one that writes, and up to two that read, so that a query waits neither for an insert nor, as
 // long as one thread is free, for another query. The second starts when the first is busy, as each takes 30 MB. What is
 // kept in memory alone has one thread for everything.
+import PQueue from "p-queue";
 import { methodOf, onlyReads, type RpcInput } from "../method/dispatch.ts";
 import type { ResourceChanges } from "../store/resource-store.ts";
 import { type StoreAnswer, WorkerThread } from "./worker-thread.ts";
@@ -12,6 +13,8 @@ export class StoreThreads implements AsyncDisposable {
   readonly #threads: AsyncDisposableStack;
   readonly #writer: WorkerThread;
   readonly #readers: WorkerThread[] = [];
+  /** One query for each thread: what waits goes to the thread that is free first. */
+  readonly #queries = new PQueue({ concurrency: maxReaders });
   readonly #failed = Promise.withResolvers<Error>();
 
   private constructor(data: string, writer: WorkerThread, threads: AsyncDisposableStack) {
@@ -37,11 +40,16 @@ export class StoreThreads implements AsyncDisposable {
 
   /**
    * Answers writes in the order of the calls, and a query from a state that holds every write answered before it.
-   * `input.body` is handed over: it must not be used any more. Rejects when a thread has ended.
+   * `input.body` is handed over: it must not be used any more. Rejects when a thread has ended. A query whose `abandoned`
+   * aborts is not begun, or stops; a write goes on.
    */
-  async call(input: RpcInput): Promise<StoreAnswer> {
+  async call(input: RpcInput, abandoned: AbortSignal): Promise<StoreAnswer> {
     const method = methodOf(input.method, input.namespace);
-    if (method && onlyReads(method)) return this.#leastBusy().call(input);
+    if (this.#readers.length > 0 && method && onlyReads(method))
+      return this.#queries.add(() => {
+        abandoned.throwIfAborted();
+        return this.#freeReader().call(input, abandoned);
+      });
     const answer = await this.#writer.call(input);
     // Before the answer goes out: who has it may ask at once.
     if (answer.changes && isAny(answer.changes)) for (const reader of this.#readers) reader.refresh(answer.changes);
@@ -58,12 +66,8 @@ export class StoreThreads implements AsyncDisposable {
     return this.#threads.disposeAsync();
   }
 
-  #leastBusy(): WorkerThread {
-    const [first = this.#writer] = this.#readers;
-    const chosen = this.#readers.reduce((least, reader) => (reader.calls < least.calls ? reader : least), first);
-    return chosen === this.#writer || chosen.calls === 0 || this.#readers.length === maxReaders
-      ? chosen
-      : this.#addReader();
+  #freeReader(): WorkerThread {
+    return this.#readers.find(({ calls }) => calls === 0) ?? this.#addReader();
   }
 
   /** It reads what is committed when it opens, and gets the changes of each write that is answered from now on. */

@@ -5,18 +5,23 @@ import { parentPort, workerData } from "node:worker_threads";
 import { isAgentError, reasonOf } from "../../core/errors.ts";
 import { dispatch } from "../method/dispatch.ts";
 import { ServiceStore } from "../store/store.ts";
-import type { WorkerOptions, WorkerReply, WorkerRequest } from "./worker-thread.ts";
+import type { WorkerData, WorkerReply, WorkerRequest } from "./worker-thread.ts";
 
 const port = parentPort;
 if (!port) throw new Error("to be started as a worker");
 const reply = (message: WorkerReply, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
 
 try {
-  const { data, reads } = workerData as WorkerOptions; // sent by `WorkerThread.open`
-  const store = reads ? ServiceStore.openReader(data) : ServiceStore.open(data);
+  const { data, reads, abandoned } = workerData as WorkerData; // sent by `WorkerThread`
+  let running = -1;
+  const stopIfAbandoned = () => {
+    if (Atomics.load(abandoned, 0) === running) throw new Error("the query was abandoned: its client waits no longer");
+  };
+  const store = reads ? ServiceStore.openReader(data, stopIfAbandoned) : ServiceStore.open(data);
   port.on("message", (message: WorkerRequest) => {
     switch (message.kind) {
       case "call": {
+        running = message.number;
         const { body, failure } = reads
           ? store.snapshot(() => dispatch(message.input, store))
           : dispatch(message.input, store);

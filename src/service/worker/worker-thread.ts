@@ -10,6 +10,12 @@ export interface WorkerOptions {
   readonly reads: boolean;
 }
 
+/** What a thread is started with. */
+export interface WorkerData extends WorkerOptions {
+  /** Holds the number of the latest call that nobody waits for any more. */
+  readonly abandoned: Int32Array<SharedArrayBuffer>;
+}
+
 export type WorkerRequest =
   | { readonly kind: "call"; readonly number: number; readonly input: RpcInput }
   /** Delete points older than this, microseconds since the epoch. Answered without a body. */
@@ -39,6 +45,7 @@ export interface StoreAnswer {
 
 export class WorkerThread implements AsyncDisposable {
   readonly #worker: Worker;
+  readonly #abandoned = new Int32Array(new SharedArrayBuffer(4)).fill(-1);
   readonly #waiting = new Map<number, PromiseWithResolvers<StoreAnswer>>();
   readonly #opened = Promise.withResolvers<void>();
   readonly #closed = Promise.withResolvers<void>();
@@ -55,7 +62,7 @@ export class WorkerThread implements AsyncDisposable {
       import.meta.url,
     );
     this.#worker = new Worker(script, {
-      workerData: options,
+      workerData: { ...options, abandoned: this.#abandoned } satisfies WorkerData,
       name: options.reads ? "service read" : "service store",
       // Numbers of a full request die young; a nursery of the default size holds on to three times as much memory.
       resourceLimits: { maxYoungGenerationSizeMb: options.reads ? 6 : 12 },
@@ -92,12 +99,16 @@ export class WorkerThread implements AsyncDisposable {
     return this.#waiting.size;
   }
 
-  /** Answers requests in the order of the calls. `input.body` is handed over: it must not be used any more. Rejects when the thread has ended. */
-  call(input: RpcInput): Promise<StoreAnswer> {
+  /**
+   * Answers requests in the order of the calls. `input.body` is handed over: it must not be used any more. Rejects when the
+   * thread has ended. A thread that reads stops working on a call, and answers that it failed, when `abandoned` aborts;
+   * one that writes goes on.
+   */
+  call(input: RpcInput, abandoned?: AbortSignal): Promise<StoreAnswer> {
     const { buffer, byteLength } = input.body;
     // A small buffer may be a view of a pool that others use.
     const transfer = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
-    return this.#ask((number) => ({ kind: "call", number, input }), transfer);
+    return this.#ask((number) => ({ kind: "call", number, input }), transfer, abandoned);
   }
 
   /** Deletes points older than `before`, microseconds since the epoch. Rejects as `call` does. */
@@ -117,13 +128,24 @@ export class WorkerThread implements AsyncDisposable {
     await this.#closed.promise;
   }
 
-  #ask(request: (number: number) => WorkerRequest, transfer: ArrayBuffer[] = []): Promise<StoreAnswer> {
-    if (this.#ended) return Promise.reject(this.#ended);
+  async #ask(
+    request: (number: number) => WorkerRequest,
+    transfer: ArrayBuffer[] = [],
+    abandoned?: AbortSignal,
+  ): Promise<StoreAnswer> {
+    if (this.#ended) throw this.#ended;
     const number = this.#next++;
     const waiting = Promise.withResolvers<StoreAnswer>();
     this.#waiting.set(number, waiting);
+    const abandon = () => void Atomics.store(this.#abandoned, 0, number);
+    if (abandoned?.aborted) abandon();
+    abandoned?.addEventListener("abort", abandon, { once: true });
     this.#worker.postMessage(request(number), transfer);
-    return waiting.promise;
+    try {
+      return await waiting.promise;
+    } finally {
+      abandoned?.removeEventListener("abort", abandon);
+    }
   }
 
   #fail(error: Error): void {

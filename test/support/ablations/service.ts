@@ -118,8 +118,8 @@ export const serviceAblations: readonly Ablation[] = [
   {
     safeguard: "answering queries on threads of their own",
     file: "service/worker/store-threads.ts",
-    code: "if (method && onlyReads(method)) return",
-    without: "if (this.#readers.length < 0) return",
+    code: "if (this.#readers.length > 0 && method",
+    without: "if (this.#readers.length < 0 && method",
     test: readers,
     name: "is answered before that insert",
   },

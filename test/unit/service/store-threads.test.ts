@@ -1,0 +1,84 @@
+import { expect, test } from "vitest";
+import type { RpcInput } from "../../../src/service/method/dispatch.ts";
+import { StoreThreads } from "../../../src/service/worker/store-threads.ts";
+import { WorkerThread } from "../../../src/service/worker/worker-thread.ts";
+import { integration } from "../../support/service.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const waits = new AbortController().signal;
+const start = Date.UTC(2026, 0, 1);
+
+function inputOf(method: string, params: object): RpcInput {
+  return {
+    body: Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })),
+    method,
+    id: "1",
+    caller: { integration, grants: ["admin", "platform"] },
+    version: "1.1beta1",
+    namespace: "platform",
+    now: start * 1_000,
+    trace: "0",
+    refusedInputs: [],
+  };
+}
+
+async function resultOf(threads: StoreThreads, method: string, params: object): Promise<Record<string, object>> {
+  const { body } = await threads.call(inputOf(method, params), waits);
+  return JSON.parse(Buffer.from(body ?? []).toString()).result;
+}
+
+const times = Array.from({ length: 20_000 }, (_, i) => new Date(start + i * 1_000).toISOString());
+
+/** Stores points of items. */
+async function store(threads: StoreThreads, items: number): Promise<void> {
+  const series = Object.fromEntries(Array.from({ length: items }, (_, s) => [`s${s}`, times.map((_, i) => i)]));
+  const stored = await resultOf(threads, "integration.insert", { integration, data: { times, series } });
+  const signals = Object.values(stored["signalsByInput"] ?? {}).map((signal: { id: string }) => signal.id);
+  const view = { name: "s", type: "enum", sourceType: "measurement" };
+  const itemsBySignal = Object.fromEntries(signals.map((id) => [id, view]));
+  await resultOf(threads, "admin.publishSignals", { integration, itemsBySignal });
+}
+
+/** Takes seconds where there are twenty items. */
+function longQuery(): RpcInput {
+  const groups = Array.from({ length: 100 }, (_, n) => {
+    const aggregations = { timeAggregation: "state-seconds", state: 0, groupAggregation: "sum" };
+    return { alias: `g${n}`, query: {}, ...aggregations };
+  });
+  const [$gte, $lt] = ["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"];
+  const input = inputOf("platform.evaluate", { groups, data: { filter: { times: { $gte, $lt } }, rollup: "window" } });
+  return { ...input, version: "1.2" };
+}
+
+const shortQuery = () => inputOf("platform.selectItems", { items: { include: true } });
+
+test("short queries do not wait for a long one, which ends when it is abandoned", async () => {
+  using folder = temporaryFolder();
+  await using threads = await StoreThreads.open(folder.path);
+  await store(threads, 20);
+  const abandoned = new AbortController();
+  const long = threads.call(longQuery(), abandoned.signal);
+  await Promise.all(Array.from({ length: 6 }, () => threads.call(shortQuery(), waits)));
+  abandoned.abort();
+  expect((await long).failure).toMatch("the query was abandoned");
+});
+
+test("a query that is abandoned before its turn is not run, and one that begins stops reading", async () => {
+  using folder = temporaryFolder();
+  await using threads = await StoreThreads.open(folder.path);
+  await store(threads, 1);
+  await expect(threads.call(longQuery(), AbortSignal.abort(new Error("gone")))).rejects.toThrow("gone");
+  await using reader = new WorkerThread({ data: folder.path, reads: true });
+  const { failure } = await reader.call(longQuery(), AbortSignal.abort());
+  expect(failure).toMatch("the query was abandoned");
+  expect(await reader.call(longQuery())).toMatchObject({ failure: undefined });
+});
+
+test("a write goes on when its client waits no longer", async () => {
+  using folder = temporaryFolder();
+  await using threads = await StoreThreads.open(folder.path);
+  const save = inputOf("integration.saveSignals", { integration, inputs: { a: {} } });
+  await threads.call(save, AbortSignal.abort());
+  const found = await resultOf(threads, "admin.selectSignals", { integration, signals: { include: true } });
+  expect(Object.keys(found["signals"] ?? {})).toHaveLength(1);
+});
