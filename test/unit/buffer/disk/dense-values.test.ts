@@ -8,6 +8,7 @@ import {
   writeColumns,
   writeDenseColumns,
 } from "../../../../src/buffer/disk/format/columns.ts";
+import { dictionaryOf } from "../../../../src/buffer/disk/format/dense-dictionary.ts";
 import { type RecordHeader, recordHeaderBytes } from "../../../../src/buffer/disk/format/record.ts";
 import { SeriesSorter } from "../../../../src/buffer/disk/format/series-sorter.ts";
 import { coldCompress } from "../../../../src/buffer/disk/log/compactor.ts";
@@ -120,6 +121,32 @@ test.each([
   const values = Float64Array.from({ length: count }, (__, i) => valueAt(i, random));
   const constant = written([new Float64Array(count)]).length;
   expect(((written([values]).length - constant) * 8) / count).toBeLessThan(bits);
+});
+
+test("a dictionary holds each value once, ascending, and gives every one back, -0 and subnormal ones included", () => {
+  const anyFinite = fc.oneof(
+    fc.constantFrom(0, -0, Number.MIN_VALUE, -Number.MAX_VALUE),
+    fc.integer({ min: -500, max: 500 }),
+    fc.double({ noDefaultInfinity: true, noNaN: true }),
+  );
+  fc.assert(
+    fc.property(fc.array(anyFinite, { minLength: 1, maxLength: 4_000, size: "max" }), fc.integer(), (few, seed) => {
+      const random = seeded(seed);
+      const values = Float64Array.from({ length: 5_000 }, () => few[Math.floor(random() * few.length)]!);
+
+      const { different, places } = dictionaryOf(values, 0, values.length, values.length)!;
+
+      expect(bitsOf(Float64Array.from(values, (_, i) => different[places[i]!]!))).toBe(bitsOf(values));
+      expect(different).toHaveLength(
+        new Set(Array.from(values, (value) => (Object.is(value, -0) ? "-0" : value))).size,
+      );
+      // Sorted by their upper 43 bits.
+      const words = new Uint32Array(different.buffer);
+      for (let i = 0; i < words.length; i += 2) words[i]! &= ~(2 ** 21 - 1);
+      expect(bitsOf(different)).toBe(bitsOf(different.toSorted()));
+    }),
+    runs(20),
+  );
 });
 
 test("damaged bytes are refused or give other values, never more points", () => {

@@ -1,0 +1,113 @@
+// The different values of a column by ascending value, and the place of each value among them.
+
+interface Dictionary {
+  /** Ascending, as far as the upper 43 bits tell. */
+  readonly different: Float64Array;
+  /** Valid until the next call. */
+  readonly places: Float64Array;
+}
+
+/** By hash: number of a value plus one, or 0. */
+let slots = new Uint32Array(0);
+/** By number, in the order of the first occurrences, and as words. */
+let found = new Float64Array(0);
+let foundWords = new Uint32Array(0);
+/** By index. */
+let numbers = new Uint32Array(0);
+let places = new Float64Array(0);
+/** By digit of 11 bits: where the next number with it goes. */
+const ends = new Uint32Array(2_048);
+
+/** Undefined where there are more than `most` different values, or NaN or infinity, which are exceptions. */
+export function dictionaryOf(values: Float64Array, start: number, end: number, most: number): Dictionary | undefined {
+  const count = end - start;
+  const words = new Uint32Array(values.buffer, values.byteOffset + start * 8, count * 2);
+  if (numbers.length < count) {
+    found = new Float64Array(count);
+    foundWords = new Uint32Array(found.buffer);
+    numbers = new Uint32Array(count);
+    places = new Float64Array(count);
+  }
+  slots = new Uint32Array(4_096);
+  // What hardly repeats in the beginning will not do so later.
+  const early = Math.min(count, 16_384);
+  const mostEarly = Math.ceil(early * Math.min(1, (most / count) * 1.4));
+  let size = 0;
+  for (let i = 0; i < count; i++) {
+    const low = words[2 * i]!;
+    const high = words[2 * i + 1]!;
+    const slot = slotOf(low, high);
+    let number = slots[slot]!;
+    if (number === 0) {
+      if (size === most || (i < early && size === mostEarly) || !Number.isFinite(values[start + i])) return undefined;
+      foundWords[2 * size] = low;
+      foundWords[2 * size + 1] = high;
+      slots[slot] = number = ++size;
+      if (size * 2 > slots.length) growSlots(size);
+    }
+    numbers[i] = number - 1;
+  }
+  const different = new Float64Array(size);
+  const ranks = new Uint32Array(size);
+  const order = sortedNumbers(size);
+  for (let rank = 0; rank < size; rank++) {
+    const number = order[rank]!;
+    different[rank] = found[number]!;
+    ranks[number] = rank;
+  }
+  for (let i = 0; i < count; i++) places[i] = ranks[numbers[i]!]!;
+  return { different, places };
+}
+
+/** Small as long as it can be: then it stays in the fastest cache. */
+function growSlots(size: number): void {
+  slots = new Uint32Array(slots.length * 4);
+  for (let n = 0; n < size; n++) slots[slotOf(foundWords[2 * n]!, foundWords[2 * n + 1]!)] = n + 1;
+}
+
+/** Of the value, or the empty one where it belongs. */
+function slotOf(low: number, high: number): number {
+  const mask = slots.length - 1;
+  let hash = Math.imul(low ^ Math.imul(high, 0x85eb_ca6b), 0x9e37_79b1);
+  hash ^= hash >>> 15;
+  for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
+    const at = 2 * slots[slot]! - 2;
+    if (at < 0 || (foundWords[at] === low && foundWords[at + 1] === high)) return slot;
+  }
+}
+
+/** The numbers by ascending value: a radix sort by the upper 43 bits, as more hardly change differences. */
+function sortedNumbers(size: number): Uint32Array {
+  const lows = new Uint32Array(size);
+  const highs = new Uint32Array(size);
+  let order = new Uint32Array(size);
+  for (let n = 0; n < size; n++) {
+    const high = foundWords[2 * n + 1]!;
+    // Words of doubles ascend as the doubles do when their sign is turned, and below zero all bits.
+    const turned = high >> 31;
+    lows[n] = foundWords[2 * n]! ^ turned;
+    highs[n] = high ^ (turned | 0x8000_0000);
+    order[n] = n;
+  }
+  order = sortedBy(lows, 21, order);
+  for (const shift of [0, 11, 22]) order = sortedBy(highs, shift, order);
+  return order;
+}
+
+/** Stable, by the 11 bits of the keys from bit `shift` on. */
+function sortedBy(keys: Uint32Array, shift: number, order: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
+  const size = keys.length;
+  ends.fill(0);
+  for (let n = 0; n < size; n++) ends[(keys[n]! >>> shift) & 2_047]!++;
+  if (ends[(keys[0]! >>> shift) & 2_047] === size) return order;
+  for (let digit = 0, at = 0; digit < ends.length; digit++) {
+    at += ends[digit]!;
+    ends[digit] = at - ends[digit]!;
+  }
+  const sorted = new Uint32Array(size);
+  for (let i = 0; i < size; i++) {
+    const number = order[i]!;
+    sorted[ends[(keys[number]! >>> shift) & 2_047]!++] = number;
+  }
+  return sorted;
+}
