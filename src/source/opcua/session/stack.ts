@@ -64,9 +64,9 @@ function readPlainValues({ DataChangeNotification: { prototype }, MonitoredItemN
       change.decode(stream);
       changes.push(change);
     }
+    this.monitoredItems = changes;
     // Diagnostics follow, which are never asked for: the stack goes on behind them.
     stream.readUInt32();
-    this.monitoredItems = changes;
   };
 }
 

@@ -117,6 +117,22 @@ test("a notification gives plain values and others in their order, and what foll
   expect(ended).toBe("BadTimeout");
 });
 
+test("a notification that ends behind its values, without diagnostics, gives them all the same", async () => {
+  const { ua } = await loadStack(testRuntime().log);
+  const value = { value: { dataType: ua.DataType.Double, value: 1.5 } };
+  const stream = new BinaryStream(100);
+  new ua.DataChangeNotification({ monitoredItems: [{ clientHandle: 7, value }] }).encode(stream);
+  const whole = stream.length;
+  stream.rewind();
+  stream.buffer = stream.buffer.subarray(0, whole - 4);
+  const change = new ua.DataChangeNotification();
+  // The stack goes on with what it has, as with any object of another length than announced.
+  expect(() => change.decode(stream)).toThrow(RangeError);
+  const notificationData = [change];
+  const { notification } = readNotification(ua, 1, new ua.NotificationMessage({ notificationData }));
+  expect(notification.changes).toMatchObject([{ handle: 7, value: { value: { value: 1.5 } } }]);
+});
+
 function read(value: NotifiedValue, clock: "source" | "server" | "arrival") {
   const of = { tag: 0 as TagId, captures: {}, address: "ns=2;s=T", clockCheck: new ClockCheck() };
   return toReading(value, of, arrival, { unusable: "keep", maxAhead: 300_000, clock });
