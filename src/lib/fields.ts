@@ -46,13 +46,10 @@ interface Measured extends Bounds {
 function measured({ min, max, parse, format, what, measure, pattern }: Measured) {
   const field = z.string({ error: `must be ${what}` }).transform((text, context) => {
     const value = parse(text);
-    if (value === undefined) context.addIssue({ code: "custom", message: `must be ${what}`, input: text });
-    else if (min !== undefined && value < min)
-      context.addIssue({ code: "custom", message: `must be at least ${format(min)}`, input: text });
-    else if (max !== undefined && value > max)
-      context.addIssue({ code: "custom", message: `must be at most ${format(max)}`, input: text });
-    else return value;
-    return z.NEVER;
+    if (value === undefined) return unfit(context, `must be ${what}`, text);
+    if (min !== undefined && value < min) return unfit(context, `must be at least ${format(min)}`, text);
+    if (max !== undefined && value > max) return unfit(context, `must be at most ${format(max)}`, text);
+    return value;
   });
   return field.meta({ measure, pattern });
 }
@@ -61,10 +58,14 @@ function measured({ min, max, parse, format, what, measure, pattern }: Measured)
 export function parsedText<T extends object>(parse: (text: string) => T | string) {
   return z.string().transform((text, context): T => {
     const parsed = parse(text);
-    if (typeof parsed !== "string") return parsed;
-    context.addIssue({ code: "custom", message: `must ${parsed}`, input: text });
-    return z.NEVER;
+    return typeof parsed === "string" ? unfit(context, `must ${parsed}`, text) : parsed;
   });
+}
+
+/** Ends the transformation of a field: `message` says what is wrong with `input`. */
+export function unfit(context: z.RefinementCtx, message: string, input: unknown): typeof z.NEVER {
+  context.addIssue({ code: "custom", message, input });
+  return z.NEVER;
 }
 
 /** A password, token or key: never printed. May be empty. */
@@ -80,10 +81,7 @@ export function listenAddress() {
   return z.string().transform((text, context) => {
     const match = /^(?:\[([^\]]+)\]|([^:]*)):(\d{1,5})$/.exec(text);
     const port = Number(match?.[3]);
-    if (!match || port > 65_535) {
-      context.addIssue({ code: "custom", message: "must be host:port, as in 127.0.0.1:8421", input: text });
-      return z.NEVER;
-    }
+    if (!match || port > 65_535) return unfit(context, "must be host:port, as in 127.0.0.1:8421", text);
     return { host: match[1] ?? (match[2] || "0.0.0.0"), port } satisfies ListenAddress;
   });
 }

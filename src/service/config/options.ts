@@ -1,6 +1,6 @@
 // What the local service can be told: where to listen, where to keep data, who may call, and how it behaves under load.
 import { z } from "zod";
-import { byteSize, duration, listenAddress, secret } from "../../lib/fields.ts";
+import { byteSize, duration, listenAddress, secret, unfit } from "../../lib/fields.ts";
 import { grants } from "../../wire/method.ts";
 import { integrationId } from "../../wire/signal-view.ts";
 import { parseFault } from "./fault.ts";
@@ -63,9 +63,7 @@ export const localServiceOptions = z
       .array(
         z.string().transform((text, context) => {
           const fault = parseFault(text);
-          if (typeof fault !== "string") return fault;
-          context.addIssue({ code: "custom", message: `${JSON.stringify(text)} ${fault}`, input: text });
-          return z.NEVER;
+          return typeof fault === "string" ? unfit(context, `${JSON.stringify(text)} ${fault}`, text) : fault;
         }),
       )
       .optional()

@@ -11,11 +11,11 @@ export interface Address {
   /** `bit` in the tables of bits. */
   readonly type: ValueType;
   /** Undefined: not said here. */
-  readonly order?: Order;
+  readonly order?: Order | undefined;
   /** Bit 0 (lowest) to 15 of a register; of `bits` the lowest one, to 63. Undefined in the tables of bits. */
-  readonly bit?: number;
+  readonly bit?: number | undefined;
   /** Of `bits`: the highest one. */
-  readonly toBit?: number;
+  readonly toBit?: number | undefined;
 }
 
 /** The same in parts, as in the long form of the configuration. */
@@ -78,27 +78,21 @@ export function addressFrom(parts: AddressParts): ParsedAddress {
     if (type !== "bit") return wrong(`${table}: holds single bits and takes no type, but here is ${type}`);
     if (bit !== undefined || order !== undefined)
       return wrong(`${table}: holds single bits: neither bit number nor order has a meaning there`);
-    return within({ table, address, type }, 1);
-  }
-  if (type === "bits") {
+  } else if (type === "bits") {
     if (bit === undefined || toBit === undefined || bit > toBit || toBit > 63)
       return wrong(`say which bits, the lowest first and the highest at most 63, as in ${table}:${address} bits(4..7)`);
-    return within(
-      { table, address, type, ...(order === undefined ? {} : { order }), bit, toBit },
-      registersFor({ type, toBit }),
-    );
-  }
-  if (toBit !== undefined) return wrong(`only bits has a highest bit, ${type} has none`);
-  if (type === "bit" && bit === undefined) return wrong(`say which bit, as in ${table}:${address}.0 bit`);
-  if (type !== "bit" && bit !== undefined)
+  } else if (toBit !== undefined) return wrong(`only bits has a highest bit, ${type} has none`);
+  else if (type === "bit" && bit === undefined) return wrong(`say which bit, as in ${table}:${address}.0 bit`);
+  else if (type !== "bit" && bit !== undefined)
     return wrong(
       `bit ${bit} is one bit of the register and cannot be read as ${type}; write ${table}:${address}.${bit} bit`,
     );
-  if (bit !== undefined && bit > 15) return wrong(`bit ${bit} does not exist: a register has bits 0 to 15`);
-  return within(
-    { table, address, type, ...(order === undefined ? {} : { order }), ...(bit === undefined ? {} : { bit }) },
-    registersOf[type],
-  );
+  else if (bit !== undefined && bit > 15) return wrong(`bit ${bit} does not exist: a register has bits 0 to 15`);
+  const width = registersFor({ type, toBit });
+  if (address > 65_535) return wrong(`${table}:${address} does not exist: addresses end at 65535`);
+  if (address + width > 65_536)
+    return wrong(`${type} takes ${width} registers and reaches beyond 65535 from ${address}`);
+  return { ok: true, address: { table, address, type, order, bit, toBit } };
 }
 
 /** Registers that a value of this type takes, with its highest bit if it is a field of bits. */
@@ -153,14 +147,6 @@ function place(table: Table, address: number, bit: string | undefined): Place {
 
 function secondWord(type: ValueType, word: string): string {
   return isValueType(word) ? `names two types, ${type} and ${word}` : unknownWord(word);
-}
-
-function within(address: Address, width: number): ParsedAddress {
-  if (address.address > 65_535)
-    return wrong(`${address.table}:${address.address} does not exist: addresses end at 65535`);
-  if (address.address + width > 65_536)
-    return wrong(`${address.type} takes ${width} registers and reaches beyond 65535 from ${address.address}`);
-  return { ok: true, address };
 }
 
 function wrong(error: string): ParsedAddress {

@@ -1,7 +1,7 @@
 // What a Modbus source and its tags look like in the configuration.
 import { z } from "zod";
 import { AgentError } from "../../../core/errors.ts";
-import { duration } from "../../../lib/fields.ts";
+import { duration, unfit } from "../../../lib/fields.ts";
 import type { Address, ParsedAddress } from "./address.ts";
 import { addressFrom, parseAddress } from "./address.ts";
 import { parseEndpoint } from "./endpoint.ts";
@@ -12,9 +12,7 @@ const endpoint = z
   .string({ error: "must be a URL such as tcp://10.0.0.5:502" })
   .transform((text, context) => {
     const parsed = parseEndpoint(text);
-    if (typeof parsed !== "string") return parsed;
-    context.addIssue({ code: "custom", message: parsed, input: text });
-    return z.NEVER;
+    return typeof parsed === "string" ? unfit(context, parsed, text) : parsed;
   })
   .describe("The device, gateway or bus. Port 502 where none is given.")
   .meta({ examples: ["tcp://10.0.0.5:502"] });
@@ -89,9 +87,7 @@ const at = z
   .union([z.string(), z.number(), longForm], { error: ({ input }) => addressError(input) })
   .transform((input, context): Address => {
     const parsed: ParsedAddress = typeof input === "object" ? addressFrom(input) : parseAddress(input);
-    if (parsed.ok) return parsed.address;
-    context.addIssue({ code: "custom", message: parsed.error, input });
-    return z.NEVER;
+    return parsed.ok ? parsed.address : unfit(context, parsed.error, input);
   })
   .describe(
     "Table (hr holding, ir input register, co coil, di discrete input), zero-based address, type and byte order; or a Modicon number in quotes.",
@@ -112,8 +108,7 @@ const forbid = z
     const [, table = "", from = "", to = from] = match ?? [];
     if (match && isTable(table) && Number(from) <= Number(to) && Number(to) <= 65_535)
       return { table, from: Number(from), to: Number(to) };
-    context.addIssue({ code: "custom", message: "must be a range such as hr:100..109", input: text });
-    return z.NEVER;
+    return unfit(context, "must be a range such as hr:100..109", text);
   })
   .meta({ examples: ["hr:100..109"] });
 

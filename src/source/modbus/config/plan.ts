@@ -23,7 +23,7 @@ export interface Limits {
   /** In registers; of bits eight times as many. */
   readonly maxGap: number;
   /** Addresses that may not be read along. */
-  readonly forbid?: readonly Range[];
+  readonly forbid?: readonly Range[] | undefined;
   /** Places that no request may reach across, as learned from the device. */
   readonly cuts?: readonly BlockBoundary[];
 }

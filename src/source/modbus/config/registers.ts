@@ -13,11 +13,11 @@ export interface RegisterFormat {
   readonly type: ValueType;
   readonly order: Order;
   /** For type `bit`: 0 (lowest) to 15; for `bits` the lowest one. */
-  readonly bit?: number;
+  readonly bit?: number | undefined;
   /** For type `bits`: the highest one, to 63. */
-  readonly toBit?: number;
+  readonly toBit?: number | undefined;
   /** Raw values that mean "none". */
-  readonly nullValues?: readonly number[] | "sunspec";
+  readonly nullValues?: readonly number[] | "sunspec" | undefined;
 }
 
 /** A value, or why the registers hold none. A bigint only beyond ±(2^53 − 1). */
@@ -93,7 +93,7 @@ function wordsOf(bytes: Uint8Array, index: number, format: RegisterFormat): numb
 }
 
 type Words = readonly number[];
-type Bits = Required<Pick<RegisterFormat, "bit" | "toBit">>;
+type Bits = Readonly<Record<"bit" | "toBit", number>>;
 /** Undefined: the bits are no value of this type. */
 type Reader = (words: Words, bits: Bits) => number | bigint | boolean | undefined;
 

@@ -83,13 +83,7 @@ function wantedOf(index: number, tag: DriverTag<typeof modbusTag>): Wanted {
 }
 
 function formatOf({ at, order, nullValues }: DriverTag<typeof modbusTag>): RegisterFormat {
-  return {
-    type: at.type,
-    order: at.order ?? order ?? "abcd",
-    ...(at.bit === undefined ? {} : { bit: at.bit }),
-    ...(at.toBit === undefined ? {} : { toBit: at.toBit }),
-    ...(nullValues === undefined ? {} : { nullValues }),
-  };
+  return { type: at.type, order: at.order ?? order ?? "abcd", bit: at.bit, toBit: at.toBit, nullValues };
 }
 
 export function spanOf(address: Address): Span {
@@ -106,12 +100,8 @@ function joined(parts: readonly Wanted[]): Wanted {
 }
 
 function limitsOf(options: ModbusOptions, { maxRegisters, forbid }: DriverTag<typeof modbusTag>): Limits {
-  return {
-    maxRegisters: maxRegisters ?? options.maxRegisters,
-    maxBits: options.maxBits,
-    maxGap: options.maxGap,
-    ...(forbid ? { forbid } : {}),
-  };
+  const { maxBits, maxGap } = options;
+  return { maxRegisters: maxRegisters ?? options.maxRegisters, maxBits, maxGap, forbid };
 }
 
 // What is wrong with Modbus tags only when they are seen beside each other, or beside the options of their source. Pure.

@@ -137,7 +137,7 @@ function waysToRead(
         const unlikely =
           exponent === undefined ? noMatch : Math.abs(exponent) * 100 + (near === undefined ? 0 : nearMatch);
         rows.push({
-          at: formatAddress({ table, address: at, type, ...(order === "abcd" ? {} : { order }) }),
+          at: formatAddress({ table, address: at, type, order: order === "abcd" ? undefined : order }),
           value,
           exponent: exponent ?? 0,
           matches: exact !== undefined,

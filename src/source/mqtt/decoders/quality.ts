@@ -1,6 +1,7 @@
 // Which codes of a payload mean that a value is good: listed codes, a range, or the bits of a mask. Pure.
 import { z } from "zod";
 import type { ConfigWarning } from "../../../core/source.ts";
+import { unfit } from "../../../lib/fields.ts";
 import { scalarText } from "./json-path.ts";
 
 /** Plain data, so that configurations can be compared. */
@@ -22,10 +23,6 @@ export function goodCodes() {
   return z
     .union([z.string(), z.array(z.union([code, range])).min(1)])
     .transform((written, context): readonly GoodCode[] => {
-      const wrong = (message: string): readonly GoodCode[] => {
-        context.addIssue({ code: "custom", message, input: written });
-        return z.NEVER;
-      };
       const list = typeof written === "string" ? [written] : written;
       const [from, to] = list;
       if (list.length === 2 && typeof from === "number" && typeof to === "number" && from < to)
@@ -33,7 +30,7 @@ export function goodCodes() {
       const codes: GoodCode[] = [];
       for (const each of list) {
         const found = Array.isArray(each) ? rangeOf(each) : goodCode(each);
-        if (typeof found === "string") return wrong(found);
+        if (typeof found === "string") return unfit(context, found, written);
         codes.push(found);
       }
       return codes;

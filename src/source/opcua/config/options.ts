@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { DriverConfig } from "../../../core/source.ts";
 import { defaultTimeRule, timeRuleFields } from "../../../lib/device-time.ts";
-import { duration, secret } from "../../../lib/fields.ts";
+import { duration, parsedText, secret, unfit } from "../../../lib/fields.ts";
 import { securityModes } from "../../../lib/security-mode.ts";
 import { parseField } from "../types/structure.ts";
 
@@ -66,11 +66,8 @@ const subscription = z.strictObject({
 
 const url = z.string().transform((text, context) => {
   const match = /^opc\.tcp:\/\/(\[[0-9a-fA-F:.]+\]|[^/?#@:[\]\s]+)(?::(\d{1,5}))?(\/\S*)?$/.exec(text);
-  if (!match || Number(match[2] ?? 4840) > 65_535) {
-    const message = "must be an address as in opc.tcp://10.0.3.5:4840 (without user name; the port defaults to 4840)";
-    context.addIssue({ code: "custom", message, input: text });
-    return z.NEVER;
-  }
+  const message = "must be an address as in opc.tcp://10.0.3.5:4840 (without user name; the port defaults to 4840)";
+  if (!match || Number(match[2] ?? 4840) > 65_535) return unfit(context, message, text);
   return `opc.tcp://${match[1]}:${match[2] ?? 4840}${match[3] ?? ""}`;
 });
 
@@ -192,15 +189,9 @@ export const opcuaTag = z
       .transform((given) => (typeof given === "number" ? [given] : given.split(",").map(Number)))
       .optional()
       .describe('element of an array, from 0; of a matrix "1,2": row 1, column 2'),
-    field: z
-      .string()
-      .transform((text, context) => {
-        const steps = parseField(text);
-        if (steps) return steps;
-        const message = "must be the way to a field of a structure, as in Temp, Motor.Speed or Axes[2].Position";
-        context.addIssue({ code: "custom", message, input: text });
-        return z.NEVER;
-      })
+    field: parsedText(
+      (text) => parseField(text) ?? "be the way to a field of a structure, as in Temp, Motor.Speed or Axes[2].Position",
+    )
       .optional()
       .describe("field of a structure: Motor.Speed, Axes[2].Position; `&.` is a dot within a name"),
     deadband: z
