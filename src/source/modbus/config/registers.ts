@@ -25,6 +25,9 @@ export type Decoded =
   | { readonly ok: true; readonly value: number | bigint | boolean }
   | { readonly ok: false; readonly reason: string };
 
+/** Reads the number whose bytes begin at `at`. */
+export type RegisterReader = (bytes: Uint8Array, at: number) => number;
+
 /** Reads the value that starts at register `index` of `bytes`, which hold all of it. */
 export function decodeRegisters(bytes: Uint8Array, index: number, format: RegisterFormat): Decoded {
   const words = wordsOf(bytes, index, format);
@@ -41,11 +44,7 @@ export function decodeRegisters(bytes: Uint8Array, index: number, format: Regist
  * Reads values of this format whose bytes begin at `at`, without memory for each, where `decodeRegisters` gives a number for
  * all or NaN for none; undefined where more has to be looked at.
  */
-export function simpleReader({
-  type,
-  order,
-  nullValues,
-}: RegisterFormat): ((bytes: Uint8Array, at: number) => number) | undefined {
+export function simpleReader({ type, order, nullValues }: RegisterFormat): RegisterReader | undefined {
   const read = nullValues === undefined ? simpleReaders[type] : undefined;
   if (!read) return undefined;
   const count = registersFor({ type });

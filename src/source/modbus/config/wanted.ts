@@ -38,6 +38,7 @@ export interface PollTarget {
 /** Every tag of `config` in exactly one target. The configuration has no faults (`config-faults.ts`). */
 export function pollTargets(config: Pick<ModbusConfig, "options" | "tags">): readonly PollTarget[] {
   const { options } = config;
+  const formatOf = formatMaker();
   const groups = Map.groupBy(config.tags.entries(), ([, tag]) =>
     JSON.stringify([tag.unit, tag.every, tag.timeout, tag.maxRegisters, tag.forbid]),
   );
@@ -51,12 +52,15 @@ export function pollTargets(config: Pick<ModbusConfig, "options" | "tags">): rea
       everyMs: first.every,
       timeoutMs: first.timeout ?? options.timeout,
       limits: limitsOf(options, first),
-      wanted: [...together.values()].map((tags) => joined(tags.map(([index, tag]) => wantedOf(index, tag)))),
+      wanted: [...together.values()].map((tags) => joined(tags.map(([index, tag]) => wantedOf(index, tag, formatOf)))),
     };
   });
 }
 
-function wantedOf(index: number, tag: DriverTag<typeof modbusTag>): Wanted {
+/** Modbus addresses capture nothing: one object for all. */
+const noCaptures: Captures = {};
+
+function wantedOf(index: number, tag: DriverTag<typeof modbusTag>, formatOf: FormatOf): Wanted {
   const { at, order, scaleFactor } = tag;
   const registers = isRegisterTable(at.table);
   const value: Wanted = {
@@ -66,7 +70,7 @@ function wantedOf(index: number, tag: DriverTag<typeof modbusTag>): Wanted {
         tag: index as TagId, // the brand's own definition: the index in the configuration
         start: at.address,
         address: formatAddress(at),
-        captures: {},
+        captures: noCaptures,
         format: registers ? formatOf(tag) : undefined,
         scale: scaleFactor && {
           start: scaleFactor.address,
@@ -82,8 +86,19 @@ function wantedOf(index: number, tag: DriverTag<typeof modbusTag>): Wanted {
   return scaleFactor ? joined([value, { ...spanOf(scaleFactor), values: [] }]) : value;
 }
 
-function formatOf({ at, order, nullValues }: DriverTag<typeof modbusTag>): RegisterFormat {
-  return { type: at.type, order: at.order ?? order ?? "abcd", bit: at.bit, toBit: at.toBit, nullValues };
+type FormatOf = (tag: DriverTag<typeof modbusTag>) => RegisterFormat;
+
+/** Gives the same object for the same format. */
+function formatMaker(): FormatOf {
+  const formats = new Map<string, RegisterFormat>();
+  return ({ at, order, nullValues }) => {
+    const { type, bit, toBit } = at;
+    const format = { type, order: at.order ?? order ?? "abcd", bit, toBit, nullValues };
+    const key = JSON.stringify(format);
+    const known = formats.get(key) ?? format;
+    formats.set(key, known);
+    return known;
+  };
 }
 
 export function spanOf(address: Address): Span {

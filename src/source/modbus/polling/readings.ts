@@ -7,7 +7,14 @@ import { HandOver } from "../../../lib/hand-over.ts";
 import { scaled } from "../../../lib/power-of-ten.ts";
 import { batchOf, readingsOf } from "../../../lib/reading-batch.ts";
 import type { ReadBlock } from "../config/plan.ts";
-import { type Decoded, decodeBit, decodeRegisters, simpleReader } from "../config/registers.ts";
+import {
+  type Decoded,
+  decodeBit,
+  decodeRegisters,
+  type RegisterFormat,
+  type RegisterReader,
+  simpleReader,
+} from "../config/registers.ts";
 import { isRegisterTable } from "../config/value-type.ts";
 import type { Wanted, WantedValue } from "../config/wanted.ts";
 
@@ -18,7 +25,7 @@ const largestExponent = 10;
 interface Decoding {
   readonly places: readonly WantedValue[];
   /** Undefined: `decode` looks at it. */
-  readonly readers: readonly (((bytes: Uint8Array, at: number) => number) | undefined)[];
+  readonly readers: readonly (RegisterReader | undefined)[];
 }
 
 const decodings = new WeakMap<ReadBlock<Wanted>, Decoding>();
@@ -52,9 +59,14 @@ function decodingOf(block: ReadBlock<Wanted>): Decoding {
   let decoding = decodings.get(block);
   if (!decoding) {
     const places = block.items.flatMap((item) => item.values);
+    const byFormat = new Map<RegisterFormat, RegisterReader | undefined>();
+    const readerOf = (format: RegisterFormat) => {
+      if (!byFormat.has(format)) byFormat.set(format, simpleReader(format));
+      return byFormat.get(format);
+    };
     decoding = {
       places,
-      readers: places.map(({ format, scale }) => (format && !scale ? simpleReader(format) : undefined)),
+      readers: places.map(({ format, scale }) => (format && !scale ? readerOf(format) : undefined)),
     };
     decodings.set(block, decoding);
   }

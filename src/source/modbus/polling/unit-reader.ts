@@ -191,25 +191,30 @@ function isSame(a: WantedBlock, b: WantedBlock): boolean {
  * address that they do not have, and that must not make a unit seem dead.
  */
 export class ProbeChoice<Item extends Span> {
-  readonly #places: readonly ReadBlock<Item>[];
+  readonly #items: readonly Item[];
+  /** A block for each value takes memory: kept only until the unit answers. */
+  #places: readonly ReadBlock<Item>[] | undefined;
   #next: number;
   #known: ReadBlock<Item> | undefined;
 
   /** `random`: where to begin, from 0 to below 1, so that another connection begins elsewhere. */
   constructor(items: readonly Item[], random: number) {
-    this.#places = places({ items }).toSorted((a, b) => a.count - b.count);
-    this.#next = Math.floor(random * this.#places.length);
+    this.#items = items;
+    this.#next = Math.floor(random * items.length);
   }
 
   /** What to ask for now; of `within` where that is given. */
   take(within?: ReadBlock<Item>): ReadBlock<Item> {
     if (this.#known && within === undefined) return this.#known;
-    const choice = within ? places(within) : this.#places;
+    const choice = within
+      ? places(within)
+      : (this.#places ??= places({ items: this.#items }).toSorted((a, b) => a.count - b.count));
     return choice[this.#next++ % choice.length]!; // whoever polls wants something
   }
 
   /** The unit gave `block`. */
   answered(block: ReadBlock<Item>): void {
+    this.#places = undefined;
     if (this.#known === undefined) this.#known = places(block)[0];
   }
 
