@@ -61,6 +61,13 @@ test("more than a hundred groups are refused", async () => {
   expect(body?.error?.data?.params).toEqual({ groups: ["must be at most 100"] });
 });
 
+test("formulas of more operations than a thread computes in seconds are refused", async () => {
+  const calculations = [{ alias: "c", formula: `1${"+1".repeat(900)}` }];
+  const data = { filter: { times: { $gte: at(0), $lt: at(20) } }, rollup: "PT0.1S" };
+  const { body } = await service.call("platform.evaluate", { calculations, data }, { version: "1.1" });
+  expect(body?.error?.data?.params).toEqual({ "data.rollup": [expect.stringMatching("too many buckets")] });
+});
+
 test("a group that states a limit holds that many", async () => {
   const query = { filter: { name: { $regex: "^one" } }, limit: 10 };
   const group = { alias: "g", query, timeAggregation: "sum", groupAggregation: "sum" };

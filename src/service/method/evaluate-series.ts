@@ -11,6 +11,8 @@ import { type Group, type ItemAggregation, isStateAggregation, type StateAggrega
 const maxCells = 2_000_000;
 /** Buckets times items, those of groups included. */
 const maxItemBuckets = 20_000_000;
+/** Buckets times operations in formulas: seconds of work. */
+const maxOperations = 100_000_000;
 
 interface GridSource {
   readonly store: ServiceStore;
@@ -30,15 +32,22 @@ interface Grid extends GridSource {
   readonly outside: { readonly earlier?: TimeSpan; readonly later?: TimeSpan };
 }
 
-/** Throws -32602 when there would be too many rows. */
-export function gridOf(source: GridSource, members: readonly ItemAggregation[], series: number): Grid {
+/** Throws -32602 when there would be too many rows for so many members, series and operations in formulas. */
+export function gridOf(
+  source: GridSource,
+  members: readonly ItemAggregation[],
+  series: number,
+  operations: number,
+): Grid {
   const { store, query, bucketOf } = source;
   const inside: number[] = [];
   for (let at = query.from; at < query.before; ) {
     const { start, end } = bucketOf(at);
     inside.push(start);
     at = end;
-    if (inside.length * series > maxCells || inside.length * members.length > maxItemBuckets) throw tooManyBuckets();
+    const rows = inside.length;
+    if (rows * series > maxCells || rows * members.length > maxItemBuckets || rows * operations > maxOperations)
+      throw tooManyBuckets();
   }
   const outside = outsideSpans(store, new Set(members.map(({ item }) => item.id)), query);
   const starts = [outside.earlier?.from, ...inside, outside.later?.from].filter((start) => start !== undefined);

@@ -2,7 +2,7 @@
 import type { MethodCall } from "../call/params.ts";
 import { oneBucket } from "../query/buckets.ts";
 import { readCurrentDataQuery } from "../query/data-query.ts";
-import { computeFormula } from "../query/formula.ts";
+import { computeFormula, sizeOf } from "../query/formula.ts";
 import { buildFrame, type Column } from "../query/frame-builder.ts";
 import { lastOf } from "./data-frame.ts";
 import { readCalculations, readGroups, readItemAggregations } from "./evaluate-params.ts";
@@ -21,7 +21,8 @@ export function evaluate(call: MethodCall): object {
   faults.throwIfAny();
   const bucketOf = query.bucketOf ?? oneBucket({ start: query.from, end: query.before });
   const members = [...items, ...groups.flatMap((group) => group.items)];
-  const grid = gridOf({ store, query, bucketOf, now }, members, aliases.size);
+  const operations = calculations.reduce((sum, { formula }) => sum + sizeOf(formula), 0);
+  const grid = gridOf({ store, query, bucketOf, now }, members, aliases.size, operations);
   const { starts } = grid;
   const columns = new Map(items.map((item) => [item.alias, aggregateItem(grid, item)]));
   for (const group of groups) columns.set(group.alias, aggregateGroup(grid, group));

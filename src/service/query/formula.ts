@@ -7,16 +7,13 @@
 // anything but 0 is true. A missing value is NaN, and what is computed from it is missing too, comparisons included. Of a
 // conditional only the condition and the chosen value count. `round` rounds halves away from zero.
 
+import { FormulaError, type Token, tokenPlace, tokens } from "./formula-tokens.ts";
+
 export type Formula =
   | { readonly kind: "number"; readonly value: number }
   | { readonly kind: "name"; readonly name: string }
   | { readonly kind: "gapfill"; readonly name: string }
   | { readonly kind: "call"; readonly compute: Compute; readonly args: readonly Formula[] };
-
-/** The reason is for the author of the formula. */
-export class FormulaError extends Error {
-  override readonly name = "FormulaError";
-}
 
 /** What a formula may name. Columns have one value for each row. */
 interface FormulaScope {
@@ -39,6 +36,8 @@ const condition =
 /** `Math.round` rounds -2.5 to -2. */
 const round: Compute = (a = 0) => (a < 0 ? -Math.round(-a) : Math.round(a));
 const choose: Compute = (a = 0, b = 0, c = 0) => (Number.isNaN(a) ? a : a !== 0 ? b : c);
+/** JavaScript has 1 for NaN to the power of 0. */
+const power: Compute = (a = 0, b = 0) => (Number.isNaN(a) ? a : a ** b);
 /** Functions of one argument that are called as in `Math`. */
 const ofMath = ["abs", "ceil", "floor", "trunc", "sign", "sqrt", "exp", "log", "log2", "log10"] as const;
 const angles = ["sin", "cos", "tan", "asin", "acos", "atan"] as const;
@@ -48,7 +47,7 @@ const functions = new Map<string, readonly [min: number, max: number, compute: C
   ["round", [1, 1, round]],
   ["ln", [1, 1, Math.log]],
   ["atan2", [2, 2, Math.atan2]],
-  ["pow", [2, 2, Math.pow]],
+  ["pow", [2, 2, power]],
   ["min", [1, 50, Math.min]],
   ["max", [1, 50, Math.max]],
   ["if", [3, 3, choose]],
@@ -70,7 +69,6 @@ const operators = new Map<string, readonly [precedence: number, compute: Compute
   ["/", [6, (a = 0, b = 0) => a / b]],
   ["%", [6, (a = 0, b = 0) => a % b]],
 ]);
-const power: Compute = (a = 0, b = 0) => a ** b;
 const negate: Compute = (a = 0) => -a;
 const not: Compute = (a = 0) => (Number.isNaN(a) ? a : Number(a === 0));
 
@@ -78,6 +76,11 @@ const not: Compute = (a = 0) => (Number.isNaN(a) ? a : Number(a === 0));
 export function parseFormula(text: string): Formula {
   if (text.length > maxLength) throw new FormulaError(`must have at most ${maxLength} characters`);
   return new Parser(tokens(text)).parse();
+}
+
+/** Operations for each row. */
+export function sizeOf(formula: Formula): number {
+  return formula.kind === "call" ? formula.args.reduce((sum, arg) => sum + sizeOf(arg), 1) : 1;
 }
 
 /** Every name in it that is no constant, with those that stand in `gapfill` apart. */
@@ -126,35 +129,19 @@ function compiled(formula: Formula, scope: FormulaScope): (row: number) => numbe
   }
 }
 
-const token =
-  /\s*(?:(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|([A-Za-z_]\w*)|(\*\*|[=!<>]=|&&|\|\||[-+*/%(),<>!?:]))/y;
-
-function tokens(text: string): string[] {
-  const found: string[] = [];
-  const end = text.trimEnd().length;
-  token.lastIndex = 0;
-  while (token.lastIndex < end) {
-    const at = token.lastIndex;
-    const match = token.exec(text);
-    if (!match) throw new FormulaError(`is not understood at ${JSON.stringify(text.slice(at).trim().slice(0, 20))}`);
-    found.push(match[1] ?? match[2] ?? match[3] ?? "");
-  }
-  return found;
-}
-
 class Parser {
-  readonly #tokens: readonly string[];
+  readonly #tokens: readonly Token[];
   #at = 0;
   #depth = 0;
 
-  constructor(found: readonly string[]) {
+  constructor(found: readonly Token[]) {
     this.#tokens = found;
   }
 
   parse(): Formula {
     const formula = this.#expression();
     const rest = this.#tokens[this.#at];
-    if (rest !== undefined) throw new FormulaError(`does not expect ${JSON.stringify(rest)} here`);
+    if (rest !== undefined) throw unexpected(rest);
     return formula;
   }
 
@@ -172,7 +159,7 @@ class Parser {
   #operation(least = 1): Formula {
     let left = this.#signed();
     for (;;) {
-      const [precedence, compute] = operators.get(this.#tokens[this.#at] ?? "") ?? [];
+      const [precedence, compute] = operators.get(this.#tokens[this.#at]?.text ?? "") ?? [];
       if (precedence === undefined || compute === undefined || precedence < least) return left;
       this.#at++;
       left = { kind: "call", compute, args: [left, this.#operation(precedence + 1)] };
@@ -200,15 +187,16 @@ class Parser {
   }
 
   #atom(): Formula {
-    const found = this.#tokens[this.#at++];
-    if (found === undefined) throw new FormulaError("ends too early");
+    const next = this.#tokens[this.#at++];
+    if (next === undefined) throw new FormulaError("ends too early");
+    const { text: found } = next;
     if (found === "(") {
       const inner = this.#expression();
       this.#expect(")");
       return inner;
     }
     if (/^[\d.]/.test(found)) return { kind: "number", value: Number(found) };
-    if (!/^[A-Za-z_]/.test(found)) throw new FormulaError(`does not expect ${JSON.stringify(found)} here`);
+    if (!/^[A-Za-z_]/.test(found)) throw unexpected(next);
     return this.#take("(") ? this.#call(found) : { kind: "name", name: found };
   }
 
@@ -225,7 +213,8 @@ class Parser {
       return { kind: "gapfill", name: only.name };
     }
     const known = functions.get(name);
-    if (!known) throw new FormulaError(`does not know the function ${name}`);
+    if (!known)
+      throw new FormulaError(`does not know the function ${name}, but ${[...functions.keys()].join(", ")}, gapfill`);
     const [min, max, compute] = known;
     if (args.length < min || args.length > max)
       throw new FormulaError(`${name} takes ${min === max ? min : `${min} to ${max}`} arguments, not ${args.length}`);
@@ -233,16 +222,18 @@ class Parser {
   }
 
   #take(wanted: string): boolean {
-    if (this.#tokens[this.#at] !== wanted) return false;
+    if (this.#tokens[this.#at]?.text !== wanted) return false;
     this.#at++;
     return true;
   }
 
   #expect(wanted: string): void {
     const found = this.#tokens[this.#at];
-    if (!this.#take(wanted))
-      throw new FormulaError(
-        found === undefined ? "ends too early" : `expects ${wanted} before ${JSON.stringify(found)}`,
-      );
+    if (this.#take(wanted)) return;
+    throw new FormulaError(found ? `expects ${wanted} before ${tokenPlace(found)}` : "ends too early");
   }
+}
+
+function unexpected(found: Token): FormulaError {
+  return new FormulaError(`does not expect ${tokenPlace(found)}`);
 }

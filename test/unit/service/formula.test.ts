@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { computeFormula, FormulaError, namesIn, parseFormula } from "../../../src/service/query/formula.ts";
+import { computeFormula, namesIn, parseFormula } from "../../../src/service/query/formula.ts";
+import { FormulaError } from "../../../src/service/query/formula-tokens.ts";
 import { runs } from "../../support/property.ts";
 
 const scope = {
@@ -45,6 +46,19 @@ test("a missing value makes what is computed from it missing, unless gapfill put
   expect(compute("a + b")).toEqual([8, Number.NaN]);
   expect(compute("max(a, b)")).toEqual([6, Number.NaN]);
   expect(compute("gapfill(a) + b")).toEqual([8, 9]);
+  expect(compute("a ** 0")).toEqual([1, Number.NaN]);
+  expect(compute("pow(a, 0)")).toEqual([1, Number.NaN]);
+});
+
+test.each([
+  ["(a + b", "ends too early"],
+  ["a  + )", 'does not expect ")" at character 6'],
+  ["(a + b b", 'expects ) before "b" at character 8'],
+  ["a 1e3", 'does not expect "1e3" at character 3'],
+  ["a + @b", 'is not understood at "@b"'],
+  ["cosh(a)", "does not know the function cosh, but abs, ceil,"],
+])("%s is refused with its place: %s", (text, reason) => {
+  expect(() => parseFormula(text)).toThrow(reason);
 });
 
 test("names are told apart from constants and from what gapfill takes", () => {
