@@ -19,6 +19,9 @@ export const pointTables = `
   CREATE UNIQUE INDEX IF NOT EXISTS block_by_time ON block (signal, first);
 `;
 
+/** Microseconds from the first time of a block to its last, less than this: the differences of its times are exact. */
+const maxBlockSpan = 2 ** 53;
+
 interface BlockKey {
   readonly number: number;
   readonly first: number;
@@ -104,8 +107,9 @@ export class PointStore {
       merged = mergeColumns(merged, this.#take(right));
       right = this.#key(this.#after.get(signal, merged.times.at(-1)!));
     }
-    for (let at = 0; at < merged.times.length; at += maxBlockPoints) {
-      const part = sliceColumns(merged, at, Math.min(at + maxBlockPoints, merged.times.length));
+    for (let at = 0, end = 0; at < merged.times.length; at = end) {
+      end = Math.min(at + maxBlockPoints, indexOfTime(merged.times, merged.times[at]! + maxBlockSpan, at));
+      const part = sliceColumns(merged, at, end);
       this.#insert.run(signal, part.times[0]!, part.times.at(-1)!, part.times.length, encodeBlock(part));
     }
   }

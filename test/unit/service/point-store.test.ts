@@ -71,6 +71,16 @@ test("a block is read back bit for bit, whatever its times and values", () => {
   );
 });
 
+test("points as far apart as times can be are read back with their times", () => {
+  const { store } = memoryStore();
+  const points = [Number.MIN_SAFE_INTEGER, Number.MIN_SAFE_INTEGER + 1, Number.MAX_SAFE_INTEGER - 4];
+  const written = points.map((time, i): [number, number] => [time, i]);
+  store.write(1, columns(new Map(written)));
+  expect(readAll(store, 1)).toEqual(written);
+  for (const point of written.toReversed()) store.write(1, columns(new Map([point])));
+  expect(readAll(store, 1)).toEqual(written);
+});
+
 test("a file of layout 1 is opened, read and written, and its blocks with it", () => {
   using folder = temporaryFolder();
   ServiceStore.open(folder.path)[Symbol.dispose]();
