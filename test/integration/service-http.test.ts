@@ -56,6 +56,8 @@ test.each([
   ["br;q=0.5, gzip;q=0.8, zstd;q=0", "gzip", gunzipSync],
   ["*", "zstd", zstdDecompressSync],
   ["*, zstd;q=0, br; q=0", "gzip", gunzipSync],
+  ["identity, gzip", "gzip", gunzipSync],
+  ["identity;q=0.2, gzip;q=0.5", "gzip", gunzipSync],
 ])("an answer to a client that accepts %s is compressed with %s", async (accepted, coding, decompress) => {
   const { headers, body } = await sent(rpc, { headers: { "accept-encoding": accepted } });
   expect(headers["content-encoding"]).toBe(coding);
@@ -64,7 +66,7 @@ test.each([
   expect(decompress(body)).toEqual(plain.body);
 });
 
-test.each([undefined, "identity", "deflate", "gzip;q=0", "*;q=0"])(
+test.each([undefined, "identity", "deflate", "gzip;q=0", "*;q=0", "identity, gzip;q=0.5"])(
   "an answer to a client that accepts %s is not compressed",
   async (accepted) => {
     const { headers, body } = await sent(

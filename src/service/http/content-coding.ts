@@ -41,11 +41,13 @@ function chosenCoding(accepted: string): string | undefined {
       return [name === "x-gzip" ? "gzip" : name, weight === undefined ? 1 : Number(weight.slice(2)) || 0] as const;
     }),
   );
+  // Where it is named only, and of equal weight what is shorter.
+  const plain = weights.get("identity") ?? 0;
   let chosen: string | undefined;
   let highest = 0;
   for (const coding of Object.keys(coders)) {
     const weight = weights.get(coding) ?? weights.get("*") ?? 0;
-    if (weight > highest) [chosen, highest] = [coding, weight];
+    if (weight > highest && weight >= plain) [chosen, highest] = [coding, weight];
   }
   return chosen;
 }
