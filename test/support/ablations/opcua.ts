@@ -71,6 +71,13 @@ export const opcuaAblations: readonly Ablation[] = [
     test: positions,
   },
   {
+    safeguard: "a file of positions that was replaced is opened again",
+    file: "source/opcua/session/state-files.ts",
+    code: "before && isSame(before.stats, statSync(this.#path, { throwIfNoEntry: false }))",
+    without: "before",
+    test: positions,
+  },
+  {
     safeguard: "a new subscription begins with message 1",
     file: "source/opcua/monitoring/positions.ts",
     code: "    for (const subscription of fresh) this.#next.set(keyOf(subscription), 1);\n",

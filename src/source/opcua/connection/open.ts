@@ -57,7 +57,7 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
   // What failed on the way is tried again on the same session.
   resources.defer(() => (config.final?.() || resumption.guest ? link.close() : link.hangUp()));
   await resumption.remember({ session: link.session, attempts: 0 });
-  const source = await begin(config, stack, link, resumption, runtime, signal);
+  const source = await begin(config, stack, link, resumption, resources, runtime, signal);
   resources.move();
   return new OpcuaSource({
     ...source,
@@ -79,6 +79,7 @@ async function begin(
   stack: Stack,
   link: Link,
   resumption: Resumption,
+  resources: AsyncDisposableStack,
   runtime: Runtime,
   signal: AbortSignal,
 ) {
@@ -110,7 +111,8 @@ async function begin(
     facts.limits.itemsPerSubscription,
   );
   const since = runtime.clock.monotonic();
-  const positions = await Positions.open(resumption.guest ? undefined : join(config.stateDir, "positions.json"), log);
+  const positionsFile = resumption.guest ? undefined : join(config.stateDir, "positions.json");
+  const positions = resources.use(await Positions.open(positionsFile, log));
   const counts = (publishingMs: number) => requestedCounts(options, publishingMs);
   const obtaining = { link, facts, resumption, positions, counts, log };
   const subscriptions: Subscription[] = [];
@@ -142,7 +144,7 @@ async function begin(
   await monitoring.begin(items, unresolved, signal);
   const history = {
     maxGapMs: backfill === "off" ? undefined : backfill.maxGap,
-    memory: await HistoryMemory.open(join(config.stateDir, "history.json")),
+    memory: resources.use(await HistoryMemory.open(join(config.stateDir, "history.json"))),
     serverStarted: facts.started === "" ? undefined : epochMicros(Date.parse(facts.started) * 1_000),
     limit: facts.limits.history,
   };

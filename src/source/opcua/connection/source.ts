@@ -190,9 +190,10 @@ export class OpcuaSource implements Source {
    * well, takes it up. Where none follows the session is closed and its subscriptions are deleted.
    */
   async [Symbol.asyncDispose](): Promise<void> {
-    const { config, link, pki, positions, resumption } = this.#options;
+    const { config, history, link, pki, positions, resumption } = this.#options;
     await this.#backfill.save();
-    await positions.flush();
+    await positions[Symbol.asyncDispose]();
+    await history.memory[Symbol.asyncDispose]();
     // Beside an agent that runs on the same folder nobody takes this session up.
     if (config.final?.() || resumption.guest) {
       await link.close();

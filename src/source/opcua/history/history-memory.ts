@@ -22,9 +22,8 @@ const content = z.union([
 ]);
 
 /** Keys are NodeIds that stay true when the server starts again (`portableNodeId`). */
-export class HistoryMemory {
+export class HistoryMemory implements AsyncDisposable {
   readonly #path: string;
-  readonly #stored: Map<string, EpochMicros>;
   readonly #open: Map<string, EpochMicros>;
   readonly #causes: Map<string, ReadonlySet<Cause>>;
   readonly #times: StoredTimes;
@@ -38,10 +37,9 @@ export class HistoryMemory {
 
   private constructor(path: string, { stored, open, causes }: Omit<z.output<typeof content>, "version">) {
     this.#path = path;
-    this.#stored = new Map(Object.entries(stored).map(([key, time]) => [key, epochMicros(time)]));
     this.#open = new Map(Object.entries(open).map(([key, time]) => [key, epochMicros(time)]));
     this.#causes = new Map(Object.entries(causes).map(([key, all]) => [key, new Set(all)]));
-    this.#times = new StoredTimes(timesIn(path), this.#stored);
+    this.#times = new StoredTimes(timesIn(path), Object.entries(stored));
   }
 
   /** Never rejects: a file that cannot be read is as good as none. */
@@ -50,30 +48,27 @@ export class HistoryMemory {
       path,
       (await readStateFile(path, content)) ?? { stored: {}, open: {}, causes: {} },
     );
-    const newer = await readStoredTimes(timesIn(path), [...memory.#stored.keys()]);
-    for (const [key, time] of newer) if (time > (memory.#stored.get(key) ?? time)) memory.#stored.set(key, time);
+    await memory.#times.takeOver();
     return memory;
   }
 
   /** Up to when values of this node are on disk. Undefined: there never was one. */
   storedUpTo(key: string): EpochMicros | undefined {
-    return this.#stored.get(key);
+    return this.#times.get(key);
   }
 
   /** A value is on disk. */
   stored(key: string, time: EpochMicros): void {
-    const before = this.#stored.get(key);
+    const before = this.#times.get(key);
     if (before !== undefined && time <= before) return;
     if (before === undefined) this.#news++;
-    this.#stored.set(key, time);
+    this.#times.set(key, time);
     this.#dirty = true;
-    this.#times.write();
   }
 
   /** The clock of the server was set back to this: what comes now is new although it is older. Gaps of the other time are void. */
   setBack(key: string, time: EpochMicros): void {
-    this.#stored.set(key, time);
-    this.#times.write();
+    this.#times.set(key, time);
     this.closed(key);
     this.#dirty = true;
   }
@@ -128,6 +123,11 @@ export class HistoryMemory {
     return saving;
   }
 
+  /** Closes the file of the times; `save` comes before. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#times.close();
+  }
+
   async #write(): Promise<void> {
     await this.#times.settled();
     if (!this.#dirty) return;
@@ -135,7 +135,7 @@ export class HistoryMemory {
     this.#closedUnsaved = false;
     const news = this.#news;
     try {
-      const [stored, open] = [this.#stored, this.#open].map((map) => Object.fromEntries(map));
+      const [stored, open] = [this.#times.entries(), this.#open].map((entries) => Object.fromEntries(entries));
       const causes = Object.fromEntries(this.#causes.entries().map(([key, all]) => [key, [...all]]));
       await writeStateFile(this.#path, { version: 2, stored, open, causes });
       this.#newsOnDisk = news;
@@ -152,21 +152,6 @@ function timesIn(path: string): string {
   return `${path.replace(/\.json$/, "")}.times`;
 }
 
-type Times = ReadonlyMap<string, EpochMicros>;
-
-/** As they were written last. Empty where there are none of these very keys. Never rejects. */
-async function readStoredTimes(path: string, keys: readonly string[]): Promise<Times> {
-  const bytes = await readFile(path).catch(() => Buffer.alloc(0));
-  if (!bytes.subarray(0, 8).equals(digestOf(keys)) || bytes.length < 8 * (keys.length + 1)) return new Map();
-  // A time of 0 was not written to the end.
-  return new Map(
-    keys.flatMap((key, i) => {
-      const time = bytes.readDoubleLE(8 * (i + 1));
-      return Number.isSafeInteger(time) && time > 0 ? [[key, epochMicros(time)] as const] : [];
-    }),
-  );
-}
-
 /**
  * Up to when the values of each node are on disk, written with each acknowledgement: a process that is killed knows it to the last
  * value, while `history.json`, which is forced to the disk, is up to half a minute behind.
@@ -180,20 +165,49 @@ async function readStoredTimes(path: string, keys: readonly string[]): Promise<T
  * of the process. After a power cut it may be behind, never ahead, and what stands in `history.json` counts.
  */
 class StoredTimes {
+  readonly #path: string;
   readonly #file: InPlaceFile;
-  readonly #times: Times;
-  #digest = digestOf([]);
-  #digested = 0;
+  /** By key: its place in the file. None is ever removed. */
+  readonly #places = new Map<string, number>();
+  /** The file, with room for more: in the place of a number the digest of the keys, then the times. */
+  #numbers = new Float64Array(1);
+  /** Keys that the digest is of. */
+  #digested = -1;
+  #isDue = false;
 
-  /** `times`: what is written; its keys keep their order, and none is ever removed. */
-  constructor(path: string, times: Times) {
+  constructor(path: string, times: readonly (readonly [string, number])[]) {
+    this.#path = path;
     this.#file = new InPlaceFile(path, () => this.#bytes());
-    this.#times = times;
+    for (const [key, time] of times) this.#put(key, time);
   }
 
-  /** Writes all of them soon: what changes until then is in it. A failure changes nothing but how much is known after a kill. */
-  write(): void {
+  get(key: string): EpochMicros | undefined {
+    const place = this.#places.get(key);
+    return place === undefined ? undefined : epochMicros(this.#numbers[place] ?? 0);
+  }
+
+  /** All times are written soon: what changes until then is in it. A failure changes nothing but how much is known after a kill. */
+  set(key: string, time: EpochMicros): void {
+    this.#put(key, time);
+    if (this.#isDue) return;
+    this.#isDue = true;
     this.#file.write().catch(() => {});
+  }
+
+  entries(): (readonly [string, number])[] {
+    return Array.from(this.#places, ([key, place]) => [key, this.#numbers[place] ?? 0]);
+  }
+
+  /** Takes the times over that were written last, where they are of these very keys and later. Never rejects. */
+  async takeOver(): Promise<void> {
+    const bytes = await readFile(this.#path).catch(() => Buffer.alloc(0));
+    const own = this.#bytes();
+    if (bytes.length < own.length || !bytes.subarray(0, 8).equals(own.subarray(0, 8))) return;
+    for (const place of this.#places.values()) {
+      const time = bytes.readDoubleLE(8 * place);
+      // A time of 0 was not written to the end.
+      if (Number.isSafeInteger(time) && time > (this.#numbers[place] ?? 0)) this.#numbers[place] = time;
+    }
   }
 
   /** Resolves when nothing is being written. */
@@ -201,13 +215,27 @@ class StoredTimes {
     return this.#file.settled();
   }
 
-  #bytes(): Uint8Array {
-    if (this.#digested !== this.#times.size) this.#digest = digestOf([...this.#times.keys()]);
-    this.#digested = this.#times.size;
-    const bytes = Buffer.alloc(8 * (this.#times.size + 1));
-    this.#digest.copy(bytes);
-    let at = 8;
-    for (const time of this.#times.values()) at = bytes.writeDoubleLE(time, at);
+  /** Resolves when nothing is being written and the file is closed. */
+  async close(): Promise<void> {
+    await this.#file[Symbol.asyncDispose]();
+  }
+
+  #put(key: string, time: number): void {
+    let place = this.#places.get(key);
+    if (place === undefined) this.#places.set(key, (place = this.#places.size + 1));
+    if (place >= this.#numbers.length) {
+      const numbers = new Float64Array(2 * this.#numbers.length);
+      numbers.set(this.#numbers);
+      this.#numbers = numbers;
+    }
+    this.#numbers[place] = time;
+  }
+
+  #bytes(): Buffer {
+    this.#isDue = false;
+    const bytes = Buffer.from(this.#numbers.buffer, 0, 8 * (this.#places.size + 1));
+    if (this.#digested !== this.#places.size) digestOf([...this.#places.keys()]).copy(bytes);
+    this.#digested = this.#places.size;
     return bytes;
   }
 }

@@ -18,7 +18,7 @@ const content = z.object({ version: z.literal(1), next: z.record(z.string(), z.i
 const bytes = 4_096;
 
 /** The file is not forced to the disk: after a power cut it may be behind, and what is on disk is taken for missing. */
-export class Positions {
+export class Positions implements AsyncDisposable {
   readonly #file: InPlaceFile | undefined;
   readonly #log: Logger;
   readonly #next: Map<string, number>;
@@ -63,9 +63,9 @@ export class Positions {
     return this.#write();
   }
 
-  /** Resolves when all that was reached is written. */
-  async flush(): Promise<void> {
-    await this.#file?.settled();
+  /** Resolves when all that was reached is written, and the file is closed. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#file?.[Symbol.asyncDispose]();
   }
 
   async #write(): Promise<void> {

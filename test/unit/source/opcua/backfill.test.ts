@@ -1,5 +1,5 @@
 // What is noticed to be missing, whatever has come to the disk and whatever the server's clock says.
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
 import type { TagId } from "../../../../src/core/source.ts";
 import { defaultTimeRule } from "../../../../src/lib/device-time.ts";
@@ -18,6 +18,7 @@ const item = opcuaItem();
 
 async function backfill(folder: string, more: Partial<BackfillOptions> = {}) {
   const memory = await HistoryMemory.open(`${folder}/history.json`);
+  onTestFinished(() => memory[Symbol.asyncDispose]());
   const unused = {} as never; // nothing is filled here
   return new Backfill({
     memory,

@@ -22,12 +22,18 @@ async function killed(folder: TemporaryFolder) {
     return keys.map((key) => next.storedUpTo(key));
   };
   await eventually(async () => (await known())[0] === seconds(5));
-  return { path, times: folder.file("history.times"), memory, known };
+  return {
+    times: folder.file("history.times"),
+    memory,
+    known,
+    [Symbol.asyncDispose]: () => memory[Symbol.asyncDispose](),
+  };
 }
 
 test("a process that is killed leaves up to when the values are stored, to the last one", async () => {
   using folder = temporaryFolder();
-  const { known } = await killed(folder);
+  await using former = await killed(folder);
+  const { known } = former;
   expect(await known()).toEqual([seconds(5), seconds(0)]);
 });
 
@@ -37,14 +43,16 @@ test.each<[string, (times: string) => void]>([
   ["is empty where a power cut left zeros", (times) => writeFileSync(times, Buffer.alloc(24))],
 ])("without the times, where the file %s, what was written down before counts", async (_, damage) => {
   using folder = temporaryFolder();
-  const { times, known } = await killed(folder);
+  await using former = await killed(folder);
+  const { times, known } = former;
   damage(times);
   expect(await known()).toEqual([seconds(0), seconds(0)]);
 });
 
 test("times of other nodes, or older ones, are not taken over", async () => {
   using folder = temporaryFolder();
-  const { times, memory, known } = await killed(folder);
+  await using former = await killed(folder);
+  const { times, memory, known } = former;
   copyFileSync(times, folder.file("old"));
   memory.stored("nsu=urn:line;s=Temp", seconds(9));
   await memory.save();

@@ -1,5 +1,5 @@
 // How far the messages of a subscription are on disk is known after the process has died, and never too much.
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -15,7 +15,7 @@ const second = { id: 2, started: "2026-03-01T12:00:00.000Z" };
 test("a new subscription begins with 1, one that goes on after the last message on disk", async () => {
   using folder = temporaryFolder();
   const path = folder.file("state/positions.json");
-  const positions = await Positions.open(path, log);
+  await using positions = await Positions.open(path, log);
   expect(positions.next(first)).toBeUndefined();
   await positions.begin([first, second], []);
   expect(positions.next(first)).toBe(1);
@@ -23,7 +23,7 @@ test("a new subscription begins with 1, one that goes on after the last message 
   // What comes again is no step back, and after the last number comes 1.
   await positions.reached(first, 3);
   await positions.reached(second, 4_294_967_295);
-  const later = await Positions.open(path, log);
+  await using later = await Positions.open(path, log);
   expect([later.next(first), later.next(second)]).toEqual([8, 1]);
   await later.begin([second], [first]);
   expect((await Positions.open(path, log)).next(first)).toBe(8);
@@ -38,7 +38,7 @@ test("the end waits until all that was reached is written", async () => {
   const positions = await Positions.open(path, log);
   void positions.reached(first, 1);
   void positions.reached(second, 5);
-  await positions.flush();
+  await positions[Symbol.asyncDispose]();
 
   // Read at once: what is still being written must not get the time to end.
   const text = readFileSync(path, "utf8");
@@ -49,7 +49,7 @@ test("the end waits until all that was reached is written", async () => {
 test("a server that has started again gives the same number to another subscription", async () => {
   using folder = temporaryFolder();
   const path = folder.file("positions.json");
-  const positions = await Positions.open(path, log);
+  await using positions = await Positions.open(path, log);
   await positions.begin([first], []);
   await positions.reached(first, 7);
   expect((await Positions.open(path, log)).next({ ...first, started: "later" })).toBeUndefined();
@@ -61,7 +61,7 @@ test("whenever the process dies, what is written is what was reached, or was bei
   await fc.assert(
     fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 1, maxLength: 12 }), async (bursts) => {
       const path = folder.file(`positions${run++}.json`);
-      const positions = await Positions.open(path, log);
+      await using positions = await Positions.open(path, log);
       await positions.begin([first], []);
       let reached = 0;
       for (const burst of bursts) {
@@ -93,3 +93,62 @@ test("a file that cannot be read is as good as none, one that cannot be written 
   expect(runtime.lines.map(({ level }) => level)).toEqual(["warn"]);
   expect(positions.next(first)).toBe(2);
 });
+
+test.each<[string, (path: string) => void]>([
+  ["was removed", (path) => rmSync(path)],
+  [
+    "was replaced",
+    (path) => {
+      writeFileSync(`${path}.new`, "{}".padEnd(4_096));
+      renameSync(`${path}.new`, path);
+    },
+  ],
+])("a file that %s is written all the same", async (_, harm) => {
+  using folder = temporaryFolder();
+  const path = folder.file("positions.json");
+  await using positions = await Positions.open(path, log);
+  await positions.begin([first], []);
+  harm(path);
+  await positions.reached(first, 7);
+  expect((await Positions.open(path, log)).next(first)).toBe(8);
+});
+
+test("positions that a full disk did not take are written with the next ones", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("positions.json");
+  const runtime = testRuntime();
+  await using positions = await Positions.open(path, runtime.log);
+  symlinkSync("/dev/full", path);
+  await positions.begin([first, second], []);
+  await positions.reached(first, 3);
+  expect(runtime.lines.map(({ level }) => level)).toEqual(["warn"]);
+  rmSync(path);
+  await positions.reached(second, 7);
+  const later = await Positions.open(path, log);
+  expect([later.next(first), later.next(second)]).toEqual([4, 8]);
+});
+
+test("the file stays open, and is closed at the end, also by what is reached after it", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("positions.json");
+  const isOpen = () => openFiles().includes(path);
+  const positions = await Positions.open(path, log);
+  await positions.begin([first], []);
+  expect(isOpen()).toBe(true);
+  await positions[Symbol.asyncDispose]();
+  expect(isOpen()).toBe(false);
+  await positions.reached(first, 7);
+  expect(isOpen()).toBe(false);
+  expect((await Positions.open(path, log)).next(first)).toBe(8);
+});
+
+function openFiles(): readonly string[] {
+  return readdirSync("/proc/self/fd").flatMap((number) => {
+    try {
+      return [readlinkSync(`/proc/self/fd/${number}`)];
+    } catch {
+      // The folder itself, which is closed by now.
+      return [];
+    }
+  });
+}
