@@ -22,6 +22,41 @@ export interface ByteStream extends AsyncDisposable {
   awaiting?(yes: boolean): void;
 }
 
+/**
+ * A stream over what `write` sends with. `close` is called once: when the stream is lost, or when it is disposed. What comes goes to
+ * `data`, the end of it to `lose`; neither has an effect afterwards.
+ */
+export function byteStream(write: (bytes: Uint8Array) => void, close: (isLost: boolean) => Promise<void> | void) {
+  let listener: ByteStreamListener | undefined;
+  let lost: AgentError | undefined;
+  let isOpen = true;
+  const stream: ByteStream = {
+    listen(given) {
+      listener = given;
+      if (lost) given.closed(lost);
+    },
+    write(bytes) {
+      if (isOpen) write(bytes);
+    },
+    async [Symbol.asyncDispose]() {
+      if (!isOpen) return;
+      isOpen = false;
+      await close(false);
+    },
+  };
+  const data = (chunk: Uint8Array) => {
+    if (isOpen) listener?.data(chunk);
+  };
+  const lose = (error: AgentError) => {
+    if (!isOpen) return;
+    isOpen = false;
+    lost = error;
+    void close(true);
+    listener?.closed(error);
+  };
+  return { stream, data, lose };
+}
+
 // A TCP connection as a byte stream. Connecting has its own deadline, and a socket that comes too late is closed.
 
 export interface TcpOptions {
@@ -34,79 +69,43 @@ export interface TcpOptions {
 const keepAliveMs = 15_000;
 
 /** Resolves once connected. Rejects with `SOURCE_UNREACHABLE` or with `signal.reason`. */
-export function connectTcp(
+export async function connectTcp(
   { host, port, localAddress, timeoutMs }: TcpOptions,
   signal: AbortSignal,
 ): Promise<ByteStream> {
+  signal.throwIfAborted();
   const peer = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) {
-      reject(signal.reason);
-      return;
-    }
-    let listener: ByteStreamListener | undefined;
-    let lost: AgentError | undefined;
-    let disposed = false;
-    const socket = connect({
-      host,
-      port,
-      noDelay: true,
-      keepAlive: true,
-      keepAliveInitialDelay: keepAliveMs,
-      ...(localAddress === undefined ? {} : { localAddress }),
-    });
-    const lose = (error: AgentError) => {
-      if (lost || disposed) return;
-      lost = error;
-      socket.destroy();
-      settle();
-      reject(error); // without effect once connected
-      listener?.closed(error);
-    };
-    const abort = () => {
-      disposed = true;
-      socket.destroy();
-      settle();
-      reject(signal.reason);
-    };
-    const timer = setTimeout(
-      () => lose(new AgentError("SOURCE_UNREACHABLE", `${peer} did not answer within ${timeoutMs} ms`)),
-      timeoutMs,
-    );
-    const settle = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", abort);
-    };
-    signal.addEventListener("abort", abort, { once: true });
+  const keepingAlive = { keepAlive: true, keepAliveInitialDelay: keepAliveMs };
+  const socket = connect({ host, port, noDelay: true, ...keepingAlive, localAddress });
+  const { stream, data, lose } = byteStream(
+    (bytes) => socket.write(bytes),
+    () => void socket.destroy(),
+  );
+  const connected = Promise.withResolvers<void>();
+  const fail = (text: string, more: { readonly cause?: Error; readonly hint?: string } = {}) => {
+    const error = new AgentError("SOURCE_UNREACHABLE", text, more);
+    connected.reject(error); // without effect once connected
+    lose(error);
+  };
+  socket.on("error", (cause) => fail(`${peer}: ${inWords(cause)}`, { cause, ...hintOf(cause) }));
+  // A peer that closes its side has nothing more to say; a half-open connection would hang every request.
+  socket.on("end", () => fail(`${peer} closed the connection`, { hint: fewConnections }));
+  socket.on("close", () => fail(`the connection to ${peer} is gone`));
+  socket.on("data", data);
+  socket.on("connect", () => connected.resolve());
+  const timer = setTimeout(() => fail(`${peer} did not answer within ${timeoutMs} ms`), timeoutMs);
+  return await whenReady(connected.promise, stream, signal).finally(() => clearTimeout(timer));
+}
 
-    socket.on("error", (cause: NodeJS.ErrnoException) =>
-      lose(new AgentError("SOURCE_UNREACHABLE", `${peer}: ${inWords(cause)}`, { cause, ...hintOf(cause) })),
-    );
-    // A peer that closes its side has nothing more to say; a half-open connection would hang every request.
-    socket.on("end", () =>
-      lose(new AgentError("SOURCE_UNREACHABLE", `${peer} closed the connection`, { hint: fewConnections })),
-    );
-    socket.on("close", () => lose(new AgentError("SOURCE_UNREACHABLE", `the connection to ${peer} is gone`)));
-    socket.on("data", (chunk) => {
-      if (!disposed && !lost) listener?.data(chunk);
-    });
-    socket.on("connect", () => {
-      settle();
-      resolve({
-        listen(given) {
-          listener = given;
-          if (lost) given.closed(lost);
-        },
-        write(bytes) {
-          if (!lost && !disposed) socket.write(bytes);
-        },
-        async [Symbol.asyncDispose]() {
-          disposed = true;
-          socket.destroy();
-        },
-      });
-    });
-  });
+/** `stream`, once `ready` resolves. Rejects as that does, or with `signal.reason`, and closes the stream then. */
+async function whenReady(ready: Promise<void>, stream: ByteStream, signal: AbortSignal): Promise<ByteStream> {
+  try {
+    await orAbort(ready, signal);
+    return stream;
+  } catch (error) {
+    await stream[Symbol.asyncDispose]();
+    throw error;
+  }
 }
 
 function inWords(error: NodeJS.ErrnoException): string {
@@ -147,38 +146,21 @@ export async function openUdp(
     throw signal.aborted ? signal.reason : unreachable(error);
   });
   const socket = createSocket(family === 6 ? "udp6" : "udp4");
-  let listener: ByteStreamListener | undefined;
-  let lost: AgentError | undefined;
+  const { stream, data, lose } = byteStream(
+    (bytes) => socket.send(bytes, () => {}), // a failure shows as the time-out of the request
+    () => new Promise<void>((resolve) => socket.close(resolve)).catch(() => {}),
+  );
   const connected = Promise.withResolvers<void>();
-  socket.on("error", (error) => {
-    lost ??= unreachable(error);
-    connected.reject(lost);
-    listener?.closed(lost);
+  socket.on("error", (cause) => {
+    const error = unreachable(cause);
+    connected.reject(error);
+    lose(error);
   });
-  socket.on("message", (message) => listener?.data(message));
+  socket.on("message", data);
   if (localAddress !== undefined) socket.bind(0, localAddress);
   // A connected socket lets nothing in that does not come from the device, and hears when its port is closed.
   socket.connect(port, address, () => connected.resolve());
-  try {
-    await orAbort(connected.promise, signal);
-  } catch (error) {
-    socket.close();
-    throw error;
-  }
-  return {
-    listen(given) {
-      listener = given;
-      if (lost) given.closed(lost);
-    },
-    write(bytes) {
-      if (!lost) socket.send(bytes, () => {}); // a failure shows as the time-out of the request
-    },
-    async [Symbol.asyncDispose]() {
-      if (!lost) lost = unreachable("closed");
-      listener = undefined;
-      await new Promise<void>((resolve) => socket.close(resolve)).catch(() => {});
-    },
-  };
+  return await whenReady(connected.promise, stream, signal);
 }
 
 function inUdpWords(cause: unknown): string {

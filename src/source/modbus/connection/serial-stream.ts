@@ -2,7 +2,7 @@
 import { AgentError, reasonOf } from "../../../core/errors.ts";
 import type { Endpoint, SerialLine } from "../config/endpoint.ts";
 import { longestReply, type UnitRequest } from "../config/pdu.ts";
-import type { ByteStream, ByteStreamListener } from "./byte-stream.ts";
+import { type ByteStream, byteStream } from "./byte-stream.ts";
 import type { LineRest } from "./framing.ts";
 
 /** What we use of `serialport`. */
@@ -29,54 +29,33 @@ export async function openSerial(line: SerialLine, signal: AbortSignal): Promise
   });
   const { path, baudRate, dataBits, parity, stopBits } = line;
   const port: Port = new SerialPort({ path, baudRate, dataBits, parity, stopBits, lock: true, autoOpen: false });
-  let listener: ByteStreamListener | undefined;
-  let lost: AgentError | undefined;
-  let closing = false;
+  let isOpen = true;
   let waking: NodeJS.Timeout | undefined;
-  const lose = (reason: string, cause?: unknown) => {
-    if (lost || closing) return;
-    lost = new AgentError("SOURCE_UNREACHABLE", `${path}: ${reason}`, { cause });
-    clearInterval(waking);
-    listener?.closed(lost);
-  };
-  port.on("error", (error) => lose(error.message, error));
-  port.on("close", (error) => lose("the serial port is gone", error));
-  port.on("data", (chunk) => {
-    if (!lost && !closing) listener?.data(chunk);
-  });
-  const close = () => new Promise<void>((resolve) => port.close(() => resolve()));
-
+  const { stream, data, lose } = byteStream(
+    (bytes) => port.write(Buffer.from(bytes)),
+    async (isLost) => {
+      isOpen = false;
+      clearInterval(waking);
+      if (!isLost) await new Promise<void>((resolve) => port.close(() => resolve()));
+    },
+  );
+  const unreachable = (text: string, cause: unknown, hint = {}) =>
+    new AgentError("SOURCE_UNREACHABLE", `${path}: ${text}`, { cause, ...hint });
+  port.on("error", (error) => lose(unreachable(error.message, error)));
+  port.on("close", (error) => lose(unreachable("the serial port is gone", error)));
+  port.on("data", data);
   await new Promise<void>((resolve, reject) =>
-    port.open((error) => {
-      if (error)
-        reject(
-          new AgentError("SOURCE_UNREACHABLE", `${path}: ${inWords(error.message)}`, { cause: error, hint: ports }),
-        );
-      else resolve();
-    }),
+    port.open((error) => (error ? reject(unreachable(inWords(error.message), error, { hint: ports })) : resolve())),
   );
   if (signal.aborted) {
-    closing = true;
-    await close();
+    await stream[Symbol.asyncDispose]();
     throw signal.reason;
   }
   return {
-    listen(given) {
-      listener = given;
-      if (lost) given.closed(lost);
-    },
-    write(bytes) {
-      if (!lost && !closing) port.write(Buffer.from(bytes));
-    },
+    ...stream,
     awaiting(yes) {
       clearInterval(waking);
-      waking = yes && !lost && !closing ? setInterval(() => {}, wakeEveryMs) : undefined;
-    },
-    async [Symbol.asyncDispose]() {
-      clearInterval(waking);
-      if (closing) return;
-      closing = true;
-      if (!lost) await close();
+      waking = yes && isOpen ? setInterval(() => {}, wakeEveryMs) : undefined;
     },
   };
 }
