@@ -1,33 +1,11 @@
 // The contract of the buffer: points go in and are safe, blocks come out until they are settled.
+import type { Block, BlockId } from "./block.ts";
 import type { EpochMicros, InputId, Point, PointBatch } from "./point.ts";
-
-/** Names a block for as long as the buffer lives, restarts included. */
-export type BlockId = number & { readonly [blockId]: true };
-declare const blockId: unique symbol;
-
-/** Points of one input, in columns of the same length, by ascending time; those of one time in the order of their appends. */
-export interface Series {
-  readonly input: InputId;
-  /** Microseconds since the epoch (`EpochMicros`). */
-  readonly times: Float64Array;
-  readonly values: Float64Array;
-  /**
-   * Some of its points had a time that was not after all appended before: they may replace points of blocks taken earlier,
-   * and must not reach the service before those. Only the backlog has such series. All other points are the first of
-   * their input and time.
-   */
-  readonly late?: boolean;
-}
-
-/** Points as they are kept and handed out: by series, in columns. */
-export interface Block {
-  readonly id: BlockId;
-  readonly series: readonly Series[];
-}
 
 /** Series of a block that need not be kept any longer. */
 export interface Settlement {
   readonly block: BlockId;
+  /** Blocks of which the same series are settled may share the list. */
   readonly inputs: readonly InputId[];
   /** How many of the points the service refused for good; the others it has. Undefined: none. */
   readonly refused?: number;

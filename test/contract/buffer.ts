@@ -1,6 +1,7 @@
 // What every `PointBuffer` must do, whatever it keeps its points in. Run by a test file of each implementation.
 import { expect, test } from "vitest";
-import type { Block, BufferReader, PointBuffer } from "../../src/core/buffer.ts";
+import type { Block } from "../../src/core/block.ts";
+import type { BufferReader, PointBuffer } from "../../src/core/buffer.ts";
 import { epochMicros, type InputId, type Point } from "../../src/core/point.ts";
 
 /** A place where one buffer lives, across restarts. */

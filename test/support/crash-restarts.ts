@@ -1,6 +1,6 @@
 // An agent that is killed and started again and again, against a service that answers in every way there is: what both saw.
 import { expect } from "vitest";
-import type { BlockId } from "../../src/core/buffer.ts";
+import { Block, type BlockId } from "../../src/core/block.ts";
 import type { InputId } from "../../src/core/point.ts";
 import type { Frame, Outcome } from "../../src/core/sink.ts";
 import { ManualClock, seeded } from "./runtime.ts";
@@ -120,7 +120,7 @@ export async function crashAndRestart(restarts: number): Promise<CrashResult> {
           if (value === bad) expectedRefused++;
           else expected.add(`${input} ${new Date(times[i]! / 1e3).toISOString().replace(".000Z", "Z")} ${value}`);
         }
-      blocks.append({ id: (crash * 10 + part + 1) as BlockId, series });
+      blocks.append(Block.of((crash * 10 + part + 1) as BlockId, series));
     }
     const agent = await bornUploader(world, folder.path, blocks, service, limits);
     await world.advance(random() * 4_000);

@@ -1,5 +1,6 @@
 // A buffer in memory that says what was settled, for tests of what reads from one.
-import type { Block, BlockId, BufferReader, Lane, Series, Settlement, TakeOptions } from "../../src/core/buffer.ts";
+import { Block, type BlockId, type Series } from "../../src/core/block.ts";
+import type { BufferReader, Lane, Settlement, TakeOptions } from "../../src/core/buffer.ts";
 import type { InputId } from "../../src/core/point.ts";
 import { orAbort } from "../../src/lib/abort.ts";
 
@@ -21,7 +22,7 @@ export class MemoryReader implements BufferReader {
       times: Float64Array.from(of, ([time]) => time),
       values: Float64Array.from(of, ([, value]) => value),
     }));
-    this.#waiting.push({ id, series });
+    this.#waiting.push(Block.of(id, series));
     this.#wake.resolve();
     return id;
   }
@@ -54,8 +55,8 @@ export class MemoryReader implements BufferReader {
       if (block) {
         // What is left of it is another block, in the same place.
         const rest = block.series.filter((series) => !isWanted(series));
-        const taken = { id: block.id, series: block.series.filter(isWanted) };
-        const others = rest.length > 0 ? [{ id: this.#nextId++ as BlockId, series: rest }] : [];
+        const taken = Block.of(block.id, block.series.filter(isWanted));
+        const others = rest.length > 0 ? [Block.of(this.#nextId++ as BlockId, rest)] : [];
         this.#waiting.splice(this.#waiting.indexOf(block), 1, ...others);
         this.#out.set(taken.id, taken);
         return taken;
@@ -73,7 +74,7 @@ export class MemoryReader implements BufferReader {
       const done = new Set(settlement.inputs);
       const rest = block.series.filter(({ input }) => !done.has(input));
       if (rest.length !== block.series.length - done.size) throw new Error(`block ${block.id} has no such series`);
-      if (rest.length > 0) this.#out.set(block.id, { ...block, series: rest });
+      if (rest.length > 0) this.#out.set(block.id, Block.of(block.id, rest));
       else this.#out.delete(block.id);
       this.settled.push(settlement);
     }

@@ -1,5 +1,5 @@
 // The workloads that packing is judged by, fixed and seeded: points of many series as a buffer would hand them over.
-import type { Series } from "../../src/core/buffer.ts";
+import type { Series } from "../../src/core/block.ts";
 import type { InputId } from "../../src/core/point.ts";
 import { seeded } from "./runtime.ts";
 

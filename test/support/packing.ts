@@ -1,9 +1,11 @@
 // Window, packer and writer driven without an uploader: plans, frames, and what is in them.
-import type { BlockId, Lane, Series } from "../../src/core/buffer.ts";
+import { Block, type BlockId, type Series } from "../../src/core/block.ts";
+import type { Lane } from "../../src/core/buffer.ts";
 import type { Steps } from "../../src/lib/in-slices.ts";
 import { Window } from "../../src/upload/delivery/window.ts";
 import { Envelope, type PackedPlan } from "../../src/upload/packing/frame-plan.ts";
 import { Packer } from "../../src/upload/packing/packer.ts";
+import type { SeriesQueue } from "../../src/upload/series/series-queue.ts";
 
 export const packingIntegration = "c8ktonqsahsmemfs7lv0";
 export const packingEnvelope = new Envelope(packingIntegration);
@@ -18,15 +20,13 @@ export function finished<T>(work: Steps<T>): T {
 /** A window that holds these series, as one block. */
 export function windowOf(series: readonly Series[], lane: Lane = "live"): Window {
   const window = new Window(series.reduce((sum, { times }) => sum + times.length + 8, 0));
-  window.add(lane, { id: 1 as BlockId, series }, 0);
+  window.add(lane, Block.of(1 as BlockId, series), 0);
   return window;
 }
 
 /** The next frame of a lane; nothing is taken out. */
 export function planOf(window: Window, maxBytes: number, packer = new Packer()): PackedPlan | undefined {
-  const candidates = [...window.queues("live")]
-    .filter((queue) => queue.count > 0)
-    .map((queue) => ({ queue, since: window.since(queue) }));
+  const candidates = { queues: window.filled("live"), since: (queue: SeriesQueue) => window.since(queue) };
   const limits = { maxBytes, envelopeBytes: packingEnvelope.bytes, maxSeries: 20_000, urgentBefore: -1 };
   return finished(packer.plan(candidates, limits));
 }

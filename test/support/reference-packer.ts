@@ -1,6 +1,6 @@
 // A packer that is slow and knows nothing of ours: fills a frame greedily in a random order, again and again, and keeps the
 // best. Its size model is written down anew, from the shape of a request.
-import type { Series } from "../../src/core/buffer.ts";
+import type { Series } from "../../src/core/block.ts";
 
 interface Column {
   /** Numbers of its times among all times. */

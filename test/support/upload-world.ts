@@ -1,6 +1,7 @@
 // Simulated time in which uploaders live and die as by kill -9: nothing of them goes on, what they had in hand comes again.
 import { join } from "node:path";
-import type { Block, BlockId, BufferReader, Lane, Settlement, TakeOptions } from "../../src/core/buffer.ts";
+import { Block, type BlockId } from "../../src/core/block.ts";
+import type { BufferReader, Lane, Settlement, TakeOptions } from "../../src/core/buffer.ts";
 import type { Clock } from "../../src/core/runtime.ts";
 import type { Sink } from "../../src/core/sink.ts";
 import { orAbort } from "../../src/lib/abort.ts";
@@ -46,9 +47,9 @@ export class DurableBlocks {
           if (block) {
             const rest = block.series.filter((series) => !isWanted(series));
             const id = this.#nextId++ as BlockId; // as a buffer would number it
-            const taken = { id: block.id, series: block.series.filter(isWanted) };
+            const taken = Block.of(block.id, block.series.filter(isWanted));
             this.#free.set(taken.id, taken);
-            if (rest.length > 0) this.#free.set(id, { id, series: rest });
+            if (rest.length > 0) this.#free.set(id, Block.of(id, rest));
             out.add(taken.id);
             return taken;
           }
@@ -65,7 +66,7 @@ export class DurableBlocks {
           const rest = left.filter(({ input }) => !inputs.includes(input));
           if (rest.length !== left.length - inputs.length)
             throw new Error(`of block ${block} a series was settled before`);
-          if (rest.length > 0) this.#free.set(block, { id: block, series: rest });
+          if (rest.length > 0) this.#free.set(block, Block.of(block, rest));
           else this.#free.delete(block);
         }
       },

@@ -4,7 +4,7 @@ import type { InputId } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { Frame } from "../../core/sink.ts";
 import { inSlices } from "../../lib/in-slices.ts";
-import type { Candidate } from "../packing/cluster.ts";
+import type { Candidates } from "../packing/cluster.ts";
 import { Envelope, type FramePlan, firstRequestId } from "../packing/frame-plan.ts";
 import { FrameWriter } from "../packing/frame-writer.ts";
 import { Packer } from "../packing/packer.ts";
@@ -94,7 +94,11 @@ export class Loader {
   /** When the oldest point of a lane that may go out was taken, on the monotonic clock in milliseconds. */
   oldest(lane: Lane): number | undefined {
     let oldest: number | undefined;
-    for (const { since } of this.#candidates(lane)) if (oldest === undefined || since < oldest) oldest = since;
+    const { queues, since } = this.#candidates(lane);
+    for (const queue of queues) {
+      const at = since(queue);
+      if (oldest === undefined || at < oldest) oldest = at;
+    }
     return oldest;
   }
 
@@ -108,10 +112,10 @@ export class Loader {
     return waited >= Math.min(this.#parts.maxLagMs / 2 - 1_000, 2_000) ? "live" : "backlog";
   }
 
-  *#candidates(lane: Lane, may?: Choice): Generator<Candidate> {
+  #candidates(lane: Lane, may?: Choice): Candidates {
     const { window, holds } = this.#parts;
-    for (const queue of window.queues(lane))
-      if (queue.count > 0 && !holds(queue.input) && may?.(queue) !== false) yield { queue, since: window.since(queue) };
+    const queues = window.filled(lane).filter((queue) => !holds(queue.input) && may?.(queue) !== false);
+    return { queues, since: (queue) => window.since(queue) };
   }
 
   async #ofEither(lane: Lane, may: Choice): Promise<Shipment | undefined> {
@@ -127,7 +131,7 @@ export class Loader {
       maxSeries: mostSeries,
       urgentBefore: clock.monotonic() - patienceMs,
     };
-    const riders = lane === "backlog" ? this.#candidates("live", may) : [];
+    const riders = lane === "backlog" ? this.#candidates("live", may) : undefined;
     const plan = await inSlices(this.#packer.plan(this.#candidates(lane, may), limits, riders));
     if (!plan) return undefined;
     this.#liveInARow = lane === "live" ? this.#liveInARow + 1 : 0;

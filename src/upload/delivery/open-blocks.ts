@@ -1,20 +1,21 @@
 // Which blocks of the buffer have points in the window, and what is decided of each of their series.
-import type { Block, BlockId, Settlement } from "../../core/buffer.ts";
+import type { Block, BlockId } from "../../core/block.ts";
+import type { Lane, Settlement } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
 import { SettledLog } from "./settled-log.ts";
 
 interface OpenBlock {
   readonly id: BlockId;
-  readonly slot: number;
+  readonly number: number;
   readonly inputs: readonly InputId[];
   /** When it was taken, on the monotonic clock in milliseconds. */
   readonly since: number;
-  /** Series of it that have points here. */
+  /** Series of it that have points here, those in the log included. */
   series: number;
-  /** Of `series`, those at the last `takeSettled`, less those that left since and are not in the log. */
-  before: number;
-  /** Since the last `takeSettled`: settled series that are not in the log, and how many points the service refused. */
+  /** Since the last `takeSettled`: lists of settled series, shared with other blocks. */
+  settled: (readonly InputId[])[];
+  /** The same for series that had points apart, and how many points the service refused. */
   done: InputId[] | undefined;
   refused: number;
   /** It is one of `#progressed`. */
@@ -40,91 +41,94 @@ interface SeriesApart {
   forgotten: boolean;
 }
 
-/** A block is known by its slot while points of it are in the window. */
-export class OpenBlocks {
-  /** Slot → block. */
-  readonly #blocks: (OpenBlock | undefined)[] = [];
-  readonly #freeSlots: number[] = [];
-  /** Blocks of which series were settled since the last `takeSettled`, and the series that were settled from a queue. */
-  #progressed: OpenBlock[] = [];
-  readonly #log = new SettledLog();
-  /** Of blocks that were closed since: the log names them. */
-  readonly #closedSlots: number[] = [];
-  #released: BlockId[] = [];
-  #lastInputs: readonly InputId[] = [];
+/** Blocks of a lane are numbered one after the other. Those of the backlog come as far as the live lane begins after years. */
+const firstNumber = { live: 0, backlog: -(2 ** 31) } as const;
 
-  /** Gives the slot. A block without series is settled at once. */
-  open(block: Block, since: number): number {
-    const slot = this.#freeSlots.pop() ?? this.#blocks.length;
+/** A block is known by its number while points of it are in the window. */
+export class OpenBlocks {
+  readonly #blocks = new Map<number, OpenBlock>();
+  readonly #next: Record<Lane, number> = { ...firstNumber };
+  /** Blocks of which series were settled since the last `takeSettled`, but for those in the log. */
+  #progressed: OpenBlock[] = [];
+  /** Series that were settled from a queue, and are still counted as here. */
+  readonly #log = new SettledLog();
+  #released: BlockId[] = [];
+  /** Blocks with points apart. */
+  #withApart = 0;
+
+  /** Gives the number. A block without series is settled at once. */
+  open(lane: Lane, block: Block, since: number): number {
+    const number = this.#next[lane]++;
     const open: OpenBlock = {
       id: block.id,
-      slot,
-      inputs: this.#inputsOf(block),
+      number,
+      inputs: block.inputs,
       since,
-      series: block.series.length,
-      before: block.series.length,
+      series: block.inputs.length,
+      settled: [],
       done: undefined,
       refused: 0,
       progressed: false,
       apart: undefined,
       forgotten: false,
-      late: block.series.some(({ late }) => late === true),
+      late: block.isLate,
       returning: undefined,
     };
-    this.#blocks[slot] = open;
-    if (block.series.length === 0) this.#close(open);
-    return slot;
+    this.#blocks.set(number, open);
+    if (open.series === 0) {
+      this.#noteProgress(open);
+      this.#close(open);
+    }
+    return number;
   }
 
   /** Of a series of a new block, so many of all its points are in its queue; the others are undecided outside of it. */
-  opened(slot: number, input: InputId, all: number, queued: number): void {
-    if (queued < all) this.setApart(slot, input, all - queued, queued === 0);
-    else if (queued === 0) this.leave(slot, input);
+  opened(number: number, input: InputId, all: number, queued: number): void {
+    if (queued < all) this.setApart(number, input, all - queued, queued === 0);
+    else if (queued === 0) this.leave(number, input);
   }
 
   /** When the block was taken, on the monotonic clock in milliseconds. */
-  since(slot: number): number {
-    return this.#blocks[slot]?.since ?? 0;
+  since(number: number): number {
+    return this.#blocks.get(number)?.since ?? 0;
   }
 
   /** The service has the oldest `count` points of `queue`, which leave it. */
   settle(queue: SeriesQueue, count: number): void {
-    const blocks = this.#blocks;
-    const slots = this.#log.slots(count);
-    let end = this.#log.count;
-    queue.drop(count, (slot, _points, last) => {
+    const { input } = queue;
+    queue.drop(count, (first, blocks, _points, last) => {
       if (!last) return;
-      const open = blocks[slot];
-      if (!open || open.apart) {
-        this.leave(slot, queue.input);
-        return;
-      }
-      slots[end++] = slot;
-      if (!open.progressed) this.#noteProgress(open);
-      if (--open.series === 0) this.#close(open);
+      if (this.#withApart === 0) this.#log.add(input, first, blocks);
+      else
+        for (let number = first; number < first + blocks; number++)
+          if (this.#blocks.get(number)?.apart) this.leave(number, input);
+          else this.#log.add(input, number, 1);
     });
-    this.#log.endSeries(queue.input, end);
   }
 
   /** Points left the queue undecided; `last`: it holds no further point of that block. */
-  setApart(slot: number, input: InputId, points: number, last: boolean): void {
-    const open = this.#blocks[slot];
+  setApart(number: number, input: InputId, points: number, last: boolean): void {
+    const open = this.#blocks.get(number);
     if (!open) return;
     const apart = open.apart?.get(input) ?? { left: 0, refused: 0, queued: true, forgotten: false };
     apart.left += points;
     apart.queued = !last;
-    (open.apart ??= new Map()).set(input, apart);
+    if (!open.apart) {
+      open.apart = new Map();
+      this.#withApart++;
+    }
+    open.apart.set(input, apart);
   }
 
   /** An undecided point is in its queue again. */
-  putBack(slot: number, input: InputId): void {
-    const apart = this.#blocks[slot]?.apart?.get(input);
+  putBack(number: number, input: InputId): void {
+    const apart = this.#blocks.get(number)?.apart?.get(input);
     if (apart) Object.assign(apart, { left: apart.left - 1, queued: true });
   }
 
   /** The queue of `input` holds no further point of that block. */
-  leave(slot: number, input: InputId, forgotten = false): void {
-    const open = this.#blocks[slot];
+  leave(number: number, input: InputId, forgotten = false): void {
+    const open = this.#blocks.get(number);
     if (!open) return;
     const apart = open.apart?.get(input);
     if (apart) apart.queued = false;
@@ -132,8 +136,8 @@ export class OpenBlocks {
   }
 
   /** Points outside the queue are stored or refused. */
-  decide(slot: number, input: InputId, points: number, refused: boolean): void {
-    const open = this.#blocks[slot];
+  decide(number: number, input: InputId, points: number, refused: boolean): void {
+    const open = this.#blocks.get(number);
     const apart = open?.apart?.get(input);
     if (!open || !apart) return;
     apart.left -= points;
@@ -142,69 +146,84 @@ export class OpenBlocks {
   }
 
   /** Points outside the queue go back to the buffer. `isSingle`: because of their input, not with all of a lane. */
-  forgetApart(slot: number, input: InputId, points: number, isSingle: boolean): void {
-    const apart = this.#blocks[slot]?.apart?.get(input);
+  forgetApart(number: number, input: InputId, points: number, isSingle: boolean): void {
+    const apart = this.#blocks.get(number)?.apart?.get(input);
     if (!apart) return;
     apart.forgotten = true;
-    this.#forget(slot, input, isSingle);
-    this.decide(slot, input, points, false);
+    this.#forget(number, input, isSingle);
+    this.decide(number, input, points, false);
   }
 
   /** Points of the queue go back to the buffer; `last`: it holds no further point of that block. */
-  forgetQueued(slot: number, input: InputId, last: boolean, isSingle: boolean): void {
-    this.#forget(slot, input, isSingle);
-    const apart = this.#blocks[slot]?.apart?.get(input);
+  forgetQueued(number: number, input: InputId, last: boolean, isSingle: boolean): void {
+    this.#forget(number, input, isSingle);
+    const apart = this.#blocks.get(number)?.apart?.get(input);
     if (apart) apart.forgotten = true;
-    if (last) this.leave(slot, input, true);
+    if (last) this.leave(number, input, true);
   }
 
   /** Whether points of `input` go back to the buffer as soon as nothing else of their blocks is here. */
   isReturning(input: InputId): boolean {
-    return this.#blocks.some((open) => open?.returning?.has(input));
+    this.#applyLog();
+    return this.#blocks.values().some(({ returning }) => returning?.has(input) === true);
   }
 
   get hasLate(): boolean {
-    return this.#blocks.some((open) => open?.late);
+    this.#applyLog();
+    return this.#blocks.values().some(({ late }) => late);
   }
 
   /** What was settled since the last call. */
   takeSettled(): Settlement[] {
-    const settled: Settlement[] = [];
-    const lists = new Map<number, InputId[]>();
-    for (const open of this.#progressed) {
-      const { id: block, slot, done = [], refused } = open;
-      const isWhole = open.before - open.series === open.inputs.length;
-      if (!isWhole) lists.set(slot, done);
-      const inputs = isWhole ? open.inputs : done;
-      settled.push(refused > 0 ? { block, inputs, refused } : { block, inputs });
-      open.before = open.series;
+    this.#applyLog();
+    const settled = this.#progressed.map((open): Settlement => {
+      const { id: block, done, refused } = open;
+      const lists = done ? [...open.settled, done] : open.settled;
+      const count = lists.reduce((sum, { length }) => sum + length, 0);
+      const [first = []] = lists;
+      const inputs = count === open.inputs.length ? open.inputs : lists.length === 1 ? first : lists.flat();
+      open.settled = [];
       open.done = undefined;
       open.refused = 0;
       open.progressed = false;
-    }
-    this.#log.collect(lists);
-    this.#log.clear();
+      return refused > 0 ? { block, inputs, refused } : { block, inputs };
+    });
     this.#progressed = [];
-    for (const slot of this.#closedSlots.splice(0)) this.#freeSlots.push(slot);
     return settled;
   }
 
   get hasReleased(): boolean {
+    this.#applyLog();
     return this.#released.length > 0;
   }
 
   /** Blocks to give back to the buffer since the last call. */
   takeReleased(): BlockId[] {
+    this.#applyLog();
     return this.#released.splice(0);
   }
 
   /** All blocks that are not settled. */
   ids(): BlockId[] {
-    return [...new Set(this.#blocks.flatMap((open) => (open ? [open.id] : [])))];
+    this.#applyLog();
+    return Array.from(this.#blocks.values(), ({ id }) => id);
   }
 
-  #forget(slot: number, input: InputId, isSingle: boolean): void {
-    const open = this.#blocks[slot];
+  /** What stands in the log is settled block by block rather than point by point. */
+  #applyLog(): void {
+    for (const { first, blocks, inputs } of this.#log.take())
+      for (let number = first; number < first + blocks; number++) {
+        const open = this.#blocks.get(number);
+        if (!open) continue;
+        open.settled.push(inputs);
+        this.#noteProgress(open);
+        open.series -= inputs.length;
+        if (open.series === 0) this.#close(open);
+      }
+  }
+
+  #forget(number: number, input: InputId, isSingle: boolean): void {
+    const open = this.#blocks.get(number);
     if (!open) return;
     open.forgotten = true;
     if (isSingle) (open.returning ??= new Set()).add(input);
@@ -218,11 +237,11 @@ export class OpenBlocks {
       open.refused += apart?.refused ?? 0;
       this.#noteProgress(open);
     }
-    open.apart?.delete(input);
-    if (open.apart?.size === 0) open.apart = undefined;
-    open.series--;
-    open.before--;
-    if (open.series === 0) this.#close(open);
+    if (open.apart?.delete(input) && open.apart.size === 0) {
+      open.apart = undefined;
+      this.#withApart--;
+    }
+    if (--open.series === 0) this.#close(open);
   }
 
   #noteProgress(open: OpenBlock): void {
@@ -232,19 +251,7 @@ export class OpenBlocks {
   }
 
   #close(open: OpenBlock): void {
-    // A block without series has nothing that could be settled one by one.
-    if (open.inputs.length === 0) this.#noteProgress(open);
     if (open.forgotten) this.#released.push(open.id);
-    this.#blocks[open.slot] = undefined;
-    this.#closedSlots.push(open.slot);
-  }
-
-  /** Blocks of polled tags have the same inputs again and again: one list serves them all. */
-  #inputsOf(block: Block): readonly InputId[] {
-    const same =
-      block.series.length === this.#lastInputs.length &&
-      block.series.every(({ input }, i) => input === this.#lastInputs[i]);
-    if (!same) this.#lastInputs = block.series.map(({ input }) => input);
-    return this.#lastInputs;
+    this.#blocks.delete(open.number);
   }
 }

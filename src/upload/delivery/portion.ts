@@ -18,18 +18,18 @@ import { numberForm, scaledNumber, textLength, timeLength } from "../series/numb
 const formWork = 8;
 const perStep = stepWork / formWork;
 
-/** Points of one series, with the slot in the window of the block that each came in. */
+/** Points of one series, with the number of the block that each came in. */
 export class PortionColumn implements ColumnSource {
   readonly input: InputId;
   readonly times: Float64Array;
   readonly values: Float64Array;
-  readonly slots: Uint32Array;
+  readonly blocks: Float64Array;
 
-  constructor(input: InputId, times: Float64Array, values: Float64Array, slots: Uint32Array) {
+  constructor(input: InputId, times: Float64Array, values: Float64Array, blocks: Float64Array) {
     this.input = input;
     this.times = times;
     this.values = values;
-    this.slots = slots;
+    this.blocks = blocks;
   }
 
   get count(): number {
@@ -58,19 +58,24 @@ export class PortionColumn implements ColumnSource {
   followedBy(other: PortionColumn): PortionColumn {
     const times = new Float64Array(this.count + other.count);
     const values = new Float64Array(this.count + other.count);
-    const slots = new Uint32Array(this.count + other.count);
+    const blocks = new Float64Array(this.count + other.count);
     times.set(this.times);
     times.set(other.times, this.count);
     values.set(this.values);
     values.set(other.values, this.count);
-    slots.set(this.slots);
-    slots.set(other.slots, this.count);
-    return new PortionColumn(this.input, times, values, slots);
+    blocks.set(this.blocks);
+    blocks.set(other.blocks, this.count);
+    return new PortionColumn(this.input, times, values, blocks);
   }
 
   part(from: number, to: number): PortionColumn {
-    const { times, values, slots } = this;
-    return new PortionColumn(this.input, times.subarray(from, to), values.subarray(from, to), slots.subarray(from, to));
+    const { times, values, blocks } = this;
+    return new PortionColumn(
+      this.input,
+      times.subarray(from, to),
+      values.subarray(from, to),
+      blocks.subarray(from, to),
+    );
   }
 }
 

@@ -1,5 +1,6 @@
 // Fills the window from the buffer, in two lanes, as far as there is room.
-import type { Block, BufferReader, Lane } from "../../core/buffer.ts";
+import type { Block } from "../../core/block.ts";
+import type { BufferReader, Lane } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { PortionColumn } from "./portion.ts";
@@ -18,9 +19,6 @@ export interface PrefetcherParts {
   /** Inputs whose points stay in the buffer. */
   readonly except: () => readonly InputId[] | undefined;
 }
-
-/** A block that may replace what was taken before keeps its place behind it. */
-const isLate = ({ series }: Block) => series.some(({ late }) => late === true);
 
 /** Points asked for at a time, so that others run in between. */
 const mostPerTake = 100_000;
@@ -81,7 +79,7 @@ export class Prefetcher {
       const most = behind ? news || Math.max(leastNews, ...this.#news) : mostPerTake;
       const block = await this.#take("live", { wait: false, most }, signal);
       if (!block) break;
-      const { all, fresh } = this.#newsIn(block);
+      const fresh = this.#newsIn(block);
       if (fresh === 0) {
         // All that is new has been taken: the rest comes in its order, as backlog.
         this.#parts.reader.release([block.id]);
@@ -89,7 +87,7 @@ export class Prefetcher {
       }
       this.#add("live", block);
       news += fresh;
-      if (fresh < all) break;
+      if (fresh < block.points) break;
     }
     this.#news = [this.#news[1], news];
   }
@@ -97,7 +95,9 @@ export class Prefetcher {
   /** Resolves when something has been taken. */
   async wait(signal: AbortSignal): Promise<void> {
     const block = await this.#take("live", { wait: true }, signal);
-    if (block) this.#add(!isLate(block) && this.#newsIn(block).fresh > 0 ? "live" : "backlog", block);
+    if (!block) return;
+    // What may replace points taken before keeps its place behind them.
+    this.#add(!block.isLate && this.#newsIn(block) > 0 ? "live" : "backlog", block);
   }
 
   /** The oldest points of an input that is left out otherwise, about `most`, out of the window; undefined: there are none. */
@@ -138,15 +138,15 @@ export class Prefetcher {
   }
 
   /** How many of its points are no older than news. A device whose clock is behind has none while a backlog drains, and is no later otherwise. */
-  #newsIn({ series }: Block): { all: number; fresh: number } {
+  #newsIn({ inputs, timeStarts, valueStarts, times }: Block): number {
     const since = this.#parts.clock.now() - this.#parts.newsMs * 1_000;
-    let all = 0;
     let fresh = 0;
-    for (const { times } of series) {
-      all += times.length;
-      if ((times[0] ?? 0) >= since) fresh += times.length;
-      else for (let i = times.length - 1; i >= 0 && times[i]! >= since; i--) fresh++;
+    for (let series = 0; series < inputs.length; series++) {
+      const from = timeStarts[series]!;
+      const count = valueStarts[series + 1]! - valueStarts[series]!;
+      if ((times[from] ?? 0) >= since) fresh += count;
+      else for (let at = from + count - 1; at >= from && times[at]! >= since; at--) fresh++;
     }
-    return { all, fresh };
+    return fresh;
   }
 }

@@ -1,5 +1,6 @@
 // Refused points as a buffer hands out points, so that the uploader can send them once more.
-import type { Block, BlockId, BufferReader, Lane, Settlement, TakeOptions } from "../../core/buffer.ts";
+import { Block, type BlockId } from "../../core/block.ts";
+import type { BufferReader, Lane, Settlement, TakeOptions } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import { orAbort } from "../../lib/abort.ts";
 
@@ -66,7 +67,7 @@ export class RejectReader implements BufferReader {
       const block = this.#out.get(id);
       if (!block) continue;
       this.#out.delete(id);
-      this.#settled += block.series.reduce((sum, { times }) => sum + times.length, 0);
+      this.#settled += block.points;
       this.#refused += refused;
     }
     if (this.#waiting.length === 0 && this.#out.size === 0) this.#all.resolve();
@@ -86,6 +87,6 @@ export class RejectReader implements BufferReader {
     const id = (this.#waiting.length + 1) as BlockId; // lives as long as this reader
     const times = Float64Array.from(points, ([time]) => time);
     const values = Float64Array.from(points, ([, value]) => value);
-    this.#waiting.push({ id, series: [{ input, times, values }] });
+    this.#waiting.push(Block.of(id, [{ input, times, values }]));
   }
 }

@@ -3,10 +3,10 @@ import { type Steps, stepWork } from "../../lib/in-slices.ts";
 import { Columns } from "../series/columns.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
 
-export interface Candidate {
-  readonly queue: SeriesQueue;
-  /** When its oldest point came, on the monotonic clock in milliseconds. */
-  readonly since: number;
+export interface Candidates {
+  readonly queues: readonly SeriesQueue[];
+  /** When the oldest point of one came, on the monotonic clock in milliseconds. */
+  since(queue: SeriesQueue): number;
 }
 
 /** Series with the same times: they share every timestamp and need no nulls among themselves. */
@@ -24,23 +24,28 @@ const mostLeftBehind = 1 / 2;
 export const clusterWork = 20;
 
 /** Groups by number and hash of the times; whether they are the same is seen when they are read. */
-export function* clustersOf(candidates: Iterable<Candidate>): Steps<Cluster[]> {
+export function* clustersOf({ queues, since }: Candidates): Steps<Cluster[]> {
   const byKey = new Map<number, Cluster>();
   const clusters: Cluster[] = [];
+  let before: Cluster | undefined;
   let work = 0;
-  for (const { queue, since } of candidates) {
-    const rows = queue.count;
+  for (const queue of queues) {
+    const { count: rows, timesHash, ascending } = queue;
     if (rows === 0) continue;
-    const key = (queue.timesHash >>> 0) + rows * 0x1_0000_0000;
-    const cluster = queue.ascending ? byKey.get(key) : undefined;
+    const at = since(queue);
+    // Mostly those of the series before: then nothing needs to be looked up.
+    let cluster = before?.rows === rows && before.members[0]!.timesHash === timesHash && ascending ? before : undefined;
+    const key = cluster ? 0 : (timesHash >>> 0) + rows * 0x1_0000_0000;
+    if (!cluster && ascending) cluster = byKey.get(key);
     if (cluster) {
       cluster.members.push(queue);
-      cluster.since = Math.min(cluster.since, since);
+      cluster.since = Math.min(cluster.since, at);
     } else {
-      const begun = { rows, members: [queue], since };
-      clusters.push(begun);
-      if (queue.ascending) byKey.set(key, begun);
+      cluster = { rows, members: [queue], since: at };
+      clusters.push(cluster);
+      if (ascending) byKey.set(key, cluster);
     }
+    before = ascending ? cluster : undefined;
     work += clusterWork;
     if (work < stepWork) continue;
     yield work;

@@ -4,7 +4,7 @@ import type { InputId } from "../../core/point.ts";
 import type { Steps } from "../../lib/in-slices.ts";
 import { timeLength } from "../series/number-text.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
-import { type Candidate, type Cluster, clustersInOrder, clustersOf, clusterWork, joinedClusters } from "./cluster.ts";
+import { type Candidates, type Cluster, clustersInOrder, clustersOf, clusterWork, joinedClusters } from "./cluster.ts";
 import { FrameDraft } from "./frame-draft.ts";
 import { columnOverhead, JoinedColumn, nullBytes, type PackedPlan, type Part, timeOverhead } from "./frame-plan.ts";
 
@@ -46,13 +46,9 @@ export class Packer {
    * Undefined when there is nothing to send, or when not even one point fits. `live`: fresh points that may ride along
    * where their series are in the frame anyway. What goes in must not change before it has come to its end.
    */
-  *plan(
-    candidates: Iterable<Candidate>,
-    limits: PackLimits,
-    live: Iterable<Candidate> = [],
-  ): Steps<PackedPlan | undefined> {
+  *plan(candidates: Candidates, limits: PackLimits, live?: Candidates): Steps<PackedPlan | undefined> {
     const draft = this.#draft;
-    const riders = yield* clustersOf(live);
+    const riders = live ? yield* clustersOf(live) : [];
     this.#limits = limits;
     this.#hasRiders = riders.length > 0;
     this.#begun = draft.work;

@@ -4,7 +4,9 @@
 //   waiting queue    a@10 = 2, a@11 = 5         moves to the backlog queue when no point of that time is in the way
 //
 // Late points are rare, and points in the way are decided within a few requests. Nothing is looked at while neither is there.
+import type { Block } from "../../core/block.ts";
 import type { InputId } from "../../core/point.ts";
+import { isWritableTime, numberForm, scaledNumber } from "./number-text.ts";
 import type { PointArena } from "./point-arena.ts";
 import { SeriesQueue } from "./series-queue.ts";
 
@@ -25,10 +27,10 @@ interface Waiting {
 
 export interface LateOrderParts {
   readonly queuesOf: (input: InputId) => { readonly live: SeriesQueue | undefined; readonly backlog: SeriesQueue };
-  /** A point of the block in this slot left the backlog queue and waits; `last`: the queue holds no other of that block. */
-  readonly held: (slot: number, input: InputId, last: boolean) => void;
+  /** A point of the block with this number left the backlog queue and waits; `last`: the queue holds no other of that block. */
+  readonly held: (block: number, input: InputId, last: boolean) => void;
   /** A point that waited is in the backlog queue now. */
-  readonly freed: (slot: number, input: InputId) => void;
+  readonly freed: (block: number, input: InputId) => void;
 }
 
 export class LateOrder {
@@ -53,18 +55,29 @@ export class LateOrder {
     return this.#waiting.has(input);
   }
 
+  /** As `SeriesQueue.appendFrom`, where points may have to wait. */
+  appendFrom(backlog: SeriesQueue, { times, values }: Block, shift: number, from: number, to: number, block: number) {
+    for (let at = from; at < to; at++) {
+      const form = numberForm(values[at]!);
+      const time = times[at + shift]!;
+      if (form === 0 || !isWritableTime(time)) return at;
+      this.append(backlog, time, scaledNumber(values[at]!, form), form, block);
+    }
+    return to;
+  }
+
   /** Puts a point into the backlog queue, or lets it wait for the points in its way. */
-  append(backlog: SeriesQueue, time: number, scaled: number, form: number, slot: number): void {
+  append(backlog: SeriesQueue, time: number, scaled: number, form: number, block: number): void {
     const { input } = backlog;
     const { live } = this.#parts.queuesOf(input);
     if (!this.#waiting.has(input) && !this.#isExtracted(input, time) && !live?.spans(time)) {
-      backlog.append(time, scaled, form, slot);
+      backlog.append(time, scaled, form, block);
       return;
     }
     let waiting = this.#waiting.get(input);
     if (!waiting)
       this.#waiting.set(input, (waiting = this.#behindLive(new SeriesQueue("backlog", input, this.#arena), 1)));
-    waiting.queue.append(time, scaled, form, slot);
+    waiting.queue.append(time, scaled, form, block);
     this.#points++;
   }
 
@@ -109,7 +122,7 @@ export class LateOrder {
       if (live && live.count > 0 && live.arrived - live.count < barrier) break;
       const count = waiting.queue.moveTo(backlog, covered, {
         stays: (time) => this.#isExtracted(input, time),
-        moved: (slot) => this.#parts.freed(slot, input),
+        moved: (block) => this.#parts.freed(block, input),
       });
       waiting.covered -= count;
       moved += count;
@@ -145,7 +158,7 @@ export class LateOrder {
   #hold(queue: SeriesQueue): number {
     const { input } = queue;
     const all = new SeriesQueue("backlog", input, this.#arena);
-    const held = queue.moveTo(all, queue.count, { moved: (slot, last) => this.#parts.held(slot, input, last) });
+    const held = queue.moveTo(all, queue.count, { moved: (block, last) => this.#parts.held(block, input, last) });
     if (held === 0) return 0;
     const behind = this.#waiting.get(input)?.queue;
     behind?.moveTo(all, behind.count);

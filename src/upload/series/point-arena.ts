@@ -8,18 +8,16 @@ import { textLength } from "./number-text.ts";
 
 export const segmentPoints = 8;
 export const noSegment = -1;
-/** What a burst has touched beyond this is given back to the system once nothing is left in the arena: 2.8 MB are kept. */
+/** What a burst has touched beyond this is given back to the system once nothing is left in the arena: 2.2 MB are kept. */
 const keptSegments = 131_072 / segmentPoints;
 
-/** 21 bytes a point. The columns are replaced when it grows or empties: read them anew after `allocate` and `free`. */
+/** 17 bytes a point. The columns are replaced when it grows or empties: read them anew after `allocate` and `free`. */
 export class PointArena {
   times = new Float64Array();
   /** As `scaledNumber` gives them: see `forms`. */
   values = new Float64Array();
   /** `NumberForm` of each value. */
   forms = new Uint8Array();
-  /** Slot of the block that each point came in. */
-  blocks = new Uint32Array();
   /** Segment → the one after it in its chain, `noSegment` at the end. */
   next = new Int32Array();
   #freed = noSegment;
@@ -48,9 +46,14 @@ export class PointArena {
   }
 
   free(segment: number): void {
-    this.#allocated--;
-    this.next[segment] = this.#freed;
-    this.#freed = segment;
+    this.freeChain(segment, segment, 1);
+  }
+
+  /** Frees `segments` segments that are chained from `first` to `last`. */
+  freeChain(first: number, last: number, segments: number): void {
+    this.#allocated -= segments;
+    this.next[last] = this.#freed;
+    this.#freed = first;
     if (this.#allocated === 0 && this.#unused > keptSegments) this.#release();
   }
 
@@ -58,7 +61,7 @@ export class PointArena {
   #release(): void {
     const segments = this.next.length;
     // At once: the garbage collector has no hurry while the agent idles, and would see both.
-    for (const { buffer } of [this.times, this.values, this.forms, this.blocks, this.next]) buffer.transfer(0);
+    for (const { buffer } of [this.times, this.values, this.forms, this.next]) buffer.transfer(0);
     this.#make(segments);
     this.#freed = noSegment;
     this.#unused = 0;
@@ -71,7 +74,6 @@ export class PointArena {
     this.times = copyInto(new Float64Array(points), this.times);
     this.values = copyInto(new Float64Array(points), this.values);
     this.forms = copyInto(new Uint8Array(points), this.forms);
-    this.blocks = copyInto(new Uint32Array(points), this.blocks);
     this.next = copyInto(new Int32Array(segments), this.next);
   }
 
@@ -80,7 +82,6 @@ export class PointArena {
     this.times = new Float64Array(points);
     this.values = new Float64Array(points);
     this.forms = new Uint8Array(points);
-    this.blocks = new Uint32Array(points);
     this.next = new Int32Array(segments);
   }
 }

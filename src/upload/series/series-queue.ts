@@ -1,14 +1,16 @@
 // The unsettled points of one series, in the order in which they came.
+import type { Block } from "../../core/block.ts";
 import type { Lane } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import { type Steps, stepWork } from "../../lib/in-slices.ts";
+import { BlockRuns, type BlockVisit } from "./block-runs.ts";
 import type { Columns } from "./columns.ts";
-import { textLength, unscaledNumber } from "./number-text.ts";
+import { isWritableTime, numberForm, scaledNumber, textLength, unscaledNumber } from "./number-text.ts";
 import { ChainCursor, noSegment, type PointArena, segmentPoints } from "./point-arena.ts";
 
 export interface MoveOptions {
   readonly stays?: (time: number) => boolean;
-  readonly moved?: (slot: number, last: boolean) => void;
+  readonly moved?: (block: number, last: boolean) => void;
 }
 
 /** First in, first out. Sums that the packer needs are kept as points come and go, so that it reads none of them. */
@@ -25,14 +27,9 @@ export class SeriesQueue {
   #timesHash = 0;
   #lastTime = Number.NEGATIVE_INFINITY;
   #ascending = true;
-  /** How many points had ever come when the last one of a block came, one entry a block, oldest first. */
-  #blockEnds: number[] = [];
-  /** Index of the oldest of them that counts. */
-  #firstEnd = 0;
-  #lastBlock = -1;
+  readonly #blocks = new BlockRuns();
   #earliest = Number.POSITIVE_INFINITY;
   #latest = Number.NEGATIVE_INFINITY;
-  #arrived = 0;
 
   constructor(lane: Lane, input: InputId, arena: PointArena) {
     this.lane = lane;
@@ -70,7 +67,7 @@ export class SeriesQueue {
 
   /** How many points ever came. */
   get arrived(): number {
-    return this.#arrived;
+    return this.#blocks.arrived;
   }
 
   /** False: no point here has this time. */
@@ -78,9 +75,22 @@ export class SeriesQueue {
     return time >= this.#earliest && time <= this.#latest;
   }
 
-  /** Slot of the block that the oldest point came in. */
+  /** Number of the block that the oldest point came in. */
   get firstBlock(): number {
-    return this.#arena.blocks[this.#head * segmentPoints + this.#headOffset] ?? 0;
+    return this.#blocks.first;
+  }
+
+  /**
+   * Appends points of a series of a block, up to the first that JSON cannot express: gives where that is, or `to`. `block` is
+   * its number; `from` and `to` are places among its values, `shift` further are the times.
+   */
+  appendFrom({ times, values }: Block, shift: number, from: number, to: number, block: number): number {
+    for (let at = from; at < to; at++) {
+      const form = numberForm(values[at]!);
+      if (form === 0 || !isWritableTime(times[at + shift]!)) return at;
+      this.append(times[at + shift]!, scaledNumber(values[at]!, form), form, block);
+    }
+    return to;
   }
 
   /** `scaled`: as `scaledNumber` gives it for the value. */
@@ -99,10 +109,7 @@ export class SeriesQueue {
     arena.times[at] = time;
     arena.values[at] = scaled;
     arena.forms[at] = form;
-    arena.blocks[at] = block;
-    if (block === this.#lastBlock) this.#blockEnds[this.#blockEnds.length - 1]!++;
-    else this.#blockEnds.push(this.#arrived + 1);
-    this.#lastBlock = block;
+    this.#blocks.add(block);
     this.#count++;
     this.#textBytes += textLength(form);
     this.#timesHash = (this.#timesHash + hashOf(time)) | 0;
@@ -110,20 +117,19 @@ export class SeriesQueue {
     this.#lastTime = time;
     if (time < this.#earliest) this.#earliest = time;
     if (time > this.#latest) this.#latest = time;
-    this.#arrived++;
   }
 
   /**
    * Moves the oldest points behind those of `other`, `most` at most, up to the first that `stays`. Gives how many. `moved`
-   * is called for each with the slot of its block, and whether this queue holds no other point of it.
+   * is called for each with the number of its block, and whether this queue holds no other point of it.
    */
   moveTo(other: SeriesQueue, most: number, { stays, moved }: MoveOptions = {}): number {
-    const { times, values, forms, blocks } = this.#arena;
+    const { times, values, forms } = this.#arena;
     let count = 0;
     for (; count < most && this.#count > 0 && stays?.(this.firstTime) !== true; count++) {
       const at = this.#head * segmentPoints + this.#headOffset;
-      other.append(times[at]!, values[at]!, forms[at]!, blocks[at]!);
-      this.drop(1, (slot, _points, last) => moved?.(slot, last));
+      other.append(times[at]!, values[at]!, forms[at]!, this.firstBlock);
+      this.drop(1, (block, _blocks, _points, last) => moved?.(block, last));
     }
     return count;
   }
@@ -189,82 +195,59 @@ export class SeriesQueue {
     return new ChainCursor(this.#arena, this.#head, this.#headOffset);
   }
 
-  /**
-   * Removes the oldest `count` points. Calls `visit` once for each block they came in, oldest first; `last` is true when
-   * the queue holds no further point of that block.
-   */
-  drop(count: number, visit: (block: number, points: number, last: boolean) => void): void {
+  /** Removes the oldest `count` points. Calls `visit` for the blocks they came in, oldest first. */
+  drop(count: number, visit: BlockVisit): void {
+    if (count === this.#count) this.#clear();
+    else this.#dropPart(count);
+    this.#blocks.drop(count, visit);
+  }
+
+  #dropPart(count: number): void {
     const arena = this.#arena;
-    const { times, forms, blocks, next } = arena;
-    const ends = this.#blockEnds;
+    const { times, forms, next } = arena;
     let [head, offset, textBytes, timesHash] = [this.#head, this.#headOffset, 0, this.#timesHash];
-    let done = this.#firstEnd;
-    let gone = this.#arrived - this.#count;
-    for (const until = gone + count; gone < until; ) {
-      const end = ends[done]!;
-      const upTo = end < until ? end : until;
-      const points = upTo - gone;
-      const block = blocks[head * segmentPoints + offset]!;
-      for (; gone < upTo; gone++) {
-        const at = head * segmentPoints + offset++;
-        textBytes += textLength(forms[at]!);
-        timesHash = (timesHash - hashOf(times[at]!)) | 0;
-        if (offset < segmentPoints) continue;
-        const freed = head;
-        head = next[freed]!;
-        offset = 0;
-        arena.free(freed);
-      }
-      if (gone === end) done++;
-      visit(block, points, gone === end);
+    for (let left = count; left > 0; left--) {
+      const at = head * segmentPoints + offset++;
+      textBytes += textLength(forms[at]!);
+      timesHash = (timesHash - hashOf(times[at]!)) | 0;
+      if (offset < segmentPoints) continue;
+      const freed = head;
+      head = next[freed]!;
+      offset = 0;
+      arena.free(freed);
     }
-    this.#firstEnd = done;
-    if (done > ends.length / 2) this.#forgetEnds();
     this.#head = head;
     this.#headOffset = offset;
     this.#textBytes -= textBytes;
     this.#timesHash = timesHash;
     this.#count -= count;
-    if (this.#count === 0) this.#clear();
   }
 
   /** Points that came in the block of the oldest one and are still here. */
   get firstRun(): number {
-    return (this.#blockEnds[this.#firstEnd] ?? this.#arrived) - (this.#arrived - this.#count);
+    return this.#blocks.firstPoints;
   }
 
-  /**
-   * The most points, `count` at most, that end where a block ends: the next point came in another block, or there is none.
-   * 0 when the oldest block has more than `count`.
-   */
+  /** As `BlockRuns.whole`. */
   wholeBlocks(count: number): number {
-    const ends = this.#blockEnds;
-    const gone = this.#arrived - this.#count;
-    let low = this.#firstEnd;
-    let high = ends.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (ends[middle]! <= gone + count) low = middle + 1;
-      else high = middle;
-    }
-    return low === this.#firstEnd ? 0 : ends[low - 1]! - gone;
+    return this.#blocks.whole(count);
   }
 
-  /** Copies the oldest `count` points as they came, with the slots of their blocks. */
-  copy(count: number): { times: Float64Array; values: Float64Array; slots: Uint32Array } {
+  /** Copies the oldest `count` points as they came, with the numbers of their blocks. */
+  copy(count: number): { times: Float64Array; values: Float64Array; blocks: Float64Array } {
     const copied = {
       times: new Float64Array(count),
       values: new Float64Array(count),
-      slots: new Uint32Array(count),
+      blocks: new Float64Array(count),
     };
-    const { times, values, forms, blocks, next } = this.#arena;
+    this.#blocks.fill(copied.blocks);
+    const { times, values, forms, next } = this.#arena;
     let segment = this.#head;
     let offset = this.#headOffset;
     for (let i = 0; i < count; i++) {
       const at = segment * segmentPoints + offset;
       copied.times[i] = times[at]!;
       copied.values[i] = unscaledNumber(values[at]!, forms[at]!);
-      copied.slots[i] = blocks[at]!;
       if (++offset === segmentPoints) {
         segment = next[segment]!;
         offset = 0;
@@ -273,20 +256,19 @@ export class SeriesQueue {
     return copied;
   }
 
-  #forgetEnds(): void {
-    this.#blockEnds = this.#blockEnds.slice(this.#firstEnd);
-    this.#firstEnd = 0;
-  }
-
+  /** All points are gone. */
   #clear(): void {
-    if (this.#head !== noSegment) this.#arena.free(this.#head);
+    if (this.#count > 0)
+      this.#arena.freeChain(this.#head, this.#tail, Math.ceil((this.#headOffset + this.#count) / segmentPoints));
     this.#head = noSegment;
     this.#tail = noSegment;
     this.#headOffset = 0;
     this.#tailUsed = 0;
+    this.#count = 0;
+    this.#textBytes = 0;
+    this.#timesHash = 0;
     this.#ascending = true;
     this.#lastTime = Number.NEGATIVE_INFINITY;
-    this.#lastBlock = -1;
     this.#earliest = Number.POSITIVE_INFINITY;
     this.#latest = Number.NEGATIVE_INFINITY;
   }

@@ -1,7 +1,8 @@
 // Drains a day of 1,000 polled tags against a sink that counts, while fresh points come: points per request, how late the
 // fresh ones are, memory. The spacing runs on a clock that is as fast as the machine.
 // Run, as the agent runs: node --max-semi-space-size=1 --heap-growing-percent=40 test/bench/upload/drain.bench.ts [hours]
-import type { Block, BlockId, BufferReader, Lane, Settlement, TakeOptions } from "../../../src/core/buffer.ts";
+import { Block, type BlockId } from "../../../src/core/block.ts";
+import type { BufferReader, Lane, Settlement, TakeOptions } from "../../../src/core/buffer.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import type { Frame, Outcome, Sink } from "../../../src/core/sink.ts";
 import { serviceOptions } from "../../../src/upload/client/options.ts";
@@ -40,7 +41,7 @@ function block(id: number, tick: number, count: number): Block {
       values: times.map((_, i) => Math.round((((tick + i) * 37 + tag * 101) % 9_000) * decimals) / decimals / 100),
     };
   });
-  return { id: id as BlockId, series };
+  return Block.of(id as BlockId, series);
 }
 
 class Day implements BufferReader {

@@ -1,6 +1,6 @@
 // How much one request carries and how much processor time it takes to build, over fixed and seeded workloads; medians.
 // Run: node test/bench/upload/packing.bench.ts
-import type { BlockId } from "../../../src/core/buffer.ts";
+import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import { type Steps, sliceWork } from "../../../src/lib/in-slices.ts";
 import { Window } from "../../../src/upload/delivery/window.ts";
@@ -100,14 +100,12 @@ for (const { name, time, tags, ticks } of workloads) {
         values: Float64Array.of(Math.round(values[tag]! * decimals) / decimals),
       };
     });
-    window.add("live", { id: tick as BlockId, series }, tick);
+    window.add("live", Block.of(tick as BlockId, series), tick);
   }
   const packer = new Packer();
   const writer = new FrameWriter(envelope, maxBytes);
   const build = (): Built | undefined => {
-    const candidates = [...window.queues("live")]
-      .filter((queue) => queue.count > 0)
-      .map((queue) => ({ queue, since: 0 }));
+    const candidates = { queues: window.filled("live"), since: () => 0 };
     const limits = { maxBytes, envelopeBytes: envelope.bytes, maxSeries: 20_000, urgentBefore: -1 };
     const planned = timed(packer.plan(candidates, limits));
     if (!planned.value) return undefined;

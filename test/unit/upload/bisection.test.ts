@@ -7,14 +7,14 @@ import { Breaker } from "../../../src/upload/delivery/breaker.ts";
 import { Portion, PortionColumn } from "../../../src/upload/delivery/portion.ts";
 import { runs } from "../../support/property.ts";
 
-/** `sizes[k]` points of series k; each has its number as value and slot. */
+/** `sizes[k]` points of series k; each has its number as value and block. */
 function portion(sizes: readonly number[]): Portion {
   let next = 0;
   return new Portion(
     sizes.map((size, k) => {
       const numbers = Array.from({ length: size }, () => next++);
       const times = Float64Array.from(numbers, (_, i) => i);
-      return new PortionColumn(`s${k}` as InputId, times, Float64Array.from(numbers), Uint32Array.from(numbers));
+      return new PortionColumn(`s${k}` as InputId, times, Float64Array.from(numbers), Float64Array.from(numbers));
     }),
   );
 }

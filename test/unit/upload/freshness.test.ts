@@ -1,11 +1,12 @@
 // One request a second: how late points are when their times have nothing in common.
 import { expect, test } from "vitest";
-import type { BlockId } from "../../../src/core/buffer.ts";
+import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import { urgentShare } from "../../../src/upload/delivery/loader.ts";
 import { Window } from "../../../src/upload/delivery/window.ts";
 import { Envelope } from "../../../src/upload/packing/frame-plan.ts";
 import { Packer } from "../../../src/upload/packing/packer.ts";
+import type { SeriesQueue } from "../../../src/upload/series/series-queue.ts";
 import { seeded } from "../../support/runtime.ts";
 
 const envelope = new Envelope("c8ktonqsahsmemfs7lv0");
@@ -36,11 +37,10 @@ function oldestAges({ rates, seconds, maxLagMs }: Steady): { ages: number[]; lef
       return [{ input: `plant/line/machine${String(tag).padStart(3, "0")}` as InputId, times, values }];
     });
     const now = second * 1_000;
-    if (series.length > 0) window.add("live", { id: second as BlockId, series }, now);
-    const candidates = [...window.queues("live")]
-      .filter((queue) => queue.count > 0)
-      .map((queue) => ({ queue, since: window.since(queue) }));
-    ages.push(Math.max(0, ...candidates.map(({ since }) => (now - since) / 1_000)));
+    if (series.length > 0) window.add("live", Block.of(second as BlockId, series), now);
+    const queues = window.filled("live");
+    const candidates = { queues, since: (queue: SeriesQueue) => window.since(queue) };
+    ages.push(Math.max(0, ...queues.map((queue) => (now - window.since(queue)) / 1_000)));
     const planning = packer.plan(candidates, {
       maxBytes: 8 * 2 ** 20,
       envelopeBytes: envelope.bytes,

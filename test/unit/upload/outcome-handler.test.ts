@@ -83,7 +83,7 @@ test("after an outage the newest points go out first, after a short one nothing 
 
 test("a refused point is settled after it was written down, and not before", async () => {
   const { handler, bisection, log, written } = openStory();
-  const portion = new Portion([new PortionColumn(a, Float64Array.of(1), Float64Array.of(13), Uint32Array.of(0))]);
+  const portion = new Portion([new PortionColumn(a, Float64Array.of(1), Float64Array.of(13), Float64Array.of(0))]);
   bisection.add(portion, []);
   bisection.next();
 
@@ -123,7 +123,7 @@ test("an input that answers leave out now and then is not parked, only after thr
 test("the retry of one input in vain is no trouble of delivery, and others do not wait for it", async () => {
   const { handler, parked, troubles } = parkedStory();
   parked.park(a, "refused", "no such unit");
-  const portion = new Portion([new PortionColumn(a, Float64Array.of(1), Float64Array.of(13), Uint32Array.of(0))]);
+  const portion = new Portion([new PortionColumn(a, Float64Array.of(1), Float64Array.of(13), Float64Array.of(0))]);
   const probe = { kind: "probe", frame, portion, rest: [] } as unknown as Shipment;
   const vain: Outcome = { kind: "partial", accepted: [], refused: [{ input: a, reason: "no such unit" }] };
   for (const outcome of [vain, { kind: "unconfirmed" }] as const)

@@ -2,10 +2,12 @@
 // read by the service as it was written.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Block, BlockId, Lane, Settlement } from "../../../src/core/buffer.ts";
+import { Block, type BlockId } from "../../../src/core/block.ts";
+import type { Lane, Settlement } from "../../../src/core/buffer.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import type { Steps } from "../../../src/lib/in-slices.ts";
 import { Window } from "../../../src/upload/delivery/window.ts";
+import type { Candidates } from "../../../src/upload/packing/cluster.ts";
 import { Envelope, firstRequestId, type PackedPlan } from "../../../src/upload/packing/frame-plan.ts";
 import { FrameWriter } from "../../../src/upload/packing/frame-writer.ts";
 import { Packer } from "../../../src/upload/packing/packer.ts";
@@ -23,14 +25,12 @@ interface Sent {
 }
 
 function block(id: number, series: Record<string, [time: number, value: number][]>): Block {
-  return {
-    id: id as BlockId,
-    series: Object.entries(series).map(([input, points]) => ({
-      input: input as InputId,
-      times: Float64Array.from(points, ([time]) => start + time),
-      values: Float64Array.from(points, ([, value]) => value),
-    })),
-  };
+  const all = Object.entries(series).map(([input, points]) => ({
+    input: input as InputId,
+    times: Float64Array.from(points, ([time]) => start + time),
+    values: Float64Array.from(points, ([, value]) => value),
+  }));
+  return Block.of(id as BlockId, all);
 }
 
 function finished<T>(work: Steps<T>): T {
@@ -40,16 +40,18 @@ function finished<T>(work: Steps<T>): T {
   }
 }
 
+const candidatesOf = (window: Window, lane: Lane): Candidates => ({
+  queues: window.filled(lane),
+  since: (queue) => window.since(queue),
+});
+
 /** Sends everything in the window, frame by frame, the backlog first. */
 function drain(window: Window, maxBytes: number, options: { maxSeries?: number; urgentBefore?: number } = {}): Sent[] {
   const packer = new Packer();
   const writer = new FrameWriter(envelope, maxBytes);
   const sent: Sent[] = [];
   for (;;) {
-    const candidates = (lane: Lane) =>
-      [...window.queues(lane)]
-        .filter((queue) => queue.count > 0)
-        .map((queue) => ({ queue, since: window.since(queue) }));
+    const candidates = (lane: Lane) => candidatesOf(window, lane);
     const { maxSeries = 1_000, urgentBefore = -1 } = options;
     const limits = { maxBytes, envelopeBytes: envelope.bytes, maxSeries, urgentBefore };
     const plan =
@@ -408,11 +410,11 @@ test("a frame cuts no block: what a kill would repeat is settled with the reques
     window.add("backlog", block(100 + i, Object.fromEntries(unrelated)), 0);
   }
   const packer = new Packer();
-  const left = () => [...window.queues("backlog")].filter((queue) => queue.count > 0);
+  const left = () => window.filled("backlog");
   let frames = 0;
   let settled = 0;
   for (;;) {
-    const candidates = left().map((queue) => ({ queue, since: 0 }));
+    const candidates = { queues: left(), since: () => 0 };
     const limits = { maxBytes: 65_536, envelopeBytes: envelope.bytes, maxSeries: 1_000, urgentBefore: -1 };
     const plan = finished(packer.plan(candidates, limits));
     if (!plan) break;
@@ -436,9 +438,7 @@ test("where a block is larger than a frame, each frame settles the series that i
   const packer = new Packer();
   const limits = { maxBytes: 32_768, envelopeBytes: envelope.bytes, maxSeries: 1_000, urgentBefore: -1 };
   for (let left = 2 * rows * inputs.length; left > 0; ) {
-    const candidates = [...window.queues("backlog")]
-      .filter((queue) => queue.count > 0)
-      .map((queue) => ({ queue, since: window.since(queue) }));
+    const candidates = candidatesOf(window, "backlog");
     const plan = finished(packer.plan(candidates, limits))!;
     for (const { queue, count } of plan.parts) window.settle(queue, count);
     const settled = window.takeSettled().reduce((sum, { inputs: of }) => sum + of.length * rows, 0);

@@ -1,7 +1,8 @@
 // What is read from the buffer for what is delivered: counted, so that it says the same on each machine. Whatever is taken in
 // more and smaller pieces costs buffer, window and packer for each series of each piece.
 import { expect, test } from "vitest";
-import type { Block, BlockId, BufferReader, Lane, Settlement, TakeOptions } from "../../../src/core/buffer.ts";
+import { Block, type BlockId } from "../../../src/core/block.ts";
+import type { BufferReader, Lane, Settlement, TakeOptions } from "../../../src/core/buffer.ts";
 import { epochMicros, type InputId } from "../../../src/core/point.ts";
 import type { Clock } from "../../../src/core/runtime.ts";
 import type { Frame, Outcome, Sink } from "../../../src/core/sink.ts";
@@ -60,7 +61,7 @@ class Steady implements BufferReader {
       times: Float64Array.from(of),
       values: Float64Array.from(of, (_, i) => i),
     }));
-    return { id, series };
+    return Block.of(id, series);
   }
 
   async settle(done: readonly Settlement[]): Promise<void> {

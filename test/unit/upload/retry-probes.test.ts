@@ -1,6 +1,6 @@
 // Which of an input's points go out when it is tried again.
 import { expect, test } from "vitest";
-import type { BlockId } from "../../../src/core/buffer.ts";
+import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import type { Loader } from "../../../src/upload/delivery/loader.ts";
 import { ParkedInputs } from "../../../src/upload/delivery/parked-inputs.ts";
@@ -21,7 +21,7 @@ test("of points with one time the first is tried, so that the last of them is st
   for (let tries = 0; tries < 2; tries++) parked.triedInVain(input, "no");
   await clock.advance(300_000);
   const times = Float64Array.of(10, 20, 20, 30);
-  const column = new PortionColumn(input, times, Float64Array.of(1, 2, 3, 4), new Uint32Array(4));
+  const column = new PortionColumn(input, times, Float64Array.of(1, 2, 3, 4), new Float64Array(4));
   const probes: { sent: number[]; rest: number[][] }[] = [];
   const loader = {
     probe: async (portion: Portion, rest: readonly PortionColumn[]) => {
@@ -50,7 +50,7 @@ test("an input is not tried while older points of it are on their way back to th
     times: Float64Array.of(10),
     values: Float64Array.of(1),
   }));
-  window.add("backlog", { id: 1 as BlockId, series }, 0); // as the buffer would number it
+  window.add("backlog", Block.of(1 as BlockId, series), 0); // as the buffer would number it
   window.forgetInput(input);
   const taken: InputId[] = [];
   const takeSingle = async (of: InputId) => {

@@ -1,6 +1,6 @@
 // Work on the event loop is cut into slices: counted here by points that are read, so that no machine is too slow for it.
 import { expect, test } from "vitest";
-import type { Series } from "../../../src/core/buffer.ts";
+import { Block, type Series } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import { type Steps, sliceWork, stepWork } from "../../../src/lib/in-slices.ts";
 import { Portion, PortionColumn } from "../../../src/upload/delivery/portion.ts";
@@ -59,7 +59,7 @@ test.for(workloads)(
   ([, make]) => {
     const series = make();
     const window = windowOf(series);
-    const candidates = [...window.queues("live")].map((queue) => ({ queue, since: 0 }));
+    const candidates = { queues: window.filled("live"), since: () => 0 };
     const limits = { maxBytes: full, envelopeBytes: packingEnvelope.bytes, maxSeries: 20_000, urgentBefore: -1 };
     const planning = steps(new Packer().plan(candidates, limits));
     const plan = planning.value!;
@@ -97,11 +97,11 @@ test("a set of times grows in steps", () => {
 
 test("what was refused is planned in steps, and a lane forgotten in them", () => {
   const { times, values, input } = deep(100_000, (i) => (i * 7_919) % 100_000);
-  const portion = new Portion([new PortionColumn(input, times, values, new Uint32Array(times.length))]);
+  const portion = new Portion([new PortionColumn(input, times, values, new Float64Array(times.length))]);
   const planned = steps(portion.plan(packingEnvelope.bytes));
   expect(planned.largest).toBeLessThanOrEqual(sliceWork);
   expect([planned.value.points, planned.value.times.length]).toEqual([100_000, 100_000]);
   const window = new Window(300_000);
-  window.add("live", { id: 1 as never, series: polled(100) }, 0);
+  window.add("live", Block.of(1 as never, polled(100)), 0);
   expect(steps(window.forget("live"))).toMatchObject({ largest: 100, sum: 100_000 });
 });

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { Block } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import { framesOf, windowOf } from "../../support/packing.ts";
 
@@ -17,6 +18,6 @@ test("after a burst of many inputs no more than 4,096 queues are kept, and the i
 
   expect(new Set(sent).size).toBe(inputs);
   expect([...window.queues("live")].length).toBe(4_096);
-  window.add("live", { id: 2 as never, series: seriesOf(inputs) }, 0);
+  window.add("live", Block.of(2 as never, seriesOf(inputs)), 0);
   expect(framesOf(window, 65_536).flatMap(({ parts }) => parts).length).toBe(inputs);
 });

@@ -1,15 +1,14 @@
 // Which blocks count as settled while late points wait for the points in their way.
 import { expect, test } from "vitest";
-import type { Block, BlockId } from "../../../src/core/buffer.ts";
+import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import { Window } from "../../../src/upload/delivery/window.ts";
 
 const input = "a" as InputId;
 
-const block = (id: number, times: readonly number[], late = false): Block => ({
-  id: id as BlockId, // as the buffer would number it
-  series: [{ input, times: Float64Array.from(times), values: Float64Array.from(times), late }],
-});
+const block = (id: number, times: readonly number[], late = false): Block =>
+  // As the buffer would number it.
+  Block.of(id as BlockId, [{ input, times: Float64Array.from(times), values: Float64Array.from(times), late }]);
 
 test("a block of which a late point still waits is not settled with the points of it that did not wait", () => {
   const window = new Window(1_000);

@@ -1,7 +1,7 @@
 // How much a request carries, against what is possible at all: bounds for what shares all its times or none, and the best of
 // many random orders for what lies between.
 import { expect, test } from "vitest";
-import type { Series } from "../../../src/core/buffer.ts";
+import type { Series } from "../../../src/core/block.ts";
 import { packingEnvelope, packingIntegration, planOf, windowOf } from "../../support/packing.ts";
 import { changing, grouped, polled, unrelated } from "../../support/packing-workloads.ts";
 import { bestFrame } from "../../support/reference-packer.ts";

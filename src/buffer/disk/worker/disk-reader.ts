@@ -1,5 +1,6 @@
 // Takes blocks from the log thread and tells it what became of them.
-import type { Block, BlockId, BufferReader, Lane, Series, Settlement, TakeOptions } from "../../../core/buffer.ts";
+import { Block, type BlockId } from "../../../core/block.ts";
+import type { BufferReader, Lane, Settlement, TakeOptions } from "../../../core/buffer.ts";
 import type { InputId } from "../../../core/point.ts";
 import { orAbort } from "../../../lib/abort.ts";
 import type { ShelfBlock } from "../blocks/block-layout.ts";
@@ -18,6 +19,8 @@ export class DiskReader implements BufferReader {
   #news = Promise.withResolvers<void>();
   #closed = false;
   #revoked: Error | undefined;
+  #lastNumbers: Uint32Array = new Uint32Array();
+  #lastNames: readonly InputId[] = [];
 
   constructor(options: DiskReaderOptions) {
     this.#options = options;
@@ -53,11 +56,16 @@ export class DiskReader implements BufferReader {
   }
 
   async settle(done: readonly Settlement[]): Promise<void> {
-    const requests = done.map(({ block, inputs, refused = 0 }) => ({
-      block,
-      inputs: inputs.map((input) => this.#options.numberOf(input)).filter((number) => number !== undefined),
-      refused,
-    }));
+    // Blocks share lists of inputs, and go on sharing them: a list travels to the log thread once.
+    const lists = new Map<readonly InputId[], readonly number[]>();
+    const numbersOf = (inputs: readonly InputId[]) => {
+      const numbers =
+        lists.get(inputs) ??
+        inputs.map((input) => this.#options.numberOf(input)).filter((number) => number !== undefined);
+      lists.set(inputs, numbers);
+      return numbers;
+    };
+    const requests = done.map(({ block, inputs, refused = 0 }) => ({ block, inputs: numbersOf(inputs), refused }));
     await this.#options.call({ kind: "settle", done: requests });
   }
 
@@ -94,43 +102,18 @@ export class DiskReader implements BufferReader {
   }
 
   #toBlock(block: ShelfBlock): Block {
-    const series: Series[] = [];
-    const { inputs } = block;
-    for (let i = 0; i < inputs.length; i++) series.push(new BlockSeries(this.#options.inputAt(inputs[i]!), block, i));
-    return { id: block.id as BlockId, series };
-  }
-}
-
-/** A series of a block. Its columns are views that are made when they are looked at: there may be a series for each point. */
-class BlockSeries implements Series {
-  readonly input: InputId;
-  readonly #block: ShelfBlock;
-  readonly #at: number;
-
-  constructor(input: InputId, block: ShelfBlock, at: number) {
-    this.input = input;
-    this.#block = block;
-    this.#at = at;
+    return new Block(block.id as BlockId, { ...block, inputs: this.#namesOf(block.inputs) });
   }
 
-  get times(): Float64Array {
-    const { timeStarts, times } = this.#block;
-    const start = timeStarts[this.#at]!;
-    return times.subarray(start, start + this.#count);
-  }
-
-  get values(): Float64Array {
-    const { valueStarts, values } = this.#block;
-    const start = valueStarts[this.#at]!;
-    return values.subarray(start, start + this.#count);
-  }
-
-  get late(): boolean {
-    return this.#block.late[this.#at] === 1;
-  }
-
-  get #count(): number {
-    const { valueStarts } = this.#block;
-    return valueStarts[this.#at + 1]! - valueStarts[this.#at]!;
+  /** Blocks of polled tags have the same inputs again and again: one list of names serves them all. */
+  #namesOf(numbers: Uint32Array): readonly InputId[] {
+    const known = this.#lastNumbers;
+    let same = numbers.length === known.length;
+    for (let i = 0; same && i < numbers.length; i++) same = numbers[i] === known[i];
+    if (!same) {
+      this.#lastNumbers = numbers;
+      this.#lastNames = Array.from(numbers, (number) => this.#options.inputAt(number));
+    }
+    return this.#lastNames;
   }
 }
