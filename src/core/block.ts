@@ -19,7 +19,7 @@ export interface Series {
   readonly late?: boolean;
 }
 
-export interface BlockColumns {
+export interface SeriesColumns {
   /** Of each series. Blocks of the same series may share the list. */
   readonly inputs: readonly InputId[];
   /** Where the times and the values of each series begin; series may share times. `valueStarts` has one entry more. */
@@ -31,7 +31,7 @@ export interface BlockColumns {
   readonly late: Uint8Array;
 }
 
-export class Block implements BlockColumns {
+export class Block implements SeriesColumns {
   readonly id: BlockId;
   readonly inputs: readonly InputId[];
   readonly timeStarts: Uint32Array;
@@ -40,7 +40,7 @@ export class Block implements BlockColumns {
   readonly values: Float64Array;
   readonly late: Uint8Array;
 
-  constructor(id: BlockId, { inputs, timeStarts, valueStarts, times, values, late }: BlockColumns) {
+  constructor(id: BlockId, { inputs, timeStarts, valueStarts, times, values, late }: SeriesColumns) {
     this.id = id;
     this.inputs = inputs;
     this.timeStarts = timeStarts;

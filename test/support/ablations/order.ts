@@ -130,8 +130,8 @@ export const orderAblations: readonly Ablation[] = [
   {
     safeguard: "points behind late ones that wait stay behind them",
     file: "upload/delivery/window.ts",
-    code: 'if (late === true || (lane === "backlog" && this.#late.isWaiting(input)))',
-    without: "if (late === true)",
+    code: ' || (lane === "backlog" && this.#late.isWaiting(input))',
+    without: "",
     test: window,
   },
   {
