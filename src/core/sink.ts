@@ -18,7 +18,7 @@ export interface Refusal {
 }
 
 export type Outcome =
-  /** All inputs of the frame are stored. */
+  /** All inputs of the frame are stored. `signals`: at least those of inputs whose signal is not known yet, or was another. */
   | { readonly kind: "accepted"; readonly signals: ReadonlyMap<InputId, SignalId> }
   /**
    * JSON-RPC error −32021, or a result that names some of the inputs. Inputs that are neither `accepted` nor `refused` may

@@ -24,12 +24,14 @@ export async function inSlices<T>(work: Steps<T>): Promise<T> {
 
 /** Calls `work` for each item; lets others run in between. `weigh`: how much an item is. */
 export async function forEachInSlices<T>(
-  items: Iterable<T>,
+  items: readonly T[],
   weigh: (item: T) => number,
   work: (item: T) => void,
 ): Promise<void> {
   let done = 0;
-  for (const item of items) {
+  // An iterator would make an object for each.
+  for (let i = 0; i < items.length; i++) {
+    const item = items[i]!;
     work(item);
     done += weigh(item);
     if (done < sliceWork) continue;

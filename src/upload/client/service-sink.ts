@@ -11,12 +11,16 @@ import { answerBytes, type RpcClient } from "./rpc-client.ts";
 export const summaryBytes = 160;
 
 /** `client` stays the caller's. */
-export function serviceSink(client: RpcClient, confirmation: ServiceOptions["confirmation"]): Sink {
+export function serviceSink(
+  client: RpcClient,
+  confirmation: ServiceOptions["confirmation"],
+  isKnown: (input: InputId, id: SignalId) => boolean = () => false,
+): Sink {
   return {
     async send({ id, body, inputs }, signal) {
       const maxAnswerBytes = inputs.reduce((bytes, input) => bytes + input.length + summaryBytes, answerBytes);
       const outcome = await client.call({ id, body, maxAnswerBytes }, signal);
-      if (outcome.kind === "done") return await confirmed(outcome.result, inputs, confirmation);
+      if (outcome.kind === "done") return await confirmed(outcome.result, inputs, confirmation, isKnown);
       if (outcome.kind === "partly") return await partial(outcome.error, inputs);
       if (outcome.kind !== "refused") return outcome;
       const { kind, code, reason, paths } = outcome;
@@ -32,12 +36,19 @@ async function confirmed(
   result: Readonly<Record<string, unknown>>,
   inputs: readonly InputId[],
   confirmation: ServiceOptions["confirmation"],
+  isKnown: (input: InputId, id: SignalId) => boolean,
 ): Promise<Outcome> {
   if (confirmation === "status" && isEmpty(result)) return { kind: "accepted", signals: new Map() };
-  const signals = await signalsOf(result, inputs);
-  if (signals.size === inputs.length) return { kind: "accepted", signals };
-  if (signals.size === 0) return { kind: "unconfirmed" };
-  return { kind: "partial", accepted: [...signals.keys()], refused: [] };
+  // Mostly all are named with the signals that they had before: what is kept of an answer are the exceptions.
+  const signals = new Map<InputId, SignalId>();
+  const missing = new Set<InputId>();
+  await forEachSignal(result, inputs, (input, id) => {
+    if (id === undefined) missing.add(input);
+    else if (!isKnown(input, id)) signals.set(input, id);
+  });
+  if (missing.size === 0) return { kind: "accepted", signals };
+  if (missing.size === inputs.length) return { kind: "unconfirmed" };
+  return { kind: "partial", accepted: inputs.filter((input) => !missing.has(input)), refused: [] };
 }
 
 async function partial(error: RpcErrorObject, inputs: readonly InputId[]): Promise<Outcome> {
@@ -71,18 +82,25 @@ const summaryWork = 20;
 /** Signal IDs of those of `inputs` that have one in the result. */
 export async function signalsOf(result: unknown, inputs: readonly InputId[]): Promise<ReadonlyMap<InputId, SignalId>> {
   const ids = new Map<InputId, SignalId>();
+  await forEachSignal(result, inputs, (input, id) => {
+    if (id !== undefined) ids.set(input, id);
+  });
+  return ids;
+}
+
+/** Calls `look` for each of `inputs` with its Signal ID in the result; undefined: the result has none. */
+async function forEachSignal(
+  result: unknown,
+  inputs: readonly InputId[],
+  look: (input: InputId, id: SignalId | undefined) => void,
+): Promise<void> {
   const parsed = summarized.safeParse(result);
-  if (!parsed.success) return ids;
-  const { signalsByInput } = parsed.data;
+  const signalsByInput = parsed.success ? parsed.data.signalsByInput : {};
   await forEachInSlices(
     inputs,
     () => summaryWork,
-    (input) => {
-      const id = Object.hasOwn(signalsByInput, input) ? idOf(signalsByInput[input]) : undefined;
-      if (id !== undefined) ids.set(input, id);
-    },
+    (input) => look(input, Object.hasOwn(signalsByInput, input) ? idOf(signalsByInput[input]) : undefined),
   );
-  return ids;
 }
 
 /** The service's own. Looked at without a schema: there are as many as points in a small request. */

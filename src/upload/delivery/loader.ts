@@ -95,8 +95,8 @@ export class Loader {
   oldest(lane: Lane): number | undefined {
     let oldest: number | undefined;
     const { queues, since } = this.#candidates(lane);
-    for (const queue of queues) {
-      const at = since(queue);
+    for (let i = 0; i < queues.length; i++) {
+      const at = since(queues[i]!);
       if (oldest === undefined || at < oldest) oldest = at;
     }
     return oldest;
@@ -141,9 +141,13 @@ export class Loader {
       this.#liveFirst = false;
     }
     let since: number | undefined;
-    for (const { queue } of plan.parts)
-      if (queue.lane === "live") since = Math.min(since ?? Infinity, window.since(queue));
-    return { kind: "fresh", frame: await this.#write(plan), parts: plan.parts, since };
+    const { parts } = plan;
+    for (let i = 0; i < parts.length; i++) {
+      const { queue } = parts[i]!;
+      const at = queue.lane === "live" ? window.since(queue) : Infinity;
+      if (at < (since ?? Infinity)) since = at;
+    }
+    return { kind: "fresh", frame: await this.#write(plan), parts, since };
   }
 
   /** Undefined when it is too large for a request. */

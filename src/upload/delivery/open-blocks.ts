@@ -2,6 +2,7 @@
 import type { Block, BlockId } from "../../core/block.ts";
 import type { Lane, Settlement } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
+import type { BlockVisit } from "../series/block-runs.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
 import { SettledLog } from "./settled-log.ts";
 
@@ -53,6 +54,7 @@ export class OpenBlocks {
   /** Series that were settled from a queue, and are still counted as here. */
   readonly #log = new SettledLog();
   #released: BlockId[] = [];
+  #settling: InputId | undefined;
   /** Blocks with points apart. */
   #withApart = 0;
 
@@ -95,16 +97,20 @@ export class OpenBlocks {
 
   /** The service has the oldest `count` points of `queue`, which leave it. */
   settle(queue: SeriesQueue, count: number): void {
-    const { input } = queue;
-    queue.drop(count, (first, blocks, _points, last) => {
-      if (!last) return;
-      if (this.#withApart === 0) this.#log.add(input, first, blocks);
-      else
-        for (let number = first; number < first + blocks; number++)
-          if (this.#blocks.get(number)?.apart) this.leave(number, input);
-          else this.#log.add(input, number, 1);
-    });
+    this.#settling = queue.input;
+    queue.drop(count, this.#settled);
   }
+
+  /** One for all series: there are as many as points, where blocks have one point of each. */
+  readonly #settled: BlockVisit = (first, blocks, _points, last) => {
+    const input = this.#settling;
+    if (!last || input === undefined) return;
+    if (this.#withApart === 0) this.#log.add(input, first, blocks);
+    else
+      for (let number = first; number < first + blocks; number++)
+        if (this.#blocks.get(number)?.apart) this.leave(number, input);
+        else this.#log.add(input, number, 1);
+  };
 
   /** Points left the queue undecided; `last`: it holds no further point of that block. */
   setApart(number: number, input: InputId, points: number, last: boolean): void {

@@ -70,7 +70,7 @@ export class OutcomeHandler {
     if (outcome.kind !== "accepted") this.#parts.tally.failed(outcome.kind);
     switch (outcome.kind) {
       case "accepted":
-        for (const [input, id] of outcome.signals) this.#parts.catalog.learn(input, id);
+        outcome.signals.forEach((id, input) => this.#parts.catalog.learn(input, id));
         await this.#accepted(shipment);
         return onward;
       case "partial":

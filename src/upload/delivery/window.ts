@@ -20,10 +20,11 @@ export interface Unsendable {
 }
 
 /**
- * Queues of a lane that are kept while they are empty. With more, a queue goes with its last point: a burst of many
- * inputs must not keep 170 bytes of each for ever.
+ * Queues of a lane that are kept while they are empty. With more, those go that no point came to while so many blocks were
+ * taken: a burst of many inputs must not keep 400 bytes of each for ever, and polled inputs need theirs every second.
  */
 const keptQueues = 4_096;
+const blocksUntilUnused = 64;
 
 /**
  * Holds what was taken from the buffer. A series of a block is settled when the service has stored or refused all of its
@@ -89,7 +90,8 @@ export class Window {
       const input = inputs[series]!;
       const queue = this.#queueOf(lane, input);
       const before = queue.count;
-      const [start, end] = [valueStarts[series]!, valueStarts[series + 1]!];
+      const start = valueStarts[series]!;
+      const end = valueStarts[series + 1]!;
       const shift = timeStarts[series]! - start;
       const waits = late[series] === 1 || (lane === "backlog" && this.#late.isWaiting(input));
       for (let at = start; at < end; at++) {
@@ -105,6 +107,7 @@ export class Window {
       this.#points[lane] += queued;
       this.#blocks.opened(number, input, end - start, queued);
     }
+    if (number % blocksUntilUnused === 0) this.#forgetUnused(lane);
     return unsendable;
   }
 
@@ -112,7 +115,6 @@ export class Window {
   settle(queue: SeriesQueue, count: number): void {
     this.#points[queue.lane] -= count;
     this.#blocks.settle(queue, count);
-    this.#forgetEmpty(queue);
     if (queue.lane === "live") this.#points.backlog += this.#late.advance(queue.input);
   }
 
@@ -125,7 +127,6 @@ export class Window {
       for (let i = 0; i < blocks; i++) this.#blocks.setApart(first + i, input, points, last);
     });
     this.#points.backlog += this.#late.extracted(queue, times);
-    this.#forgetEmpty(queue);
     return new PortionColumn(input, times, values, blocks);
   }
 
@@ -187,6 +188,7 @@ export class Window {
   #queueOf(lane: Lane, input: InputId): SeriesQueue {
     let queue = this.#queues[lane].get(input);
     if (!queue) this.#queues[lane].set(input, (queue = new SeriesQueue(lane, input, this.#arena)));
+    queue.isUsed = true;
     return queue;
   }
 
@@ -219,9 +221,13 @@ export class Window {
     this.#late.clear();
   }
 
-  #forgetEmpty({ lane, input, count }: SeriesQueue): void {
+  #forgetUnused(lane: Lane): void {
     const queues = this.#queues[lane];
-    if (count === 0 && queues.size > keptQueues) queues.delete(input);
+    if (queues.size > keptQueues)
+      queues.forEach((queue, input) => {
+        if (queue.count === 0 && !queue.isUsed) queues.delete(input);
+        queue.isUsed = false;
+      });
   }
 }
 

@@ -29,7 +29,9 @@ export function* clustersOf({ queues, since }: Candidates): Steps<Cluster[]> {
   const clusters: Cluster[] = [];
   let before: Cluster | undefined;
   let work = 0;
-  for (const queue of queues) {
+  // Loops over series count: there may be one for each point, and an iterator makes an object for each.
+  for (let i = 0; i < queues.length; i++) {
+    const queue = queues[i]!;
     const { count: rows, timesHash, ascending } = queue;
     if (rows === 0) continue;
     const at = since(queue);
@@ -39,7 +41,7 @@ export function* clustersOf({ queues, since }: Candidates): Steps<Cluster[]> {
     if (!cluster && ascending) cluster = byKey.get(key);
     if (cluster) {
       cluster.members.push(queue);
-      cluster.since = Math.min(cluster.since, at);
+      if (at < cluster.since) cluster.since = at;
     } else {
       cluster = { rows, members: [queue], since: at };
       clusters.push(cluster);

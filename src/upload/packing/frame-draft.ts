@@ -119,7 +119,7 @@ export class FrameDraft {
     if (text === undefined) return undefined;
     this.#unyielded += points + columnWork;
     this.#work += points;
-    return this.#addColumn(queue, points, { cells: points, text: text + points, rows: 0, times: 0 });
+    return this.#addColumn(queue, points, points, text + points, 0, 0);
   }
 
   /** Adds the oldest `points` of `queue` if they fit. */
@@ -131,14 +131,14 @@ export class FrameDraft {
     const text = shared ? yield* queue.textBytesAt(this.#shared.times, points) : undefined;
     if (text !== undefined) {
       this.#work += points;
-      return this.#addColumn(queue, points, { cells: points, text: text + points, rows: 0, times: 0 });
+      return this.#addColumn(queue, points, points, text + points, 0, 0);
     }
     yield* queue.read(points, this.#column);
     const { times, count } = this.#column;
     const cost = { cells: count, text: count, rows: 0, times: 0 };
     this.#work += count;
     yield* this.#weigh(cost);
-    if (!this.#addColumn(queue, points, cost)) return false;
+    if (!this.#addColumn(queue, points, count, cost.text, cost.rows, cost.times)) return false;
     if (cost.rows > 0) yield* this.#addRows(times, count, cost.rows);
     this.#shared.reserve(count);
     this.#shared.times.set(times.subarray(0, count));
@@ -217,13 +217,14 @@ export class FrameDraft {
     return this.#bytes + input.length + columnOverhead + textBytes + points > this.maxBytes;
   }
 
-  #addColumn(queue: SeriesQueue, points: number, cost: Cost): boolean {
-    const height = this.#rows.size + cost.rows;
-    const nulls = cost.rows * this.#parts.length + height - cost.cells;
-    const bytes = this.#bytes + cost.times + queue.input.length + columnOverhead + cost.text + nulls * nullBytes;
+  /** As `Cost` says it, without an object for each column. */
+  #addColumn(queue: SeriesQueue, points: number, cells: number, text: number, rows: number, times: number): boolean {
+    const height = this.#rows.size + rows;
+    const nulls = rows * this.#parts.length + height - cells;
+    const bytes = this.#bytes + times + queue.input.length + columnOverhead + text + nulls * nullBytes;
     if (bytes > this.maxBytes) return false;
     this.#bytes = bytes;
-    this.#cells += cost.cells;
+    this.#cells += cells;
     this.#points += points;
     this.#parts.push({ queue, source: queue, count: points });
     return true;

@@ -43,7 +43,9 @@ export class FrameWriter {
     }
     at += bytes.write(this.#envelope.between, at - 1, "latin1") - 1;
     let unyielded = 0;
-    for (const { source, count } of plan.columns) {
+    const { columns } = plan;
+    for (let i = 0; i < columns.length; i++) {
+      const { source, count } = columns[i]!;
       bytes[at++] = quote;
       at += bytes.write(source.input, at, "latin1");
       bytes[at++] = quote;

@@ -125,7 +125,8 @@ export class Packer {
     let rows = uncut(members, fitting);
     for (let tries = 0; rows > 0; tries++) {
       let fits = true;
-      for (const member of members) {
+      for (let i = 0; i < members.length; i++) {
+        const member = members[i]!;
         fits = draft.addShared(member, rows) ?? (yield* draft.add(member, rows));
         if (!fits) break;
       }
@@ -156,7 +157,8 @@ export class Packer {
     if (!first || width + cluster.members.length > this.#limits.maxSeries) return false;
     // The least it can take: every time is in the frame already.
     let least = draft.bytes;
-    for (const member of cluster.members) {
+    for (let i = 0; i < cluster.members.length; i++) {
+      const member = cluster.members[i]!;
       least += member.input.length + columnOverhead + member.textBytes + member.count;
       if (rows > member.count) least += (rows - member.count) * nullBytes;
     }
@@ -166,8 +168,10 @@ export class Packer {
     const already = Math.max(0, rows - cluster.rows) * cluster.members.length;
     if (least + fresh.bytes + (nulls - already) * nullBytes > maxBytes) return false;
     // Members have the same times but for a collision of hashes: who does not fit then waits for the next frame.
-    for (const member of cluster.members)
+    for (let i = 0; i < cluster.members.length; i++) {
+      const member = cluster.members[i]!;
       if (draft.addShared(member, cluster.rows) === undefined) yield* draft.add(member, cluster.rows);
+    }
     return true;
   }
 
@@ -201,7 +205,7 @@ function uncut(members: readonly SeriesQueue[], rows: number): number {
   let most = rows;
   for (let tries = 0; tries < mostBorders; tries++) {
     const before = most;
-    for (const member of members) most = Math.min(most, member.wholeBlocks(most));
+    for (let i = 0; i < members.length; i++) most = Math.min(most, members[i]!.wholeBlocks(most));
     if (most === 0) break;
     if (most === before) return most;
   }
@@ -212,7 +216,8 @@ function uncut(members: readonly SeriesQueue[], rows: number): number {
 function rowsThatFit(members: readonly SeriesQueue[], rows: number, room: number): number {
   let columns = 0;
   let text = 0;
-  for (const member of members) {
+  for (let i = 0; i < members.length; i++) {
+    const member = members[i]!;
     columns += member.input.length + columnOverhead;
     text += member.textBytes + member.count;
   }
@@ -227,7 +232,10 @@ function rowsThatFit(members: readonly SeriesQueue[], rows: number, room: number
 function leastBytes(clusters: readonly Cluster[]): number {
   let bytes = 0;
   for (const { members } of clusters)
-    for (const { input, textBytes, count } of members) bytes += input.length + columnOverhead + textBytes + count;
+    for (let i = 0; i < members.length; i++) {
+      const { input, textBytes, count } = members[i]!;
+      bytes += input.length + columnOverhead + textBytes + count;
+    }
   return bytes;
 }
 

@@ -63,7 +63,9 @@ export class BlockRuns {
     const runs = this.#runs;
     for (let left = count; left > 0; ) {
       const at = this.#at;
-      const [first, blocks, points] = [runs[at]!, runs[at + 1]!, runs[at + 2]!];
+      const first = runs[at]!;
+      const blocks = runs[at + 1]!;
+      const points = runs[at + 2]!;
       const taken = this.#taken;
       if (left < points - taken) {
         this.#gone += left;
@@ -119,12 +121,14 @@ export class BlockRuns {
 
   /** Points of the oldest block that left. */
   get #taken(): number {
-    const [at, runs] = [this.#at, this.#runs];
+    const runs = this.#runs;
+    const at = this.#at;
     return this.#gone - runs[at + 3]! + runs[at + 1]! * runs[at + 2]!;
   }
 
   #push(block: number, points: number): void {
-    const [runs, end] = [this.#runs, this.#end];
+    const runs = this.#runs;
+    const end = this.#end;
     runs[end] = block;
     runs[end + 1] = 1;
     runs[end + 2] = points;

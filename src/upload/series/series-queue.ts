@@ -17,6 +17,8 @@ export interface MoveOptions {
 export class SeriesQueue {
   readonly input: InputId;
   readonly lane: Lane;
+  /** The owner's: points came to it lately. */
+  isUsed = true;
   readonly #arena: PointArena;
   #head = noSegment;
   #headOffset = 0;

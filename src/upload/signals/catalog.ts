@@ -135,6 +135,11 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     this.#refused.set(input, reason);
   }
 
+  /** Whether the signal of `input` is known to be this one. */
+  hasId(input: InputId, id: SignalId): boolean {
+    return this.#known.get(input)?.id === id;
+  }
+
   /** The service named the signal of `input`. Cheap when it was known. */
   learn(input: InputId, id: SignalId): void {
     const known = this.#known.get(input);

@@ -72,8 +72,8 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "an answer that names no input delivers nothing",
     file: "upload/client/service-sink.ts",
-    code: 'if (signals.size === 0) return { kind: "unconfirmed" };',
-    without: 'if (signals.size === 0) return { kind: "accepted", signals };',
+    code: 'if (missing.size === inputs.length) return { kind: "unconfirmed" };',
+    without: 'if (missing.size === inputs.length) return { kind: "accepted", signals };',
     test: upload,
     name: "names no input delivers nothing",
   },

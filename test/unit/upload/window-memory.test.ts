@@ -10,14 +10,21 @@ const seriesOf = (count: number) =>
     values: Float64Array.of(i),
   }));
 
-test("after a burst of many inputs no more than 4,096 queues are kept, and the inputs are sent again as before", () => {
+test("after a burst of many inputs the queues of those that stay away are given up, and polled inputs keep theirs", () => {
   const inputs = 6_000;
   const window = windowOf(seriesOf(inputs));
 
   const sent = framesOf(window, 65_536).flatMap(({ parts }) => parts.map(({ queue }) => queue.input));
 
   expect(new Set(sent).size).toBe(inputs);
-  expect([...window.queues("live")].length).toBe(4_096);
+  const polled = 5_000;
+  const before = [...window.queues("live")].slice(0, polled);
+  for (let id = 3; id < 200; id++) {
+    window.add("live", Block.of(id as never, seriesOf(polled)), 0);
+    for (const queue of window.filled("live")) window.settle(queue, queue.count);
+  }
+  expect([...window.queues("live")].every((queue, i) => queue === before[i])).toBe(true);
+  expect([...window.queues("live")].length).toBe(polled);
   window.add("live", Block.of(2 as never, seriesOf(inputs)), 0);
   expect(framesOf(window, 65_536).flatMap(({ parts }) => parts).length).toBe(inputs);
 });
