@@ -6,7 +6,7 @@ import type { SeriesQueue } from "../series/series-queue.ts";
 export interface Candidates {
   readonly queues: readonly SeriesQueue[];
   /** When the oldest point of one came, on the monotonic clock in milliseconds. */
-  since(queue: SeriesQueue): number;
+  readonly since: (queue: SeriesQueue) => number;
 }
 
 /** Series with the same times: they share every timestamp and need no nulls among themselves. */
