@@ -33,6 +33,11 @@ beforeAll(async () => {
         [at(600), 0],
         [at(900), 2],
       ],
+      valve: [
+        [at(-30), 1],
+        [at(700), 0],
+      ],
+      flow: [[at(10), 3]],
       formula: [[at(10), 1]],
       "gw/tagferry/delivery/lag": [[at(10), 1]],
     },
@@ -41,6 +46,8 @@ beforeAll(async () => {
       pressure: { ...sampled, engUnit: "bar" },
       formula: { name: "=cmd|'/c calc'!A1" },
       setpoint: { engUnit: "°C" },
+      valve: { valueType: "enum", enumValues: { 0: "closed", 1: "open" } },
+      flow: { engUnit: "m³/h" },
       mode: { valueType: "enum", enumValues: { 0: "off", 1: "on", 2: "fault" } },
     },
   );
@@ -120,6 +127,35 @@ test("a setpoint is drawn in steps from before the window, and counts with the t
   // 40 for twenty hours, 60 for four.
   expect(cells.map((text) => /[\d.]+/.exec(text)?.[0])).toEqual(["60", "40", "60", "43.33333"]);
   expect(opened.complaints).toEqual([]);
+});
+
+test("each of several states is carried in from before the window", async () => {
+  await using opened = await open(["mode", "valve"], day);
+  expect(await tipAt(opened.page, 0.1)).toMatch(/mode on.*valve open/);
+  expect(await tipAt(opened.page, 0.6)).toMatch(/mode off.*valve closed/);
+});
+
+test("the last value is shown however long before the end of the window it came", async () => {
+  await using opened = await open(["temperature", "mode"], `from=${at(0)}&to=${at(100 * 1_440)}`);
+  expect(await opened.page.locator('#legend td[data-label="last"]').allTextContents()).toEqual([
+    expect.stringMatching(/^14.3 °C/),
+    expect.stringMatching(/^fault/),
+  ]);
+});
+
+test("a link that is opened in the same tab shows what it names", async () => {
+  await using opened = await open(["temperature"], day);
+  const hash = `items=${item("setpoint")},${item("mode")}&from=${at(60)}&to=${at(120)}`;
+  await opened.page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
+  await opened.page.waitForSelector('#plot[data-shown="2"]');
+  expect(await opened.page.locator("#range").textContent()).toMatch(/01:00:00.* 1 hour$/);
+  expect(new URL(opened.page.url()).hash).toContain(item("mode"));
+});
+
+test("on a phone as many axes are drawn as leave room for the plot", async () => {
+  await using opened = await open(["temperature", "pressure", "flow"], day, { width: 390, height: 844 });
+  expect(await opened.page.locator("#plot .u-axis").count()).toBe(3);
+  expect((await opened.page.locator("#plot .u-over").boundingBox())!.width).toBeGreaterThan(200);
 });
 
 test("each unit has an axis, and the range is said in words", async () => {

@@ -6,7 +6,6 @@
 
 /** Widths of buckets people know, in seconds. */
 const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 604800];
-const dayMs = 86_400_000;
 const maxItems = 50;
 
 /** Seconds of a bucket so that there are about as many as pixels; undefined where the points themselves are few enough. */
@@ -39,24 +38,41 @@ export async function readSeries(rpc, ids, from, to, seconds) {
   });
   const found = ids.flatMap((id) => (items[id] ? [{ id, ...items[id] }] : []));
   const states = seconds === undefined ? [] : found.filter(({ type }) => type === "enum");
-  const [lasts, stateFrame] = await Promise.all([
-    seconds === undefined ? undefined : readLast(rpc, filter, Math.max(from, to - 40 * dayMs), before),
+  const [lasts, held, stateFrame] = await Promise.all([
+    seconds === undefined ? undefined : readLast(rpc, filter, to),
+    states.length === 0 ? undefined : readLast(rpc, { id: { $in: states.map(({ id }) => id) } }, from),
     states.length === 0 ? undefined : readStates(rpc, states, { notBefore, before, rollup }),
   ]);
   return found.map((item) => {
     const width = (seconds ?? 0) * 1_000;
     const kind =
       item.type === "enum" ? "state" : item.gapDetection === null && item.sampleInterval === null ? "step" : "line";
-    const of = kind === "state" && stateFrame ? stateFrame : frame;
-    const points = pointsOf(of, item.id, width > 0, kind === "state");
-    const last = lasts ? pointsOf(lasts, item.id, false).at(-1) : points.findLast(({ time }) => inside(time, from, to));
+    const points =
+      kind === "state" && stateFrame
+        ? [
+            ...lastOf(held, item.id, true).map((point) => ({ ...point, held: true })),
+            ...pointsOf(stateFrame, item.id, true, true),
+          ]
+        : pointsOf(frame, item.id, width > 0, kind === "state");
+    const known = lasts ? lastOf(lasts, item.id) : points;
+    const last = known.findLast(({ time }) => inside(time, from, to));
     return { ...item, kind, width, gap: durationMs(item.gapDetection), points, last };
   });
 }
 
-async function readLast(rpc, filter, from, before) {
-  const data = { include: true, notBefore: new Date(from).toISOString(), before, last: 1 };
-  return (await rpc.call("platform.selectItems", { items: { filter, limit: maxItems }, data })).data;
+/** The last point of each item before a time, however long before: what lies outside of a window of a millisecond. */
+async function readLast(rpc, filter, time) {
+  const [notBefore, before] = [time - 1, time].map((ms) => new Date(ms).toISOString());
+  const data = { include: true, notBefore, before, outsidePoints: true };
+  const answer = await rpc.call("platform.selectItems", { items: { filter, limit: maxItems }, data });
+  return { ...answer.data, before: time };
+}
+
+/** What `readLast` found of an item. */
+function lastOf(frame, id, isState) {
+  return pointsOf(frame, id, false, isState)
+    .filter(({ time }) => time < frame.before)
+    .slice(-1);
 }
 
 /** The last state of each bucket, with the least and the greatest so that buckets with several are known as such. */
@@ -73,7 +89,7 @@ async function readStates(rpc, items, { notBefore, before, rollup }) {
     "platform.evaluate",
     {
       items: list,
-      data: { filter: { times: { $gte: notBefore, $lt: before } }, rollup, outsidePoints: true },
+      data: { filter: { times: { $gte: notBefore, $lt: before } }, rollup },
       format: { dataAsArray: false },
     },
     "1.1",
@@ -99,9 +115,7 @@ function inside(time, from, to) {
 
 /** Points of the window itself; a bucket that begins before it belongs to it. */
 export function pointsInside({ points, width }, from, to) {
-  return points.filter(
-    ({ time }) => time + width >= from && time < to && (width > 0 ? time + width > from : time >= from),
-  );
+  return points.filter(({ time, held }) => !held && time < to && (width > 0 ? time + width > from : time >= from));
 }
 
 /** Until when what a point says is known: to the next point, at most as long as gap detection allows, not beyond now. */
