@@ -180,9 +180,19 @@ function readAddress() {
   if (from < to) {
     byId("live").checked = false;
     window_ = { from, to: Math.min(to, from + maxSpanMs) };
-  } else if (Number(given.get("last")) >= 1)
+  } else if (Number(given.get("last")) >= 1) {
+    byId("live").checked = true;
     window_ = { from: Date.now() - Math.min(maxSpanMs, given.get("last") * 1_000), to: Date.now() };
+  }
 }
+
+// A link that is opened in the tab of the page does not load it again.
+addEventListener("hashchange", () => {
+  plotted.clear();
+  readAddress();
+  list.update();
+  if (rpc) void guard("plot", refresh);
+});
 
 byId("sign-in").addEventListener("submit", (event) => {
   event.preventDefault();
