@@ -1,7 +1,7 @@
 // The chart: uPlot for axes, grid and lines, an axis for each unit; above the lines a lane for each series of states.
 import { drawLanes, lanesHeight } from "./lanes.js";
 import { drawnColumns, pointAt, textOf } from "./series.js";
-import { timeTexts, whenText } from "./texts.js";
+import { numberTexts, timeTexts, whenText } from "./texts.js";
 
 const reachPixels = 30;
 const uPlot = globalThis.uPlot;
@@ -101,6 +101,8 @@ export class Chart {
       grid: { stroke: grid, width: 1 },
       ticks: { stroke: grid, width: 1 },
     };
+    // The values of the others are in the tip and the legend.
+    const most = Math.max(2, Math.floor(this.#root.clientWidth / 160));
     const axisOf = (unit, i) => {
       const own = lines.filter(({ engUnit }) => engUnit === unit);
       return {
@@ -109,7 +111,9 @@ export class Chart {
         side: i % 2 === 0 ? 3 : 1,
         label: unit || undefined,
         labelSize: 18,
-        size: (_u, values) => 14 + (small ? 6.5 : 7.5) * Math.max(2, ...(values ?? []).map((value) => value.length)),
+        show: i < most,
+        values: (_u, splits) => numberTexts(splits),
+        size: (_u, values) => 20 + (small ? 6.5 : 7.5) * Math.max(2, ...(values ?? []).map((value) => value.length)),
         stroke: own.length === 1 ? own[0].color : text,
         grid: { ...axis.grid, show: i === 0 },
       };
@@ -124,7 +128,7 @@ export class Chart {
       ...this.#size(),
       ms: 1,
       legend: { show: false },
-      padding: [lanesHeight(this.#states()) + 8, small ? 8 : 16, 0, units.length === 0 ? 16 : 0],
+      padding: [lanesHeight(this.#states()) + 8, small ? 16 : 24, 0, units.length === 0 ? 16 : 0],
       cursor: {
         drag: { x: false, y: false },
         y: false,

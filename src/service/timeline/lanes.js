@@ -26,15 +26,11 @@ export function drawLanes({ ctx, bbox }, states, from, to, color) {
       const named = `${series.name}: ${state}`;
       const text = k === 0 && ctx.measureText(named).width <= right - left - 10 * ratio ? named : state;
       const room = right - left - 10 * ratio;
-      ctx.fillStyle = band.mixed || !isDark(band.state) ? color : "#fff";
+      ctx.fillStyle = color;
       if (ctx.measureText(text).width <= room) ctx.fillText(text, left + 5 * ratio, top + (laneHeight / 2) * ratio);
     }
   }
   ctx.restore();
-}
-
-function isDark(state) {
-  return state % 4 !== 0;
 }
 
 /** A colour for each state of a series: 0 is pale, the others are darker. */

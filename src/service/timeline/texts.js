@@ -26,3 +26,11 @@ export function timeTexts(_u, splits, _axis, _space, step) {
     return `${clock(date, step < 60_000)}${fraction}${dated ? `\n${day}` : ""}`;
   });
 }
+
+/** Texts of an axis of numbers, with as many decimals as tell its ticks apart. */
+export function numberTexts(splits) {
+  const step = Math.abs(splits[1] - splits[0]) || 1;
+  const decimals = Math.max(0, Math.ceil(-Math.log10(step) - 1e-9) + 1);
+  if (decimals > 6 || step > 1e9) return splits.map((value) => (value === 0 ? "0" : value.toExponential(1)));
+  return splits.map((value) => (value + 0).toLocaleString(undefined, { maximumFractionDigits: decimals }));
+}
