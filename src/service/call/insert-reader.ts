@@ -16,7 +16,7 @@ import {
   skipValue,
 } from "./json-bytes.ts";
 
-/** The data frame of a request that was read here. Its times and values are good; lengths match. */
+/** The data frame of a request that was read here. Its times and values are good; lengths match. Valid until the next one is read. */
 export class ColumnFrame {
   /** Microseconds since the epoch, in the order they came. */
   readonly times: Float64Array;
@@ -31,6 +31,7 @@ export class ColumnFrame {
 
 /** The request with a `ColumnFrame` for `params.data`, or undefined: not understood. */
 export function readInsert(body: Buffer): Readonly<Record<string, unknown>> | undefined {
+  forgetColumns();
   try {
     return new Reader(body).request();
   } catch (error) {
@@ -102,16 +103,13 @@ class Reader {
 
   #series(): ReadonlyMap<string, Float64Array> {
     const series = new Map<string, Float64Array>();
-    let length = 0;
     this.#each(openBrace, closeBrace, () => {
       const key = this.#string();
       this.#expect(colon);
       if (!isInputId(key) || series.has(key)) throw notUnderstood;
-      const values = new Column(length);
+      const values = new Column();
       this.#each(openBracket, closeBracket, () => values.push(this.#cell()));
-      const whole = values.whole();
-      length = whole.length;
-      series.set(key, whole);
+      series.set(key, values.whole());
     });
     return series;
   }
@@ -212,25 +210,46 @@ class Reader {
   }
 }
 
-/** Numbers one after the other, in an array that grows. */
-class Column {
-  #values: Float64Array;
-  #length = 0;
+/** Columns of an insert lie in these, which the next insert uses again: memory for millions of numbers is not asked for anew. */
+const slabs: Float64Array[] = [];
+const slabValues = 2 ** 16;
+/** 16 MiB, as much as a full insert of numbers with three digits takes; more are left to the garbage collector. */
+const keptSlabs = 32;
+/** Where the next column begins. */
+let slab = 0;
+let start = 0;
 
-  constructor(expected = 0) {
-    this.#values = new Float64Array(Math.max(expected, 16));
-  }
+function forgetColumns(): void {
+  slab = start = 0;
+  slabs.splice(keptSlabs);
+  for (const [i, { length }] of slabs.entries()) if (length > slabValues) slabs.splice(i);
+}
+
+/** Numbers one after the other. */
+class Column {
+  #values = (slabs[slab] ??= new Float64Array(slabValues));
+  #at = start;
 
   push(value: number): void {
-    if (this.#length === this.#values.length) {
-      const grown = new Float64Array(this.#length * 2);
-      grown.set(this.#values);
-      this.#values = grown;
-    }
-    this.#values[this.#length++] = value;
+    if (this.#at === this.#values.length) this.#move();
+    this.#values[this.#at++] = value;
   }
 
   whole(): Float64Array {
-    return this.#length === this.#values.length ? this.#values : this.#values.slice(0, this.#length);
+    const from = start;
+    start = this.#at;
+    return this.#values.subarray(from, start);
+  }
+
+  /** To the next slab, where there is room for twice as many. */
+  #move(): void {
+    const written = this.#values.subarray(start);
+    const next = slabs[++slab];
+    this.#values =
+      next && next.length > written.length ? next : new Float64Array(Math.max(slabValues, written.length * 2));
+    slabs[slab] = this.#values;
+    this.#values.set(written);
+    start = 0;
+    this.#at = written.length;
   }
 }

@@ -13,7 +13,7 @@ import { selectItems, selectSignals } from "./select.ts";
 
 /** What the HTTP side knows of a request. */
 export interface RpcInput {
-  readonly body: Uint8Array;
+  readonly body: Uint8Array<ArrayBuffer>;
   /** As it was found without parsing the body. */
   readonly method: string | undefined;
   /** Text of the id, undefined for a notification. */

@@ -47,8 +47,9 @@ interface PackedValues {
 const gaps = new Float64Array(maxBlockPoints);
 const integers = new Float64Array(maxBlockPoints);
 const steps = new Float64Array(maxBlockPoints);
+const encoded = new ArrayBuffer(headerBytes + 2 * 8 * maxBlockPoints);
 
-/** From one to `maxBlockPoints` points. */
+/** From one to `maxBlockPoints` points. Valid until the next call. */
 export function encodeBlock({ times, values }: BlockColumns): Uint8Array {
   const count = times.length;
   const gapCount = count - 1;
@@ -56,8 +57,10 @@ export function encodeBlock({ times, values }: BlockColumns): Uint8Array {
   const gapRange = inUnits(gaps, gapCount, rangeOf(gaps, gapCount));
   const { code, before, range, numbers } = packedValues(values);
   const valuesAt = headerBytes + padded(gapCount * gapRange.width);
-  const buffer = new ArrayBuffer(valuesAt + padded(count * range.width));
+  const length = valuesAt + padded(count * range.width);
+  const buffer = encoded;
   const view = new DataView(buffer);
+  new Uint8Array(buffer, 0, length).fill(0);
   view.setUint8(0, form);
   view.setUint8(1, code);
   view.setUint8(2, gapRange.width);
@@ -71,7 +74,7 @@ export function encodeBlock({ times, values }: BlockColumns): Uint8Array {
   write(integersAt(buffer, headerBytes, gapCount, gapRange.width), gaps, gapRange);
   if (code === codeFloat32) new Float32Array(buffer, valuesAt, count).set(values);
   else write(integersAt(buffer, valuesAt, count, range.width), numbers, range);
-  return new Uint8Array(buffer);
+  return new Uint8Array(buffer, 0, length);
 }
 
 export function decodePoints(bytes: Uint8Array): BlockColumns {

@@ -25,6 +25,8 @@ try {
         const { body, failure } = reads
           ? store.snapshot(() => dispatch(message.input, store))
           : dispatch(message.input, store);
+        // Megabytes that would otherwise wait for the garbage collector.
+        message.input.body.buffer.transfer(0);
         const bytes = body === undefined ? undefined : new TextEncoder().encode(body);
         const answer = { number: message.number, body: bytes, failure, changes: store.resources.takeChanges() };
         reply({ kind: "answer", ...answer }, bytes ? [bytes.buffer] : []);

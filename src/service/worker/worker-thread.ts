@@ -64,8 +64,8 @@ export class WorkerThread implements AsyncDisposable {
     this.#worker = new Worker(script, {
       workerData: { ...options, abandoned: this.#abandoned } satisfies WorkerData,
       name: options.reads ? "service read" : "service store",
-      // Numbers of a full request die young; a nursery of the default size holds on to three times as much memory.
-      resourceLimits: { maxYoungGenerationSizeMb: options.reads ? 6 : 12 },
+      // Numbers of a full request die young; what a larger nursery holds on to is mostly memory outside of the heap.
+      resourceLimits: { maxYoungGenerationSizeMb: 6 },
     });
     this.#opened.promise.catch(() => {}); // `failed` says it too
     this.#worker.on("message", (reply: WorkerReply) => {

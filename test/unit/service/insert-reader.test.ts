@@ -115,3 +115,23 @@ test.each([
   const read = readInsert(Buffer.from(text));
   expect(read).toBeUndefined();
 });
+
+test.each([
+  [30_000, 4],
+  [70_000, 2],
+])("%i rows of %i series, more than one piece of memory holds, keep their values", (rows, count) => {
+  const time = '"2026-01-01T00:00:00Z"';
+  const texts = Array.from({ length: count }, (_, s) => Array.from({ length: rows }, (__, i) => (i * 7 + s) % 1_000));
+  const series = texts.map((values, s) => `"s${s}":[${values.join(",")}]`).join(",");
+  const data = `{"times":[${time}${`,${time}`.repeat(rows - 1)}],"series":{${series}}}`;
+  // Again, in memory that was used before.
+  for (let n = 0; n < 2; n++) {
+    const frame = (readInsert(Buffer.from(`{"params":{"data":${data}}}`))?.["params"] as { data: ColumnFrame }).data;
+    expect(frame.times.every((micros) => micros === Date.UTC(2026) * 1_000)).toBe(true);
+    const same = texts.map((values, s) => {
+      const column = frame.series.get(`s${s}`);
+      return column?.length === rows && values.every((value, i) => column[i] === value);
+    });
+    expect(same).toEqual(texts.map(() => true));
+  }
+});
