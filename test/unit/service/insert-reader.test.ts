@@ -126,7 +126,8 @@ test.each([
   const data = `{"times":[${time}${`,${time}`.repeat(rows - 1)}],"series":{${series}}}`;
   // Again, in memory that was used before.
   for (let n = 0; n < 2; n++) {
-    const frame = (readInsert(Buffer.from(`{"params":{"data":${data}}}`))?.["params"] as { data: ColumnFrame }).data;
+    const read = readInsert(Buffer.from(`{"params":{"data":${data}}}`));
+    const frame = (read?.["params"] as Params | undefined)?.data as ColumnFrame;
     expect(frame.times.every((micros) => micros === Date.UTC(2026) * 1_000)).toBe(true);
     const same = texts.map((values, s) => {
       const column = frame.series.get(`s${s}`);
