@@ -12,6 +12,8 @@ export interface InputTag {
   readonly shared: boolean;
   /** Whether every value of a time is stored (`sameTime: keep`). */
   readonly keepsSameTime: boolean;
+  /** Of the inputs of its source. */
+  readonly numbers: InputNumbers;
   /** Another tag was refused the Input ID of `state`, which is one of this tag. */
   contested(state: InputState): void;
 }
@@ -64,6 +66,31 @@ export class ReportState {
   }
 }
 
+/** Numbers of one input: value, time, arrival, readings, stored, bad. */
+const width = 6;
+
+/** The numbers of the inputs of one source, in one array: a reading allocates nothing, and the garbage collector visits none of them. */
+export class InputNumbers {
+  all: Float64Array;
+  #used = 0;
+
+  constructor(inputs: number) {
+    this.all = new Float64Array(width * Math.max(1, inputs));
+  }
+
+  /** Where the numbers of another input begin. */
+  add(): number {
+    const at = this.#used;
+    this.#used += width;
+    if (this.#used > this.all.length) {
+      const before = this.all;
+      this.all = new Float64Array(2 * before.length);
+      this.all.set(before);
+    }
+    return at;
+  }
+}
+
 /**
  * Mutable on purpose, and always with the same fields: one is touched for every reading. What few inputs have stands in
  * objects of its own, since there may be 100,000 inputs.
@@ -75,20 +102,15 @@ export class InputState {
   address = "";
   /** The address that feeds this input; others are refused. Empty: no usable value came yet, or the tag is shared. */
   boundTo = "";
-  /** What was read last, stored or not; NaN: nothing. A field that always holds a double is changed in place. */
-  value = Number.NaN;
-  time: number = Number.NaN;
+  readonly #numbers: InputNumbers;
+  /** Where its numbers begin, once it has its Input ID: those that are refused have none. */
+  #at = -1;
   quality: Quality | undefined;
   reason: string | undefined;
   /** Whether the last reading was of no use, and that was told. */
   failing = false;
-  /** Last time given to a reading that carries none of its own, microseconds; 0: there was none. */
-  arrival = 0;
   /** Left out while no reading had the device time of its predecessor and another value. */
   repeated: RepeatedTime | undefined;
-  readings = 0;
-  stored = 0;
-  bad = 0;
   /** A value of this input was rounded and that was said once. */
   roundingTold = false;
 
@@ -105,10 +127,62 @@ export class InputState {
   constructor(of: InputTag, input: InputId) {
     this.of = of;
     this.input = input;
+    this.#numbers = of.numbers;
+  }
+
+  /** The Input ID is its own. */
+  claimed(): void {
+    this.#at = this.#numbers.add();
+    this.value = Number.NaN;
+    this.time = Number.NaN;
   }
 
   get tag(): TagId {
     return this.of.id;
+  }
+
+  /** What was read last, stored or not; NaN: nothing. */
+  get value(): number {
+    return this.#numbers.all[this.#at]!;
+  }
+  set value(value: number) {
+    this.#numbers.all[this.#at] = value;
+  }
+
+  get time(): number {
+    return this.#numbers.all[this.#at + 1]!;
+  }
+  set time(time: number) {
+    this.#numbers.all[this.#at + 1] = time;
+  }
+
+  /** Last time given to a reading that carries none of its own, microseconds; 0: there was none. */
+  get arrival(): number {
+    return this.#numbers.all[this.#at + 2]!;
+  }
+  set arrival(time: number) {
+    this.#numbers.all[this.#at + 2] = time;
+  }
+
+  get readings(): number {
+    return this.#numbers.all[this.#at + 3]!;
+  }
+  set readings(count: number) {
+    this.#numbers.all[this.#at + 3] = count;
+  }
+
+  get stored(): number {
+    return this.#numbers.all[this.#at + 4]!;
+  }
+  set stored(count: number) {
+    this.#numbers.all[this.#at + 4] = count;
+  }
+
+  get bad(): number {
+    return this.#numbers.all[this.#at + 5]!;
+  }
+  set bad(count: number) {
+    this.#numbers.all[this.#at + 5] = count;
   }
 }
 

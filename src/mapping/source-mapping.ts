@@ -9,7 +9,7 @@ import { RateLimitedLog } from "../lib/rate-limited-log.ts";
 import { readingAt, timeAt } from "../lib/reading-batch.ts";
 import { Converter, MappingCounters, type ReadingFailure } from "./convert.ts";
 import { AddressBinding, type AddressMemory, InputOwners, RefusedState } from "./input-owners.ts";
-import { InputState, ReportState } from "./input-state.ts";
+import { InputNumbers, InputState, ReportState } from "./input-state.ts";
 import { signalOf } from "./input-template.ts";
 import type { InputWatch, Mapping, RefusedInput, TagState, TimeFaults } from "./mapping.ts";
 import type { TagRule } from "./options.ts";
@@ -83,7 +83,7 @@ class SourceMapping implements Mapping {
     });
     this.#counters = new MappingCounters(source, runtime.metrics);
     // The position in `rules` is the identity of a tag.
-    const ready = this.#readyMaker();
+    const ready = this.#readyMaker(rules.length);
     this.#tags = rules.map((rule, index) => ready(rule, index as TagId));
     for (const tag of this.#tags) tag.claimFixed();
     for (const { tag, input, address } of addresses?.inputs() ?? []) {
@@ -216,10 +216,11 @@ class SourceMapping implements Mapping {
   }
 
   /** Tags whose readings are processed alike share what does it: there may be 100,000 of them. */
-  #readyMaker(): (rule: TagRule, id: TagId) => TagInputs {
+  #readyMaker(tags: number): (rule: TagRule, id: TagId) => TagInputs {
     const known = new Map<string, Processing>();
     const parts: TagInputsParts = {
       source: this.#source,
+      numbers: new InputNumbers(tags),
       claim: (state) => this.#owners.claim(state),
       opened: (state, tag, captures) => this.#open(state, tag, captures),
       refused: (state) => this.#tellRefused(state.describe()),

@@ -3,13 +3,14 @@ import { isInputId } from "../core/point.ts";
 import type { Captures, TagId } from "../core/source.ts";
 import type { Converter } from "./convert.ts";
 import { type Feeder, RefusedState } from "./input-owners.ts";
-import { InputState, type InputTag, type ReportRule } from "./input-state.ts";
+import { type InputNumbers, InputState, type InputTag, type ReportRule } from "./input-state.ts";
 import { captured, fillInput, placeholders } from "./input-template.ts";
 import type { TagRule } from "./options.ts";
 
 /** What the inputs of all tags of a source have in common: one object, since there may be 100,000 tags. */
 export interface TagInputsParts {
   readonly source: string;
+  readonly numbers: InputNumbers;
   /** Who has the Input ID of `state` if it may not be used: see `InputOwners`. */
   readonly claim: (state: InputState) => Feeder | undefined;
   /** Called once for each new state. Its captures are not kept: they are the driver's, which may forget them. */
@@ -73,6 +74,10 @@ export class TagInputs implements InputTag {
 
   get source(): string {
     return this.#parts.source;
+  }
+
+  get numbers(): InputNumbers {
+    return this.#parts.numbers;
   }
 
   get shared(): boolean {
@@ -172,6 +177,7 @@ export class TagInputs implements InputTag {
       template.inputs++;
       template.byKey.set(key, state);
     }
+    state.claimed();
     this.#parts.opened(state, this, captures);
     return state;
   }

@@ -94,7 +94,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     if (known?.hash === now) return;
     const changed = { unwritten: metadata, hash: now };
     if (known) return this.#change(input, known, changed);
-    this.#remember(input, { ...changed, saved: undefined, id: undefined });
+    this.#remember(input, { unwritten: metadata, hash: now, saved: undefined, id: undefined });
     this.#dirty.add(input);
   }
 
@@ -163,7 +163,9 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
 
   #change(input: InputId, known: Known, changed: Partial<Known>): void {
     this.#forget(input, known);
-    this.#remember(input, { ...known, ...changed });
+    const { unwritten, hash, saved, id } = { ...known, ...changed };
+    // Written out, since a copy by spreading keeps these four apart from the object.
+    this.#remember(input, { unwritten, hash, saved, id });
     this.#dirty.add(input);
   }
 

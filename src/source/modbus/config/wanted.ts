@@ -63,8 +63,12 @@ const noCaptures: Captures = {};
 function wantedOf(index: number, tag: DriverTag<typeof modbusTag>, formatOf: FormatOf): Wanted {
   const { at, order, scaleFactor } = tag;
   const registers = isRegisterTable(at.table);
+  const { table, start, count } = spanOf(at);
+  // Written out, since a copy by spreading keeps its members apart from the object.
   const value: Wanted = {
-    ...spanOf(at),
+    table,
+    start,
+    count,
     values: [
       {
         tag: index as TagId, // the brand's own definition: the index in the configuration
