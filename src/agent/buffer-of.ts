@@ -1,9 +1,25 @@
 // The buffer that a configuration asks for.
+import { constants } from "node:fs";
+import { access, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { OpenBufferOptions } from "../buffer/registry.ts";
 import type { Config } from "../config/config.ts";
+import { AgentError, fileFailure } from "../core/errors.ts";
 
 export function bufferOf({ agent, service, buffer }: Config): OpenBufferOptions {
   const directory = join(agent.dataDir, "buffer");
   return { directory, integration: service.integration, config: buffer, requestBytes: service.limits.maxRequest };
+}
+
+/** Makes the folder of the buffer if need be. Rejects with `DATA_DIR_UNWRITABLE` where a file, the rights or the disk forbid its use. */
+export async function prepareBufferFolder(config: Config): Promise<void> {
+  const { directory } = bufferOf(config);
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await access(directory, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    const failure = fileFailure(cause);
+    if (!failure) throw cause;
+    throw new AgentError("DATA_DIR_UNWRITABLE", failure.message, { hint: failure.remedy, cause });
+  }
 }

@@ -111,7 +111,7 @@ export class AgentError extends Error {
   readonly #hint: string | undefined;
 
   /** `hint`: what to do about this very failure; left out: what the table says of the code. */
-  constructor(code: ErrorCode, message: string, options?: ErrorOptions & { readonly hint?: string }) {
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions & { readonly hint?: string | undefined }) {
     super(message, options);
     this.code = code;
     this.#hint = options?.hint;
@@ -126,10 +126,58 @@ export class AgentError extends Error {
   }
 }
 
+const misplaced = "mv PATH PATH.aside moves it away";
+const full = ["free space on the disk", "none", "df -h PATH shows which disk is full: make room on it"] as const;
+const forbidden = [
+  "permission to use it",
+  "none",
+  "namei -l PATH shows which part of the path belongs to others: run this as the user of the agent or as root, or chown that part to it",
+] as const;
+
+/** By code of the system: what was expected, what was found, and the command that helps. */
+const fileFailures: Readonly<Record<string, readonly [expected: string, found: string, remedy: string]>> = {
+  EEXIST: ["a folder", "a file", misplaced],
+  ENOTDIR: ["a folder at each level of the path", "a file", "namei -l PATH shows where it is: move it away"],
+  EISDIR: ["a file", "a folder", misplaced],
+  EACCES: forbidden,
+  EPERM: forbidden,
+  EROFS: [
+    "a disk that can be written",
+    "one that is read-only",
+    "findmnt -T PATH shows it: mount it with -o remount,rw",
+  ],
+  ENOSPC: full,
+  EDQUOT: full,
+};
+/** Codes that no connection gives: calls with an open file say them without its path. */
+const diskCodes = ["EROFS", "ENOSPC", "EDQUOT"];
+
+/** What the system said of a file or folder, and what to do about it. Undefined: `error` is no such failure. */
+export function fileFailure(error: unknown): { readonly message: string; readonly remedy: string } | undefined {
+  if (!(error instanceof Error && "code" in error && "syscall" in error)) return undefined;
+  const { code, syscall } = error;
+  const path = "path" in error ? String(error.path) : undefined;
+  const [expected, found, remedy] = fileFailures[String(code)] ?? [];
+  if (path === undefined && !diskCodes.includes(String(code))) return undefined;
+  // A file that must not be there yet is no folder's place.
+  if (remedy === undefined || (code === "EEXIST" && syscall !== "mkdir")) return undefined;
+  const message = `expected ${expected}, found ${found} (${code})`;
+  return path === undefined
+    ? { message, remedy: remedy.replaceAll(" PATH", "") }
+    : { message: `${path}: ${message}`, remedy: remedy.replaceAll("PATH", path) };
+}
+
 /** What an error says. Node reports some failures of connecting as an AggregateError without a message. */
 export function reasonOf(error: unknown): string {
+  const { message } = fileFailure(error) ?? {};
+  if (message !== undefined) return message;
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.map(reasonOf).join("; ");
   return error instanceof Error ? error.message || error.name : String(error);
+}
+
+/** What to do about an error. Undefined: that is not known. */
+export function remedyOf(error: unknown): string | undefined {
+  return error instanceof AgentError ? error.hint : fileFailure(error)?.remedy;
 }
 
 /** Whether `error` is an `AgentError`, of this code if one is given. */

@@ -16,7 +16,8 @@ export async function writeAtomically(path: string, data: string | Uint8Array): 
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => {});
-    throw error;
+    // Calls with an open file do not say which.
+    throw error instanceof Error && !("path" in error) ? Object.assign(error, { path }) : error;
   }
   // Without this the rename itself may be undone by a power cut (seen on ext4 and xfs).
   await syncName(path);

@@ -1,5 +1,6 @@
 // The log, written by pino: JSON lines, or readable ones on a terminal.
 import { type Logger as PinoLogger, pino } from "pino";
+import { fileFailure } from "../../core/errors.ts";
 import type { LogFields, Logger } from "../../core/runtime.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
@@ -43,7 +44,8 @@ export async function openLog({ level, descriptor, pretty, fields }: LogOptions)
       stream.write(pretty ? inert(line) : line);
     },
   };
-  const logger = pino({ level, base: fields, timestamp: pino.stdTimeFunctions.isoTime }, remembering);
+  const serializers = { err: (error: unknown) => withoutStack(error) ?? pino.stdSerializers.err(error as Error) }; // takes anything
+  const logger = pino({ level, base: fields, timestamp: pino.stdTimeFunctions.isoTime, serializers }, remembering);
   return {
     ...adapt(logger, {}),
     recent: () => recent.lines(),
@@ -55,6 +57,12 @@ export async function openLog({ level, descriptor, pretty, fields }: LogOptions)
       }
     },
   };
+}
+
+/** A failure of a file or folder is no defect of the program: the operator needs to know what to do, not where it was noticed. */
+function withoutStack(error: unknown): LogFields | undefined {
+  const failure = fileFailure(error);
+  return failure && { type: "Error", ...failure, ...(error as NodeJS.ErrnoException) }; // only these have such a failure
 }
 
 /** `bound` stands on every line. Children are made from the root: pino would write a field twice that parent and child have. */

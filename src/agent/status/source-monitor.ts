@@ -1,6 +1,6 @@
 // What is known of one source from outside: its state for `status`, its counters, and a log line when something changes.
 import type { AgentError, ErrorCode } from "../../core/errors.ts";
-import { isAgentError, reasonOf } from "../../core/errors.ts";
+import { isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import type { MetricDeclaration, Runtime } from "../../core/runtime.ts";
 import type { Source } from "../../core/source.ts";
 import { Since } from "../../lib/since.ts";
@@ -113,7 +113,8 @@ export class SourceMonitor {
     this.#takenOverAtMs = isTakeover ? this.#runtime.clock.monotonic() : Number.NEGATIVE_INFINITY;
     const message = reasonOf(error);
     const known = isAgentError(error) ? error : undefined;
-    this.#error = { message, remedy: known?.hint, code: known?.code };
+    const hint = remedyOf(error);
+    this.#error = { message, remedy: hint, code: known?.code };
     this.#enter("waiting");
     this.#reconnects++;
     this.#counters.online.set(0, this.#labels);
@@ -131,7 +132,7 @@ export class SourceMonitor {
       code: known?.code,
       attempt: this.#attempt,
       retryInMs: Math.round(waitMs),
-      hint: known?.hint,
+      hint,
       reason: message,
       ...(repeats > 0 && { repeats }),
     };

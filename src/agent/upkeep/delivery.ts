@@ -1,7 +1,7 @@
 // Keeps the uploader running for as long as the agent does: what stands in its way is shown and tried again.
 import { join } from "node:path";
 import type { PointBuffer } from "../../core/buffer.ts";
-import { isAgentError, reasonOf } from "../../core/errors.ts";
+import { isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Sink } from "../../core/sink.ts";
@@ -72,16 +72,17 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
         if (isAbort(error, stop.signal)) return;
         const waitMs = backOff.next();
         const known = isAgentError(error) ? error : undefined;
+        const hint = remedyOf(error);
         const began = new Since(runtime.clock);
         standstill = {
           message: reasonOf(error),
-          hint: known?.hint,
+          hint,
           get since() {
             return began.time;
           },
         };
         log.error(
-          { code: known?.code, hint: known?.hint, err: error, retryInMs: Math.round(waitMs) },
+          { code: known?.code, hint, err: error, retryInMs: Math.round(waitMs) },
           "nothing is delivered, points stay in the buffer",
         );
         await runtime.clock.sleep(waitMs, stop.signal).catch(() => {});

@@ -4,8 +4,7 @@ import { join, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { nodeDisk } from "../../buffer/disk/files/node-disk.ts";
 import { BufferInspector, type InspectedPoint, type InspectedSegment } from "../../buffer/disk/inspector.ts";
-import { fileProblem } from "../../config/environment.ts";
-import { AgentError } from "../../core/errors.ts";
+import { AgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import { epochMicros } from "../../core/point.ts";
 import { formatByteSize } from "../../lib/byte-size.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
@@ -23,19 +22,29 @@ export function inspectBuffer(directory: string): OpenedBuffer {
   const disk = nodeDisk();
   const given = resolve(directory);
   const folder = [given, join(given, "buffer")].find((candidate) => BufferInspector.isBuffer(candidate, disk));
-  if (folder === undefined) throw new AgentError("BUFFER_MISSING", `${given} holds no buffer${why(given)}`);
+  if (folder === undefined) {
+    const inner = unreadable(join(given, "buffer"));
+    const failure = unreadable(given) ?? (isMissing(inner) ? undefined : inner);
+    const why = failure === undefined ? "" : `: ${isMissing(failure) ? "there is no such folder" : reasonOf(failure)}`;
+    throw new AgentError("BUFFER_MISSING", `${given} holds no buffer${why}`, { hint: remedyOf(failure) });
+  }
   const inspector = new BufferInspector(folder, disk);
   inspector.checkVersion();
   return { folder, inspector };
 }
 
-function why(folder: string): string {
+/** Why `folder` cannot be listed. Undefined: it can. */
+function unreadable(folder: string): unknown {
   try {
     nodeDisk().list(folder);
-    return "";
+    return undefined;
   } catch (error) {
-    return `: ${fileProblem(error).replace("such file", "such folder")}`;
+    return error;
   }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ENOENT";
 }
 
 /** Every segment, oldest first, with a line of progress. Those that a running agent frees meanwhile are passed by. */

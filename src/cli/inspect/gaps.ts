@@ -1,4 +1,5 @@
 // `tagferry gaps`: every interval in which tags were not recorded, from the running agent or from what one has left.
+import { readdir } from "node:fs/promises";
 import { type Gap, type GapList, gapListSchema } from "../../agent/gaps/gap.ts";
 import { type GapContent, gapFolder, readGapFolder } from "../../agent/gaps/gap-file.ts";
 import { newest } from "../../agent/gaps/gap-rows.ts";
@@ -38,6 +39,10 @@ async function gapsFrom(options: GapsOptions, io: Console): Promise<{ list: GapL
     if (config === undefined || url !== undefined || !isAgentError(error, "AGENT_UNREACHABLE")) throw error;
     const folder = gapFolder((await placeOfAgent(config, io.environment)).dataDir);
     const time = Date.now() * 1_000;
+    // What cannot be read is not "no gaps".
+    await readdir(folder).catch((failure: NodeJS.ErrnoException) => {
+      if (failure.code !== "ENOENT") throw failure;
+    });
     return { list: leftBehind(await readGapFolder(folder), time, since), from: `${folder}, no agent answers` };
   }
 }

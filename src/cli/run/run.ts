@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { AgentOptions } from "../../agent/agent.ts";
-import { bufferOf } from "../../agent/buffer-of.ts";
+import { bufferOf, prepareBufferFolder } from "../../agent/buffer-of.ts";
 import { openLog } from "../../agent/log/log.ts";
 import { metricsRegistry } from "../../agent/process/metrics.ts";
 import { measureProcess } from "../../agent/process/process.ts";
@@ -47,6 +47,7 @@ export async function run(
   try {
     for (const { path, message } of config.warnings) log.warn({ path }, message);
     // Its thread opens it on a core of its own, while this one loads the rest.
+    await prepareBufferFolder(config);
     const buffer = (parts.openBuffer ?? openBuffer)(bufferOf(config), runtime, io.signal);
     buffer.catch(() => {}); // the agent waits for it, and tells
     const { serve } = await import("./serve.ts");

@@ -1,5 +1,5 @@
 // What happens at the end: how a command ends, with its exit status and the message where it failed; and errors that were not caught.
-import { AgentError, errorCodes, isAgentError, reasonOf } from "../../core/errors.ts";
+import { AgentError, errorCodes, fileFailure, isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/runtime.ts";
 import { isAbort } from "../../lib/abort.ts";
 import { withoutSecrets } from "../../lib/without-secrets.ts";
@@ -31,7 +31,9 @@ export class CommandFailed extends Error {
 
 /** `error` as a failure that has an exit status and a hint. What a library threw means that the device cannot be reached. */
 export function deviceFailure(error: unknown): { readonly message: string; readonly hint: string; exit: ExitStatus } {
-  const { code, message, hint } = isAgentError(error) ? error : new AgentError("SOURCE_UNREACHABLE", reasonOf(error));
+  const { code, message, hint } = isAgentError(error)
+    ? error
+    : new AgentError("SOURCE_UNREACHABLE", reasonOf(error), { hint: remedyOf(error) });
   return { message, hint, exit: errorCodes[code].exit };
 }
 
@@ -52,12 +54,16 @@ export async function exitStatusOf(command: () => Promise<number>, io: Console):
       return errorCodes[error.code].exit;
     }
     if (isAbort(error, io.signal)) return exitStatus.done;
+    const failure = fileFailure(error);
+    if (failure) {
+      io.complain(visible(`tagferry: ${failure.message}`));
+      io.complain(visible(`  ${failure.remedy}`));
+      return exitStatus.failed;
+    }
     // A file that cannot be read or written is no defect of the program: a stack would not help.
     if (error instanceof Error && "syscall" in error && "path" in error && typeof error.path === "string") {
       const { fileProblem } = await import("../../config/environment.ts");
-      const problem = fileProblem(error);
-      io.complain(`tagferry: ${visible(error.path)}: ${problem}`);
-      if (problem === "no permission") io.complain("  ask as the user of the agent or as root");
+      io.complain(`tagferry: ${visible(error.path)}: ${fileProblem(error)}`);
       return exitStatus.failed;
     }
     io.complain(`tagferry: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
