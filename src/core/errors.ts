@@ -161,7 +161,7 @@ export function fileFailure(error: unknown): { readonly message: string; readonl
   if (path === undefined && !diskCodes.includes(String(code))) return undefined;
   // A file that must not be there yet is no folder's place.
   if (remedy === undefined || (code === "EEXIST" && syscall !== "mkdir")) return undefined;
-  const message = `expected ${expected}, found ${found} (${code})`;
+  const message = `expected ${expected}, found ${found} (${String(code)})`;
   return path === undefined
     ? { message, remedy: remedy.replaceAll(" PATH", "") }
     : { message: `${path}: ${message}`, remedy: remedy.replaceAll("PATH", path) };
