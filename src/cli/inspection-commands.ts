@@ -45,7 +45,7 @@ export function addInspectionCommands(line: CommandLine, runCommand: RunCommand)
   });
   line.add({
     name: "reload",
-    what: "have the running agent take up its changed configuration; a wrong one changes nothing and is told",
+    what: "have the running agent take up its changed configuration; an invalid one changes nothing and is reported",
     takes: [asked, anyAgent, `${tokenFile}to ask from another machine or as another user`, jsonOption],
     more: "Whoever can read the data directory of the agent needs no token. Changes of sections other than sources need a restart.",
     example: "tagferry reload -c tagferry.yaml",

@@ -234,7 +234,7 @@ class Reader {
     const place = { at: entry.key, path: childPath(path, name) };
     const before = entries.get(name);
     if (before) this.#issues.error(place, `stands here twice, first in line ${before.key.line}`);
-    else if (name === "__proto__" || name === "") this.#issues.error(place, "is no key");
+    else if (name === "__proto__" || name === "") this.#issues.error(place, "invalid key");
     else {
       const unspaced = missing && name.includes(":");
       if (unspaced)

@@ -27,7 +27,7 @@ export function explain(code: string, message: string, line: string, column: num
     case "BLOCK_AS_IMPLICIT_KEY":
       return {
         message: "is not YAML here: a second key in one line",
-        hint: 'either the indentation is wrong, or a text with ": " in it needs quotes',
+        hint: 'either the indentation is invalid, or a text with ": " in it needs quotes',
       };
     case "MULTILINE_IMPLICIT_KEY":
       return {
@@ -35,7 +35,7 @@ export function explain(code: string, message: string, line: string, column: num
         hint: "write `key: value`; a text that goes on in the next line must be indented",
       };
     case "BAD_INDENT":
-      return { message: plain, hint: "a bracket, brace or quote is not closed, or the indentation is wrong" };
+      return { message: plain, hint: "a bracket, brace or quote is not closed, or the indentation is invalid" };
     case "MISSING_CHAR":
       return {
         message: plain,

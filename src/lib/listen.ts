@@ -5,7 +5,7 @@ import type { ListenAddress } from "./fields.ts";
 
 const reasons: Readonly<Record<string, string>> = {
   EADDRINUSE: "the port is in use",
-  EACCES: "no right to listen on this port",
+  EACCES: "no permission to listen on this port",
   EADDRNOTAVAIL: "this machine has no such address",
 };
 

@@ -39,7 +39,7 @@ export function denial(request: IncomingMessage, { tokens, tokenFile }: Control)
     return denied(415, "the content type must be application/json");
   const sent = /^Bearer (\S{1,1024})$/.exec(authorization ?? "")?.[1];
   if (sent !== undefined && tokens.some((token) => sameText(sent, token.reveal()))) return undefined;
-  const reason = sent === undefined ? "a token is needed: http.token" : "the token is wrong";
+  const reason = sent === undefined ? "a token is needed: http.token" : "invalid token";
   const body = { ok: false as const, reason, ...(isLocal(request) && { tokenFile }) };
   return { status: 401, body, guessed: sent !== undefined };
 }

@@ -76,7 +76,7 @@ next: tagferry check -c ${file} --online, then tagferry run -c ${file}
   expect(readFileSync(folder.file("service_password"), "utf8")).toBe("canary-4e21\n");
   expect(statSync(folder.file("mqtt_password")).mode & 0o777).toBe(0o600);
   expect(JSON.parse(readFileSync(folder.file("tagferry.schema.json"), "utf8"))).toHaveProperty("$defs");
-  expect(await checked(file)).toMatchObject({ status: 0, stdout: expect.stringContaining("is right: 3 sources") });
+  expect(await checked(file)).toMatchObject({ status: 0, stdout: expect.stringContaining("is valid: 3 sources") });
   // What stands there as a comment is right as well.
   writeFileSync(file, text.replace("  # signal:", "  signal:"));
   expect(await checked(file)).toMatchObject({ status: 0 });

@@ -54,7 +54,7 @@ test("a user's certificate that cannot be had is told with the file and what is 
     message: `userCertificate: ${missing}: there is no such file`,
   });
   await expect(open({ keyFile: userCertificate.certFile })).rejects.toMatchObject({
-    message: `userCertificate: ${userCertificate.certFile}: not a certificate or key in PEM or DER, or the passphrase is wrong`,
+    message: `userCertificate: ${userCertificate.certFile}: not a certificate or key in PEM or DER, or an invalid passphrase`,
   });
   const server = folder.file("server/own/private/private_key.pem");
   await expect(open({ keyFile: server })).rejects.toMatchObject({

@@ -101,7 +101,7 @@ function report(file: string, config: Config, expected: ConfigForecast): readonl
   const tags = config.sources.reduce((sum, source) => sum + source.tags.length, 0);
   return [
     ...config.warnings.map(formatIssue),
-    `${file} is right: ${count(config.sources.length, "source")}, ${count(tags, "tag")}${
+    `${file} is valid: ${count(config.sources.length, "source")}, ${count(tags, "tag")}${
       config.warnings.length === 0 ? "" : `, ${count(config.warnings.length, "warning")}`
     }`,
     ...columns(expected.sources.map(sourceLine)),

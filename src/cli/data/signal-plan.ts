@@ -106,7 +106,9 @@ function itemRows({ input, plan }: PlannedItem): string[][] {
     case "create":
       return [[input, "publish"]];
     case "unfit":
-      return [[input, "unfit", plan.missing.length > 0 ? `missing: ${plan.missing.join(", ")}` : "metadata are wrong"]];
+      return [
+        [input, "unfit", plan.missing.length > 0 ? `missing: ${plan.missing.join(", ")}` : "metadata are invalid"],
+      ];
     case "hidden":
       return [[input, "hidden"]];
     case "update":

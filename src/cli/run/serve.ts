@@ -141,7 +141,7 @@ async function reload(file: string, agent: Agent, io: Console, log: Logger): Pro
     const errors = configIssues(error);
     for (const { file: at, line, column, path, message, hint } of errors)
       log.error({ at: `${at}:${line}:${column}`, path, hint }, message);
-    log.error({ reason }, "the configuration is wrong, the one before stays in effect");
+    log.error({ reason }, "invalid configuration; keeping the current one");
     return { ok: false, reason, errors };
   }
 }

@@ -46,7 +46,7 @@ test("a right file gives what it will cost and status 0", async () => {
   const { status, text } = await checked(simulated("1s", 10));
   expect(status).toBe(0);
   expect(text).toMatch(
-    /^agent\.yaml is right: 1 source, 10 tags\n {2}demo {2}simulator {2}10 tags {2}10 readings\/s {2}1 requests\/s\n/,
+    /^agent\.yaml is valid: 1 source, 10 tags\n {2}demo {2}simulator {2}10 tags {2}10 readings\/s {2}1 requests\/s\n/,
   );
   expect(text).toMatch(
     /at most 11 points\/s, 1 of them the agent's own signals, and about \d+(\.\d)? MiB a day to the service, less than 0.1 % of what its limits allow/,
@@ -147,7 +147,7 @@ sources:
   // 20 units: 3 values each 5 s in one request, 1 each minute in another. 25 and 29 bytes of 11 bits at 19,200 bit/s,
   // pauses and 10 ms until the unit answers: 26 ms a request. Of 200 readings a second 100 / 2 s can be points.
   expect(text.split("\n")).toEqual([
-    "agent.yaml is right: 4 sources, 183 tags",
+    "agent.yaml is valid: 4 sources, 183 tags",
     "  meters   modbus  80 tags   12.3 readings/s   4.33 requests/s  bus 11.3 % busy",
     "  chiller  modbus  2 tags    2 readings/s      2 requests/s",
     "  line3    opcua   100 tags  200 readings/s",
@@ -196,5 +196,5 @@ test("a configuration that stands among the others is not compared with itself",
       }),
     },
   );
-  expect({ status, first: lines[0] }).toMatchObject({ status: 0, first: expect.stringContaining("is right") });
+  expect({ status, first: lines[0] }).toMatchObject({ status: 0, first: expect.stringContaining("is valid") });
 });

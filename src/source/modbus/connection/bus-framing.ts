@@ -88,7 +88,7 @@ export class BusFraming implements Framing {
     const { peer } = this.#options;
     const foreign = peer && this.#asked && foreignBytes(this.#first, { request: this.#asked, ...peer });
     if (foreign) return `${foreign.what} in it; ${foreign.hint}`;
-    return `${this.#noise} bytes and no right checksum; are baud rate, parity and wiring as they should be?`;
+    return `${this.#noise} bytes and no valid checksum; are baud rate, parity and wiring as they should be?`;
   }
 
   telling(request: UnitRequest): UnitRequest | undefined {

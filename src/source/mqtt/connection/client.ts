@@ -242,7 +242,7 @@ async function subscribe(
     const codes = grantedCodes(error);
     if (codes?.length === filters.length) return codes;
     const text = reasonOf(error);
-    throw new AgentError("SOURCE_PROTOCOL", `the broker's answer to a subscription is wrong: ${text}`, {
+    throw new AgentError("SOURCE_PROTOCOL", `the broker's answer to a subscription is invalid: ${text}`, {
       cause: error,
     });
   }

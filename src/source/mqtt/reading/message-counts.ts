@@ -95,7 +95,7 @@ const fields = Object.keys(counters) as (keyof typeof counters)[]; // its own ke
 
 const untimedValues = {
   name: "source_mqtt_untimed_values_total",
-  help: "Values whose own time is missing or cannot be right: stored with the time of arrival, or not at all if retained or unusable: drop says so; what is ahead is stored as it is while the clock of this machine is not trusted",
+  help: "Values whose own time is missing or invalid: stored with the time of arrival, or not at all if retained or unusable: drop says so; what is ahead is stored as it is while the clock of this machine is not trusted",
   labels: ["source", "reason"],
 } as const;
 

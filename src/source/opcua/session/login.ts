@@ -150,7 +150,7 @@ async function readFor<T>(file: string, parse: (content: Buffer) => T): Promise<
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
     const reasons: Readonly<Record<string, string>> = { ENOENT: "there is no such file", EACCES: "no permission" };
-    const why = reasons[code] ?? "not a certificate or key in PEM or DER, or the passphrase is wrong";
+    const why = reasons[code] ?? "not a certificate or key in PEM or DER, or an invalid passphrase";
     const hint = "correct userCertificate, or let the user of the agent read the file";
     throw refusal(`userCertificate: ${file}: ${why}`, hint, error);
   }
