@@ -84,12 +84,17 @@ test("outsidePoints adds the nearest point on either side of the window", async 
 });
 
 test("gapfill takes a value from before the window", async () => {
-  const { data } = await resultOf(service, "platform.evaluate", {
-    items: [{ id: item("setpoint"), aggregation: "last", alias: "sp" }],
-    calculations: [{ formula: "gapfill(sp)", alias: "filled" }],
-    data: { filter: { times: { $gte: at(4), $lt: at(6) }, series: { $in: ["filled"] } }, rollup: "PT1H" },
-  });
-  expect(data).toEqual({ times: [at(4), at(5)], series: { filled: [45, 45] } });
+  const filled = async (from: string, before: string, rollup: string) => {
+    const { data } = await resultOf(service, "platform.evaluate", {
+      items: [{ id: item("setpoint"), aggregation: "last", alias: "sp" }],
+      calculations: [{ formula: "gapfill(sp)", alias: "filled" }],
+      data: { filter: { times: { $gte: from, $lt: before }, series: { $in: ["filled"] } }, rollup },
+    });
+    return data;
+  };
+  expect(await filled(at(4), at(6), "PT1H")).toEqual({ times: [at(4), at(5)], series: { filled: [45, 45] } });
+  // The value came within the first bucket, before the window began in it.
+  expect(await filled(at(3), at(8), "PT4H")).toEqual({ times: [at(0), at(4)], series: { filled: [45, 45] } });
 });
 
 test("the last rows of a window are the same as the end of all of its rows", async () => {

@@ -146,7 +146,9 @@ export function aggregateGroup(grid: Grid, { items, aggregation }: Group): Float
 export function gapfilledItem(grid: Grid, member: ItemAggregation, values: Float64Array): Float64Array {
   const wanted = wantedOf(grid, member.shift).all;
   const hold = holdOf(member.item);
-  const point = grid.query.isWindow ? undefined : pointBefore(grid.store, member.item.id, wanted[0]);
+  // The window may begin within its first bucket; what lies before it there is in no row.
+  const begin = member.shift === 0 && !grid.outside.earlier ? grid.query.from : wanted[0];
+  const point = grid.query.isWindow ? undefined : pointBefore(grid.store, member.item.id, begin);
   let [known] = point ? valuesIn(grid, member, spanAt(grid, point.time)) : [];
   return values.map((value, row) => {
     const start = wanted[row]!;
