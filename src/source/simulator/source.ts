@@ -3,7 +3,6 @@
 import { epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Captures, Delivery, Reading, Source, TagId } from "../../core/source.ts";
-import { unreachable } from "../../core/unreachable.ts";
 import { isAbort } from "../../lib/abort.ts";
 
 export interface SimulatedTag extends WaveOptions {
@@ -115,35 +114,22 @@ export function generator(options: WaveOptions, random: () => number): Generator
   const round = (value: number) => Math.round(value * factor) / factor;
   /** Share of the period that has passed, 0 to below 1. The same for every agent, since it starts at the epoch. */
   const phase = (epochMs: number) => (epochMs % period) / period;
-  switch (wave) {
-    case "sine":
-      return (at) => round(min + (span * (1 + Math.sin(2 * Math.PI * phase(at)))) / 2);
-    case "square":
-      return (at) => round(phase(at) < 0.5 ? max : min);
-    case "triangle":
-      return (at) => round(min + span * (1 - Math.abs(1 - 2 * phase(at))));
-    case "sawtooth":
-    case "ramp":
-      return (at) => round(min + span * phase(at));
-    case "constant":
-      return () => round(options.max ?? min);
-    case "randomWalk": {
-      let value = min + span / 2;
-      return () => {
-        value += (random() - 0.5) * 0.05 * span;
-        value = Math.min(max, Math.max(min, value));
-        return round(value);
-      };
-    }
-    case "counter": {
-      let next = min;
-      return () => {
-        const value = next;
-        next = value + step > max ? min : value + step;
-        return round(value);
-      };
-    }
-    default:
-      return unreachable(wave);
-  }
+  let last = min + span / 2;
+  let count = min;
+  const shapes: Readonly<Record<Wave, Generator>> = {
+    sine: (at) => min + (span * (1 + Math.sin(2 * Math.PI * phase(at)))) / 2,
+    square: (at) => (phase(at) < 0.5 ? max : min),
+    triangle: (at) => min + span * (1 - Math.abs(1 - 2 * phase(at))),
+    sawtooth: (at) => min + span * phase(at),
+    ramp: (at) => min + span * phase(at),
+    constant: () => options.max ?? min,
+    randomWalk: () => (last = Math.min(max, Math.max(min, last + (random() - 0.5) * 0.05 * span))),
+    counter: () => {
+      const value = count;
+      count = value + step > max ? min : value + step;
+      return value;
+    },
+  };
+  const shape = shapes[wave];
+  return (at) => round(shape(at));
 }

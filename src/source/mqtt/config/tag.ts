@@ -4,6 +4,7 @@ import type { DriverTag } from "../../../core/source.ts";
 import { timeRuleFields } from "../../../lib/device-time.ts";
 import { duration, parsedText } from "../../../lib/fields.ts";
 import { timeZone } from "../../../lib/time-zone.ts";
+import { payloadFormats } from "../decoders/decoder.ts";
 import { payloadPath } from "../decoders/json-path.ts";
 import { compressions } from "../decoders/payload.ts";
 import { timeFormats } from "../decoders/payload-time.ts";
@@ -117,20 +118,7 @@ export const mqttTag = z
       .meta({ examples: ["$.t", "$.a.b[0]['x y']"] }),
     time: time.optional().describe("Where the time of the value stands; without it the time of arrival is taken."),
     format: z
-      .enum([
-        "auto",
-        "json",
-        "ndjson",
-        "number",
-        "text",
-        "csv",
-        "binary",
-        "cbor",
-        "msgpack",
-        "senml",
-        "lineProtocol",
-        "sparkplugB",
-      ])
+      .enum(["auto", ...payloadFormats])
       .default("auto")
       .describe("auto: JSON where a field says where in the payload to look, else a bare number, true, false or text."),
     compression: z

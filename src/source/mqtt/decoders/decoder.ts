@@ -43,6 +43,9 @@ const decoders = {
 /** Names of the decoders. */
 export type DecoderName = keyof typeof decoders;
 
+/** Those that a tag may name: `bare` is what `auto` may come to. */
+export const payloadFormats = (Object.keys(decoders) as DecoderName[]).filter((name) => name !== "bare"); // its own keys
+
 /** Decoders by their options; the same options give the same decoder, so that it can be told when to decode once. */
 export class DecoderTable {
   readonly #known = new Map<string, Decoder>();

@@ -1,27 +1,34 @@
 // Times as payloads carry them. Pure.
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import type { AheadTime } from "../../../core/source.ts";
-import { unreachable } from "../../../core/unreachable.ts";
 import { aheadTime, defaultTimeRule, judgeTime, type TimeRule } from "../../../lib/device-time.ts";
 import { formatDuration } from "../../../lib/duration.ts";
 import type { TimeZone } from "../../../lib/time-zone.ts";
 import { scalarText } from "./json-path.ts";
 import { parseDecimal } from "./plain-value.ts";
 
-/** Names of the formats a payload's time may have. */
-export const timeFormats = [
-  "auto",
-  "unixS",
-  "unixMs",
-  "unixUs",
-  "unixNs",
-  "iso",
-  "rfc1123",
-  "excel",
-  "dotnet",
-  "filetime",
-] as const;
-export type TimeFormat = (typeof timeFormats)[number];
+/** Of a number, in microseconds since 1970. Undefined: numbers are no times in this format. */
+type FromNumber = (value: number | bigint, zone: TimeZone | undefined) => number | undefined;
+
+/** Formats a payload's time may have. */
+const formats = {
+  auto: (value): number => formats[byMagnitude(Number(value))](value),
+  // 1767225600.62 s is no exact double; the nearest microsecond is what was meant.
+  unixS: (value) => Math.round(Number(value) * 1e6),
+  unixMs: (value) => Math.round(Number(value) * 1e3),
+  unixUs: (value) => Math.round(Number(value)),
+  unixNs: (value) => (typeof value === "bigint" ? Number(value / 1_000n) : Math.floor(value / 1_000)),
+  iso: () => undefined,
+  rfc1123: () => undefined,
+  // Days since 1899-12-30, local time.
+  excel: (value, zone) => inZone(Math.round((Number(value) - 25_569) * 86_400_000) * 1_000, zone),
+  // Both count 100 ns, since the years 1 and 1601.
+  dotnet: (value) => ticks(value) - 62_135_596_800_000_000,
+  filetime: (value) => ticks(value) - 11_644_473_600_000_000,
+} as const satisfies Record<string, FromNumber>;
+type TimeFormat = keyof typeof formats;
+/** Their names. */
+export const timeFormats = Object.keys(formats) as readonly TimeFormat[]; // its own keys
 
 /** Why a payload has no time that can be right. */
 export interface TimeFault {
@@ -89,40 +96,10 @@ function toMicros(value: unknown, format: TimeFormat, zone: TimeZone | undefined
   if (typeof value === "string") {
     if (format === "rfc1123") return Date.parse(value) * 1_000;
     const number = format === "iso" ? undefined : toNumber(value);
-    if (number !== undefined) return fromNumber(number, format, zone);
+    if (number !== undefined) return formats[format](number, zone);
     return format === "iso" || format === "auto" ? isoMicros(value, zone) : undefined;
   }
-  return typeof value === "number" || typeof value === "bigint" ? fromNumber(value, format, zone) : undefined;
-}
-
-function fromNumber(value: number | bigint, format: TimeFormat, zone: TimeZone | undefined): number | undefined {
-  const number = Number(value);
-  switch (format) {
-    case "auto":
-      return fromNumber(value, byMagnitude(number), zone);
-    // 1767225600.62 s is no exact double; the nearest microsecond is what was meant.
-    case "unixS":
-      return Math.round(number * 1e6);
-    case "unixMs":
-      return Math.round(number * 1e3);
-    case "unixUs":
-      return Math.round(number);
-    case "unixNs":
-      return typeof value === "bigint" ? Number(value / 1_000n) : Math.floor(value / 1_000);
-    // Days since 1899-12-30, local time.
-    case "excel":
-      return inZone(Math.round((number - 25_569) * 86_400_000) * 1_000, zone);
-    // Both count 100 ns, since the years 1 and 1601.
-    case "dotnet":
-      return ticks(value) - 62_135_596_800_000_000;
-    case "filetime":
-      return ticks(value) - 11_644_473_600_000_000;
-    case "iso":
-    case "rfc1123":
-      return undefined;
-    default:
-      return unreachable(format);
-  }
+  return typeof value === "number" || typeof value === "bigint" ? formats[format](value, zone) : undefined;
 }
 
 function ticks(value: number | bigint): number {
