@@ -16,8 +16,8 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   {
     safeguard: "a warning where the certificate of the broker is not verified",
     file: "source/mqtt/config/connection-checks.ts",
-    code: "...clearTextWarnings(options), ...unverifiedWarnings(options)",
-    without: "...clearTextWarnings(options)",
+    code: 'if (verify === "none" && urls.some(isTls))',
+    without: "if (urls.length === 0)",
     test: load,
     name: "a certificate that is not verified",
   },

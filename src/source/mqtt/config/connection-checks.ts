@@ -46,32 +46,24 @@ function brokerOf(url: string): { readonly host: string; readonly port: string }
 
 /** Options of a connection that let others read or falsify what is on it. */
 export function connectionWarnings(options: MqttOptions): readonly ConfigWarning[] {
-  return [...clearTextWarnings(options), ...unverifiedWarnings(options)];
-}
-
-/** Warns where the password goes to another machine without TLS. */
-function clearTextWarnings({ url, servers, password, passwordFile }: MqttOptions): readonly ConfigWarning[] {
-  if ((password ?? passwordFile) === undefined || ![url, ...servers].some(isClear)) return [];
-  return [
-    {
+  const { url, servers, password, passwordFile, verify } = options;
+  const urls = [url, ...servers];
+  const warnings: ConfigWarning[] = [];
+  if ((password ?? passwordFile) !== undefined && urls.some(isClear))
+    warnings.push({
       field: "url",
       message: "is not encrypted: the password and all messages can be read by whoever is on the network",
       hint: "mqtts:// or wss:// where the broker offers it, with caFile where its authority is your own",
-    },
-  ];
-}
-
-/** Warns where any machine on the way can pass for the broker. */
-function unverifiedWarnings({ url, servers, verify }: MqttOptions): readonly ConfigWarning[] {
-  if (verify !== "none" || ![url, ...servers].some(isTls)) return [];
-  return [
-    {
+    });
+  // Any machine on the way can pass for the broker.
+  if (verify === "none" && urls.some(isTls))
+    warnings.push({
       field: "verify",
       message:
         "is none: the certificate of the broker is not verified, so another machine can impersonate it and read the password and all messages",
       hint: "verify: full, with caFile for the certificate of the issuer and serverName where the certificate has another name",
-    },
-  ];
+    });
+  return warnings;
 }
 
 /** Whether the connection to `url` is encrypted. */
@@ -85,20 +77,13 @@ function isClear(url: string): boolean {
 
 /** As `Driver.findings`. */
 export function connectionFindings({ url, verify }: Pick<MqttOptions, "url" | "verify">): readonly SecurityFinding[] {
-  if (isTls(url)) return [tlsFinding(verify)];
-  if (!leavesMachine(url)) return [{ state: "good", message: "not encrypted, and it does not leave this machine" }];
-  return [{ state: "weak", message: "not encrypted", remedy: "mqtts:// or wss:// where the broker offers it" }];
-}
-
-function tlsFinding(verify: MqttOptions["verify"]): SecurityFinding {
-  if (verify === "none")
-    return {
-      state: "weak",
-      message: "TLS, but the certificate of the broker is not verified",
-      remedy: "verify: full, with caFile",
-    };
-  return {
-    state: "good",
-    message: verify === "ca" ? "TLS; the issuer is verified, the name is not" : "TLS; issuer and name are verified",
-  };
+  const remedy = "mqtts:// or wss:// where the broker offers it";
+  if (!isTls(url))
+    return leavesMachine(url)
+      ? [{ state: "weak", message: "not encrypted", remedy }]
+      : [{ state: "good", message: "not encrypted, and it does not leave this machine" }];
+  const unverified = "TLS, but the certificate of the broker is not verified";
+  if (verify === "none") return [{ state: "weak", message: unverified, remedy: "verify: full, with caFile" }];
+  const checked = verify === "ca" ? "the issuer is verified, the name is not" : "issuer and name are verified";
+  return [{ state: "good", message: `TLS; ${checked}` }];
 }

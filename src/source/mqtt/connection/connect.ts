@@ -5,6 +5,7 @@ import { connect } from "node:tls";
 import type { IClientOptions } from "mqtt";
 import { AgentError, reasonOf } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
+import { orAbort } from "../../../lib/abort.ts";
 import type { MqttOptions } from "../config/options.ts";
 import { type BrokerConnection, type Connected, connectOnce, type MessageHandler } from "./client.ts";
 import { type ConnectFailure, shownUrl } from "./failure.ts";
@@ -176,19 +177,14 @@ export async function speaksTls({ host, port }: { readonly host: string; readonl
     ...(/^[\d.]+$|:/.test(host) ? {} : { servername: host }),
   });
   const timer = setTimeout(() => resolve(false), answerWithin);
-  const abort = () => resolve(false);
-  signal.addEventListener("abort", abort, { once: true });
   socket.on("secureConnect", () => resolve(true));
   // An alert, as of a server that wants a certificate of ours, is TLS, too.
   socket.on("error", (error) => resolve("code" in error && /^ERR_SSL_.*ALERT/.test(String(error.code))));
   socket.on("close", () => resolve(false));
   try {
-    const speaks = await promise;
-    signal.throwIfAborted();
-    return speaks;
+    return await orAbort(promise, signal);
   } finally {
     clearTimeout(timer);
-    signal.removeEventListener("abort", abort);
     socket.destroy();
   }
 }

@@ -76,16 +76,12 @@ export class MessageReader {
       try {
         this.#checkSize(payloadBytes(message));
         document = wanted[0]?.way.decode(message.payload, arrival);
+        if (wanted[0]?.way.address.decoder === "sparkplugB") {
+          if (!this.#options.sparkplug.read(wanted, message, arrival, sink)) this.#noteUnmatched(message);
+          continue;
+        }
       } catch (error) {
         for (const route of wanted) complain(route, error);
-        continue;
-      }
-      if (wanted[0]?.way.address.decoder === "sparkplugB") {
-        try {
-          if (!this.#options.sparkplug.read(wanted, message, arrival, sink)) this.#noteUnmatched(message);
-        } catch (error) {
-          for (const route of wanted) complain(route, error);
-        }
         continue;
       }
       const { names } = this.#options;

@@ -9,7 +9,6 @@ import type { BrowsedNode, BrowseTarget, OfferedEndpoint, TagId } from "../../..
 import { portableNodeId } from "../config/node-address.ts";
 import { type OpcuaOptions, opcuaOptions } from "../config/options.ts";
 import { describe } from "../nodes/description.ts";
-import type { Item } from "../nodes/items.ts";
 import { discover, verifyServer } from "../session/discovery.ts";
 import { chooseEndpoint, isSecure, loginsOf, passwordInClear, securityOf, weaknessOf } from "../session/endpoint.ts";
 import { openLink } from "../session/link.ts";
@@ -17,10 +16,9 @@ import { identityOf } from "../session/login.ts";
 import { openPki, type PkiOptions, probePlace, remedyIn } from "../session/pki.ts";
 import { Resumption } from "../session/resumption.ts";
 import { readFacts } from "../session/server-facts.ts";
-import { type Child, type NodeId, readValues, Services } from "../session/services.ts";
+import { type Child, readValues, Services } from "../session/services.ts";
 import { loadStack } from "../session/stack.ts";
 import { described, sha256Of, thumbprintOf } from "../session/trust.ts";
-import { ClockCheck } from "../types/reading.ts";
 import { builtIn, builtInNames, convert, type VariantLike } from "../types/value.ts";
 
 const mostNodes = 100_000;
@@ -192,7 +190,8 @@ async function factsOf(
   const variables = nodes.filter(({ variable }) => variable);
   const nodeIds = variables.map(({ nodeId }) => nodeId);
   const values = await readValues(services, nodeIds, signal);
-  const descriptions = await describe(services, variables.map(itemOf), signal);
+  const described = variables.map(({ nodeId, name }) => ({ tag: 0 as TagId, captures: {}, address: name, nodeId }));
+  const descriptions = await describe(services, described, signal);
   const facts = new Map(
     variables.map(({ nodeId }, i) => {
       const converted = convert(values[i]?.value);
@@ -211,16 +210,4 @@ function typeOf(variant: VariantLike | null | undefined): string | undefined {
   if (!variant?.dataType) return undefined;
   const name = variant.dataType === builtIn.structure ? "Structure" : String(builtInNames[variant.dataType]);
   return name + "[]".repeat(variant.arrayType === 2 ? (variant.dimensions?.length ?? 2) : variant.arrayType);
-}
-
-function itemOf({ nodeId, name }: { readonly nodeId: NodeId; readonly name: string }): Item {
-  return {
-    tag: 0 as TagId,
-    captures: {},
-    address: name,
-    nodeId,
-    every: 1_000,
-    clockCheck: new ClockCheck(),
-    index: undefined,
-  };
 }
