@@ -1,7 +1,7 @@
 // Where values become readings and wait for the pipeline: at most so many, in batches that are acknowledged in order.
 import { AgentError } from "../../../core/errors.ts";
 import type { TagGap } from "../../../core/gap.ts";
-import type { EpochMicros } from "../../../core/point.ts";
+import { epochMicros } from "../../../core/point.ts";
 import type { ReadingBatch } from "../../../core/reading.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Delivery, Description, Reading } from "../../../core/source.ts";
@@ -10,7 +10,8 @@ import { BoundedQueue } from "../../../lib/bounded-queue.ts";
 import { batchDelivery, batchOf } from "../../../lib/reading-batch.ts";
 import type { Arrival, Backfill } from "../history/backfill.ts";
 import type { Item } from "../nodes/items.ts";
-import { type NotifiedValue, overflowed, type TimeOptions, toReading } from "../types/reading.ts";
+import { PlainNumber } from "../types/plain-value.ts";
+import { type NotifiedValue, numberReading, overflowed, type TimeOptions, toReading } from "../types/reading.ts";
 import { ReadingColumns } from "./reading-columns.ts";
 
 /** Readings that wait together for the pipeline. */
@@ -23,6 +24,13 @@ interface Batch {
   readonly stored?: (() => void) | undefined;
   /** What came before these is all there was to tell. */
   readonly alive?: boolean;
+}
+
+interface ItemValues {
+  readonly items: readonly Item[];
+  /** By the index in `items`. */
+  readonly values: readonly NotifiedValue[];
+  readonly unsaid?: ReadonlySet<NotifiedValue>;
 }
 
 const none = batchOf([]);
@@ -64,11 +72,11 @@ export class NotificationQueue {
   }
 
   /**
-   * Takes values over, each with whether others may have been thrown away before it unsaid. `stored` is called once they are
-   * on disk. Throws `SOURCE_PROTOCOL` when it is more than can wait.
+   * Takes the values of the items at the same index over; before `unsaid` ones others may have been thrown away. `stored` is called
+   * once they are on disk. Throws `SOURCE_PROTOCOL` when it is more than can wait.
    */
   values(
-    values: readonly (readonly [Item, NotifiedValue, unsaid?: boolean])[],
+    { items, values, unsaid }: ItemValues,
     stream: Arrival["stream"],
     backfill: Pick<Backfill, "arrived" | "untimed" | "stored">,
     stored: () => void,
@@ -77,16 +85,21 @@ export class NotificationQueue {
     const newColumns = () => new ReadingColumns(this.#places, Math.min(batchReadings, values.length));
     let columns = newColumns();
     const stamped: Item[] = [];
-    const times: EpochMicros[] = [];
+    const times = new Float64Array(values.length);
     const gaps: TagGap[] = [];
     const come = { overflow: false, stream, at: arrival };
     const cut = { ...come, overflow: true };
     let overflowing = 0;
     let untimedValues = 0;
-    for (const [item, value, unsaid = false] of values) {
-      const overflow = unsaid || overflowed(value.statusCode.value);
+    for (let i = 0; i < values.length; i++) {
+      const [item, value] = [items[i], values[i]];
+      if (!item || !value) continue;
+      const overflow = unsaid?.has(value) || overflowed(value.statusCode.value);
       if (overflow) overflowing++;
-      const reading = toReading(value, item, arrival, this.#time);
+      const isWhole = value instanceof PlainNumber && !item.part && !item.index && stream === "live";
+      const reading = isWhole
+        ? numberReading(value, item, arrival, this.#time)
+        : toReading(value, item, arrival, this.#time);
       if (reading === "untimed") untimedValues++;
       if (!reading || reading === "untimed") continue;
       // What a former subscription hands over may be older than what has come from the new one.
@@ -94,14 +107,15 @@ export class NotificationQueue {
         this.#put({ readings: columns.batch(), descriptions: [] });
         columns = newColumns();
       }
-      columns.add(this.#rowOf(item), stream === "former" ? { ...reading, historical: true } : reading);
-      const timed = reading.clock === "device";
+      const row = this.#rowOf(item);
+      if (typeof reading !== "number")
+        columns.add(row, stream === "former" ? { ...reading, historical: true } : reading);
+      else if (value instanceof PlainNumber) columns.addNumber(row, value.number, reading);
+      const time = typeof reading === "number" ? reading : reading.clock === "device" ? reading.time : undefined;
       const how = overflow ? cut : come;
-      const before = timed ? backfill.arrived(item, reading.time, how) : backfill.untimed(item, arrival, how);
+      const before = time === undefined ? backfill.untimed(item, arrival, how) : backfill.arrived(item, time, how);
       if (before.length > 0) gaps.push(...before);
-      if (!timed) continue;
-      stamped.push(item);
-      times.push(reading.time);
+      if (time !== undefined) times[stamped.push(item) - 1] = time;
     }
     if (overflowing > 0) {
       this.#overflows += overflowing;
@@ -110,7 +124,7 @@ export class NotificationQueue {
     if (untimedValues > 0) this.#runtime.metrics.counter(untimed).add(untimedValues, { source: this.#source });
     const allStored = () => {
       let i = 0;
-      for (const item of stamped) backfill.stored(item, times[i++] ?? arrival);
+      for (const item of stamped) backfill.stored(item, epochMicros(times[i++] ?? arrival));
       stored();
     };
     this.#put({ readings: columns.batch(), descriptions: [], stored: allStored, gaps });

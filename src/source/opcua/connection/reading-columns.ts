@@ -24,12 +24,17 @@ export class ReadingColumns {
   /** `row`: the index of its place. There must be room. */
   add(row: number, reading: Reading): void {
     const { value, time, clock, quality, historical } = reading;
-    const at = this.#length++;
     const isNumber = typeof value === "number" && Number.isFinite(value);
+    if (!isNumber || clock !== "device" || quality !== "good" || historical) this.#apart.set(this.#length, reading);
+    this.addNumber(row, isNumber ? value : Number.NaN, time);
+  }
+
+  /** As `add`, for a good finite number with the device's time, which is news. */
+  addNumber(row: number, value: number, time: number): void {
+    const at = this.#length++;
     this.#rows[at] = row;
-    this.#values[at] = isNumber ? value : Number.NaN;
+    this.#values[at] = value;
     this.#values[this.#rows.length + at] = time;
-    if (!isNumber || clock !== "device" || quality !== "good" || historical) this.#apart.set(at, reading);
   }
 
   batch(): ReadingBatch {

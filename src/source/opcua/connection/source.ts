@@ -235,37 +235,43 @@ export class OpcuaSource implements Source {
   async #take({ subscription: id, sequenceNumber, changes, old }: Notification, signal: AbortSignal): Promise<void> {
     const { monitoring, positions, profile, resolver } = this.#options;
     const subscription = monitoring.subscriptions.find((each) => each.id === id);
-    const unsaid = unsaidOverflows(changes, (handle) => monitoring.queueOf(id, handle), profile?.overflowUntold);
+    const queueOf = (handle: number) => monitoring.queueOf(id, handle);
+    const marked = unsaidOverflows(changes, queueOf, profile?.overflowUntold);
+    const unsaid = new Set(Array.from(marked, ({ value }) => value));
     const items: Item[] = [];
-    const values: (readonly [Item, NotifiedValue, boolean])[] = [];
+    const values: NotifiedValue[] = [];
+    const structured: (readonly [Item, NotifiedValue])[] = [];
     let statuses = 0;
-    for (const change of changes) {
-      const item = monitoring.item(id, change.handle);
+    for (const { handle, value } of changes) {
+      const item = monitoring.item(id, handle);
       if (!item) continue;
-      if (!old) monitoring.arrived(id, change.handle, change.value.statusCode);
+      if (!old) monitoring.arrived(id, handle, value.statusCode);
       items.push(item);
-      values.push([item, change.value, unsaid.has(change)]);
-      statuses |= change.value.statusCode.value;
+      values.push(value);
+      if (item.field) structured.push([item, value]);
+      statuses |= value.statusCode.value;
     }
     if (structureChanged(statuses)) resolver.structures.forget();
     if (semanticsChanged(statuses))
-      this.#describing.add(items.filter((_, i) => semanticsChanged(values[i]?.[1].statusCode.value ?? 0)));
+      this.#describing.add(items.filter((_, i) => semanticsChanged(values[i]?.statusCode.value ?? 0)));
     this.#reread.arrived(this.#unheard.delete(id) ? monitoring.items(id) : items);
-    await resolver.structures.learn(values, signal);
+    await resolver.structures.learn(structured, signal);
     const acknowledge = async () => {
       // In this order: what the server has thrown away nobody must take for missing.
       if (subscription) await positions.reached(subscription, sequenceNumber);
       this.#publisher?.acknowledge({ subscription: id, sequenceNumber });
     };
-    this.#notifications.values(values, subscription && !old ? "live" : "former", this.#backfill, () =>
+    const stream = subscription && !old ? "live" : "former";
+    this.#notifications.values({ items, values, unsaid }, stream, this.#backfill, () =>
       this.#backfill.remembered(() => void acknowledge()),
     );
   }
 
-  async #polled(values: readonly (readonly [Item, DataValueLike])[], signal: AbortSignal): Promise<void> {
+  async #polled(read: readonly (readonly [Item, DataValueLike])[], signal: AbortSignal): Promise<void> {
     await this.#notifications.room(signal);
-    await this.#options.resolver.structures.learn(values, signal);
-    this.#notifications.values(values, "live", this.#backfill, () => {});
+    await this.#options.resolver.structures.learn(read, signal);
+    const [items, values] = [read.map(([item]) => item), read.map(([, value]) => value)];
+    this.#notifications.values({ items, values }, "live", this.#backfill, () => {});
   }
 
   #tell(failures: readonly MonitoringFailure[]): void {

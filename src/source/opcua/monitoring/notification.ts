@@ -2,6 +2,7 @@
 // queue at the server may have been too short although no value says so.
 import type { NotificationMessage } from "node-opcua-client";
 import type { Ua } from "../session/stack.ts";
+import { DecodedChange } from "../types/plain-value.ts";
 import { type NotifiedValue, overflowed } from "../types/reading.ts";
 
 export type Acknowledgement = Pick<Notification, "subscription" | "sequenceNumber">;
@@ -30,7 +31,8 @@ export function readNotification(
   let ended: string | undefined;
   for (const data of message.notificationData ?? [])
     if (data instanceof ua.DataChangeNotification)
-      for (const { clientHandle, value } of data.monitoredItems ?? []) changes.push({ handle: clientHandle, value });
+      for (const each of data.monitoredItems ?? [])
+        changes.push(each instanceof DecodedChange ? each : { handle: each.clientHandle, value: each.value });
     else if (data instanceof ua.StatusChangeNotification) ended = data.status.name;
   return { notification: { subscription, sequenceNumber: message.sequenceNumber, changes }, ended };
 }

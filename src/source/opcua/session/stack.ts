@@ -4,7 +4,7 @@ import type * as client from "node-opcua-client";
 import type { ClientSessionImpl } from "node-opcua-client/dist/private/client_session_impl.js";
 import type { IClientTransportFactory } from "node-opcua-transport";
 import type { Logger } from "../../../core/runtime.ts";
-import { readPlainValue } from "../types/plain-value.ts";
+import { DecodedChange, readPlainValue } from "../types/plain-value.ts";
 import type { Binary } from "../types/structure.ts";
 import type * as parts from "./stack-parts.ts";
 
@@ -56,7 +56,7 @@ function readPlainValues({ DataChangeNotification: { prototype }, MonitoredItemN
       const clientHandle = stream.readUInt32();
       const value = readPlainValue(stream);
       if (value) {
-        changes.push({ clientHandle, value });
+        changes.push(new DecodedChange(clientHandle, value));
         continue;
       }
       stream.length = start;

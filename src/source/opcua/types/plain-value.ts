@@ -1,6 +1,7 @@
 // The values that most notifications carry, decoded without a class of the stack for each of their parts: a good number or truth
 // value with its times (OPC 10000-6, 5.2.2.16 and 5.2.2.17). Everything else is left to the stack. Pure.
 import type { BinaryStream } from "node-opcua-binary-stream";
+import { float32, shortestDecimal } from "../../../lib/shortest-decimal.ts";
 import type { VariantLike } from "./value.ts";
 
 /** A DataValue. Its times are microseconds since 1970; undefined: the server gives none. */
@@ -12,6 +13,52 @@ export interface PlainValue {
 }
 
 const good = { value: 0, name: "Good" } as const;
+
+/** A plain value that is a number: one object, of which most need the number and the times alone. */
+export class PlainNumber implements PlainValue {
+  readonly #dataType: number;
+  readonly #decoded: number;
+  readonly source: number | undefined;
+  readonly server: number | undefined;
+
+  constructor(dataType: number, decoded: number, source: number | undefined, server: number | undefined) {
+    this.#dataType = dataType;
+    this.#decoded = decoded;
+    this.source = source;
+    this.server = server;
+  }
+
+  get statusCode(): typeof good {
+    return good;
+  }
+
+  get value(): VariantLike {
+    return { dataType: this.#dataType, arrayType: 0, value: this.#decoded };
+  }
+
+  /** As `convert` gives it. */
+  get number(): number {
+    return this.#dataType === float ? shortestDecimal(this.#decoded, float32) : this.#decoded;
+  }
+}
+
+const float = 10;
+
+/** What has come of a monitored item. */
+export class DecodedChange<V> {
+  /** As the stack names it. */
+  readonly clientHandle: number;
+  readonly value: V;
+
+  constructor(clientHandle: number, value: V) {
+    this.clientHandle = clientHandle;
+    this.value = value;
+  }
+
+  get handle(): number {
+    return this.clientHandle;
+  }
+}
 /** Milliseconds from 1601-01-01, where OPC UA begins to count, to 1970. */
 const epochMs = 11_644_473_600_000;
 /** By the encoding byte of the Variant: a scalar of this built-in type. */
@@ -38,6 +85,7 @@ export function readPlainValue(stream: BinaryStream): PlainValue | undefined {
   if (mask & 16) stream.readUInt16();
   const server = mask & 8 ? readMicros(stream) : undefined;
   if (mask & 32) stream.readUInt16();
+  if (typeof value === "number") return new PlainNumber(dataType, value, source, server);
   return { value: { dataType, arrayType: 0, value }, statusCode: good, source, server };
 }
 

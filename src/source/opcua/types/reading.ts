@@ -3,7 +3,7 @@ import type { EpochMicros } from "../../../core/point.ts";
 import { epochMicros } from "../../../core/point.ts";
 import type { Captures, Quality, Reading, TagId } from "../../../core/source.ts";
 import { aheadTime, judgeTime, type TimeRule } from "../../../lib/device-time.ts";
-import type { PlainValue } from "./plain-value.ts";
+import type { PlainNumber, PlainValue } from "./plain-value.ts";
 import { type Converted, convert, type VariantLike } from "./value.ts";
 
 /** What is used of a DataValue. Times are in milliseconds, with what is left over in picoseconds. */
@@ -78,13 +78,37 @@ export function toReading(
   const stamp = of.clockCheck.stamp(data, value, arrival, times);
   if (stamp === undefined) return "untimed";
   const { tag, captures, address } = of;
-  const { time, clock, ahead } = stamp;
+  const { time, clock, ahead } = partsOf(stamp);
   const reading = { tag, captures, address, value, time, clock, ahead, quality, historical: false };
   return reason === undefined ? reading : { ...reading, quality: value === undefined ? "bad" : quality, reason };
 }
 
+/**
+ * As `toReading`, of an item of which neither a part nor an element is taken. Gives the time alone of a finite number with the time
+ * of the device.
+ */
+export function numberReading(
+  data: PlainNumber,
+  of: ReadingOf,
+  arrival: EpochMicros,
+  times: TimeOptions,
+): EpochMicros | Reading | "untimed" {
+  const { number: value } = data;
+  const stamp = of.clockCheck.stamp(data, value, arrival, times);
+  if (stamp === undefined) return "untimed";
+  if (typeof stamp === "number" && Number.isFinite(value)) return stamp;
+  const { tag, captures, address } = of;
+  return { tag, captures, address, value, ...partsOf(stamp), quality: "good", historical: false };
+}
+
 function hex(status: number): string {
   return `0x${(status >>> 0).toString(16).padStart(8, "0")}`;
+}
+
+type Stamp = Pick<Reading, "time" | "clock" | "ahead">;
+
+function partsOf(stamp: EpochMicros | Stamp): Stamp {
+  return typeof stamp === "number" ? { time: stamp, clock: "device" } : stamp;
 }
 
 /** Changes in a row with one and the same source time: the source does not stamp, it repeats. */
@@ -92,25 +116,27 @@ const frozenAfter = 3;
 
 /** Decides for one item which of its times to believe. */
 export class ClockCheck {
-  #time: number | undefined;
-  #value: unknown;
+  #time = Number.NaN;
+  /** The last value: a number has a field of its own, which takes no memory for each. */
+  #number = 0;
+  #other: unknown;
   #frozen = 0;
 
-  /** Undefined: none can be believed, and the value is to be dropped then. */
+  /** The device's time alone where that is the one. Undefined: none can be believed, and the value is to be dropped then. */
   stamp(
     data: NotifiedValue,
     value: unknown,
     arrival: EpochMicros,
     times: TimeOptions,
-  ): Pick<Reading, "time" | "clock" | "ahead"> | undefined {
+  ): EpochMicros | Stamp | undefined {
     const { source, server } = "source" in data ? data : timesOf(data);
     const frozen = this.#isFrozen(source, value);
     if (times.clock === "arrival") return { time: arrival, clock: "agent" };
     const first = times.clock === "source" && !frozen ? source : undefined;
     const firstVerdict = first === undefined ? "past" : judgeTime(first, arrival, times);
-    if (first !== undefined && firstVerdict === "usable") return { time: epochMicros(first), clock: "device" };
+    if (first !== undefined && firstVerdict === "usable") return epochMicros(first);
     const serverVerdict = server === undefined ? "past" : judgeTime(server, arrival, times);
-    if (server !== undefined && serverVerdict === "usable") return { time: epochMicros(server), clock: "device" };
+    if (server !== undefined && serverVerdict === "usable") return epochMicros(server);
     const later = firstVerdict === "ahead" ? first : serverVerdict === "ahead" ? server : undefined;
     const ahead = later === undefined ? undefined : aheadTime(later, times);
     if (ahead) return { time: arrival, clock: "agent", ahead };
@@ -119,10 +145,13 @@ export class ClockCheck {
 
   #isFrozen(time: number | undefined, value: unknown): boolean {
     if (time === undefined) return false;
+    const number = typeof value === "number" ? value : 0;
+    const other = typeof value === "number" ? ClockCheck : value;
     if (this.#time !== time) this.#frozen = 0;
-    else if (this.#value !== value) this.#frozen++;
+    else if (this.#number !== number || this.#other !== other) this.#frozen++;
     this.#time = time;
-    this.#value = value;
+    this.#number = number;
+    this.#other = other;
     return this.#frozen >= frozenAfter;
   }
 }

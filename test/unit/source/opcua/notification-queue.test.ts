@@ -1,8 +1,11 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { defaultTimeRule } from "../../../../src/lib/device-time.ts";
 import { NotificationQueue } from "../../../../src/source/opcua/connection/notification-queue.ts";
-import type { PlainValue } from "../../../../src/source/opcua/types/plain-value.ts";
+import { PlainNumber, type PlainValue } from "../../../../src/source/opcua/types/plain-value.ts";
+import { ClockCheck } from "../../../../src/source/opcua/types/reading.ts";
 import { opcuaItem } from "../../../support/opcua-item.ts";
+import { runs } from "../../../support/property.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 
 const runtime = testRuntime();
@@ -17,10 +20,10 @@ const value = (number: number): PlainValue => ({
 test("items that others have replaced are not kept, and what waits of them comes out as it came", async () => {
   const queue = new NotificationQueue(runtime, { source: "line", time: { ...defaultTimeRule, clock: "source" } });
   const [gone, added] = [opcuaItem(), opcuaItem()];
-  queue.values([[gone, value(1)]], "live", backfill, () => {});
+  queue.values({ items: [gone], values: [value(1)] }, "live", backfill, () => {});
   queue.forgetItems();
-  queue.values([[added, value(2)]], "live", backfill, () => {});
-  queue.values([[added, value(3)]], "live", backfill, () => {});
+  queue.values({ items: [added], values: [value(2)] }, "live", backfill, () => {});
+  queue.values({ items: [added], values: [value(3)] }, "live", backfill, () => {});
 
   const { readings, batches } = await queue.next(new AbortController().signal);
 
@@ -28,4 +31,59 @@ test("items that others have replaced are not kept, and what waits of them comes
   expect(batches?.map(({ places }) => places)).toEqual([[gone], [added], [added]]);
   // The same list for the same items: the mapping remembers its work by it.
   expect(batches?.[1]?.places).toBe(batches?.[2]?.places);
+});
+
+test("a number that goes without a reading comes out as one that has a reading", async () => {
+  const arrival = runtime.clock.now();
+  const fixed = { ...runtime, clock: { ...runtime.clock, now: () => arrival } };
+  const time = fc.constantFrom(undefined, 5, arrival - 2e6, arrival, arrival + 400e6, arrival + 1e18);
+  const plain = fc.record({
+    dataType: fc.constantFrom(6, 10, 11),
+    number: fc.constantFrom(0, -0, 1.5, Math.fround(0.1), Number.NaN, Number.POSITIVE_INFINITY),
+    source: time,
+    server: time,
+  });
+  const rule = fc.record({
+    clock: fc.constantFrom("source", "server", "arrival"),
+    unusable: fc.constantFrom("arrival", "drop", "keep"),
+    maxAhead: fc.constant(300_000),
+  });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(plain, { minLength: 1, maxLength: 12 }),
+      rule,
+      fc.constantFrom("live", "former"),
+      async (all, times, stream) => {
+        const outcomes = [true, false].map(async (isOne) => {
+          const queue = new NotificationQueue(fixed, { source: "line", time: times });
+          const item = { ...opcuaItem(), clockCheck: new ClockCheck() };
+          const values = all.map(({ dataType, number, source, server }) => {
+            const one = new PlainNumber(dataType, number, source, server);
+            return isOne ? one : { value: one.value, statusCode: one.statusCode, source, server };
+          });
+          const arrived: unknown[] = [];
+          const told = {
+            arrived: (_: unknown, came: number) => {
+              arrived.push(came);
+              return [];
+            },
+            untimed: () => {
+              arrived.push("untimed");
+              return [];
+            },
+            stored: (_: unknown, stored: number) => arrived.push("stored", stored),
+          };
+          queue.values({ items: all.map(() => item), values }, stream, told, () => arrived.push("all"));
+          queue.alive();
+          const delivery = await queue.next(new AbortController().signal);
+          delivery.ack();
+          const { readings, batches = [] } = delivery;
+          return { readings, apart: batches.map(({ apart }) => [...(apart?.keys() ?? [])]), arrived };
+        });
+        const [one, other] = await Promise.all(outcomes);
+        expect(one).toEqual(other);
+      },
+    ),
+    runs(40),
+  );
 });
