@@ -107,7 +107,10 @@ export class Dispatcher {
     this.#prefetcher = new Prefetcher({ reader, window, clock, newsMs: maxLagMs * 2, mostPoints, blockPoints, except });
     const bisection = this.#bisection;
     const search = new FailureSearch(clock);
-    this.#loader = new Loader({ window, bisection, search, clock, integration, limit, maxLagMs, holds });
+    this.#loader = new Loader({
+      ...{ window, bisection, search, clock, integration, limit, maxLagMs, holds },
+      hasAll: () => this.#prefetcher.hasAll,
+    });
     this.#outcomes = new OutcomeHandler({ ...parts, window, parked, bisection, search, loader: this.#loader }, runtime);
     this.#serviceReturn = sink.connects && new ServiceReturn(sink.connects.bind(sink), runtime);
     const { random } = runtime;
@@ -130,8 +133,10 @@ export class Dispatcher {
     try {
       while (!stop.aborted) {
         const handled = await this.#sendOne(again, stop, grace);
-        again = handled.again;
-        if (handled.waitMs > 0) await this.#rest(handled, stop);
+        const isBack = handled.waitMs > 0 && (await this.#rest(handled, stop));
+        // No request reached it meanwhile: the next one carries what has come since, instead of the first points of the outage.
+        again = isBack && handled.again?.kind === "fresh" ? undefined : handled.again;
+        if (isBack) await this.#outcomes.returned();
       }
     } catch (error) {
       if (!stop.aborted && !grace.aborted) throw error;
@@ -156,14 +161,14 @@ export class Dispatcher {
     return { ...handled, isAway: outcome.kind === "unavailable" && outcome.isServerError !== true };
   }
 
-  /** Waits, or less where the service was not to be reached and is again. */
+  /** Waits, or less where the service was not to be reached and is again: then resolves true. */
   async #rest({ waitMs, isAway }: { readonly waitMs: number; readonly isAway: boolean }, stop: AbortSignal) {
     const over = new AbortController();
     const either = AbortSignal.any([stop, over.signal]);
-    const waits = [this.#runtime.clock.sleep(waitMs, either)];
-    if (isAway && this.#serviceReturn) waits.push(this.#serviceReturn.wait(either));
+    const waits = [this.#runtime.clock.sleep(waitMs, either).then(() => false)];
+    if (isAway && this.#serviceReturn) waits.push(this.#serviceReturn.wait(either).then(() => true));
     try {
-      await Promise.race(waits);
+      return await Promise.race(waits);
     } finally {
       over.abort(new Error("the wait is over"));
       await Promise.allSettled(waits);

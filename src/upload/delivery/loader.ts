@@ -23,6 +23,8 @@ export interface LoaderParts {
   readonly integration: string;
   readonly limit: LearnedLimit;
   readonly maxLagMs: number;
+  /** Whether all of the backlog is in the window. */
+  readonly hasAll: () => boolean;
   /** Whether the points of an input have to wait for its metadata. */
   readonly holds: (input: InputId) => boolean;
 }
@@ -32,6 +34,8 @@ type Choice = ((queue: SeriesQueue) => boolean) | undefined;
 
 /** Answers name every series; this many make 6 MB of answer at most. */
 const mostSeries = 20_000;
+/** Between the starts of two requests. */
+const leastSpacingMs = 1_000;
 /** Requests in a row that the live lane may take while a backlog waits. */
 const mostLiveInARow = 9;
 /** Share of `maxLag` after which a series leads the frame, so that it arrives within the whole of it: best of 0.2 to 0.8. */
@@ -49,6 +53,8 @@ export class Loader {
   #suspectsTurn = true;
   #sparse: boolean | undefined;
   #livePoints = 0;
+  /** Points of the last frame that the backlog led. Infinity: it is not known what one would carry. */
+  #backlogPoints = Number.POSITIVE_INFINITY;
   #liveFirst = true;
 
   constructor(parts: LoaderParts) {
@@ -60,6 +66,7 @@ export class Loader {
   /** The next frame is led by the live lane, whatever waits in the other: people want to see now, now. */
   leadWithLive(): void {
     this.#liveFirst = true;
+    this.#backlogPoints = Number.POSITIVE_INFINITY;
   }
 
   /**
@@ -102,14 +109,20 @@ export class Loader {
     return oldest;
   }
 
-  /** Fresh points get the requests that `maxLag` needs, the backlog the rest and never less than one in ten. */
+  /**
+   * Fresh points get the requests that `maxLag` needs, the backlog the rest and never less than one in ten. A backlog that is
+   * gone within `maxLag` goes first, and fresh points between its requests only when they have waited for half of it.
+   */
   #lane(): Lane {
-    if (this.#parts.window.points("backlog") === 0) return "live";
+    const { window, clock, maxLagMs } = this.#parts;
+    const backlog = window.points("backlog");
+    if (backlog === 0) return "live";
     const since = this.#liveInARow < mostLiveInARow ? this.oldest("live") : undefined;
     if (since === undefined) return "backlog";
-    if (this.#liveFirst) return "live";
-    const waited = this.#parts.clock.monotonic() - since;
-    return waited >= Math.min(this.#parts.maxLagMs / 2 - 1_000, 2_000) ? "live" : "backlog";
+    const isShort = this.#parts.hasAll() && backlog <= (this.#backlogPoints * maxLagMs) / leastSpacingMs;
+    if (isShort ? backlog < window.points("live") : this.#liveFirst) return "live";
+    const patienceMs = maxLagMs / 2 - 1_000;
+    return clock.monotonic() - since >= (isShort ? patienceMs : Math.min(patienceMs, 2_000)) ? "live" : "backlog";
   }
 
   #candidates(lane: Lane, may?: Choice): Candidates {
@@ -135,8 +148,10 @@ export class Loader {
     const plan = await inSlices(this.#packer.plan(this.#candidates(lane, may), limits, riders));
     if (!plan) return undefined;
     this.#liveInARow = lane === "live" ? this.#liveInARow + 1 : 0;
-    if (lane === "backlog") this.#sparse = plan.nulls > plan.points;
-    else {
+    if (lane === "backlog") {
+      this.#sparse = plan.nulls > plan.points;
+      this.#backlogPoints = plan.points;
+    } else {
       this.#livePoints = plan.points;
       this.#liveFirst = false;
     }

@@ -112,7 +112,6 @@ export class OutcomeHandler {
     this.#parts.limit.accepted(bytes);
   }
 
-  /** The service answers again. What waits in the live lane is no news then: it goes back, and the newest come first. */
   async #recovered({ points, parts }: Settled, bytes: number, lagMs: number | undefined): Promise<void> {
     this.#parts.tally.accepted({ points, bytes, lagMs });
     this.#parts.search.accepted(parts);
@@ -124,6 +123,11 @@ export class OutcomeHandler {
     this.#vain = 0;
     if (this.#parts.limit.least) this.#parts.limit.forget();
     if (this.#parts.search.isOn) return;
+    await this.returned();
+  }
+
+  /** The service is there again. What waits in the live lane after a long trouble is no news: it goes back, and the newest come first. */
+  async returned(): Promise<void> {
     const since = this.#troubleSince;
     this.#troubleSince = undefined;
     if (since === undefined || this.#runtime.clock.monotonic() - since <= this.#parts.maxLagMs) return;

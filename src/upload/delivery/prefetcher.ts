@@ -47,6 +47,7 @@ export class Prefetcher {
   /** Points that were news the last two times: a request looks twice, and finds little the second time. */
   #news: readonly [number, number] = [0, 0];
   #unsendable: Unsendable[] = [];
+  #hasAll = false;
 
   constructor(parts: PrefetcherParts) {
     this.#parts = parts;
@@ -58,11 +59,18 @@ export class Prefetcher {
     const { mostPoints } = this.#parts;
     for (;;) {
       const most = mostPoints("backlog");
+      this.#hasAll = false;
       if (most - this.#taken("backlog") < Math.min(mostPerTake, most * leastShare)) break;
       const block = await this.#take("backlog", { wait: false, enough: this.#parts.blockPoints() }, signal);
+      this.#hasAll = !block;
       if (!block) break;
       this.#add("backlog", block);
     }
+  }
+
+  /** Whether the buffer had no more of the backlog when it was last asked. */
+  get hasAll(): boolean {
+    return this.#hasAll;
   }
 
   /**

@@ -64,3 +64,36 @@ test("a wait that the service asks for lasts until its end, also where it took n
   await delivery.pass(62, "t");
   expect(delivery.requests.map(({ outcome }) => outcome)).toEqual(["throttled", "throttled"]);
 });
+
+test("what a minute of outage left is stored with four requests, points that came since among them", async () => {
+  let away = false;
+  const answer = (frame: Frame) => (away ? unanswered : stored(frame));
+  // A third of the inputs fits into a request with all their points of the outage.
+  await using delivery = await SimulatedDelivery.start(answer, undefined, 96 * 2 ** 10, () => !away);
+  const tags = 100;
+  const stepMs = 200;
+  let published = 0;
+  /** Each input twice a second, ten of them at a time. */
+  const pass = async (seconds: number, until: () => boolean = () => false) => {
+    for (let ms = 0; ms < seconds * 1_000 && !until(); ms += stepMs) {
+      const now = delivery.clock.now();
+      const points: Record<string, [number, number][]> = {};
+      for (let i = 0; i < (2 * tags * stepMs) / 1_000; i++)
+        points[`line.tag${published++ % tags}`] = [[now + Math.floor(i / 10) * 50_000, i]];
+      delivery.reader.append(points);
+      await delivery.clock.advance(stepMs);
+    }
+  };
+  const accepted = () => delivery.requests.filter(({ outcome }) => outcome === "accepted");
+  const isUsual = () => accepted().reduce((sum, { points }) => sum + points, 0) >= published - 2 * 2 * tags;
+  await pass(10);
+  away = true;
+  await pass(60);
+  away = false;
+  const before = accepted().length;
+
+  await pass(20, isUsual);
+
+  expect(isUsual()).toBe(true);
+  expect(accepted().length - before).toBeLessThanOrEqual(4);
+});
