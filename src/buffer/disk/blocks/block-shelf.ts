@@ -313,8 +313,10 @@ export class BlockShelf {
     const points = before - series.points;
     segment.settledBySeries += points;
     if (whole.isEmpty || out.asWhole || series.count > series.size / 2) {
-      for (const { place, bounds } of settled)
+      for (const at of settled) {
+        const { place, bounds } = series.part(at);
         for (let i = 0; i < bounds.length; i += 2) segment.settled.addSeries(place, bounds[i]!, bounds[i + 1]!);
+      }
       return points;
     }
     // Most of it is settled: whole stretches with a few gaps say so in less room than many series do.

@@ -45,8 +45,9 @@ export class DroppedBlocks {
   settle(id: number, inputs: readonly number[], refused: number): boolean {
     const block = this.#blocks.get(id);
     if (!block) return false;
-    let points = 0;
-    for (const part of block.series.settle(inputs)) points += part.points;
+    const before = block.series.points;
+    block.series.settle(inputs);
+    const points = before - block.series.points;
     this.#accounts.refused += Math.min(refused, points);
     this.#accounts.settled += points - Math.min(refused, points);
     if (block.series.count === 0) this.#blocks.delete(id);

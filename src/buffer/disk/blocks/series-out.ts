@@ -66,19 +66,21 @@ export class SeriesOut {
     return this.#left;
   }
 
-  /** Takes the series of these inputs out, and gives those that were in it. */
-  settle(inputs: readonly number[]): readonly SeriesPart[] {
-    const parts: SeriesPart[] = [];
-    for (const input of inputs) {
-      const at = this.#find(input);
+  /** Takes the series of these inputs out. Gives the places of those that were in it, for `part`. */
+  settle(inputs: readonly number[]): Uint32Array {
+    const places = new Uint32Array(inputs.length);
+    let count = 0;
+    for (let i = 0; i < inputs.length; i++) {
+      const input = inputs[i]!;
+      // Mostly all of them, in their order.
+      const at = this.#inputs[i] === input ? i : this.#find(input);
       if (this.#inputs[at] !== input || this.#points[at] === 0) continue;
-      const part = this.#part(at);
-      parts.push(part);
+      places[count++] = at;
+      this.#left -= this.#points[at]!;
       this.#points[at] = 0;
-      this.#left -= part.points;
       this.#count--;
     }
-    return parts;
+    return places.subarray(0, count);
   }
 
   /** Whether points of the input are not settled. */
@@ -89,10 +91,10 @@ export class SeriesOut {
 
   /** What is not settled. */
   *parts(): IterableIterator<SeriesPart> {
-    for (let at = 0; at < this.#points.length; at++) if (this.#points[at] !== 0) yield this.#part(at);
+    for (let at = 0; at < this.#points.length; at++) if (this.#points[at] !== 0) yield this.part(at);
   }
 
-  #part(at: number): SeriesPart {
+  part(at: number): SeriesPart {
     return {
       place: this.#places[at]!,
       points: this.#points[at]!,
