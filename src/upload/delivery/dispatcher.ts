@@ -107,10 +107,8 @@ export class Dispatcher {
     this.#prefetcher = new Prefetcher({ reader, window, clock, newsMs: maxLagMs * 2, mostPoints, blockPoints, except });
     const bisection = this.#bisection;
     const search = new FailureSearch(clock);
-    this.#loader = new Loader({
-      ...{ window, bisection, search, clock, integration, limit, maxLagMs, holds },
-      hasAll: () => this.#prefetcher.hasAll,
-    });
+    const hasAll = () => this.#prefetcher.hasAll;
+    this.#loader = new Loader({ window, bisection, search, clock, integration, limit, maxLagMs, hasAll, holds });
     this.#outcomes = new OutcomeHandler({ ...parts, window, parked, bisection, search, loader: this.#loader }, runtime);
     this.#serviceReturn = sink.connects && new ServiceReturn(sink.connects.bind(sink), runtime);
     const { random } = runtime;
