@@ -1,12 +1,13 @@
 // Outcomes of writes whose clients were gone, or were told of a time-out, before there was one. When the same request
 // comes again it gets that outcome in place of running once more, so that clients of a slow service get on.
 //
-// Requests are the same when integration, version, method and all bytes from `params` on are: clients number their
+// Requests are the same when integration, grants, version, method and all bytes from `params` on are: clients number their
 // attempts. An outcome is given to one attempt, within ten minutes. It is in memory alone: after a restart the request
 // runs again, which is safe, as writes can be repeated. A write of metadata ends the outcomes of those before it: who
 // repeats one of them wants its values back. An insert ends none, as the inserts of a client run next to each other.
 import type { Clock } from "../../core/runtime.ts";
-import type { Method } from "../../wire/method.ts";
+import type { Method, ServedVersion } from "../../wire/method.ts";
+import type { Caller } from "../call/params.ts";
 import type { StoreAnswer } from "../worker/worker-thread.ts";
 
 /** A write that runs or has run. */
@@ -60,10 +61,15 @@ function isInsert(method: Method | undefined): boolean {
 }
 
 /** Made on another thread: a full request takes 20 ms. */
-export async function outcomeKey(body: Buffer<ArrayBuffer>, ...parts: readonly string[]): Promise<string> {
+export async function outcomeKey(
+  body: Buffer<ArrayBuffer>,
+  { integration, grants }: Caller,
+  version: ServedVersion,
+  method: Method,
+): Promise<string> {
   const from = Math.max(0, body.indexOf('"params"'));
   const digest = await crypto.subtle.digest("SHA-256", body.subarray(from));
-  return [...parts, Buffer.from(digest).toString("base64")].join(" ");
+  return [integration, grants.toSorted().join(), version, method, Buffer.from(digest).toString("base64")].join(" ");
 }
 
 /** The answer with another id. */

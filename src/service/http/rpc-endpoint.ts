@@ -136,7 +136,7 @@ export class RpcEndpoint {
     const id = envelope.id === "null" ? undefined : envelope.id;
     // Known before the call: it hands the body over to another thread.
     const written = method !== undefined && !onlyReads(method) ? method : undefined;
-    const key = written && id !== undefined ? await outcomeKey(body, caller.integration, version, written) : undefined;
+    const key = written && id !== undefined ? await outcomeKey(body, caller, version, written) : undefined;
     const abandoned = new AbortController();
     const call = (written && this.#late.take(written, key)) ?? {
       id: id ?? "",
