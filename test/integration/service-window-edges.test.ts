@@ -107,6 +107,37 @@ test("the last rows of a window are the same as the end of all of its rows", asy
     }
 });
 
+test("the last rows of an evaluation are the end of all of its rows, whatever is shifted, counted or grouped", async () => {
+  const ids = ["setpoint", "mode", "short"].map(item);
+  const shifts = [{}, { lag: 1 }, { lead: 1 }, { lag: 3 }, { lead: 4 }];
+  const aggregations = [{ aggregation: "last" }, { aggregation: "count" }, { aggregation: "state-seconds", state: 1 }];
+  const group = { query: { filter: { id: { $in: ids } } }, timeAggregation: "max", groupAggregation: "count" };
+  const series = ids.flatMap((id) =>
+    shifts.flatMap((shift) => aggregations.map((each) => ({ id, ...shift, ...each }))),
+  );
+  for (const [i, of] of [...series, undefined].entries())
+    for (const rollup of ["PT1H", "PT3H"]) {
+      const asked = of ? { items: [{ ...of, alias: "x" }] } : { groups: [{ ...group, alias: "x" }] };
+      const read = async (last: number) => {
+        const data = { filter: { times: { $gte: at(0, 30), $lt: at(23) } }, rollup, last };
+        return (await resultOf(service, "platform.evaluate", { ...asked, data })).data;
+      };
+      const all = await read(-1);
+      const last = 1 + (i % 3);
+      expect(await read(last)).toEqual({ times: all.times.slice(-last), series: { x: all.series.x.slice(-last) } });
+    }
+});
+
+test("the last row of years of buckets is read without the buckets before it", async () => {
+  const year = { $gte: "2025-04-01T00:00:00Z", $lt: "2026-04-01T00:00:00Z" };
+  const items = [0, 1, 2, 3].map((n) => ({ id: item("setpoint"), aggregation: "last", alias: `x${n}` }));
+  const { data } = await resultOf(service, "platform.evaluate", {
+    items,
+    data: { filter: { times: year }, rollup: "PT1M", last: 1 },
+  });
+  expect(data).toEqual({ times: [at(15)], series: { x0: [50], x1: [50], x2: [50], x3: [50] } });
+});
+
 // Minutes of a day, with values that are states, over a window that is cut anywhere.
 const minutes = fc.integer({ min: 0, max: 1_200 });
 const points = fc.uniqueArray(fc.tuple(minutes, fc.integer({ min: 0, max: 3 })), {

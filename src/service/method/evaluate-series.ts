@@ -1,7 +1,7 @@
 // The rows of platform.evaluate and the values of items and groups in them.
 import type { BucketOf } from "../query/buckets.ts";
 import type { DataQuery } from "../query/data-query.ts";
-import { outsideSpans, pointBefore, pointFrom, type TimeSpan } from "../query/edge-points.ts";
+import { outsideSpans, pointBefore, pointFrom, startOfLast, type TimeSpan } from "../query/edge-points.ts";
 import { maxStateBuckets, rollUp, stateTimes, tooManyBuckets } from "../query/rollup.ts";
 import { holdOf } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
@@ -30,6 +30,24 @@ interface Grid extends GridSource {
   readonly inside: readonly number[];
   /** The first and the last row, where `outsidePoints` adds them. */
   readonly outside: { readonly earlier?: TimeSpan; readonly later?: TimeSpan };
+}
+
+/**
+ * The end of the window that holds the last rows of every member, where these alone are wanted. Not with formulas, which
+ * may have values in fewer rows.
+ */
+export function lastOfWindow(
+  { store, query, bucketOf, now }: GridSource,
+  members: readonly ItemAggregation[],
+): DataQuery {
+  const { last, from, before, isWindow, outsidePoints } = query;
+  if (last === undefined || isWindow || outsidePoints) return query;
+  // States end now.
+  const span = { from, before: Math.min(before, now) };
+  const starts = members.map(({ item, shift }) =>
+    startOfLast(store, item.id, span, last + Math.abs(shift), (time) => bucketOf(time).start),
+  );
+  return { ...query, from: Math.max(from, Math.min(before, ...starts)) };
 }
 
 /** Throws -32602 when there would be too many rows for so many members, series and operations in formulas. */

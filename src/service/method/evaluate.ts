@@ -6,7 +6,7 @@ import { computeFormula, sizeOf } from "../query/formula.ts";
 import { buildFrame, type Column } from "../query/frame-builder.ts";
 import { lastOf } from "./data-frame.ts";
 import { readCalculations, readGroups, readItemAggregations } from "./evaluate-params.ts";
-import { aggregateGroup, aggregateItem, gapfilledItem, gridOf } from "./evaluate-series.ts";
+import { aggregateGroup, aggregateItem, gapfilledItem, gridOf, lastOfWindow } from "./evaluate-series.ts";
 import { answerOf, readAnswerOptions } from "./resource-view.ts";
 
 export function evaluate(call: MethodCall): object {
@@ -22,7 +22,9 @@ export function evaluate(call: MethodCall): object {
   const bucketOf = query.bucketOf ?? oneBucket({ start: query.from, end: query.before });
   const members = [...items, ...groups.flatMap((group) => group.items)];
   const operations = calculations.reduce((sum, { formula }) => sum + sizeOf(formula), 0);
-  const grid = gridOf({ store, query, bucketOf, now }, members, aliases.size, operations);
+  const whole = { store, query, bucketOf, now };
+  const source = calculations.length > 0 ? whole : { ...whole, query: lastOfWindow(whole, members) };
+  const grid = gridOf(source, members, aliases.size, operations);
   const { starts } = grid;
   const columns = new Map(items.map((item) => [item.alias, aggregateItem(grid, item)]));
   for (const group of groups) columns.set(group.alias, aggregateGroup(grid, group));

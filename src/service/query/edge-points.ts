@@ -49,7 +49,7 @@ export function pointFrom(store: ServiceStore, item: string, time = earliest): E
  * itself for points and the start of the bucket for a rollup. It is `from` when there are fewer rows. Reads backwards
  * from `before`, so that the newest point of a long history is found by reading one block.
  */
-function startOfLast(
+export function startOfLast(
   store: ServiceStore,
   item: string,
   { from, before }: TimeSpan,
