@@ -1,0 +1,7 @@
+// As `whole-path.test.ts`, of more and longer stories, which differ from run to run.
+import { expect, test } from "vitest";
+import { expectSamePath } from "../../support/whole-path.ts";
+
+test("readings in columns come to the same requests, counts, states and log as plain ones, in long stories", async () => {
+  expect(await expectSamePath(10, 20)).toBeGreaterThan(0);
+});

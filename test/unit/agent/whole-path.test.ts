@@ -1,0 +1,7 @@
+// What the service is sent does not depend on whether a driver gives readings in columns or one by one.
+import { expect, test } from "vitest";
+import { expectSamePath } from "../../support/whole-path.ts";
+
+test("readings in columns come to the same requests, counts, states and log as plain ones, whatever disk and clock do", async () => {
+  expect(await expectSamePath(4, 8)).toBeGreaterThan(0);
+});
