@@ -67,11 +67,14 @@ export async function resolveTags(
   const result: Resolution = { items: [], unresolved: [], cut: [] };
   const space = new AddressSpace(resolver.services);
   for (const [tag, config] of tags) {
-    const moved = movedNamespace(config, resolver);
-    if (moved !== undefined)
-      result.unresolved.push({ tag, address: config.node ?? config.path ?? config.browse ?? "", reason: moved });
-    else if (config.node !== undefined) byNodeId(tag, config, config.node, resolver, result);
-    else await byPath(tag, config, space, resolver, result, signal);
+    const address = config.node ?? config.path ?? config.browse ?? "";
+    const found = movedNamespace(config, resolver) ?? (await nodesOf(config, address, space, resolver, signal));
+    if (typeof found === "string") result.unresolved.push({ tag, address, reason: found });
+    else {
+      const limit = config.limit ?? defaultLimit;
+      if (found.length > limit) result.cut.push(tag);
+      for (const place of found.slice(0, limit)) result.items.push(itemOf(tag, config, resolver, place));
+    }
   }
   return result;
 }
@@ -88,54 +91,42 @@ function movedNamespace(address: NodeAddress, { namespaces, known }: Resolver): 
   return undefined;
 }
 
-function byNodeId(tag: TagId, config: Tag, node: string, resolver: Resolver, result: Resolution): void {
-  const { ua, namespaces } = resolver;
-  const fail = (reason: string) => result.unresolved.push({ tag, address: node, reason });
-  const text = localNodeId(node, namespaces);
-  if (text === undefined) {
-    fail(`the server has no namespace ${/^nsu=([^;]+)/.exec(node)?.[1]}`);
-    return;
-  }
-  try {
-    const nodeId = ua.coerceNodeId(text);
-    result.items.push(itemOf(tag, config, resolver, { nodeId, captures: noCaptures, address: node }));
-  } catch {
-    fail("that is no NodeId");
-  }
-}
+type Place = Pick<Item, "nodeId" | "captures" | "address">;
 
-async function byPath(
-  tag: TagId,
+/** What the address of a tag leads to, one more than the tag's limit at most; or why there is nothing. */
+async function nodesOf(
   config: Tag,
+  address: string,
   space: AddressSpace,
   resolver: Resolver,
-  result: Resolution,
   signal: AbortSignal,
-): Promise<void> {
-  const pattern = config.browse !== undefined;
-  const address = config.browse ?? config.path ?? "";
-  const { ua } = resolver;
-  const steps = parsePath(address);
-  const limit = config.limit ?? defaultLimit;
-  // One more than allowed tells whether there are more.
-  const found = await space.find(ua.makeNodeId(85, 0), steps, pattern ? limit + 1 : 2, signal);
-  const variables = found.filter(({ variable }) => variable);
-  const fail = (reason: string) => result.unresolved.push({ tag, address, reason });
-  if (found.length === 0) fail("BadNoMatch: the server has nothing there");
-  else if (variables.length === 0) fail("there is no variable");
-  else if (!pattern && found.length > 1) fail("more than one node is called so; write the namespaces, as in 2:Oven");
-  else {
-    if (variables.length > limit) result.cut.push(tag);
-    const fixed = steps.findIndex(({ name }) => name.includes("*"));
-    const addresses = addressesOf(variables, resolver);
-    for (const [i, { nodeId, trail }] of variables.slice(0, limit).entries()) {
-      const captures = pattern
-        ? { name: trail.at(-1) ?? "", path: trail.slice(Math.max(0, fixed)).join("/") }
-        : noCaptures;
-      const where = pattern ? (addresses[i] ?? "") : address;
-      result.items.push(itemOf(tag, config, resolver, { nodeId, captures, address: where }));
+): Promise<readonly Place[] | string> {
+  const { ua, namespaces } = resolver;
+  if (config.node !== undefined) {
+    const text = localNodeId(address, namespaces);
+    if (text === undefined) return `the server has no namespace ${/^nsu=([^;]+)/.exec(address)?.[1]}`;
+    try {
+      return [{ nodeId: ua.coerceNodeId(text), captures: noCaptures, address }];
+    } catch {
+      return "that is no NodeId";
     }
   }
+  const pattern = config.browse !== undefined;
+  const steps = parsePath(address);
+  // One more than allowed tells whether there are more.
+  const most = pattern ? (config.limit ?? defaultLimit) + 1 : 2;
+  const found = await space.find(ua.makeNodeId(85, 0), steps, most, signal);
+  const variables = found.filter(({ variable }) => variable);
+  if (found.length === 0) return "BadNoMatch: the server has nothing there";
+  if (variables.length === 0) return "there is no variable";
+  if (!pattern && found.length > 1) return "more than one node is called so; write the namespaces, as in 2:Oven";
+  const fixed = steps.findIndex(({ name }) => name.includes("*"));
+  const addresses = pattern ? addressesOf(variables, resolver) : [address];
+  return variables.map(({ nodeId, trail }, i) => {
+    const path = trail.slice(Math.max(0, fixed)).join("/");
+    const captures = pattern ? { name: trail.at(-1) ?? "", path } : noCaptures;
+    return { nodeId, captures, address: addresses[i] ?? "" };
+  });
 }
 
 /**
@@ -155,7 +146,7 @@ function itemOf(
   tag: TagId,
   { every, index, field, deadband, trigger }: Tag,
   { structures }: Resolver,
-  where: Pick<Item, "nodeId" | "captures" | "address">,
+  where: Place,
 ): Item {
   const place = { nodeId: where.nodeId, index, field };
   const part: Item["part"] = field && ((variant) => structures.convert(variant, place));
