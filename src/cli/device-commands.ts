@@ -1,15 +1,9 @@
 // The commands that look at devices and at the trust in them: as they may be typed.
 import { Option } from "commander";
-import type { BrowseOptions } from "./discover/browse.ts";
-import type { ProbeOptions } from "./discover/probe.ts";
-import type { TestOptions } from "./discover/test.ts";
-import type { TrustOptions } from "./discover/trust.ts";
 import { type CommandLine, jsonOption, numberFrom, parseDurationArgument, parsedOption } from "./shared/arguments.ts";
 import type { ProtocolTexts } from "./shared/protocols.ts";
-import { requireValidArguments } from "./terminal/exit-status.ts";
 
 export function addDeviceCommands(line: CommandLine, protocols: ProtocolTexts): void {
-  const { io } = line;
   const secured = protocols.protocolsOf("security");
   const replyUnit = new Option(
     "--reply-unit <which>",
@@ -36,8 +30,8 @@ export function addDeviceCommands(line: CommandLine, protocols: ProtocolTexts): 
     ],
     more: "A broker lists no topics: it is listened to for 10 s. Nothing is ever written to a device.",
     example: "tagferry browse opc.tcp://10.0.3.5:4840 --yaml",
-    run: async (url: string | undefined, options: BrowseOptions) =>
-      requireValidArguments((await import("./discover/browse.ts")).browse(url, options, io)),
+    judged: true,
+    run: async () => (await import("./discover/browse.ts")).browse,
   });
   line.add({
     name: "probe",
@@ -51,8 +45,8 @@ export function addDeviceCommands(line: CommandLine, protocols: ProtocolTexts): 
       jsonOption,
     ],
     example: "tagferry probe tcp://10.0.0.5:502 --unit 3 --at hr:100 --expect 231.4",
-    run: async (url: string, options: ProbeOptions) =>
-      requireValidArguments((await import("./discover/probe.ts")).probe(url, options, io)),
+    judged: true,
+    run: async () => (await import("./discover/probe.ts")).probe,
   });
   line.add({
     name: "test",
@@ -69,7 +63,7 @@ export function addDeviceCommands(line: CommandLine, protocols: ProtocolTexts): 
     ],
     more: "An agent that runs on the same configuration does not notice. A device that allows one connection refuses this one.",
     example: "tagferry test -c tagferry.yaml --once",
-    run: async (options: TestOptions) => (await import("./discover/test.ts")).test(options, io),
+    run: async () => (await import("./discover/test.ts")).test,
   });
 
   const trust = line.add({
@@ -78,30 +72,25 @@ export function addDeviceCommands(line: CommandLine, protocols: ProtocolTexts): 
     example: "tagferry trust list -c tagferry.yaml",
   });
   const config = line.configOption("configuration of the agent");
-  line.add(
-    {
-      name: "list",
-      what: "those it trusts, those it refused, and its own",
-      takes: [config, jsonOption],
-      example: "tagferry trust list -c tagferry.yaml",
-      run: async (options: TrustOptions) => (await import("./discover/trust.ts")).listTrust(options, io),
-    },
-    trust,
-  );
+  line.add({
+    below: trust,
+    name: "list",
+    what: "those it trusts, those it refused, and its own",
+    takes: [config, jsonOption],
+    example: "tagferry trust list -c tagferry.yaml",
+    run: async () => (await import("./discover/trust.ts")).listTrust,
+  });
   const refused = "trust a certificate that was refused; first compare it with what the server itself shows";
   for (const [name, what, where] of [
     ["accept", refused, "as in trust list and in the message of the source"],
     ["reject", "trust a certificate no longer", "as in trust list"],
   ] as const)
-    line.add(
-      {
-        name,
-        what,
-        takes: [`<thumbprint>  SHA-1 or SHA-256, ${where}`, config, jsonOption],
-        example: `tagferry trust ${name} 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b -c tagferry.yaml`,
-        run: async (given: string, options: TrustOptions) =>
-          (await import("./discover/trust.ts")).decideTrust(name, given, options, io),
-      },
-      trust,
-    );
+    line.add({
+      below: trust,
+      name,
+      what,
+      takes: [`<thumbprint>  SHA-1 or SHA-256, ${where}`, config, jsonOption],
+      example: `tagferry trust ${name} 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b -c tagferry.yaml`,
+      run: async () => (await import("./discover/trust.ts")).decideTrust.bind(undefined, name),
+    });
 }

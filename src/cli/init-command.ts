@@ -6,15 +6,12 @@ import { type CommandLine, parsedOption } from "./shared/arguments.ts";
 import { localConfig } from "./shared/default-config.ts";
 import type { ProtocolTexts } from "./shared/protocols.ts";
 import type { Console } from "./terminal/console.ts";
-import { type ExitStatus, requireValidArguments } from "./terminal/exit-status.ts";
+import type { ExitStatus } from "./terminal/exit-status.ts";
 
-interface Typed extends Pick<InitOptions, "config" | "name" | "service" | "integration"> {
+interface Typed extends Omit<InitOptions, "sources" | "unattended"> {
   readonly output?: string;
-  readonly passwordFile?: string;
-  readonly passwordEnv?: string;
   readonly answers?: string;
   readonly yes?: true;
-  readonly offline?: true;
 }
 
 export function addInitCommand(line: CommandLine, protocols: ProtocolTexts): void {
@@ -27,6 +24,8 @@ export function addInitCommand(line: CommandLine, protocols: ProtocolTexts): voi
     if (!last) throw new InvalidArgumentError("it must follow the --source it belongs to");
     sources.push({ ...last, ...answers });
   };
+  const ofSource = (declared: string, key: keyof SourceAnswers) =>
+    parsedOption(declared, (value) => add({ [key]: value }));
   const modes = securityModes.join(", ");
   const mode = (text: string) => {
     const securityMode = securityModes.find((known) => known === text);
@@ -53,21 +52,12 @@ export function addInitCommand(line: CommandLine, protocols: ProtocolTexts): voi
         "--source <url>  address of a source, or simulator; may be repeated; no further ones are asked for",
         (url) => void sources.push({ url }),
       ),
-      parsedOption("--source-name <name>  name of the source before it", (name) => add({ name })),
-      parsedOption("--username <name>  user name at the source before it", (username) => add({ username })),
-      parsedOption("--source-password-file <file>  file with the password to that", (file) =>
-        add({ password: { file } }),
-      ),
-      parsedOption("--source-password-env <variable>  environment variable with it instead", (env) =>
-        add({ password: { env } }),
-      ),
-      parsedOption(
-        `--ca-file <file>  ${protocols.protocolsOf("caFile")}: certificate authorities to trust, PEM`,
-        (caFile) => add({ caFile }),
-      ),
-      parsedOption(`--trust <thumbprint>  ${secured}: trust the server's certificate, after comparing it`, (trust) =>
-        add({ trust }),
-      ),
+      ofSource("--source-name <name>  name of the source before it", "name"),
+      ofSource("--username <name>  user name at the source before it", "username"),
+      ofSource("--source-password-file <file>  file with the password to that", "passwordFile"),
+      ofSource("--source-password-env <variable>  environment variable with it instead", "passwordEnv"),
+      ofSource(`--ca-file <file>  ${protocols.protocolsOf("caFile")}: certificate authorities to trust, PEM`, "caFile"),
+      ofSource(`--trust <thumbprint>  ${secured}: trust the server's certificate, after comparing it`, "trust"),
       parsedOption(
         `--security-mode <mode>  ${secured}: ${modes}; default: the best the server offers, never none`,
         mode,
@@ -80,7 +70,8 @@ see the arguments of a program.`,
     example: `tagferry init
 Example: tagferry init --yes --name gw1 --source 'tcp://10.0.0.5:502?unit=1' --source opc.tcp://10.0.3.5:4840 --security-mode none
 Example: tagferry browse opc.tcp://10.0.3.5:4840 --json | tagferry init -c line3.yaml`,
-    run: async (typed: Typed) => requireValidArguments(initAs(typed, sources, io)),
+    judged: true,
+    run: async () => (typed: Typed) => initAs(typed, sources, io),
   });
   command.on("option:allow-insecure-password", () => {
     if (sources.length === 0) command.error("error: --allow-insecure-password must follow the --source it belongs to");
@@ -90,20 +81,20 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --json | tagferry init -c line3
 
 /** Flags go before the file of answers. */
 async function initAs(typed: Typed, sources: readonly SourceAnswers[], io: Console): Promise<ExitStatus> {
-  const { passwordFile, passwordEnv, answers: file } = typed;
+  const { output, answers: file, yes = false, ...given } = typed;
   const { init } = await import("./configure/init.ts");
-  const answers =
-    file === undefined ? undefined : await (await import("./configure/init-options.ts")).readAnswers(file, io);
-  const password = passwordFile !== undefined ? { file: passwordFile } : passwordEnv && { env: passwordEnv };
+  const { readAnswers } = await import("./configure/init-options.ts");
+  const answers = file === undefined ? undefined : await readAnswers(file, io);
+  // Of two places of one password the flag's counts.
+  const { passwordFile, passwordEnv } = (given.passwordFile ?? given.passwordEnv) ? given : (answers ?? {});
   const options: InitOptions = {
-    config: typed.output ?? typed.config,
-    name: typed.name ?? answers?.name,
-    service: typed.service ?? answers?.service,
-    integration: typed.integration ?? answers?.integration,
-    password: password || answers?.password,
-    sources: sources.length > 0 ? sources : (answers?.sources ?? []),
-    unattended: typed.yes === true || answers !== undefined,
-    offline: typed.offline === true || answers?.offline === true,
+    ...answers,
+    ...given,
+    passwordFile,
+    passwordEnv,
+    config: output ?? given.config,
+    sources: sources.length > 0 ? [...sources] : (answers?.sources ?? []),
+    unattended: yes || answers !== undefined,
   };
   return await init(options, io);
 }

@@ -1,13 +1,5 @@
 // The commands that look at an agent, at what it keeps and at what the service has of it: as they may be typed.
-import type { ReadOptions } from "./data/read.ts";
-import type { SignalsOptions } from "./data/signals.ts";
-import type { BufferExportOptions } from "./inspect/buffer.ts";
-import type { GapsOptions } from "./inspect/gaps.ts";
-import type { RejectsOptions } from "./inspect/rejects.ts";
-import type { SecurityOptions } from "./inspect/security.ts";
-import type { RunCommand, SupportBundleOptions } from "./inspect/support-bundle.ts";
-import type { ReloadOptions } from "./run/reload.ts";
-import type { AgentAddressOptions } from "./shared/agent-client.ts";
+import type { RunCommand } from "./inspect/support-bundle.ts";
 import {
   agentConfigOption,
   type CommandLine,
@@ -19,14 +11,9 @@ import {
   urlOption,
 } from "./shared/arguments.ts";
 
-interface Json {
-  readonly json?: true;
-}
-
 const tokenFile = "--token-file <file>  file with the agent's http.token, ";
 
 export function addInspectionCommands(line: CommandLine, runCommand: RunCommand): void {
-  const { io } = line;
   const config = line.configOption("configuration of the agent");
   const asked = agentConfigOption("configuration of the agent: it is asked at http.listen");
   const anyAgent = urlOption("http://127.0.0.1:8421");
@@ -40,8 +27,7 @@ export function addInspectionCommands(line: CommandLine, runCommand: RunCommand)
     what: "ask the running agent: sources, buffer, delivery, and what to do where something is wrong",
     takes: [asked, anyAgent, "--json  print all of it as JSON"],
     example: "tagferry status --url http://10.0.0.9:8421",
-    run: async (options: AgentAddressOptions & Json) =>
-      (await import("./inspect/status.ts")).status(line.located(options), io),
+    run: async () => line.located((await import("./inspect/status.ts")).status),
   });
   line.add({
     name: "reload",
@@ -49,7 +35,7 @@ export function addInspectionCommands(line: CommandLine, runCommand: RunCommand)
     takes: [asked, anyAgent, `${tokenFile}to ask from another machine or as another user`, jsonOption],
     more: "Whoever can read the data directory of the agent needs no token. Changes of sections other than sources need a restart.",
     example: "tagferry reload -c tagferry.yaml",
-    run: async (options: ReloadOptions) => (await import("./run/reload.ts")).reload(line.located(options), io),
+    run: async () => line.located((await import("./run/reload.ts")).reload),
   });
   line.add({
     name: "gaps",
@@ -61,7 +47,7 @@ export function addInspectionCommands(line: CommandLine, runCommand: RunCommand)
       jsonOption,
     ],
     example: "tagferry gaps --since 24h -c tagferry.yaml",
-    run: async (options: GapsOptions) => (await import("./inspect/gaps.ts")).gaps(line.located(options), io),
+    run: async () => line.located((await import("./inspect/gaps.ts")).gaps),
   });
   line.add({
     name: "support-bundle",
@@ -70,8 +56,7 @@ export function addInspectionCommands(line: CommandLine, runCommand: RunCommand)
     more: `The archive holds: configuration, its check, status, recent log, metrics, buffer, rejects, gaps, versions.
 What the agent itself would have to tell is missing where it does not answer. Without a configuration --url is needed.`,
     example: "tagferry support-bundle -c tagferry.yaml",
-    run: async (options: SupportBundleOptions) =>
-      (await import("./inspect/support-bundle.ts")).supportBundle(options, io, runCommand),
+    run: async () => (await import("./inspect/support-bundle.ts")).supportBundle.bind(undefined, runCommand),
   });
   line.add({
     name: "security",
@@ -79,7 +64,7 @@ What the agent itself would have to tell is missing where it does not answer. Wi
     takes: [...configured, jsonOption],
     more: "Without a running agent only what stands in the configuration and in its folders is told.",
     example: "tagferry security -c tagferry.yaml --json",
-    run: async (options: SecurityOptions) => (await import("./inspect/security.ts")).security(options, io),
+    run: async () => (await import("./inspect/security.ts")).security,
   });
 
   const buffer = line.add({
@@ -88,38 +73,31 @@ What the agent itself would have to tell is missing where it does not answer. Wi
     example: "tagferry buffer stat /var/lib/tagferry",
   });
   const directory = "<dir>  agent.dataDir, or the folder buffer in it";
-  line.add(
-    {
-      name: "stat",
-      what: "what it holds: segments, points, what is to be delivered, what was lost",
-      takes: [directory, jsonOption],
-      example: "tagferry buffer stat /var/lib/tagferry",
-      run: async (path: string, given: Json) => (await import("./inspect/buffer.ts")).bufferStat(path, given, io),
-    },
-    buffer,
-  );
-  line.add(
-    {
-      name: "verify",
-      what: "read every byte; exit status 1 where anything is damaged",
-      takes: [directory, jsonOption],
-      example: "tagferry buffer verify /var/lib/tagferry",
-      run: async (path: string, given: Json) => (await import("./inspect/buffer.ts")).bufferVerify(path, given, io),
-    },
-    buffer,
-  );
-  line.add(
-    {
-      name: "export",
-      what: "print the points it holds; exit status 1 where some cannot be read",
-      takes: [directory, ...formatOptions("ndjson"), "--undelivered  only what the service does not have yet"],
-      more: "In CSV an Input ID that a spreadsheet would take for a formula has a ' before it.",
-      example: "tagferry buffer export /var/lib/tagferry --undelivered > points.csv",
-      run: async (path: string, options: BufferExportOptions) =>
-        (await import("./inspect/buffer.ts")).bufferExport(path, options, io),
-    },
-    buffer,
-  );
+  line.add({
+    below: buffer,
+    name: "stat",
+    what: "what it holds: segments, points, what is to be delivered, what was lost",
+    takes: [directory, jsonOption],
+    example: "tagferry buffer stat /var/lib/tagferry",
+    run: async () => (await import("./inspect/buffer.ts")).bufferStat,
+  });
+  line.add({
+    below: buffer,
+    name: "verify",
+    what: "read every byte; exit status 1 where anything is damaged",
+    takes: [directory, jsonOption],
+    example: "tagferry buffer verify /var/lib/tagferry",
+    run: async () => (await import("./inspect/buffer.ts")).bufferVerify,
+  });
+  line.add({
+    below: buffer,
+    name: "export",
+    what: "print the points it holds; exit status 1 where some cannot be read",
+    takes: [directory, ...formatOptions("ndjson"), "--undelivered  only what the service does not have yet"],
+    more: "In CSV an Input ID that a spreadsheet would take for a formula has a ' before it.",
+    example: "tagferry buffer export /var/lib/tagferry --undelivered > points.csv",
+    run: async () => (await import("./inspect/buffer.ts")).bufferExport,
+  });
 
   const rejects = line.add({
     name: "rejects",
@@ -131,16 +109,14 @@ What the agent itself would have to tell is missing where it does not answer. Wi
     ["retry", "send them once more; the agent must not run. Exit status 1 where some are refused again"],
     ["drop", "delete them"],
   ] as const)
-    line.add(
-      {
-        name,
-        what,
-        takes: [config, jsonOption],
-        example: `tagferry rejects ${name} -c tagferry.yaml`,
-        run: async (options: RejectsOptions) => (await import("./inspect/rejects.ts")).rejects[name](options, io),
-      },
-      rejects,
-    );
+    line.add({
+      below: rejects,
+      name,
+      what,
+      takes: [config, jsonOption],
+      example: `tagferry rejects ${name} -c tagferry.yaml`,
+      run: async () => (await import("./inspect/rejects.ts")).rejects[name],
+    });
 
   line.add({
     name: "read",
@@ -158,7 +134,7 @@ What the agent itself would have to tell is missing where it does not answer. Wi
       ),
     ],
     example: "tagferry read -c tagferry.yaml hall.north.temp --since 24h --rollup PT1H",
-    run: async (inputs: string[], options: ReadOptions) => (await import("./data/read.ts")).read(inputs, options, io),
+    run: async () => (await import("./data/read.ts")).read,
   });
 }
 
@@ -169,36 +145,30 @@ export function addSignalsCommands(line: CommandLine): void {
     example: "tagferry signals diff -c tagferry.yaml",
   });
   const config = line.configOption();
-  line.add(
-    {
-      name: "diff",
-      what: "what differs between here and the service, and what is there and not configured",
-      takes: [config, jsonOption],
-      example: "tagferry signals diff -c tagferry.yaml",
-      run: async (options: SignalsOptions) => (await import("./data/signals.ts")).diffSignals(options, line.io),
-    },
-    signals,
-  );
-  line.add(
-    {
-      name: "save",
-      what: "save what is new or changed; exit status 1 where the service refuses some",
-      takes: [config, "--dry-run  show what would be saved, and save nothing", jsonOption],
-      example: "tagferry signals save -c tagferry.yaml --dry-run",
-      run: async (options: SignalsOptions) => (await import("./data/signals.ts")).signalsSave(options, line.io),
-    },
-    signals,
-  );
-  line.add(
-    {
-      name: "publish",
-      what: "make items of signals, or let items follow; what a person has edited stays",
-      takes: [config, "--dry-run  show what would be published, and publish nothing", jsonOption],
-      more: `Published is what service.signals.require asks for: name, engUnit and labels unless it says otherwise.
+  line.add({
+    below: signals,
+    name: "diff",
+    what: "what differs between here and the service, and what is there and not configured",
+    takes: [config, jsonOption],
+    example: "tagferry signals diff -c tagferry.yaml",
+    run: async () => (await import("./data/signals.ts")).diffSignals,
+  });
+  line.add({
+    below: signals,
+    name: "save",
+    what: "save what is new or changed; exit status 1 where the service refuses some",
+    takes: [config, "--dry-run  show what would be saved, and save nothing", jsonOption],
+    example: "tagferry signals save -c tagferry.yaml --dry-run",
+    run: async () => (await import("./data/signals.ts")).signalsSave,
+  });
+  line.add({
+    below: signals,
+    name: "publish",
+    what: "make items of signals, or let items follow; what a person has edited stays",
+    takes: [config, "--dry-run  show what would be published, and publish nothing", jsonOption],
+    more: `Published is what service.signals.require asks for: name, engUnit and labels unless it says otherwise.
 With publish: createOnly in the configuration items that exist are left as they are, else they are updated.`,
-      example: "tagferry signals publish -c tagferry.yaml --dry-run",
-      run: async (options: SignalsOptions) => (await import("./data/signals.ts")).signalsPublish(options, line.io),
-    },
-    signals,
-  );
+    example: "tagferry signals publish -c tagferry.yaml --dry-run",
+    run: async () => (await import("./data/signals.ts")).signalsPublish,
+  });
 }

@@ -1,14 +1,10 @@
 // The command line: what may be typed. Each command loads its own file when it runs.
 import { Argument, Command, CommanderError } from "commander";
 import { withoutSecrets } from "../lib/without-secrets.ts";
-import type { ServiceFlags } from "../service/config/flags.ts";
-import type { CheckOptions } from "./configure/check.ts";
-import { type Shell, shells } from "./configure/completion.ts";
+import { shells } from "./configure/completion.ts";
 import { addDeviceCommands } from "./device-commands.ts";
 import { addInitCommand } from "./init-command.ts";
 import { addInspectionCommands, addSignalsCommands } from "./inspection-commands.ts";
-import type { InstallServiceOptions } from "./run/install-service.ts";
-import type { RunOptions } from "./run/run.ts";
 import { CommandLine, jsonOption, parseDurationArgument, parsedOption } from "./shared/arguments.ts";
 import type { ProtocolTexts } from "./shared/protocols.ts";
 import { type Console, processConsole } from "./terminal/console.ts";
@@ -68,7 +64,7 @@ function commands(io: Console, protocols: ProtocolTexts): CommandLine {
     ],
     example: "tagferry run -c tagferry.yaml",
     goesOn: true,
-    run: async (options: RunOptions) => (await import("./run/run.ts")).run(options, io),
+    run: async () => (await import("./run/run.ts")).run,
   });
   line.add({
     name: "check",
@@ -80,7 +76,7 @@ function commands(io: Console, protocols: ProtocolTexts): CommandLine {
       jsonOption,
     ],
     example: "tagferry check -c tagferry.yaml --online",
-    run: async (options: CheckOptions) => (await import("./configure/check.ts")).check(options, io),
+    run: async () => (await import("./configure/check.ts")).check,
   });
   addInitCommand(line, protocols);
   const file = line.add({
@@ -88,16 +84,14 @@ function commands(io: Console, protocols: ProtocolTexts): CommandLine {
     what: "the configuration as a file",
     example: "tagferry config migrate -c tagferry.yaml",
   });
-  line.add(
-    {
-      name: "migrate",
-      what: "bring a file of an older format to the present one; version 1 is the first, so that nothing changes",
-      takes: [config, "--dry-run  only show what would change", jsonOption],
-      example: "tagferry config migrate -c tagferry.yaml --dry-run",
-      run: async (given: MigrateOptions) => (await import("./configure/schema.ts")).migrateConfig(given, io),
-    },
-    file,
-  );
+  line.add({
+    below: file,
+    name: "migrate",
+    what: "bring a file of an older format to the present one; version 1 is the first, so that nothing changes",
+    takes: [config, "--dry-run  only show what would change", jsonOption],
+    example: "tagferry config migrate -c tagferry.yaml --dry-run",
+    run: async () => (await import("./configure/schema.ts")).migrateConfig,
+  });
   line.add({
     name: "service",
     what: "run the local service",
@@ -123,7 +117,7 @@ function commands(io: Console, protocols: ProtocolTexts): CommandLine {
     ],
     example: "tagferry service --data ./service-data --integration c8ktonqsahsmemfs7lv0 --password secret",
     goesOn: true,
-    run: async (options: ServiceFlags) => (await import("./service/service.ts")).service(options, io),
+    run: async () => (await import("./service/service.ts")).service,
   });
   line.add({
     name: "demo",
@@ -134,7 +128,7 @@ function commands(io: Console, protocols: ProtocolTexts): CommandLine {
     ],
     example: "tagferry demo --duration 20s",
     goesOn: true,
-    run: async (given: { duration?: number; keep?: string }) => (await import("./service/demo.ts")).demo(given, io),
+    run: async () => (await import("./service/demo.ts")).demo,
   });
   line.add({
     name: "install-service",
@@ -145,21 +139,21 @@ function commands(io: Console, protocols: ProtocolTexts): CommandLine {
       "--print  show the unit and change nothing",
     ],
     example: "sudo tagferry install-service -c /etc/tagferry/tagferry.yaml",
-    run: async (given: InstallServiceOptions) => (await import("./run/install-service.ts")).installService(given, io),
+    run: async () => (await import("./run/install-service.ts")).installService,
   });
   line.add({
     name: "schema",
     what: "print the JSON Schema of the configuration",
     takes: ["--reference  print the annotated reference instead"],
     example: "tagferry schema > tagferry.schema.json",
-    run: async (options: { reference?: true }) => (await import("./configure/schema.ts")).schema(options, io),
+    run: async () => (await import("./configure/schema.ts")).schema,
   });
   line.add({
     name: "version",
     what: "print the version",
     takes: [jsonOption],
     example: "tagferry version --json",
-    run: async (options: { json?: true }) => {
+    run: async () => async (options: { json?: true }) => {
       const text = `tagferry ${version()}, Node ${process.version}`;
       io.print(options.json ? JSON.stringify({ version: version(), node: process.version }) : text);
       return exitStatus.done;
@@ -170,15 +164,10 @@ function commands(io: Console, protocols: ProtocolTexts): CommandLine {
     what: "print a script that has a shell complete commands and options",
     takes: [new Argument("<shell>", "which shell").choices(shells)],
     example: "tagferry completion bash > /etc/bash_completion.d/tagferry",
-    run: async (shell: Shell) => (await import("./configure/completion.ts")).completion(shell, program, io),
+    run: async () => (await import("./configure/completion.ts")).completion.bind(undefined, program),
   });
   addInspectionCommands(line, runCommand);
   addDeviceCommands(line, protocols);
   addSignalsCommands(line);
   return line;
-}
-
-interface MigrateOptions {
-  readonly config: string;
-  readonly json?: true;
 }

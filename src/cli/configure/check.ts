@@ -16,7 +16,7 @@ import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, count, number, percent, printResult, visible } from "../terminal/text.ts";
 import type { Reached } from "./check-online.ts";
 
-export interface CheckOptions {
+interface CheckOptions {
   readonly config: string;
   readonly json?: boolean;
   /** Also asks the service and each source. */

@@ -17,7 +17,12 @@ interface Place {
   readonly values: readonly string[];
 }
 
-export async function completion(shell: Shell, program: Command, io: Pick<Console, "print">): Promise<ExitStatus> {
+export async function completion(
+  program: Command,
+  shell: Shell,
+  _options: unknown,
+  io: Pick<Console, "print">,
+): Promise<ExitStatus> {
   const places = placesOf(program, []);
   io.print((shell === "fish" ? fishScript(places) : bashScript(places, shell)).trimEnd());
   return exitStatus.done;

@@ -7,44 +7,13 @@ import { agentOptions, sourceName } from "../../config/file-schema.ts";
 import { formatIssue, Issues } from "../../config/issue.ts";
 import { parseYaml } from "../../config/yaml-file.ts";
 import { AgentError } from "../../core/errors.ts";
-import { type SecurityMode, securityModes } from "../../lib/security-mode.ts";
+import { securityModes } from "../../lib/security-mode.ts";
 import { holdsUser } from "../../lib/without-secrets.ts";
 import { drivers } from "../../source/registry.ts";
 import { serviceOptions } from "../../upload/client/options.ts";
 import { driverOfAddress } from "../shared/protocols.ts";
 import type { Console } from "../terminal/console.ts";
 import type { Judge, PasswordPlace } from "./question.ts";
-
-/** Answers about one source. */
-export interface SourceAnswers {
-  readonly url: string;
-  readonly name?: string | undefined;
-  readonly username?: string | undefined;
-  readonly password?: PasswordPlace | undefined;
-  /** Thumbprint of the server's certificate, which a person has compared. */
-  readonly trust?: string | undefined;
-  /** `security.mode` of the source; `none` reads it without security. */
-  readonly securityMode?: SecurityMode | undefined;
-  /** Sends the password though nothing protects it. */
-  readonly allowInsecurePassword?: boolean | undefined;
-  /** PEM file with the certificate authorities to trust. */
-  readonly caFile?: string | undefined;
-}
-
-export interface InitOptions {
-  /** Where it is written; `-`: standard output. */
-  readonly config: string;
-  readonly name?: string | undefined;
-  readonly service?: string | undefined;
-  readonly integration?: string | undefined;
-  /** Password of the integration. */
-  readonly password?: PasswordPlace | undefined;
-  readonly sources: readonly SourceAnswers[];
-  /** Asks nothing. */
-  readonly unattended: boolean;
-  /** Contacts no source. */
-  readonly offline: boolean;
-}
 
 export const sourceAddressProblem: Judge = (url) => {
   // The configuration is not kept from other users, as the files of passwords are.
@@ -71,9 +40,9 @@ const source = z.strictObject({
   username: z.string().min(1).optional(),
   ...password,
   caFile: z.string().min(1).optional().describe("PEM file with the certificate authorities to trust"),
-  trust: z.string().min(1).optional().describe("thumbprint of the server's certificate"),
-  securityMode: z.enum(securityModes).optional(),
-  allowInsecurePassword: z.boolean().optional(),
+  trust: z.string().min(1).optional().describe("thumbprint of the server's certificate, which a person has compared"),
+  securityMode: z.enum(securityModes).optional().describe("none reads the source without security"),
+  allowInsecurePassword: z.boolean().optional().describe("sends the password though nothing protects it"),
 });
 
 const answersSchema = z.strictObject({
@@ -81,12 +50,19 @@ const answersSchema = z.strictObject({
   service: serviceOptions.shape.url.optional(),
   integration: serviceOptions.shape.integration.optional(),
   ...password,
-  offline: z.boolean().optional(),
+  offline: z.boolean().optional().describe("contacts no source"),
   sources: z.array(source).default([]),
 });
 
-interface Answers extends Pick<InitOptions, "name" | "service" | "integration" | "password" | "sources"> {
-  readonly offline?: boolean | undefined;
+/** Answers about one source. */
+export type SourceAnswers = z.output<typeof source>;
+type Answers = z.output<typeof answersSchema>;
+
+export interface InitOptions extends Answers {
+  /** Where it is written; `-`: standard output. */
+  readonly config: string;
+  /** Asks nothing. */
+  readonly unattended: boolean;
 }
 
 /** Rejects with `CONFIG_INVALID`, its message all that is wrong, each with its line. */
@@ -97,14 +73,13 @@ export async function readAnswers(file: string, { environment }: Pick<Console, "
   const answers = node && checkNode(answersSchema, node, issues);
   if (!answers || issues.errors > 0)
     throw new AgentError("CONFIG_INVALID", `--answers ${file}\n${issues.list().map(formatIssue).join("\n")}`);
-  return {
-    ...answers,
-    password: placeOf(answers),
-    sources: answers.sources.map((each) => ({ ...each, password: placeOf(each) })),
-  };
+  return answers;
 }
 
-function placeOf(given: z.output<z.ZodObject<typeof password>>): PasswordPlace | undefined {
-  if (given.passwordFile !== undefined) return { file: given.passwordFile };
-  return given.passwordEnv === undefined ? undefined : { env: given.passwordEnv };
+/** Where the password is that the answers name. */
+export function passwordPlace({
+  passwordFile,
+  passwordEnv,
+}: Pick<Answers, "passwordFile" | "passwordEnv">): PasswordPlace | undefined {
+  return passwordFile !== undefined ? { file: passwordFile } : passwordEnv ? { env: passwordEnv } : undefined;
 }

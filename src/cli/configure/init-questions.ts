@@ -8,13 +8,14 @@ import type { BrowsedDevice } from "../discover/browsed.ts";
 import { browsedYaml } from "../discover/browsed.ts";
 import { addressExamples } from "../shared/protocols.ts";
 import type { InitAnswers, InitSource } from "./init-file.ts";
-import { type InitOptions, sourceAddressProblem } from "./init-options.ts";
+import { type InitOptions, passwordPlace, sourceAddressProblem } from "./init-options.ts";
 import { askSource, configuredUrl, freeName } from "./init-source.ts";
 import {
   answer,
   askedSecret,
   type InitSecret,
   type Interview,
+  type Judge,
   judgedBy,
   placedSecret,
   referenceTo,
@@ -35,41 +36,16 @@ export async function askAll(options: InitOptions, target: string, interview: In
   const { io, unattended } = interview;
   if (!unattended) io.complain("Enter takes what stands in [ ]. ^C ends this, and nothing is written.\n");
   const { name, ...service } = { name: agentOptions.shape.name, ...serviceOptions.shape };
-  const agent = await answer(
-    {
-      text: "Name of this agent",
-      usual: nameOf(io.environment.hostname),
-      given: options.name,
-      judge: judgedBy(name),
-      flag: "--name",
-    },
-    interview,
-  );
-  const url = await answer(
-    {
-      text: "Address of the service",
-      usual: localService,
-      given: options.service,
-      judge: judgedBy(service.url),
-      flag: "--service",
-    },
-    interview,
-  );
-  const integration = await answer(
-    {
-      text: "Integration ID",
-      usual: exampleIntegration,
-      given: options.integration,
-      judge: judgedBy(service.integration),
-      flag: "--integration",
-    },
-    interview,
-  );
+  const asked = (text: string, usual: string, key: "name" | "service" | "integration", judge: Judge) =>
+    answer({ text, usual, given: options[key], judge, flag: `--${key}` }, interview);
+  const agent = await asked("Name of this agent", nameOf(io.environment.hostname), "name", judgedBy(name));
+  const url = await asked("Address of the service", localService, "service", judgedBy(service.url));
+  const integration = await asked("Integration ID", exampleIntegration, "integration", judgedBy(service.integration));
   const password = await passwordOfService(options, target, interview);
   const secrets = [password];
   const sources: InitSource[] = [];
   const place = { agent, dataDir: dataDirOf(undefined, target, io.environment), configFile: target };
-  const parts = { place, others: sources, inputs: new Set<string>(), offline: options.offline };
+  const parts = { place, others: sources, inputs: new Set<string>(), offline: options.offline === true };
   for await (const given of sourcesOf(options, interview)) {
     const { source, secret } = await askSource(given, parts, interview);
     sources.push(source);
@@ -100,11 +76,8 @@ Now what is read: ${[...addressExamples(), "simulator"].join(", ")}.`);
   }
 }
 
-async function passwordOfService(
-  { password: place }: InitOptions,
-  target: string,
-  interview: Interview,
-): Promise<InitSecret> {
+async function passwordOfService(options: InitOptions, target: string, interview: Interview): Promise<InitSecret> {
+  const place = passwordPlace(options);
   if (place !== undefined && (interview.unattended || "env" in place))
     return await placedSecret(place, servicePassword, target, interview);
   const { file, env } = servicePassword;
@@ -127,7 +100,8 @@ export async function foundDevices(
   target: string,
   io: Interview["io"],
 ): Promise<Gathered> {
-  const { name, service, integration, password = { file: usualPasswordFile } } = options;
+  const { name, service, integration } = options;
+  const password = passwordPlace(options) ?? { file: usualPasswordFile };
   const secret: InitSecret =
     "env" in password
       ? await placedSecret(password, servicePassword, target, { io, unattended: true })

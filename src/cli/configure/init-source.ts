@@ -9,7 +9,7 @@ import { driverOfAddress, hasOption } from "../shared/protocols.ts";
 import { count } from "../terminal/text.ts";
 import { type AgentFolder, firstContact, loginAllowed, passwordWithoutSecurity } from "./first-contact.ts";
 import type { InitSource } from "./init-file.ts";
-import type { SourceAnswers } from "./init-options.ts";
+import { passwordPlace, type SourceAnswers } from "./init-options.ts";
 import {
   answer,
   askedSecret,
@@ -120,15 +120,16 @@ async function withUnit(address: string, interview: Interview): Promise<string> 
 }
 
 async function passwordOf(
-  { password: place, username }: SourceAnswers,
+  given: SourceAnswers,
   name: string,
   target: string,
   interview: Interview,
 ): Promise<InitSecret> {
+  const place = passwordPlace(given);
   if (place !== undefined) return await placedSecret(place, sourcePassword, target, interview);
   if (!interview.unattended) return await askedSecret(`${name}_password`, target, interview);
   const { file, env } = sourcePassword;
-  throw new AgentError("CONFIG_INVALID", `user ${username} needs a password: ${file} or ${env} says where it is`);
+  throw new AgentError("CONFIG_INVALID", `user ${given.username} needs a password: ${file} or ${env} says where it is`);
 }
 
 /** What it offers now, as tags; undefined: it was not asked, or nothing answered. */

@@ -20,7 +20,7 @@ import { visible } from "../terminal/text.ts";
 import { plotItems } from "./read-plot.ts";
 import { DataRows, type ReadItem, type ReadQuery, type RowFormat } from "./read-rows.ts";
 
-export interface ReadOptions {
+interface ReadOptions {
   readonly config: string;
   /** Milliseconds before now. */
   readonly since: number;

@@ -19,7 +19,7 @@ import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, count, visible } from "../terminal/text.ts";
 import { planJson, planLines, type SignalPlan, type SignalStep, toSave } from "./signal-plan.ts";
 
-export interface SignalsOptions {
+interface SignalsOptions {
   readonly config: string;
   readonly json?: boolean;
   /** Shows what would be done, and does nothing. */

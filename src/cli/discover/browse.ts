@@ -9,7 +9,7 @@ import { columns, count, printResult, visible } from "../terminal/text.ts";
 import { browseTarget, type TargetOptions } from "./browse-target.ts";
 import { browsedYaml } from "./browsed.ts";
 
-export interface BrowseOptions extends TargetOptions {
+interface BrowseOptions extends TargetOptions {
   readonly yaml?: boolean;
   readonly json?: boolean;
   /** The ways into the device, and nothing of what is behind them. */

@@ -9,7 +9,7 @@ import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, printResult } from "../terminal/text.ts";
 import { driverOf } from "./browse-target.ts";
 
-export interface ProbeOptions {
+interface ProbeOptions {
   readonly at: string;
   readonly unit: number;
   readonly expect?: string;

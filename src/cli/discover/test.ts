@@ -14,7 +14,7 @@ import type { Console, Screen } from "../terminal/console.ts";
 import { CommandFailed, deviceFailure, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, count, exactNumber, span, visible } from "../terminal/text.ts";
 
-export interface TestOptions {
+interface TestOptions {
   readonly config: string;
   /** Ends when every tag was read, or nothing more is to be expected within `within`. */
   readonly once?: boolean;

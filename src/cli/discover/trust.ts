@@ -6,7 +6,7 @@ import type { Console } from "../terminal/console.ts";
 import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { printResult, visible } from "../terminal/text.ts";
 
-export interface TrustOptions {
+interface TrustOptions {
   /** Configuration of the agent: its data directory holds the certificates. */
   readonly config: string;
   readonly json?: boolean;

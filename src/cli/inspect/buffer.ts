@@ -201,7 +201,7 @@ export async function bufferVerify(
 const exportFormats = ["csv", "ndjson"] as const;
 type ExportFormat = (typeof exportFormats)[number];
 
-export interface BufferExportOptions {
+interface BufferExportOptions {
   readonly format: ExportFormat;
   /** Only what the service does not have, as far as the buffer has written that down. */
   readonly undelivered?: boolean;

@@ -10,7 +10,7 @@ import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, count, printResult, span } from "../terminal/text.ts";
 
-export interface GapsOptions extends AgentAddressOptions {
+interface GapsOptions extends AgentAddressOptions {
   /** Milliseconds. */
   readonly since: number;
   readonly json?: true;

@@ -13,7 +13,7 @@ import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, count, printResult, progressBar, visible } from "../terminal/text.ts";
 import { version } from "../terminal/version.ts";
 
-export interface RejectsOptions {
+interface RejectsOptions {
   /** Configuration of the agent: its data directory holds them. */
   readonly config: string;
   readonly json?: boolean;

@@ -12,7 +12,7 @@ import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, count, printResult, visible } from "../terminal/text.ts";
 
-export interface SecurityOptions {
+interface SecurityOptions {
   readonly config: string;
   readonly url?: string;
   /** File with `http.token` in it, where the data directory cannot be read. */

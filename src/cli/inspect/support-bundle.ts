@@ -20,7 +20,7 @@ import { progressBar } from "../terminal/text.ts";
 import { version } from "../terminal/version.ts";
 import { journalLines, scrubber, secretsIn, tar } from "./bundle-files.ts";
 
-export interface SupportBundleOptions {
+interface SupportBundleOptions {
   readonly config: string;
   readonly url?: string;
   readonly tokenFile?: string;
@@ -38,9 +38,9 @@ type Gather = () => Promise<string>;
  * `loadConfig` does, or with `AGENT_UNREACHABLE`, where there is neither a configuration, right or wrong, nor an agent.
  */
 export async function supportBundle(
+  runCommand: RunCommand,
   options: SupportBundleOptions,
   io: Console,
-  runCommand: RunCommand,
 ): Promise<ExitStatus> {
   const config = await loadConfig(options.config, io.environment).catch((error: unknown) =>
     insteadOfConfig(error, options, io),

@@ -8,7 +8,7 @@ import { nodeFlags } from "../shared/node-flags.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 
-export interface InstallServiceOptions {
+interface InstallServiceOptions {
   readonly config: string;
   /** Also give it the serial ports. */
   readonly serial?: boolean;

@@ -6,7 +6,7 @@ import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { count, printResult, visible } from "../terminal/text.ts";
 
-export interface ReloadOptions extends AgentAddressOptions {
+interface ReloadOptions extends AgentAddressOptions {
   readonly json?: boolean;
   /** File with `http.token` in it, for an agent on another machine. */
   readonly tokenFile?: string;

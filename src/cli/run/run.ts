@@ -13,7 +13,7 @@ import { loadConfig } from "../../config/load.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus, surviveDefects } from "../terminal/exit-status.ts";
 
-export interface RunOptions {
+interface RunOptions {
   readonly config: string;
   /** Ends its sessions at the devices when it stops. */
   readonly final?: boolean;

@@ -2,11 +2,11 @@
 import { type Argument, type Command, InvalidArgumentError, Option } from "commander";
 import { parseDuration } from "../../lib/duration.ts";
 import type { Console } from "../terminal/console.ts";
-import { type ExitStatus, requireCompletion } from "../terminal/exit-status.ts";
+import { type ExitStatus, requireCompletion, requireValidArguments } from "../terminal/exit-status.ts";
 import type { AgentAddressOptions } from "./agent-client.ts";
 import { defaultConfig, defaultPlaces, readableConfig } from "./default-config.ts";
 
-interface Declared<Given extends unknown[]> {
+interface Declared {
   /** The command itself: `stat`. */
   readonly name: string;
   readonly what: string;
@@ -17,9 +17,16 @@ interface Declared<Given extends unknown[]> {
   readonly example: string;
   /** A signal ends it, and that is no failure. */
   readonly goesOn?: true;
-  /** Undefined: a group of commands. */
-  readonly run?: (...given: Given) => Promise<ExitStatus>;
+  /** A driver judges its arguments: what it does not take is wrong use. */
+  readonly judged?: true;
+  /** The group it belongs to. */
+  readonly below?: Command;
+  /** Loads what runs it. Undefined: a group of commands. */
+  readonly run?: () => Promise<Run>;
 }
+
+/** Gets the arguments and the options as commander makes them of `takes`, then the console. */
+type Run = (...given: never[]) => Promise<ExitStatus>;
 
 /** Declares commands, and keeps the exit status of the one that ran. */
 export class CommandLine {
@@ -32,8 +39,8 @@ export class CommandLine {
     this.io = io;
   }
 
-  add<Given extends unknown[]>(declared: Declared<Given>, below = this.program): Command {
-    const { name, what, takes = [], more, example, goesOn = false, run } = declared;
+  add(declared: Declared): Command {
+    const { name, what, takes = [], more, example, goesOn, judged, below = this.program, run } = declared;
     const command = below.command(name).description(what);
     const path = [below.parent?.name(), below.name(), name].filter((part) => part !== undefined);
     // After a wrong option an operator needs the options of that command, not the list of all commands.
@@ -44,8 +51,11 @@ export class CommandLine {
       else if (each.startsWith("-")) command.option(...flagsAndText(each));
       else command.argument(...flagsAndText(each));
     if (run)
-      command.action(async (...given: Given) => {
-        this.status = await (goesOn ? run(...given) : requireCompletion(run(...given), this.io));
+      command.action(async (...given: unknown[]) => {
+        // Commander gives the command itself behind the options.
+        const running: Promise<ExitStatus> = Reflect.apply(await run(), undefined, [...given.slice(0, -1), this.io]);
+        const ended = judged ? requireValidArguments(running) : running;
+        this.status = await (goesOn ? ended : requireCompletion(ended, this.io));
       });
     return command;
   }
@@ -54,11 +64,13 @@ export class CommandLine {
     return new Option("-c, --config <file>", what).default(defaultConfig(this.io.environment), defaultPlaces);
   }
 
-  /** `options` with the configuration that is there. With `--url` none: what it holds is not meant for that agent. */
-  located<O extends AgentAddressOptions>(options: O): O {
-    if (options.config !== undefined || options.url !== undefined) return options;
-    const config = readableConfig(this.io.environment);
-    return config === undefined ? options : { ...options, config };
+  /** `command` with the configuration that is there. With `--url` none: what it holds is not meant for that agent. */
+  located<O extends AgentAddressOptions>(command: (options: O, io: Console) => Promise<ExitStatus>) {
+    return (options: O) => {
+      const isNamed = options.config !== undefined || options.url !== undefined;
+      const config = isNamed ? options.config : readableConfig(this.io.environment);
+      return command(config === undefined ? options : { ...options, config }, this.io);
+    };
   }
 }
 

@@ -21,7 +21,7 @@ async function written(target: string, variables: Readonly<Record<string, string
     signal,
     onHangUp() {},
   };
-  const given = { sources: [{ url: "simulator" }], password: { env: "PASSWORD" }, unattended: true, offline: true };
+  const given = { sources: [{ url: "simulator" }], passwordEnv: "PASSWORD", unattended: true, offline: true };
   const { secrets: _, ...answers } = await askAll({ config: target, ...given }, target, { io, unattended: true });
   return initFile({ ...answers, file: target, exampleIntegration: true });
 }
