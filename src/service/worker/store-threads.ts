@@ -62,8 +62,9 @@ export class StoreThreads implements AsyncDisposable {
   }
 
   /** Waits for the calls before it. */
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#threads.disposeAsync();
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#queries.onIdle();
+    await this.#threads.disposeAsync();
   }
 
   #freeReader(): WorkerThread {

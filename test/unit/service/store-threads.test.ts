@@ -74,6 +74,17 @@ test("a query that is abandoned before its turn is not run, and one that begins 
   expect(await reader.call(longQuery())).toMatchObject({ failure: undefined });
 });
 
+test("queries that wait for a thread are answered before the threads end", async () => {
+  using folder = temporaryFolder();
+  const threads = await StoreThreads.open(folder.path);
+  const ask = (length: number) => Array.from({ length }, () => threads.call(shortQuery(), waits));
+  // Both threads are open then.
+  await Promise.all(ask(2));
+  const calls = ask(12);
+  await threads[Symbol.asyncDispose]();
+  for (const { failure } of await Promise.all(calls)) expect(failure).toBe(undefined);
+});
+
 test("a write goes on when its client waits no longer", async () => {
   using folder = temporaryFolder();
   await using threads = await StoreThreads.open(folder.path);
