@@ -2,7 +2,8 @@
 // a scan of neighbours, and the last write of a time wins.
 //
 // Small writes are kept cheap as in a binary counter: a new run takes in its neighbour as long as that one is not
-// longer than itself, so that single points end up in full blocks after about ten rewrites each.
+// longer than itself, so that single points end up in full blocks after about ten rewrites each. Long runs stay as they
+// are: rewriting the neighbours of thousands of signals would take most of the time of an insert, which others wait for.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { decodePoints, encodeBlock, maxBlockPoints } from "./block-format.ts";
 import { type BlockColumns, indexOfTime, mergeColumns, sliceColumns } from "./point-block.ts";
@@ -21,6 +22,9 @@ export const pointTables = `
 
 /** Microseconds from the first time of a block to its last, less than this: the differences of its times are exact. */
 const maxBlockSpan = 2 ** 53;
+
+/** A run of so many points takes in no neighbour. A block of them costs a third of a byte a point more than a full one. */
+const longRun = 256;
 
 interface BlockKey {
   readonly number: number;
@@ -96,14 +100,15 @@ export class PointStore {
 
   /** Stores a run that lies between the first time of `before` and that of `after`. */
   #place(signal: number, run: BlockColumns, before: BlockKey | undefined, after: BlockKey | undefined): void {
+    const isLong = run.times.length >= longRun;
     let merged = run;
     let left = before;
-    while (left && (left.last >= merged.times[0]! || joins(left, merged))) {
+    while (left && (left.last >= merged.times[0]! || (!isLong && joins(left, merged)))) {
       merged = mergeColumns(this.#take(left), merged);
       left = this.#key(this.#before.get(signal, merged.times[0]! - 1));
     }
     let right = after;
-    while (right && joins(right, merged)) {
+    while (right && !isLong && joins(right, merged)) {
       merged = mergeColumns(merged, this.#take(right));
       right = this.#key(this.#after.get(signal, merged.times.at(-1)!));
     }

@@ -1,4 +1,5 @@
-// A metadata query of one row, asked of an idle service and of one that stores full inserts without a pause.
+// A metadata query of one row and a write of one signal, sent to an idle service and to one that stores full inserts
+// without a pause.
 // Run: node test/bench/service/readers.bench.ts [folder on the disk to measure] [seconds]
 
 import { mkdtempSync, rmSync } from "node:fs";
@@ -24,13 +25,15 @@ async function measure(parent: string, seconds: number): Promise<void> {
     // Both threads that read have started when they have answered.
     for (let n = 0; n < 20; n++) await select(client);
     const idle = await ask(client, new Promise((resolve) => setTimeout(resolve, seconds * 250)));
+    const idleWrites = await ask(client, new Promise((resolve) => setTimeout(resolve, seconds * 250)), save);
     await service.usage();
     const inserting = new Promise<readonly number[]>((resolve, reject) =>
       new Worker(new URL(import.meta.url), { workerData: { url: service.url, ms: seconds * 1_000 } })
         .once("message", resolve)
         .once("error", reject),
     );
-    const busy = await ask(client, inserting);
+    using writer = serviceClient(service.url);
+    const [busy, busyWrites] = await Promise.all([ask(client, inserting), ask(writer, inserting, save)]);
     const inserts = await inserting;
     const { cpuMs, peakRssMiB, longestBlockMs } = await service.usage();
     console.log(`inserts over ${signals} signals: ${textOf(inserts)}`);
@@ -39,6 +42,8 @@ async function measure(parent: string, seconds: number): Promise<void> {
     );
     console.log(`metadata query, idle: ${textOf(idle)}`);
     console.log(`metadata query beside the inserts: ${textOf(busy)}`);
+    console.log(`small write, idle: ${textOf(idleWrites)}`);
+    console.log(`small write beside the inserts: ${textOf(busyWrites)}`);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -58,14 +63,18 @@ async function insertWithoutPause({ url, ms }: { readonly url: string; readonly 
   parentPort?.postMessage(took);
 }
 
-/** Asks for the metadata of one signal every 50 ms until `others` have ended; milliseconds of each. */
-async function ask(client: ServiceClient, others: Promise<unknown>): Promise<readonly number[]> {
+/** Asks for the metadata of one signal, or what `call` does, every 50 ms until `others` have ended; milliseconds of each. */
+async function ask(
+  client: ServiceClient,
+  others: Promise<unknown>,
+  call: (client: ServiceClient) => Promise<object> = select,
+): Promise<readonly number[]> {
   const took: number[] = [];
   let ended = false;
   void others.then(() => (ended = true));
   while (!ended) {
     const began = performance.now();
-    await select(client);
+    await call(client);
     took.push(performance.now() - began);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
@@ -74,6 +83,10 @@ async function ask(client: ServiceClient, others: Promise<unknown>): Promise<rea
 
 function select(client: ServiceClient): Promise<object> {
   return client.call("admin.selectSignals", { integration, signals: { include: true, limit: 1 } });
+}
+
+function save(client: ServiceClient): Promise<object> {
+  return client.call("integration.saveSignals", { integration, inputs: { small: { name: String(Math.random()) } } });
 }
 
 /** The next `rows` seconds of every signal. */

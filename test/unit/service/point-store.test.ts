@@ -257,6 +257,25 @@ test.each([
   expect(readAll(store, 1).length).toBe(5_000);
 });
 
+test("a large insert rewrites no block that it does not overlap, and small ones fill the rest up", () => {
+  const { db, store } = memoryStore();
+  const run = (from: number, count: number) =>
+    columns(new Map(Array.from({ length: count }, (_, i): [number, number] => [from + i, from + i])));
+  const written = () => Number(db.prepare("SELECT total_changes() AS n").get()?.["n"]);
+
+  store.write(1, run(0, 300));
+  store.write(1, run(300, 300));
+  store.write(1, run(600, 300));
+
+  expect(written()).toBe(3);
+  // Overlaps the first two.
+  store.write(1, run(200, 400));
+  expect(readAll(store, 1)).toHaveLength(900);
+  for (let i = 900; i < 2_000; i++) store.write(1, run(i, 1));
+  expect(Number(db.prepare("SELECT count(*) AS n FROM block").get()?.["n"])).toBeLessThan(10);
+  expect(readAll(store, 1)).toEqual(Array.from({ length: 2_000 }, (_, i) => [i, i]));
+});
+
 test("blocks that are older than the retention go", () => {
   const { store } = memoryStore();
   store.write(
