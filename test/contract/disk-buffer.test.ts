@@ -272,3 +272,40 @@ test("a log thread that ended is started again, and what it held is there", asyn
   expect(buffer.stats()).toMatchObject({ appendedPoints: 2, settledPoints: 0, degraded: undefined });
   expect(runtime.lines.some(({ message }) => message === "the log thread had to be started again")).toBe(true);
 });
+
+test("points keep their input when the log thread ended between two blocks", async () => {
+  const disk = new MemoryDisk();
+  const clock = new ManualClock();
+  const crash = { now: false };
+  const options = { directory: "/data/buffer", integration: "plant", config, segmentBytes: 65_536 };
+  const buffer = await openDiskBuffer(options, testRuntime({ clock }), never, (start, signal) => {
+    crash.now = false;
+    return inProcess(disk, crash)(start, signal);
+  });
+  await using reader = await buffer.reader();
+  const taken = async () => {
+    const block = (await reader.take("backlog", { wait: false, maxPoints: 20_000 }, never))!;
+    const inputs = block.series.map(({ input }) => input);
+    await reader.settle([{ block: block.id, inputs }]);
+    return inputs;
+  };
+  const stored = async (input: string, points: number) => {
+    const all = Array.from({ length: points }, (_, i) => ({
+      ...point(i),
+      value: Math.sin(i),
+      input: input as InputId,
+    }));
+    const storing = buffer.append(all, { awaited: true }, never);
+    await clock.advance(6);
+    await storing;
+  };
+  // More than a segment has room for, which goes when it is settled.
+  await stored("a", 8_000);
+  while (buffer.stats().unsettledPoints > 0) expect(await taken()).toEqual(["a"]);
+  await stored("b", 1);
+
+  crash.now = true;
+  await clock.advance(4_000);
+
+  expect(await taken()).toEqual(["b"]);
+});

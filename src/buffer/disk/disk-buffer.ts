@@ -126,8 +126,7 @@ class DiskBuffer implements PointBuffer {
     if (this.#reader) return Promise.reject(new Error("the buffer has one reader, and it is open"));
     this.#reader = new DiskReader({
       call: (request) => this.#call(request, []),
-      inputAt: (number) => this.#inputs.inputAt(number),
-      numberOf: (input) => this.#inputs.find(input),
+      inputs: () => this.#inputs,
       onDispose: () => {
         this.#reader = undefined;
       },

@@ -4,13 +4,14 @@ import type { BufferReader, Lane, Settlement, TakeOptions } from "../../../core/
 import type { InputId } from "../../../core/point.ts";
 import { orAbort } from "../../../lib/abort.ts";
 import type { ShelfBlock } from "../blocks/block-layout.ts";
+import type { InputTable } from "../format/input-table.ts";
 import { closedError } from "./group-commit.ts";
 import type { BareRequest, StoreReply } from "./protocol.ts";
 
 export interface DiskReaderOptions {
   readonly call: (request: BareRequest) => Promise<StoreReply>;
-  readonly inputAt: (number: number) => InputId;
-  readonly numberOf: (input: InputId) => number | undefined;
+  /** Names of the numbers in blocks. Another table where the log thread was started again. */
+  readonly inputs: () => Pick<InputTable, "inputAt" | "find">;
   readonly onDispose: () => void;
 }
 
@@ -19,6 +20,7 @@ export class DiskReader implements BufferReader {
   #news = Promise.withResolvers<void>();
   #closed = false;
   #revoked: Error | undefined;
+  #lastTable: ReturnType<DiskReaderOptions["inputs"]> | undefined;
   #lastNumbers: Uint32Array = new Uint32Array();
   #lastNames: readonly InputId[] = [];
 
@@ -58,10 +60,10 @@ export class DiskReader implements BufferReader {
   async settle(done: readonly Settlement[]): Promise<void> {
     // Blocks share lists of inputs, and go on sharing them: a list travels to the log thread once.
     const lists = new Map<readonly InputId[], readonly number[]>();
+    const table = this.#options.inputs();
     const numbersOf = (inputs: readonly InputId[]) => {
       const numbers =
-        lists.get(inputs) ??
-        inputs.map((input) => this.#options.numberOf(input)).filter((number) => number !== undefined);
+        lists.get(inputs) ?? inputs.map((input) => table.find(input)).filter((number) => number !== undefined);
       lists.set(inputs, numbers);
       return numbers;
     };
@@ -108,11 +110,13 @@ export class DiskReader implements BufferReader {
   /** Blocks of polled tags have the same inputs again and again: one list of names serves them all. */
   #namesOf(numbers: Uint32Array): readonly InputId[] {
     const known = this.#lastNumbers;
-    let same = numbers.length === known.length;
+    const table = this.#options.inputs();
+    let same = table === this.#lastTable && numbers.length === known.length;
     for (let i = 0; same && i < numbers.length; i++) same = numbers[i] === known[i];
     if (!same) {
+      this.#lastTable = table;
       this.#lastNumbers = numbers;
-      this.#lastNames = Array.from(numbers, (number) => this.#options.inputAt(number));
+      this.#lastNames = Array.from(numbers, (number) => table.inputAt(number));
     }
     return this.#lastNames;
   }
