@@ -1,5 +1,6 @@
 // Builds the program as it is installed: one folder with bundled code and what cannot be bundled, nothing else.
 // Usage: node packaging/release.ts FOLDER [amd64|arm64]
+import { isAscii } from "node:buffer";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { type BuildOptions, build, type Metafile, type Plugin } from "esbuild";
@@ -44,7 +45,7 @@ export async function release(folder: string, architecture: Architecture): Promi
   const bundled = Object.keys(inputs).flatMap((input) => packageOf(join(root, input)) ?? []);
   writeFileSync(
     join(folder, "THIRD-PARTY.txt"),
-    licences([...new Set([...bundled, ...beside, join(root, plotLibrary)])]),
+    [licences([...new Set([...bundled, ...beside, join(root, plotLibrary)])]), ...takeLegalComments(folder)].join("\n"),
   );
 }
 
@@ -92,6 +93,7 @@ async function bundle(folder: string): Promise<Metafile> {
     format: "esm",
     target: "node24",
     minify: true,
+    legalComments: "external",
     outdir: folder,
     external,
     plugins: [filesApart, builtinsAsTheyAre, zodInParts, mqttForNode, modbusClientAlone, undiciWithoutHttp2],
@@ -103,6 +105,11 @@ async function bundle(folder: string): Promise<Metafile> {
     },
   };
   const { metafile } = await build(options);
+  for (const file of readdirSync(folder))
+    if (file.endsWith(".js") && !isAscii(readFileSync(join(folder, file))))
+      throw new Error(
+        `${file} has characters beyond ASCII, by which V8 keeps all of it in two bytes each: escape them`,
+      );
   return metafile as Metafile; // asked for above
 }
 
@@ -137,6 +144,16 @@ function copyPackage(from: string, to: string, architecture: Architecture): void
       return within[0] !== "prebuilds" || within.length < 2 || within[1] === `linux-${architectures[architecture]}`;
     },
   });
+}
+
+/** What the bundler has written of copyright in comments of the libraries, a file for each bundle that has any. */
+function takeLegalComments(folder: string): readonly string[] {
+  const files = readdirSync(folder, { encoding: "utf8", recursive: true }).filter((file) =>
+    file.endsWith(".LEGAL.txt"),
+  );
+  const texts = new Set(files.map((file) => readFileSync(join(folder, file), "utf8")));
+  for (const file of files) rmSync(join(folder, file));
+  return [...texts];
 }
 
 /** Folder of the package that a bundled file comes from; undefined for our own. */
