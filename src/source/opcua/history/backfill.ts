@@ -44,6 +44,8 @@ const nothing: readonly TagGap[] = [];
 /** What is known of one item. */
 interface Past {
   readonly key: string;
+  /** In the memory, once a value of it is on disk. */
+  place: number | undefined;
   /** Its first value has told where the gap since the last connection ends. */
   begun: boolean;
   /** It was monitored all the time since the last connection. */
@@ -109,7 +111,7 @@ export class Backfill {
     const past = this.#past(item);
     const { key } = past;
     this.#ahead = Math.max(this.#ahead, time - (at ?? runtime.clock.now()));
-    const known = this.#knownUpTo(key);
+    const known = this.#knownUpTo(past);
     const overflow = said || (past.brief && (known ?? time) < this.#connected && this.#waited(time));
     if (known === undefined) this.#firsts.set(key, time);
     const first = stream !== "former" && !past.begun;
@@ -157,21 +159,24 @@ export class Backfill {
   missed(items: readonly Item[]): TagGap[] {
     const to = epochMicros(this.#options.runtime.clock.now() + this.#ahead);
     return items.flatMap((item) => {
-      const { key } = this.#past(item);
-      const from = this.#knownUpTo(key);
+      const past = this.#past(item);
+      const { key } = past;
+      const from = this.#knownUpTo(past);
       if (from === undefined || from >= to) return [];
       return this.#open({ item, key, from, to, causes: overflowing, valueAtEnd: false });
     });
   }
 
   /** Nothing is missing of a node before this. */
-  #knownUpTo(key: string): EpochMicros | undefined {
-    return this.#options.memory.storedUpTo(key) ?? this.#firsts.get(key);
+  #knownUpTo({ key, place }: Past): EpochMicros | undefined {
+    const { memory } = this.#options;
+    return place === undefined ? (memory.storedUpTo(key) ?? this.#firsts.get(key)) : memory.storedAt(place);
   }
 
   /** A value that has come is on disk. */
   stored(item: Item, time: EpochMicros): void {
-    this.#options.memory.stored(this.#past(item).key, time);
+    const past = this.#past(item);
+    past.place = this.#options.memory.stored(past.key, time, past.place);
   }
 
   /** Fills gaps and writes down how far the values are stored, until `signal` aborts. */
@@ -245,7 +250,7 @@ export class Backfill {
     const sampling = JSON.stringify([every, deadband?.kind, deadband?.value, trigger]);
     if (!this.#samplings.has(node)) this.#samplings.set(node, sampling);
     const key = sampling === this.#samplings.get(node) ? node : `${node} ${sampling}`;
-    const past: Past = { key, begun: false, kept: false, brief: false, clean: false };
+    const past: Past = { key, place: undefined, begun: false, kept: false, brief: false, clean: false };
     this.#pasts.set(item, past);
     return past;
   }

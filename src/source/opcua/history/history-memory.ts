@@ -54,16 +54,22 @@ export class HistoryMemory implements AsyncDisposable {
 
   /** Up to when values of this node are on disk. Undefined: there never was one. */
   storedUpTo(key: string): EpochMicros | undefined {
-    return this.#times.get(key);
+    const place = this.#times.placeOf(key);
+    return place === undefined ? undefined : this.storedAt(place);
   }
 
-  /** A value is on disk. */
-  stored(key: string, time: EpochMicros): void {
-    const before = this.#times.get(key);
-    if (before !== undefined && time <= before) return;
-    if (before === undefined) this.#news++;
-    this.#times.set(key, time);
+  /** As `storedUpTo`, at the place that `stored` gave. */
+  storedAt(place: number): EpochMicros {
+    return this.#times.at(place);
+  }
+
+  /** A value is on disk. `known`: the place of this node, if it is known. Gives it: it stays the same. */
+  stored(key: string, time: EpochMicros, known?: number): number {
+    const place = known ?? this.#times.placeOf(key);
+    if (place !== undefined && time <= this.#times.at(place)) return place;
+    if (place === undefined) this.#news++;
     this.#dirty = true;
+    return this.#times.set(place ?? key, time);
   }
 
   /** The clock of the server was set back to this: what comes now is new although it is older. Gaps of the other time are void. */
@@ -178,20 +184,31 @@ class StoredTimes {
   constructor(path: string, times: readonly (readonly [string, number])[]) {
     this.#path = path;
     this.#file = new InPlaceFile(path, () => this.#bytes());
-    for (const [key, time] of times) this.#put(key, time);
+    for (const [key, time] of times) {
+      const place = this.#add(key);
+      this.#numbers[place] = time;
+    }
   }
 
-  get(key: string): EpochMicros | undefined {
-    const place = this.#places.get(key);
-    return place === undefined ? undefined : epochMicros(this.#numbers[place] ?? 0);
+  placeOf(key: string): number | undefined {
+    return this.#places.get(key);
   }
 
-  /** All times are written soon: what changes until then is in it. A failure changes nothing but how much is known after a kill. */
-  set(key: string, time: EpochMicros): void {
-    this.#put(key, time);
-    if (this.#isDue) return;
+  at(place: number): EpochMicros {
+    return epochMicros(this.#numbers[place] ?? 0);
+  }
+
+  /**
+   * Takes the time of a key, which may be new, or of a place, and gives the place. All times are written soon: what changes until then
+   * is in it. A failure changes nothing but how much is known after a kill.
+   */
+  set(where: string | number, time: EpochMicros): number {
+    const place = typeof where === "number" ? where : this.#add(where);
+    this.#numbers[place] = time;
+    if (this.#isDue) return place;
     this.#isDue = true;
     this.#file.write().catch(() => {});
+    return place;
   }
 
   entries(): (readonly [string, number])[] {
@@ -220,7 +237,8 @@ class StoredTimes {
     await this.#file[Symbol.asyncDispose]();
   }
 
-  #put(key: string, time: number): void {
+  /** The place of a key, which may be new. */
+  #add(key: string): number {
     let place = this.#places.get(key);
     if (place === undefined) this.#places.set(key, (place = this.#places.size + 1));
     if (place >= this.#numbers.length) {
@@ -228,7 +246,7 @@ class StoredTimes {
       numbers.set(this.#numbers);
       this.#numbers = numbers;
     }
-    this.#numbers[place] = time;
+    return place;
   }
 
   #bytes(): Buffer {
