@@ -5,7 +5,7 @@ import type { MethodCall } from "../call/params.ts";
 import { type DataQuery, readCurrentDataQuery } from "../query/data-query.ts";
 import { outsideSpans, spansOf } from "../query/edge-points.ts";
 import { itemFields } from "../query/filter.ts";
-import { buildFrame, type Column } from "../query/frame-builder.ts";
+import { buildFrame, CellBudget, type Column } from "../query/frame-builder.ts";
 import { readResourceQuery, select } from "../query/resource-query.ts";
 import { maxStateBuckets, rollUp, type StateBudget, stateTimes } from "../query/rollup.ts";
 import { type BlockColumns, joinedBlocks } from "../store/point-block.ts";
@@ -22,10 +22,11 @@ export function selectDataFrame(call: MethodCall): object {
   faults.throwIfAny();
   const { resources, total } = select(store.resources.items(), query);
   const budget = { left: maxStateBuckets };
+  const cells = new CellBudget();
   const columns = resources.flatMap((item) =>
     data.bucketOf && item.attributes.type === "enum"
       ? stateColumns(store, item, data, now, budget)
-      : numericColumns(store, item.id, data),
+      : numericColumns(store, item.id, data, cells),
   );
   const frame = buildFrame(columns.map((column) => lastOf(column, data.last)));
   return answerOf(options.format.dataAsArray ? [frame] : frame, total, options, resources);
@@ -44,13 +45,16 @@ function isWanted({ series }: DataQuery, key: string, item: string): boolean {
 }
 
 /** One column for an item, or with a rollup one for each aggregate. */
-export function numericColumns(store: ServiceStore, item: string, query: DataQuery): Column[] {
+export function numericColumns(store: ServiceStore, item: string, query: DataQuery, cells: CellBudget): Column[] {
   const blocks = blocksOf(store, item, query);
-  if (!query.bucketOf) return isWanted(query, item, item) ? [{ key: item, ...joinedBlocks(blocks) }] : [];
+  if (!query.bucketOf)
+    return isWanted(query, item, item) ? [{ key: item, ...joinedBlocks(cells.counted(blocks)) }] : [];
   const aggregates = rollUp(blocks, query.bucketOf);
-  return rollupColumns
+  const columns = rollupColumns
     .map((name) => ({ key: `${item}_${name}`, times: aggregates.times, values: aggregates[name] }))
     .filter(({ key }) => isWanted(query, key, item));
+  cells.take(aggregates.times.length * columns.length);
+  return columns;
 }
 
 function* blocksOf(store: ServiceStore, item: string, query: DataQuery): Generator<BlockColumns> {

@@ -5,7 +5,7 @@ import type { DataFrame } from "../../wire/results.ts";
 import { anyIntegration, isGiven, isRecord, type MethodCall, membersOf, readFlag } from "../call/params.ts";
 import { readSpecifiedDataQuery } from "../query/data-query.ts";
 import { itemFields, signalFields } from "../query/filter.ts";
-import { buildFrame } from "../query/frame-builder.ts";
+import { buildFrame, CellBudget } from "../query/frame-builder.ts";
 import { currentDefaultLimit, readResourceQuery, readSignalQuery, select } from "../query/resource-query.ts";
 import type { ItemRecord, Signal } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
@@ -72,7 +72,8 @@ export function selectItems(call: MethodCall): object {
   const result: { items?: object; data?: DataFrame } = {};
   if (query.include) result.items = byId(resources, selectedItemView);
   if (data.include) {
-    const columns = resources.flatMap(({ id }) => numericColumns(store, id, data));
+    const cells = new CellBudget();
+    const columns = resources.flatMap(({ id }) => numericColumns(store, id, data, cells));
     result.data = buildFrame(columns.map((column) => lastOf(column, data.last)));
   }
   return result;

@@ -4,6 +4,7 @@ import type { DataFrame } from "../../wire/results.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
 import { emptyMap } from "../call/params.ts";
 import { RpcFault } from "../call/rpc-fault.ts";
+import type { BlockColumns } from "../store/point-block.ts";
 
 export interface Column {
   readonly key: string;
@@ -14,6 +15,28 @@ export interface Column {
 
 /** More would not fit the memory of a small machine, nor that of most clients. */
 const maxCells = 5_000_000;
+
+/** Counts the values of an answer while they are read: one that is too large to send is not read whole first. */
+export class CellBudget {
+  #left = maxCells;
+
+  /** Throws -32602 at `data` when there are too many. */
+  take(count: number): void {
+    this.#left -= count;
+    if (this.#left < 0)
+      throw new RpcFault("invalidParams", {
+        params: { data: [`would return more than ${maxCells} values: narrow the window or use a rollup`] },
+      });
+  }
+
+  /** Gives `blocks`, and throws as `take` does. */
+  *counted(blocks: Iterable<BlockColumns>): Generator<BlockColumns> {
+    for (const block of blocks) {
+      this.take(block.times.length);
+      yield block;
+    }
+  }
+}
 
 /** Throws -32602 at `data` when the frame would be too large to send. */
 export function buildFrame(columns: readonly Column[]): DataFrame {
