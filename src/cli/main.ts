@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=1 --expose-gc --disable-sigusr1 --disallow-code-generation-from-strings --disable-proto=delete
+#!/usr/bin/env -S node --max-semi-space-size=4 --expose-gc --disable-sigusr1 --disallow-code-generation-from-strings --disable-proto=delete
 // Starts the program. Only here may the process be ended.
 import { enableCompileCache } from "node:module";
 import { startLogWorker } from "../buffer/disk/worker/worker-port.ts";

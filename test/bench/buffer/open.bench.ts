@@ -3,7 +3,7 @@
 // lies between is a hole, so that the bench is done within a minute. A start reads the beginning and the end of a sealed
 // segment, and those are real; it reads the whole of the newest sealed one for repeated points, and that one is full.
 // Then a folder as 64 restarts in a row leave it, each after 1,000 points.
-// Run: node --max-semi-space-size=1 test/bench/buffer/open.bench.ts [SEGMENTS] [FOLDER ON A DISK]
+// Run: node --max-semi-space-size=4 test/bench/buffer/open.bench.ts [SEGMENTS] [FOLDER ON A DISK]
 import {
   closeSync,
   fstatSync,

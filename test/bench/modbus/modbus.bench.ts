@@ -1,5 +1,5 @@
 // What polling costs, in rounds, with their medians. `node test/bench/modbus/modbus.bench.ts requests [rounds]`: requests a
-// second and processor time against a bare loop of the library; `node --max-semi-space-size=1 test/bench/modbus/modbus.bench.ts devices [rounds]`:
+// second and processor time against a bare loop of the library; `node --max-semi-space-size=4 test/bench/modbus/modbus.bench.ts devices [rounds]`:
 // processor and memory of a process that polls 100 devices for 15,000 tags a second, 10 s a round; `… gateway [rounds]`:
 // 100 units behind one gateway, 10 of them dead, 30 s a round. Figures and machine: README of src/source/modbus.
 import { fork } from "node:child_process";

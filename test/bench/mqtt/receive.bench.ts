@@ -39,7 +39,7 @@ await build({
 });
 const node = (name: string, ...more: string[]): Client => {
   // As the agent is run; the second of these it sets itself (`boundGarbage`).
-  const flags = ["--max-semi-space-size=1", "--heap-growing-percent=40"];
+  const flags = ["--max-semi-space-size=4", "--heap-growing-percent=40"];
   return (load) => [process.execPath, ...flags, bundles.file(name), JSON.stringify(load), ...more];
 };
 const clients: Readonly<Record<string, Client>> = {

@@ -24,7 +24,7 @@ const load: Load = {
   total: Number(rate) * 60 * Number(minutes),
   syncMs: Number(syncMs),
 };
-const flags = ["--max-semi-space-size=1", "--heap-growing-percent=40"];
+const flags = ["--max-semi-space-size=4", "--heap-growing-percent=40"];
 const client = spawn(process.execPath, [...flags, script("source-client.ts"), JSON.stringify(load), "durable"], {
   stdio: ["ignore", "pipe", "inherit"],
 });

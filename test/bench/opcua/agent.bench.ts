@@ -72,7 +72,7 @@ async function run(program: string): Promise<Result> {
     folder: own.path,
     entry: program,
     env,
-    nodeOptions: ["--max-semi-space-size=1", "--expose-gc", ...values.node],
+    nodeOptions: ["--max-semi-space-size=4", "--expose-gc", ...values.node],
     configuration: `version: 1
 agent: { name: bench, dataDir: ${JSON.stringify(own.file("data"))} }
 service: { url: "${service.url}", integration: ${integration}, auth: { basic: { password: "${password}" } } }

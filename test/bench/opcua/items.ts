@@ -38,7 +38,7 @@ const ready = await new Promise<string>((resolve) => createInterface(server.stdo
 const { port } = JSON.parse(ready) as { port: number }; // our own script's words
 const load = { port, items, everyMs, seconds, stateDir: folder.file("state") };
 // As the agent is run; the second of these it sets itself (`boundGarbage`).
-const flags = ["--max-semi-space-size=1", "--heap-growing-percent=40", "--expose-gc"];
+const flags = ["--max-semi-space-size=4", "--heap-growing-percent=40", "--expose-gc"];
 const before = loadavg()[0]?.toFixed(1);
 const client = spawn(process.execPath, [...flags, folder.file("items-client.js"), JSON.stringify(load)], {
   stdio: ["ignore", "inherit", "inherit"],

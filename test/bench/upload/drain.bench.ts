@@ -1,6 +1,6 @@
 // Drains a day of 1,000 polled tags against a sink that counts, while fresh points come: points per request, how late the
 // fresh ones are, memory. The spacing runs on a clock that is as fast as the machine.
-// Run, as the agent runs: node --max-semi-space-size=1 --heap-growing-percent=40 test/bench/upload/drain.bench.ts [hours]
+// Run, as the agent runs: node --max-semi-space-size=4 --heap-growing-percent=40 test/bench/upload/drain.bench.ts [hours]
 import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../../src/core/buffer.ts";
 import type { InputId } from "../../../src/core/point.ts";
