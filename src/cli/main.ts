@@ -10,10 +10,15 @@ const args = process.argv.slice(2);
 const config = parseRunShortcut(args, { variables: process.env, cwd: process.cwd() });
 // No await here: the built program is loaded by `require`, from a file that a Node of any version can read.
 const ended = config === undefined ? import("./program.ts").then(({ main }) => main(args)) : runAgent(config);
-void ended.then((status) => process.exit(status));
+void ended.then((status) => (config === undefined ? exitWhenRead(status) : process.exit(status)));
 
 /** The log thread starts on a core of its own, while this one loads the rest and reads the configuration. */
 async function runAgent(config: string): Promise<number> {
   const thread = startLogWorker();
   return await (await import("./agent-program.ts")).runAgent(config, thread);
+}
+
+/** Ends once the readers of both pipes have taken everything: what a pipe has no room for would be lost with the process. */
+function exitWhenRead(status: number): void {
+  process.stdout.write("", () => process.stderr.write("", () => process.exit(status)));
 }

@@ -1,0 +1,43 @@
+// Results that are longer than a pipe holds: the command ends when the reader has them all, or has gone.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import type { Writable } from "node:stream";
+import { expect, test } from "vitest";
+import { configJsonSchema } from "../../src/config/json-schema.ts";
+import { drivers } from "../../src/source/registry.ts";
+import { program } from "../support/program.ts";
+
+/** What a pipe of Linux holds. */
+const pipeBytes = 65_536;
+
+/** Says on standard error that the loop turned once more after a result was written. */
+const tellTurn = `data:text/javascript,${encodeURIComponent(`
+const write = process.stdout.write.bind(process.stdout);
+process.stdout.write = (...given) => {
+  setImmediate(() => process.stderr.write("turned"));
+  return write(...given);
+};`)}`;
+/** Reads nothing before a line comes by descriptor 3. What Node makes for a child is a socket, which holds more than a pipe. */
+const slowReader = '{ "$0" --import "$1" "$2" schema; echo ended >&2; } | { read -r go <&3; cat; }';
+
+test("a result longer than a pipe holds reaches a slow reader whole", async () => {
+  const child = spawn("sh", ["-c", slowReader, process.execPath, tellTurn, program], {
+    stdio: ["ignore", "pipe", "pipe", "pipe"],
+  });
+  let stdout = "";
+  child.stdout?.setEncoding("utf8").on("data", (chunk) => (stdout += chunk));
+  // The program waits for its reader, or is gone.
+  child.stderr?.once("data", () => (child.stdio[3] as Writable).end("go\n")); // a pipe to write to
+  await once(child, "close");
+  expect(stdout.length).toBeGreaterThan(pipeBytes);
+  expect(JSON.parse(stdout)).toEqual(JSON.parse(JSON.stringify(configJsonSchema(drivers))));
+});
+
+test("a reader that goes away before the end ends the command", async () => {
+  const child = spawn(process.execPath, [program, "schema"], { stdio: ["ignore", "pipe", "pipe"] });
+  let complaints = "";
+  child.stderr.on("data", (chunk) => (complaints += String(chunk)));
+  child.stdout.once("data", () => child.stdout.destroy());
+  await once(child, "close");
+  expect({ status: child.exitCode, complaints }).toEqual({ status: 0, complaints: "" });
+});
