@@ -72,10 +72,12 @@ function cascaded(keys: readonly string[]): Record<string, JsonSchema> {
   return Object.fromEntries(keys.map((key) => [key, shared(key)]));
 }
 
+const oneOrMany: JsonSchema = { anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }] };
+
 function fromTable(list: string): JsonSchema {
   return {
     description: `CSV file, or a list of them, whose rows are further entries of ${list}; its columns are named like the keys, as in signal.engUnit.`,
-    anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }],
+    ...oneOrMany,
   };
 }
 
@@ -83,7 +85,7 @@ const templateKeys: Record<string, JsonSchema> = {
   template: {
     description:
       "Name of a template, or a list of names: its tags stand here, with the other fields of this entry over theirs.",
-    anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }],
+    ...oneOrMany,
   },
   vars: {
     description: "Variables: {name} in any field of the tags is replaced by the value.",
@@ -180,7 +182,7 @@ export function configJsonSchema(drivers: readonly Driver[]): JsonSchema {
       include: {
         description:
           "Files with further sources and templates: a name, a pattern such as conf.d/*.yaml, or a list of them.",
-        anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }],
+        ...oneOrMany,
       },
       sources: {
         type: "object",

@@ -10,37 +10,15 @@ export function configReference(drivers: readonly Driver[]): string {
     preface,
     "## The file",
     table([
-      row("version", "`1`", true, undefined, "Version of this file's format."),
+      row("version", "`1`", "Version of this file's format.", "required"),
       ...Object.entries(sections).flatMap(([key, schema]) => rows(key, schemaOf(schema), key === "service")),
-      row(
-        "defaults",
-        "map",
-        false,
-        undefined,
-        "Fields of every tag that says nothing else; see [Tags](#tags), all but `input`.",
-      ),
-      row(
-        "templates",
-        "map of lists",
-        false,
-        undefined,
-        "Lists of tags by name; see [Templates](#templates-and-variables).",
-      ),
-      row(
-        "sources",
-        "map",
-        false,
-        undefined,
-        "Where tags are read, by name. The name stands in logs, metrics and status.",
-      ),
+      row("defaults", "map", "Fields of every tag that says nothing else; see [Tags](#tags), all but `input`."),
+      row("templates", "map of lists", "Lists of tags by name; see [Templates](#templates-and-variables)."),
+      row("sources", "map", "Where tags are read, by name. The name stands in logs, metrics and status."),
     ]),
     "## Tags",
     "What a tag has whatever its protocol. All but `input` and `shared` may also stand in `defaults`, on the source and on the device: what stands nearer to the tag goes before what stands further away. `report`, `signal` and `valid` come together key by key.",
-    table(
-      Object.entries(schemaOf(tagOptions).properties ?? {}).flatMap(([key, field]) =>
-        rows(key, field, key === "input"),
-      ),
-    ),
+    table(rowsOf({ ...schemaOf(tagOptions), required: ["input"] })),
     templates,
     ...drivers.flatMap(section),
   ].join("\n\n")}\n`;
@@ -80,38 +58,22 @@ Lists may be kept in a spreadsheet: \`tagsFrom: tags.csv\` beside or instead of 
 \`template\` names a template, or a list of them, on a device or on an entry of \`tags\`. \`vars\` stands on a source, a device or a tag; \`{name}\` is replaced in every field. Names that no variable has are filled by what the address captures.`;
 
 function section(driver: Driver): readonly string[] {
-  const options = schemaOf(driver.schema);
-  const required = options.required ?? [];
-  const fields = schemaOf(driver.tag);
-  const down = cascadedOfSource(driver).filter((key) => driver.device?.includes(key));
+  const { type, summary, device } = driver;
+  const code = (keys: readonly string[]) => keys.map((key) => `\`${key}\``).join(", ");
+  const down = cascadedOfSource(driver).filter((key) => device?.includes(key));
+  const devices = `Devices behind this address: each has \`tags\` or a \`template\`, and may have ${code(device ?? [])} for all its tags.`;
   return [
-    `## Source: ${driver.type}`,
-    `${driver.summary.charAt(0).toUpperCase()}${driver.summary.slice(1)}.`,
+    `## Source: ${type}`,
+    `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`,
     table([
-      row("type", `\`${driver.type}\``, true, undefined, "The protocol."),
-      ...Object.entries(options.properties ?? {}).flatMap(([key, field]) => rows(key, field, required.includes(key))),
-      row("tags", "list", false, undefined, "What is read."),
-      ...(driver.device
-        ? [
-            row(
-              "devices",
-              "list",
-              false,
-              undefined,
-              `Devices behind this address: each has \`tags\` or a \`template\`, and may have ${driver.device.map((key) => `\`${key}\``).join(", ")} for all its tags.`,
-            ),
-          ]
-        : []),
+      row("type", code([type]), "The protocol.", "required"),
+      ...rowsOf(schemaOf(driver.schema)),
+      row("tags", "list", "What is read."),
+      ...(device ? [row("devices", "list", devices)] : []),
     ]),
-    `### Tags of ${driver.type}`,
-    ...(down.length === 0
-      ? []
-      : [`${down.map((key) => `\`${key}\``).join(", ")} may also stand on the source, for all its tags.`]),
-    table(
-      Object.entries(fields.properties ?? {}).flatMap(([key, field]) =>
-        rows(key, field, (fields.required ?? []).includes(key)),
-      ),
-    ),
+    `### Tags of ${type}`,
+    ...(down.length === 0 ? [] : [`${code(down)} may also stand on the source, for all its tags.`]),
+    table(rowsOf(schemaOf(driver.tag))),
   ];
 }
 
@@ -121,23 +83,26 @@ function table(lines: readonly string[]): string {
   return [...heading, ...lines].join("\n");
 }
 
-function row(key: string, takes: string, required: boolean, initial: string | undefined, description: string): string {
-  const cells = [`\`${key}\``, takes, required ? "required" : (initial ?? ""), description];
+function row(key: string, takes: string, description: string, initial = ""): string {
+  const cells = [`\`${key}\``, takes, initial, description];
   return `| ${cells.map((cell) => cell.replaceAll("|", "\\|").replaceAll("<", "&lt;").replaceAll("\n", " ")).join(" | ")} |`;
+}
+
+/** A line for each field of a map, with `path` before its name. */
+function rowsOf({ properties = {}, required = [] }: JsonSchema, path = ""): readonly string[] {
+  return Object.entries(properties).flatMap(([key, field]) => rows(`${path}${key}`, field, required.includes(key)));
 }
 
 /** One line for a field; for a map with keys of its own one for each of them as well. */
 function rows(path: string, field: JsonSchema, required: boolean): readonly string[] {
   const shape = objectOf(field);
-  const initial = field.default === undefined || isEmpty(field.default) ? undefined : `\`${plain(field.default)}\``;
+  const initial = field.default === undefined || isEmpty(field.default) ? "" : `\`${plain(field.default)}\``;
   const example = Array.isArray(field.examples)
     ? ` Example: ${field.examples.map((value) => `\`${plain(value)}\``).join(", ")}.`
     : "";
-  const own = row(path, takes(field), required, initial, `${field.description ?? ""}${example}`.trim());
-  const inner = Object.entries(shape?.properties ?? {}).flatMap(([key, value]) =>
-    rows(`${path}.${key}`, value, (shape?.required ?? []).includes(key)),
-  );
-  return [own, ...inner];
+  const description = `${field.description ?? ""}${example}`.trim();
+  const own = row(path, takes(field), description, required ? "required" : initial);
+  return [own, ...(shape ? rowsOf(shape, `${path}.`) : [])];
 }
 
 function alternatives({ anyOf }: JsonSchema): readonly JsonSchema[] {

@@ -16,47 +16,39 @@ export function explain(code: string, message: string, line: string, column: num
   // Behind a colon the parser quotes what stands there, which may be a secret.
   const [first = ""] = message.split(/\n|: /);
   const plain = `is not YAML here: ${first.charAt(0).toLowerCase()}${first.slice(1)}`;
-  switch (code) {
-    case "TAB_AS_INDENT":
-      return { message: "is indented with a tab", hint: "YAML takes spaces only" };
-    case "BAD_SCALAR_START":
-      return {
-        message: `is not YAML here: a text must not begin with ${line.charAt(column - 1)}`,
-        hint: "put the text in quotes",
-      };
-    case "BLOCK_AS_IMPLICIT_KEY":
-      return {
-        message: "is not YAML here: a second key in one line",
-        hint: 'either the indentation is invalid, or a text with ": " in it needs quotes',
-      };
-    case "MULTILINE_IMPLICIT_KEY":
-      return {
-        message: "is not YAML here: a line without a colon",
-        hint: "write `key: value`; a text that goes on in the next line must be indented",
-      };
-    case "BAD_INDENT":
-      return { message: plain, hint: "a bracket, brace or quote is not closed, or the indentation is invalid" };
-    case "MISSING_CHAR":
-      return {
-        message: plain,
-        hint: /quote/.test(first) ? "close the quotes" : "write `key: value`, with a space after the colon",
-      };
-    case "TAG_RESOLVE_FAILED":
-      return {
-        message: "begins with !, which marks a tag of YAML that means nothing here",
-        certain: true,
-        hint: "a text that begins with ! must stand in quotes; secrets are given as ${NAME} or ${file:/path}",
-      };
-    case "MULTIPLE_DOCS":
-      return { message: "begins a second document", hint: "a configuration is one document; take the --- out" };
-    case "BAD_DQ_ESCAPE":
-      return { message: plain, hint: "in double quotes a backslash is written \\\\; in single quotes it is one" };
-    case "RESOURCE_EXHAUSTION":
-      return { message: "is nested too deeply" };
-    default:
-      return { message: plain };
-  }
+  if (code === "BAD_SCALAR_START")
+    return {
+      message: `${notHere} a text must not begin with ${line.charAt(column - 1)}`,
+      hint: "put the text in quotes",
+    };
+  if (code === "MISSING_CHAR" && /quote/.test(first)) return { message: plain, hint: "close the quotes" };
+  return { message: plain, ...explanations[code] };
 }
+
+const notHere = "is not YAML here:";
+
+/** By code of the parser; without a message that of the parser stands. */
+const explanations: Readonly<Record<string, Partial<Explanation>>> = {
+  TAB_AS_INDENT: { message: "is indented with a tab", hint: "YAML takes spaces only" },
+  BLOCK_AS_IMPLICIT_KEY: {
+    message: `${notHere} a second key in one line`,
+    hint: 'either the indentation is invalid, or a text with ": " in it needs quotes',
+  },
+  MULTILINE_IMPLICIT_KEY: {
+    message: `${notHere} a line without a colon`,
+    hint: "write `key: value`; a text that goes on in the next line must be indented",
+  },
+  BAD_INDENT: { hint: "a bracket, brace or quote is not closed, or the indentation is invalid" },
+  MISSING_CHAR: { hint: "write `key: value`, with a space after the colon" },
+  TAG_RESOLVE_FAILED: {
+    message: "begins with !, which marks a tag of YAML that means nothing here",
+    certain: true,
+    hint: "a text that begins with ! must stand in quotes; secrets are given as ${NAME} or ${file:/path}",
+  },
+  MULTIPLE_DOCS: { message: "begins a second document", hint: "a configuration is one document; take the --- out" },
+  BAD_DQ_ESCAPE: { hint: "in double quotes a backslash is written \\\\; in single quotes it is one" },
+  RESOURCE_EXHAUSTION: { message: "is nested too deeply" },
+};
 
 /** Texts that people forget to quote: JSON paths and references in braces, and whatever begins with a brace. */
 const unquoted = [
