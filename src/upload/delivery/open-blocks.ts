@@ -4,51 +4,12 @@ import type { Lane, Settlement } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import type { BlockVisit } from "../series/block-runs.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
+import { BlockTable, type OpenBlock } from "./block-table.ts";
 import { SettledLog } from "./settled-log.ts";
-
-interface OpenBlock {
-  readonly id: BlockId;
-  readonly number: number;
-  readonly inputs: readonly InputId[];
-  /** When it was taken, on the monotonic clock in milliseconds. */
-  readonly since: number;
-  /** Series of it that have points here, those in the log included. */
-  series: number;
-  /** Since the last `takeSettled`: lists of settled series, shared with other blocks. */
-  settled: (readonly InputId[])[];
-  /** The same for series that had points apart, and how many points the service refused. */
-  done: InputId[] | undefined;
-  refused: number;
-  /** It is one of `#progressed`. */
-  progressed: boolean;
-  /** Series of which points are outside the queues: extracted, unsendable, or late ones that wait. */
-  apart: Map<InputId, SeriesApart> | undefined;
-  /** Some of its points were forgotten: the buffer gets the block back when nothing of it is left here. */
-  forgotten: boolean;
-  /** It has late points. */
-  readonly late: boolean;
-  /** Inputs that were forgotten one by one. */
-  returning: Set<InputId> | undefined;
-}
-
-/** A series of a block of which some points left the queue undecided. */
-interface SeriesApart {
-  /** Points outside the queue that are undecided. */
-  left: number;
-  refused: number;
-  /** The queue holds further points of it. */
-  queued: boolean;
-  /** Points of it were forgotten: it is not settled, and comes again. */
-  forgotten: boolean;
-}
-
-/** Blocks of a lane are numbered one after the other. Those of the backlog come as far as the live lane begins after years. */
-const firstNumber = { live: 0, backlog: -(2 ** 31) } as const;
 
 /** A block is known by its number while points of it are in the window. */
 export class OpenBlocks {
-  readonly #blocks = new Map<number, OpenBlock>();
-  readonly #next: Record<Lane, number> = { ...firstNumber };
+  readonly #blocks = new BlockTable();
   /** Blocks of which series were settled since the last `takeSettled`, but for those in the log. */
   #progressed: OpenBlock[] = [];
   /** Series that were settled from a queue, and are still counted as here. */
@@ -60,14 +21,15 @@ export class OpenBlocks {
 
   /** Gives the number. A block without series is settled at once. */
   open(lane: Lane, block: Block, since: number): number {
-    const number = this.#next[lane]++;
+    const number = this.#blocks.next(lane);
     const open: OpenBlock = {
       id: block.id,
       number,
       inputs: block.inputs,
       since,
       series: block.inputs.length,
-      settled: [],
+      settled: undefined,
+      more: undefined,
       done: undefined,
       refused: 0,
       progressed: false,
@@ -76,7 +38,7 @@ export class OpenBlocks {
       late: block.isLate,
       returning: undefined,
     };
-    this.#blocks.set(number, open);
+    this.#blocks.add(lane, open);
     if (open.series === 0) {
       this.#noteProgress(open);
       this.#close(open);
@@ -171,24 +133,23 @@ export class OpenBlocks {
   /** Whether points of `input` go back to the buffer as soon as nothing else of their blocks is here. */
   isReturning(input: InputId): boolean {
     this.#applyLog();
-    return this.#blocks.values().some(({ returning }) => returning?.has(input) === true);
+    return this.#blocks.all().some(({ returning }) => returning?.has(input) === true);
   }
 
   get hasLate(): boolean {
     this.#applyLog();
-    return this.#blocks.values().some(({ late }) => late);
+    return this.#blocks.all().some(({ late }) => late);
   }
 
   /** What was settled since the last call. */
   takeSettled(): Settlement[] {
     this.#applyLog();
     const settled = this.#progressed.map((open): Settlement => {
-      const { id: block, done, refused } = open;
-      const lists = done ? [...open.settled, done] : open.settled;
-      const count = lists.reduce((sum, { length }) => sum + length, 0);
-      const [first = []] = lists;
-      const inputs = count === open.inputs.length ? open.inputs : lists.length === 1 ? first : lists.flat();
-      open.settled = [];
+      const { id: block, settled: list = [], more, done = [], refused } = open;
+      const settledInputs = more || done.length > 0 ? [list, ...(more ?? []), done].flat() : list;
+      const inputs = settledInputs.length === open.inputs.length ? open.inputs : settledInputs;
+      open.settled = undefined;
+      open.more = undefined;
       open.done = undefined;
       open.refused = 0;
       open.progressed = false;
@@ -212,7 +173,7 @@ export class OpenBlocks {
   /** All blocks that are not settled. */
   ids(): BlockId[] {
     this.#applyLog();
-    return Array.from(this.#blocks.values(), ({ id }) => id);
+    return this.#blocks.all().map(({ id }) => id);
   }
 
   /** What stands in the log is settled block by block rather than point by point. */
@@ -221,7 +182,8 @@ export class OpenBlocks {
       for (let number = first; number < first + blocks; number++) {
         const open = this.#blocks.get(number);
         if (!open) continue;
-        open.settled.push(inputs);
+        if (open.settled) (open.more ??= []).push(inputs);
+        else open.settled = inputs;
         this.#noteProgress(open);
         open.series -= inputs.length;
         if (open.series === 0) this.#close(open);
