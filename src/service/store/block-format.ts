@@ -17,7 +17,7 @@
 // Forms 0 to 2 were written by layout 1 and are read as they are; a block that is written again gets form 3.
 import type { BlockColumns } from "./point-block.ts";
 
-export const maxBlockPoints = 1_024;
+const maxBlockPoints = 1_024;
 const headerBytes = 48;
 const form = 3;
 const codeFloat32 = 14;

@@ -5,7 +5,7 @@
 // longer than itself, so that single points end up in full blocks after about ten rewrites each. Long runs stay as they
 // are: rewriting the neighbours of thousands of signals would take most of the time of an insert, which others wait for.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { decodePoints, encodeBlock, maxBlockPoints } from "./block-format.ts";
+import { decodePoints, encodeBlock } from "./block-format.ts";
 import { type BlockColumns, indexOfTime, mergeColumns, sliceColumns } from "./point-block.ts";
 
 export const pointTables = `
@@ -23,6 +23,8 @@ export const pointTables = `
 /** Microseconds from the first time of a block to its last, less than this: the differences of its times are exact. */
 const maxBlockSpan = 2 ** 53;
 
+/** Points of a full block. Of those with 2, 4 or 8 bytes a point, four, two or one fill a page of 8 KiB; of 1,024 one less would. */
+const fullBlock = 960;
 /** A run of so many points takes in no neighbour. A block of them costs a third of a byte a point more than a full one. */
 const longRun = 256;
 
@@ -113,7 +115,7 @@ export class PointStore {
       right = this.#key(this.#after.get(signal, merged.times.at(-1)!));
     }
     for (let at = 0, end = 0; at < merged.times.length; at = end) {
-      end = Math.min(at + maxBlockPoints, indexOfTime(merged.times, merged.times[at]! + maxBlockSpan, at));
+      end = Math.min(at + fullBlock, indexOfTime(merged.times, merged.times[at]! + maxBlockSpan, at));
       const part = sliceColumns(merged, at, end);
       this.#insert.run(signal, part.times[0]!, part.times.at(-1)!, part.times.length, encodeBlock(part));
     }
@@ -135,7 +137,7 @@ export class PointStore {
 }
 
 function joins(block: BlockKey, run: BlockColumns): boolean {
-  return block.count <= run.times.length && block.count + run.times.length <= maxBlockPoints;
+  return block.count <= run.times.length && block.count + run.times.length <= fullBlock;
 }
 
 function blob(row: unknown): Uint8Array {

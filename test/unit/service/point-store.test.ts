@@ -257,6 +257,22 @@ test.each([
   expect(readAll(store, 1).length).toBe(5_000);
 });
 
+test.each([
+  ["noise of 1,000 steps", 2, (i: number) => ((i * 377) % 999) / 10],
+  ["floats of a device", 4, (i: number) => Math.fround(Math.sin(i))],
+  ["doubles", 8, Math.sin],
+])("full blocks of %s fill the pages of the file", (_what, bytes, valueAt) => {
+  using folder = temporaryFolder();
+  const count = 400_000;
+  const times = Float64Array.from({ length: count }, (_, i) => i * 1e6);
+  using store = ServiceStore.open(folder.path);
+  store.transaction(() => store.points.write(1, { times, values: Float64Array.from(times, (__, i) => valueAt(i)) }));
+  const db = new DatabaseSync(folder.file("service.sqlite"), { readOnly: true });
+  const pages = Number(db.prepare("PRAGMA page_count").get()?.["page_count"]);
+  db.close();
+  expect(pages * 8_192).toBeLessThan(count * bytes * 1.08 + 20 * 8_192);
+});
+
 test("a large insert rewrites no block that it does not overlap, and small ones fill the rest up", () => {
   const { db, store } = memoryStore();
   const run = (from: number, count: number) =>
