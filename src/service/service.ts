@@ -98,7 +98,9 @@ export async function openService(
 
 /** Undefined where the service listens without TLS. */
 async function readCertificate({ tlsCert, tlsKey }: LocalServiceOptions): Promise<ServerCertificate | undefined> {
-  if (tlsCert === undefined || tlsKey === undefined) return undefined;
+  if (tlsCert === undefined && tlsKey === undefined) return undefined;
+  if (tlsCert === undefined || tlsKey === undefined)
+    throw new AgentError("CONFIG_INVALID", "tlsCert and tlsKey must be given together");
   try {
     const [cert, key] = await Promise.all([readFile(tlsCert, "utf8"), readFile(tlsKey, "utf8")]);
     createSecureContext({ cert, key });

@@ -128,6 +128,13 @@ test("with a certificate the service listens over TLS alone", async () => {
   await expect(sent(url.replace("https:", "http:"))).rejects.toThrow("socket hang up");
 });
 
+test("a certificate without its key, or a key alone, opens no service without TLS", async () => {
+  for (const half of [{ tlsCert: "cert.pem" }, { tlsKey: "key.pem" }])
+    await expect(testService(half).then((open) => open[Symbol.asyncDispose]())).rejects.toMatchObject({
+      code: "CONFIG_INVALID",
+    });
+});
+
 test("a certificate that is none, or another's, is named with its files", async () => {
   using folder = temporaryFolder();
   const tlsCert = folder.file("cert.pem");
