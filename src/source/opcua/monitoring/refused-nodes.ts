@@ -6,6 +6,7 @@ import type { StructureTypes } from "../nodes/structure-types.ts";
 import { readValues, type Services } from "../session/services.ts";
 import type { DataValueLike } from "../types/reading.ts";
 import { convert, transient } from "../types/value.ts";
+import type { MonitoringFailure } from "./monitoring.ts";
 
 /** By status code: what was expected of the node. */
 const refusals: Readonly<Record<string, Expected>> = {
@@ -21,7 +22,7 @@ type Expected = "node" | "right" | "value";
 interface RefusedNodesOptions {
   readonly tags: readonly Tag[];
   /** What cannot be monitored, and why. */
-  readonly failures: readonly { readonly tag: TagId; readonly address: string; readonly reason: string }[];
+  readonly failures: readonly Omit<MonitoringFailure, "captures">[];
   readonly items: readonly Item[];
   readonly services: Pick<Services, "read">;
   readonly structures: StructureTypes;
@@ -47,10 +48,12 @@ export async function refusedNodes(
     const field = node === undefined ? (path === undefined ? "browse" : "path") : "node";
     return { tag, field, message: `expected ${expected}, got ${found}, for ${address}`, hint };
   };
-  const refused = failures.map(({ tag, address, reason }) =>
+  // Of a node that is there any other status may end with the state of the device: the read decides.
+  const lasting = failures.filter(({ item, reason }) => !item || refusals[statusIn(reason)]);
+  const refused = lasting.map(({ tag, address, reason }) =>
     fault(tag, address, refusals[statusIn(reason)] ?? "node", reason.replace(/[.: ]+$/, "")),
   );
-  const failed = new Set(failures.map(({ tag, address }) => `${tag} ${address}`));
+  const failed = new Set(lasting.map(({ tag, address }) => `${tag} ${address}`));
   const asked = items.filter(({ tag, address }) => !failed.has(`${tag} ${address}`));
   const read = await readValues(
     services,
