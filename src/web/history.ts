@@ -105,7 +105,7 @@ class Rows<Key extends string> {
     values((key, value = Number.NaN) => {
       const number = this.#numbers.get(key) ?? this.#add(key);
       if (number === undefined) return;
-      if (number >= row.length) row = longer(row);
+      if (number >= row.length) row = longer(row, number);
       if (Number.isNaN(this.#first[number]!)) this.#first[number] = value;
       row[number] = value - this.#first[number]!;
       if (this.#stamps[number] !== stamp) seen++;
@@ -136,8 +136,9 @@ class Rows<Key extends string> {
   }
 }
 
-function longer(row: Float32Array): Float32Array {
-  const all = new Float32Array(Math.min(historyTags, Math.max(16, 2 * row.length))).fill(Number.NaN);
+/** With a place for `number`, which may be far behind the end: the row may be of a time with few series. */
+function longer(row: Float32Array, number: number): Float32Array {
+  const all = new Float32Array(Math.min(historyTags, Math.max(16, 2 * row.length, number + 1))).fill(Number.NaN);
   all.set(row);
   return all;
 }

@@ -47,6 +47,16 @@ test("a tag that is gone loses its history, one that comes later has nothing bef
   expect(history.tag("third")).toEqual([null, null, 1e9, 1e9 + 1]);
 });
 
+test("many tags that come later in another order have every sample once the time of few tags has passed", () => {
+  const history = new History();
+  history.sample(sampleOf(0, 1));
+  const tags = Array.from({ length: 40 }, (_, i) => tagWith({ input: `t${i}` }));
+  history.sample(sampleOfStatus(statusWith({ tags })));
+  const reordered = sampleOfStatus(statusWith({ tags: tags.toReversed() }));
+  for (let i = 2; i <= historySamples; i++) history.sample(reordered);
+  expect(tags.filter(({ input }) => history.tag(input).includes(null))).toEqual([]);
+});
+
 test("more than 10,000 tags take no more memory than 10,000", () => {
   const history = new History();
   const tags = Array.from({ length: 10_002 }, (_, i) => tagWith({ input: `t${i}` }));
