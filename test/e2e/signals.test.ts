@@ -52,7 +52,7 @@ test("a SIGHUP with a file that is wrong changes nothing and says where it is wr
 
   writeFileSync(folder.file("tagferry.yaml"), good.replace("wave: sine", "wave: sinus"));
   process.kill(agent.pid, "SIGHUP");
-  await eventually(() => agent.log.some(({ msg }) => String(msg).includes("stays in effect")));
+  await eventually(() => agent.log.some(({ msg }) => String(msg).includes("keeping the current one")));
 
   expect(agent.log.some(({ at }) => /tagferry\.yaml:6:\d+$/.test(String(at)))).toBe(true);
   const before = (await agent.status()).buffer.appendedPoints;
