@@ -19,7 +19,8 @@ export async function prepareBufferFolder(config: Config): Promise<void> {
     await access(directory, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
     const failure = fileFailure(cause);
-    if (!failure) throw cause;
+    // The buffer itself says what else is wrong: Node says ENOENT where folders cannot be made on a read-only disk.
+    if (!failure) return;
     throw new AgentError("DATA_DIR_UNWRITABLE", failure.message, { hint: failure.remedy, cause });
   }
 }
