@@ -111,7 +111,7 @@ export class Loader {
 
   /**
    * Fresh points get the requests that `maxLag` needs, the backlog the rest and never less than one in ten. A backlog that is
-   * gone within `maxLag` goes first, and fresh points between its requests only when they have waited for half of it.
+   * gone within `maxLag` goes first, and fresh points between its requests once they have waited for as long as they always may.
    */
   #lane(): Lane {
     const { window, clock, maxLagMs } = this.#parts;
@@ -121,8 +121,8 @@ export class Loader {
     if (since === undefined) return "backlog";
     const isShort = this.#parts.hasAll() && backlog <= (this.#backlogPoints * maxLagMs) / leastSpacingMs;
     if (isShort ? backlog < window.points("live") : this.#liveFirst) return "live";
-    const patienceMs = maxLagMs / 2 - 1_000;
-    return clock.monotonic() - since >= (isShort ? patienceMs : Math.min(patienceMs, 2_000)) ? "live" : "backlog";
+    const patienceMs = Math.min(maxLagMs / 2 - 1_000, 2_000);
+    return clock.monotonic() - since >= patienceMs ? "live" : "backlog";
   }
 
   #candidates(lane: Lane, may?: Choice): Candidates {
