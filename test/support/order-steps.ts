@@ -154,6 +154,19 @@ const examples: [OrderModelOptions & { keep: number }, Step[]][] = [
       { do: "pass", ms: 1_100 },
     ],
   ],
+  // The same, as a backlog of two points: it goes before what is fresh.
+  [
+    { maxBytes: 3_000, keep: 0 },
+    [
+      { do: "hold", input: 2, isHeld: true },
+      { do: "answer", answers: [{ kind: "partial", refused: 1, unnamed: 0 }] },
+      { do: "append", samples: [{ input: 2, time: "fresh", back: 0, value: "failing" }, same(0, 0)] },
+      { do: "hold", input: 0, isHeld: false },
+      { do: "append", samples: [same(0, 0)] },
+      { do: "pass", ms: 3 },
+      { do: "pass", ms: 3_000 },
+    ],
+  ],
 ];
 
 /** Runs `count` random stories, and those in which a value was wrong once. */
