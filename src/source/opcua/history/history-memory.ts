@@ -183,7 +183,8 @@ class StoredTimes {
 
   constructor(path: string, times: readonly (readonly [string, number])[]) {
     this.#path = path;
-    this.#file = new InPlaceFile(path, () => this.#bytes());
+    // A copy: a time that changes while it is written would be neither the one before nor the one after.
+    this.#file = new InPlaceFile(path, () => Buffer.from(this.#bytes()));
     for (const [key, time] of times) {
       const place = this.#add(key);
       this.#numbers[place] = time;
