@@ -16,7 +16,7 @@ export interface Environment {
   readFile(path: string): Promise<Uint8Array>;
   /** Names in the folder at an absolute path. Rejects as `node:fs` does. */
   listFolder(path: string): Promise<readonly string[]>;
-  /** Bytes that are free for users on the volume of an absolute path, which need not be there yet. Undefined: it cannot be told. */
+  /** Bytes that are free for users on the volume of an absolute path, which need not be there yet. Undefined: it is not known. */
   freeDisk?(path: string): Promise<number | undefined>;
 }
 

@@ -144,7 +144,7 @@ test("what a killed retry left is listed and sent", async () => {
   expect(existsSync(join(upload(home), "rejects.retry.ndjson"))).toBe(false);
 });
 
-test("a data directory that cannot be read is told with a command that helps, without a stack", async () => {
+test("a data directory that cannot be read is reported with a command that helps, without a stack", async () => {
   using home = temporaryFolder();
   const file = await refusedPoints(home);
   const elsewhere = readFileSync(file, "utf8").replace(home.file("data"), `${file}/data`);

@@ -48,7 +48,7 @@ async function timedOut(service: TestService, clock: ManualClock, requestOf: (n:
   }
 }
 
-test("a write that was told of a time-out is not run again when it is repeated: its outcome is the answer", async () => {
+test("a write that was answered with a time-out is not run again when it is repeated: its outcome is the answer", async () => {
   const clock = new ManualClock();
   await using service = await testService({}, testRuntime({ clock }));
   const times = Array.from({ length: 50 }, (_, i) => new Date(Date.UTC(2026, 0, 1) + i * 1_000).toISOString());
@@ -67,7 +67,7 @@ test("a write that was told of a time-out is not run again when it is repeated: 
   expect(anew.body?.result?.["signalsByInput"][`n${n}s0`]).toMatchObject({ created: false });
 });
 
-test("metadata that was saved in between does not stay when a save that was told of a time-out is repeated", async () => {
+test("metadata that was saved in between does not stay when a save that was answered with a time-out is repeated", async () => {
   const clock = new ManualClock();
   await using service = await testService({}, testRuntime({ clock }));
   const requestOf = (n: number, id = "1") => {

@@ -210,7 +210,7 @@ class Reader {
   }
 }
 
-/** Columns of an insert lie in these, which the next insert uses again: memory for millions of numbers is not asked for anew. */
+/** Memory for the columns of an insert. The next insert reuses it, instead of allocating room for millions of numbers again. */
 const slabs: Float64Array[] = [];
 const slabValues = 2 ** 16;
 /** 16 MiB, as much as a full insert of numbers with three digits takes; more are left to the garbage collector. */

@@ -12,7 +12,7 @@ export interface WorkerOptions {
 
 /** What a thread is started with. */
 export interface WorkerData extends WorkerOptions {
-  /** Holds the number of the latest call that nobody waits for any more. */
+  /** Holds the number of the latest call for which no caller waits any more. */
   readonly abandoned: Int32Array<SharedArrayBuffer>;
 }
 

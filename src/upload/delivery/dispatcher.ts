@@ -78,7 +78,7 @@ export class Dispatcher {
   readonly #outcomes: OutcomeHandler;
   readonly #parked: ParkedInputs;
   readonly #probes: RetryProbes;
-  /** Undefined: that cannot be told. */
+  /** Undefined: it is not known. */
   readonly #serviceReturn: ServiceReturn | undefined;
 
   constructor(parts: DispatcherParts, runtime: Runtime) {

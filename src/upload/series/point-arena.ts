@@ -11,7 +11,7 @@ export const noSegment = -1;
 /** What a burst has touched beyond this is given back to the system once nothing is left in the arena: 2.2 MB are kept. */
 const keptSegments = 131_072 / segmentPoints;
 
-/** 17 bytes a point. The columns are replaced when it grows or empties: read them anew after `allocate` and `free`. */
+/** 17 bytes a point. The columns are replaced when it grows or empties: read them again after `allocate` and `free`. */
 export class PointArena {
   times = new Float64Array();
   /** As `scaledNumber` gives them: see `forms`. */

@@ -31,7 +31,7 @@ interface Cycle {
   readonly signal: AbortSignal;
 }
 
-/** A plan that was split is made anew so often: the device may have been changed. */
+/** A plan that was split is made again this often: the device may have been changed. */
 const replanMs = 86_400_000;
 /** Values of a block that are tried before it is left alone as one of which nothing is answered. */
 const triedValues = 2;

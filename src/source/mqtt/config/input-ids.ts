@@ -160,7 +160,7 @@ function placeOf({
   return JSON.stringify(place);
 }
 
-/** A topic that `filter` matches; no level of it is one that somebody would write. */
+/** A topic that `filter` matches; its levels are names that no real topic has. */
 function exampleOf(filter: string): string {
   const levels = filter
     .split("/")

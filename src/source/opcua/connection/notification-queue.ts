@@ -30,7 +30,7 @@ interface ItemValues {
   readonly items: readonly Item[];
   /** By the index in `items`. */
   readonly values: readonly NotifiedValue[];
-  readonly unsaid?: ReadonlySet<NotifiedValue>;
+  readonly unreported?: ReadonlySet<NotifiedValue>;
 }
 
 const none = batchOf([]);
@@ -72,11 +72,11 @@ export class NotificationQueue {
   }
 
   /**
-   * Takes the values of the items at the same index over; before `unsaid` ones others may have been thrown away. `stored` is called
+   * Takes the values of the items at the same index over; before `unreported` ones others may have been thrown away. `stored` is called
    * once they are on disk. Throws `SOURCE_PROTOCOL` when it is more than can wait.
    */
   values(
-    { items, values, unsaid }: ItemValues,
+    { items, values, unreported }: ItemValues,
     stream: Arrival["stream"],
     backfill: Pick<Backfill, "arrived" | "untimed" | "stored">,
     stored: () => void,
@@ -94,7 +94,7 @@ export class NotificationQueue {
     for (let i = 0; i < values.length; i++) {
       const [item, value] = [items[i], values[i]];
       if (!item || !value) continue;
-      const overflow = unsaid?.has(value) || overflowed(value.statusCode.value);
+      const overflow = unreported?.has(value) || overflowed(value.statusCode.value);
       if (overflow) overflowing++;
       const isWhole = value instanceof PlainNumber && !item.part && !item.index && stream === "live";
       const reading = isWhole

@@ -7,7 +7,7 @@ import type { OpcuaConfig } from "../config/options.ts";
 import { Backfill, type BackfillOptions } from "../history/backfill.ts";
 import type { MonitoredGroups } from "../monitoring/monitored-groups.ts";
 import { failureReading, type MonitoringFailure } from "../monitoring/monitoring.ts";
-import { type Notification, unsaidOverflows } from "../monitoring/notification.ts";
+import { type Notification, unreportedOverflows } from "../monitoring/notification.ts";
 import { poll, type ReadingOptions, Reread } from "../monitoring/polling.ts";
 import type { Positions } from "../monitoring/positions.ts";
 import { Publisher } from "../monitoring/publisher.ts";
@@ -236,8 +236,8 @@ export class OpcuaSource implements Source {
     const { monitoring, positions, profile, resolver } = this.#options;
     const subscription = monitoring.subscriptions.find((each) => each.id === id);
     const queueOf = (handle: number) => monitoring.queueOf(id, handle);
-    const marked = unsaidOverflows(changes, queueOf, profile?.overflowUntold);
-    const unsaid = new Set(Array.from(marked, ({ value }) => value));
+    const marked = unreportedOverflows(changes, queueOf, profile?.overflowUntold);
+    const unreported = new Set(Array.from(marked, ({ value }) => value));
     const items: Item[] = [];
     const values: NotifiedValue[] = [];
     const structured: (readonly [Item, NotifiedValue])[] = [];
@@ -262,7 +262,7 @@ export class OpcuaSource implements Source {
       this.#publisher?.acknowledge({ subscription: id, sequenceNumber });
     };
     const stream = subscription && !old ? "live" : "former";
-    this.#notifications.values({ items, values, unsaid }, stream, this.#backfill, () =>
+    this.#notifications.values({ items, values, unreported }, stream, this.#backfill, () =>
       this.#backfill.remembered(() => void acknowledge()),
     );
   }

@@ -79,7 +79,7 @@ export async function* readHistory<Range extends HistoryRange>(
         if (!node) continue;
         const { range } = node;
         const error = failureOf(statusCode);
-        const next = error || point ? undefined : unsaid(values, perNode(call), call);
+        const next = error || point ? undefined : unreported(values, perNode(call), call);
         // Too many points at a time for this server: once more, alone.
         if (isPointless(statusCode) && call.nodes.length > 1) calls.push({ ...call, nodes: [{ range }] });
         else if (point) going.push({ range, point });
@@ -132,7 +132,7 @@ function perNode({ nodes }: Call<unknown>): number {
 }
 
 /** Some servers stop at the number they were asked for without saying that there is more: from where to go on. */
-function unsaid(values: readonly DataValueLike[], most: number, { from }: Call<unknown>): EpochMicros | undefined {
+function unreported(values: readonly DataValueLike[], most: number, { from }: Call<unknown>): EpochMicros | undefined {
   const last = (values.at(-1)?.sourceTimestamp?.getTime() ?? 0) * 1_000;
   return values.length >= most && last > from ? epochMicros(last) : undefined;
 }

@@ -106,7 +106,7 @@ export class MonitoredGroups {
   }
 
   /**
-   * The items of a subscription by what may be missing of them since the connection before: nothing unsaid (`kept`), what the
+   * The items of a subscription by what may be missing of them since the connection before: nothing unreported (`kept`), what the
    * server threw away of a queue of one (`brief`), anything (`fresh`).
    */
   divided(subscription: number) {

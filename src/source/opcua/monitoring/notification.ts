@@ -51,11 +51,11 @@ export interface Queue {
 }
 
 /**
- * Those of the changes of one message before which others may have been thrown away unsaid: the first of each item whose
+ * Those of the changes of one message before which others may have been thrown away unreported: the first of each item whose
  * queue came full, none of whose values is marked. A queue that is often full is none of these unless the server is known
  * to mark nothing (`unmarked`).
  */
-export function unsaidOverflows<C extends Change>(
+export function unreportedOverflows<C extends Change>(
   changes: readonly C[],
   queueOf: (handle: number) => Queue,
   unmarked = false,

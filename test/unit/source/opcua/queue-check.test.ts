@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { unsaidOverflows } from "../../../../src/source/opcua/monitoring/notification.ts";
+import { unreportedOverflows } from "../../../../src/source/opcua/monitoring/notification.ts";
 import { profileOf } from "../../../../src/source/opcua/session/server-facts.ts";
 
 const change = (handle: number, status = 0) => ({ handle, value: { statusCode: { value: status } } });
@@ -7,19 +7,19 @@ const overflow = 0x480;
 
 test("a queue that came full without a mark may have been too short: before its first value", () => {
   const changes = [change(2), change(1), change(2), change(2), change(2)];
-  const found = unsaidOverflows(changes, () => ({ size: 4, usual: 2 }), false);
+  const found = unreportedOverflows(changes, () => ({ size: 4, usual: 2 }), false);
   expect([...found]).toEqual([changes[0]]);
-  expect(unsaidOverflows(changes, () => ({ size: 5, usual: 2 }), false).size).toBe(0);
+  expect(unreportedOverflows(changes, () => ({ size: 5, usual: 2 }), false).size).toBe(0);
 });
 
 test("a mark says it all, and a queue that is often full says nothing unless the server marks none", () => {
   const marked = [change(1, overflow), change(1)];
-  expect(unsaidOverflows(marked, () => ({ size: 2, usual: 1 }), true).size).toBe(0);
+  expect(unreportedOverflows(marked, () => ({ size: 2, usual: 1 }), true).size).toBe(0);
   const full = [change(1), change(1)];
-  expect(unsaidOverflows(full, () => ({ size: 2, usual: 4 }), false).size).toBe(0);
-  expect(unsaidOverflows(full, () => ({ size: 2, usual: 4 }), true).size).toBe(1);
+  expect(unreportedOverflows(full, () => ({ size: 2, usual: 4 }), false).size).toBe(0);
+  expect(unreportedOverflows(full, () => ({ size: 2, usual: 4 }), true).size).toBe(1);
   // Of a queue of one, and of one that nobody knows, this cannot be told.
-  for (const size of [0, 1]) expect(unsaidOverflows(full, () => ({ size, usual: 4 }), true).size).toBe(0);
+  for (const size of [0, 1]) expect(unreportedOverflows(full, () => ({ size, usual: 4 }), true).size).toBe(0);
 });
 
 test("servers that mark nothing are known by their product", () => {
