@@ -45,6 +45,6 @@ export type Outcome =
 export interface Sink extends AsyncDisposable {
   /** Resolves with the outcome; rejects with `signal.reason` only. */
   send(frame: Frame, signal: AbortSignal): Promise<Outcome>;
-  /** Resolves with whether a connection can be established now, over which nothing is sent. Undefined: it is not known. */
+  /** Resolves with whether a connection can be established now, over which nothing is sent. Undefined: the sink cannot find out. */
   connects?(signal: AbortSignal): Promise<boolean>;
 }

@@ -78,7 +78,7 @@ export class Dispatcher {
   readonly #outcomes: OutcomeHandler;
   readonly #parked: ParkedInputs;
   readonly #probes: RetryProbes;
-  /** Undefined: it is not known. */
+  /** Undefined: the sink cannot find out. */
   readonly #serviceReturn: ServiceReturn | undefined;
 
   constructor(parts: DispatcherParts, runtime: Runtime) {

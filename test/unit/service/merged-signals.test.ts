@@ -2,19 +2,9 @@
 import { expect, test } from "vitest";
 import type { Attributes } from "../../../src/service/store/resource.ts";
 import { ServiceStore } from "../../../src/service/store/store.ts";
+import { itemSaveView } from "../../../src/wire/signal-view.ts";
 
-const attributes: Attributes = {
-  annotations: {},
-  name: "level",
-  type: "numeric",
-  description: "",
-  labels: {},
-  engUnit: "",
-  enumValues: {},
-  sourceType: "measurement",
-  sampleInterval: null,
-  gapDetection: null,
-};
+const attributes: Attributes = itemSaveView.parse({ name: "level", type: "numeric", sourceType: "measurement" });
 
 /** An item with a signal for each of these: from when, how far apart and how many its points are. */
 function itemOf(store: ServiceStore, signals: readonly (readonly [from: number, step: number, count: number])[]) {
