@@ -43,6 +43,17 @@ test("a file in place of the buffer's folder ends the start with the path, what 
   expect(stderr).not.toMatch(stack);
 });
 
+test("a folder in place of the buffer's LOCK ends the start with the path, what was found and a command", async () => {
+  using place = misplaced();
+  const lock = `${place.data}/buffer/LOCK`;
+  mkdirSync(lock, { recursive: true });
+  const { status, stderr } = await tagferry(["run", "-c", place.file]);
+  expect(status).toBe(1);
+  expect(stderr).toContain(
+    `tagferry: cannot write to ${place.data}/buffer: ${lock}: expected a file, found a folder (EISDIR)\n  mv ${lock} ${lock}.aside moves it away\n`,
+  );
+});
+
 test("files in place of other folders of the agent are named in its log and status, without a stack", async () => {
   using place = misplaced("gaps", "upload", "sources");
   await using agent = await startAgent({ folder: place.home.path, configuration: configuration(place.data) });

@@ -223,8 +223,8 @@ class DiskBuffer implements PointBuffer {
 
 const moment = ({ clock }: Runtime) => ({ wall: clock.now(), monotonic: clock.monotonic() });
 
-function toError({ code, message }: NonNullable<StoreReply["error"]>): Error {
-  return code === "bug" ? new Error(message) : new AgentError(code, message);
+function toError({ code, message, hint }: NonNullable<StoreReply["error"]>): Error {
+  return code === "bug" ? new Error(message) : new AgentError(code, message, { hint });
 }
 
 /** What was opened without an error has counts. */

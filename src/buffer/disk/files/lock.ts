@@ -6,6 +6,7 @@ import { accessSync, constants, statSync, truncateSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { AgentError } from "../../../core/errors.ts";
+import { diskErrorCode } from "./disk.ts";
 
 /**
  * `held`: the folder is as it was locked. `outlived`: others may have written since, or the volume was mounted anew, so
@@ -36,11 +37,25 @@ export function lockFolder(folder: string): FolderLock {
     const message = error instanceof Error ? error.message : "";
     if (isInUse(error))
       throw new AgentError("DATA_DIR_IN_USE", `${folder} is in use by another process`, { cause: error });
+    // SQLite does not say why.
+    if (message.includes("unable to open")) throw whyNot(path) ?? error;
     if (!message.includes("not a database")) throw error;
     // A damaged disk put bytes into it. SQLite asks for the lock before it reads them, so nobody holds it: it may be opened
     // and emptied. Whoever does the same meanwhile empties what is empty.
     truncateSync(path);
     return lockFolder(folder);
+  }
+}
+
+/** What the system says of a file that cannot be opened, found out without opening it. Undefined: nothing. */
+function whyNot(path: string): unknown {
+  try {
+    if (statSync(path).isDirectory())
+      return Object.assign(new Error("it is a folder"), { code: "EISDIR", syscall: "open", path });
+    accessSync(path, constants.R_OK | constants.W_OK);
+    return undefined;
+  } catch (error) {
+    return diskErrorCode(error) === "ENOENT" ? undefined : error;
   }
 }
 

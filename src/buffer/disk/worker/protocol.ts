@@ -30,7 +30,9 @@ export type StoreRequest = { readonly now: Moment } & (
 export type BareRequest = StoreRequest extends infer R ? (R extends unknown ? Omit<R, "now"> : never) : never;
 
 export interface StoreReply extends Taken {
-  readonly error: { readonly code: ErrorCode | "bug"; readonly message: string } | undefined;
+  readonly error:
+    | { readonly code: ErrorCode | "bug"; readonly message: string; readonly hint?: string | undefined }
+    | undefined;
   /** Input IDs not told before, in the numbering of blocks. */
   readonly newInputs: readonly InputId[];
   readonly stats: BufferStats | undefined;
