@@ -1,5 +1,6 @@
 // The command line: what may be typed. Each command loads its own file when it runs.
 import { Argument, Command, CommanderError } from "commander";
+import { reasonOf, remedyOf } from "../core/errors.ts";
 import { withoutSecrets } from "../lib/without-secrets.ts";
 import { shells } from "./configure/completion.ts";
 import { addDeviceCommands } from "./device-commands.ts";
@@ -14,7 +15,13 @@ import { version } from "./terminal/version.ts";
 /** Runs one command on this process. Resolves with the exit status; never rejects. */
 export async function main(args: readonly string[]): Promise<number> {
   using io = processConsole();
-  return await runCommand(args, io);
+  const status = await runCommand(args, io);
+  const failure = await io.unwritten();
+  if (!failure) return status;
+  io.complain(
+    `tagferry: cannot write the results: ${reasonOf(failure)}\n  ${remedyOf(failure) ?? "write them elsewhere"}`,
+  );
+  return exitStatus.failed;
 }
 
 /** Commands that need no driver, whose help names no protocol either: they start without loading the drivers. */

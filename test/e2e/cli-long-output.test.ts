@@ -41,3 +41,16 @@ test("a reader that goes away before the end ends the command", async () => {
   await once(child, "close");
   expect({ status: child.exitCode, complaints }).toEqual({ status: 0, complaints: "" });
 });
+
+test("results that cannot be written end the command with the reason", async () => {
+  const child = spawn("sh", ["-c", '"$0" "$1" schema > /dev/full', process.execPath, program], {
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  let complaints = "";
+  child.stderr.on("data", (chunk) => (complaints += String(chunk)));
+  await once(child, "close");
+  expect({ status: child.exitCode, complaints }).toEqual({
+    status: 1,
+    complaints: expect.stringMatching(/^tagferry: cannot write the results: .*\(ENOSPC\)\n {2}df -h/),
+  });
+});

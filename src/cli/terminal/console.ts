@@ -30,12 +30,18 @@ export interface Console {
 /** ^C reaches the program from the terminal and once more through npm: signals this close together are one. In milliseconds. */
 const sameSignalMs = 1_000;
 
+interface ProcessConsole extends Console, Disposable {
+  /** Resolves with why results could not be written; undefined: they were, or their reader went away. */
+  unwritten(): Promise<Error | undefined>;
+}
+
 /** The console of this process. A second SIGINT or SIGTERM ends it at once, as an operator expects of ^C^C. */
-export function processConsole(): Console & Disposable {
+export function processConsole(): ProcessConsole {
   const controller = new AbortController();
   let stoppedAtMs = 0;
   let hungUp: (() => void) | undefined;
   const unread = new AbortController();
+  let unwritten: Error | undefined;
   const progress = progressLine();
   const input = processInput();
   const stop = () => {
@@ -50,7 +56,8 @@ export function processConsole(): Console & Disposable {
   process.on("SIGHUP", hangUp);
   // A reader that went away (`tagferry demo | head -1`) is no reason to fail.
   process.stderr.on("error", () => {});
-  process.stdout.on("error", () => {
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") unwritten ??= error;
     unread.abort(new Error("nobody reads the results"));
   });
   return {
@@ -67,6 +74,10 @@ export function processConsole(): Console & Disposable {
       // An error is told after the write that met it.
       await setImmediate();
       return !unread.signal.aborted;
+    },
+    async unwritten() {
+      await setImmediate();
+      return unwritten;
     },
     progress,
     input,
