@@ -2,11 +2,13 @@
 import { clarifyGoProgram, clarifyGoSuite } from "./clarify-go.ts";
 import { gopcuaProgram } from "./gopcua.ts";
 import { miloProgram } from "./milo.ts";
+import { natsServerProgram } from "./nats-servers.ts";
 import { open62541Program } from "./open62541.ts";
 
 const programs = {
   open62541: open62541Program,
   gopcua: gopcuaProgram,
+  "nats-server": natsServerProgram,
   milo: miloProgram,
   "clarify-go": clarifyGoProgram,
   "clarify-go's suite": clarifyGoSuite,

@@ -145,7 +145,8 @@ export async function openMosquitto(options: MosquittoOptions = {}): Promise<Mos
   };
 }
 
-function freePort(): Promise<number> {
+/** A port that was free a moment ago, for a program that cannot be asked for any. */
+export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once("error", reject);

@@ -1,0 +1,39 @@
+// The peer itself: what the tests of the cluster rely on in three real servers.
+import { expect, test } from "vitest";
+import { eventually } from "../../support/eventually.ts";
+import { type NatsServer, openNatsServers } from "../../support/nats-servers.ts";
+
+/** Size of the cluster and its leader as a server sees them. */
+async function seenBy(server: NatsServer) {
+  const { meta_cluster: meta } = (await server.monitor("jsz")) as {
+    meta_cluster?: { cluster_size: number; leader?: string; replicas?: { offline?: boolean }[] };
+  };
+  return { size: meta?.cluster_size, leader: meta?.leader };
+}
+
+test("three servers elect a leader, again when it is killed, isolated, or has lost its data", async () => {
+  await using cluster = await openNatsServers();
+  const first = await eventually(async () => (await seenBy(cluster.servers[0]!)).leader);
+  const leader = cluster.servers.find(({ name }) => name === first)!;
+  const other = cluster.servers.find(({ name }) => name !== first)!;
+
+  await leader.kill();
+  const second = await eventually(async () => {
+    const seen = (await seenBy(other)).leader;
+    return seen !== undefined && seen !== first && seen;
+  });
+  leader.wipe();
+  await leader.start();
+  await cluster.healthy();
+
+  const isolated = cluster.servers.find(({ name }) => name === second)!;
+  const rest = cluster.servers.find(({ name }) => name !== second)!;
+  isolated.isolate();
+  await eventually(async () => {
+    const seen = (await seenBy(rest)).leader;
+    return seen !== undefined && seen !== second;
+  });
+  isolated.rejoin();
+  await cluster.healthy();
+  expect((await seenBy(isolated)).size).toBe(3);
+});

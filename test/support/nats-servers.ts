@@ -1,0 +1,177 @@
+// nats-server as a peer: a JetStream cluster of real processes on loopback ports. `$TAGFERRY_NATS_SERVER` names the program,
+// else it is built from its Go module.
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { eventually } from "./eventually.ts";
+import { freePort } from "./mosquitto.ts";
+import { peerProgram } from "./peer-program.ts";
+import { type TcpProxy, tcpProxy } from "./tcp-proxy.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
+
+const run = promisify(execFile);
+const version = "2.15.2";
+
+export interface NatsServer {
+  readonly name: string;
+  readonly port: number;
+  readonly url: string;
+  readonly pid: number;
+  /** Its answer below the monitoring port, such as `jsz?streams=true`. */
+  monitor(path: string): Promise<unknown>;
+  kill(): Promise<void>;
+  /** Starts it again on the same ports with what it has on disk. Resolves when it takes connections. */
+  start(): Promise<void>;
+  /** Between the two it is stopped as by SIGSTOP: connections stay open. */
+  suspend(): void;
+  resume(): void;
+  /** Deletes its data directory; only while it is down. */
+  wipe(): void;
+  /** Cuts it off from the other servers, in both directions. Clients still reach it. */
+  isolate(): void;
+  rejoin(): void;
+}
+
+export interface NatsServers extends AsyncDisposable {
+  readonly servers: readonly NatsServer[];
+  readonly urls: readonly string[];
+  /** Resolves when all that run report that JetStream is healthy: a leader, and all replicas up to date. */
+  healthy(): Promise<void>;
+}
+
+export interface NatsServersOptions {
+  /** 3 by default; 1: no cluster. */
+  readonly count?: number;
+  /** Lines added to the configuration of each. */
+  readonly config?: readonly string[];
+  readonly syncAlways?: boolean;
+}
+
+/** Path of the program. */
+export function natsServerProgram(): Promise<string> {
+  const named = process.env.TAGFERRY_NATS_SERVER;
+  if (named) return Promise.resolve(named);
+  return peerProgram(`nats-server-${version}`, [], async (folder, output) => {
+    const env = { ...process.env, CGO_ENABLED: "0", GOBIN: folder };
+    await run("go", ["install", `github.com/nats-io/nats-server/v2@v${version}`], { cwd: folder, env });
+    await run("mv", [join(folder, "nats-server"), output]);
+  });
+}
+
+/** Resolves when the cluster has a leader and takes connections. */
+export async function openNatsServers(options: NatsServersOptions = {}): Promise<NatsServers> {
+  const { count = 3, config = [], syncAlways = false } = options;
+  const program = await natsServerProgram();
+  const folder = temporaryFolder();
+  const ports = await Promise.all(
+    Array.from({ length: count }, async () => ({
+      client: await freePort(),
+      routes: await freePort(),
+      monitor: await freePort(),
+    })),
+  );
+  // A server dials each other one through a proxy of its own. The advertised port leads nowhere: servers that learn
+  // of each other by gossip would go round the proxies.
+  const proxies: { readonly ends: readonly [number, number]; readonly proxy: TcpProxy }[] = [];
+  for (let i = 0; i < count; i++)
+    for (let j = 0; j < count; j++)
+      if (i !== j) proxies.push({ ends: [i, j], proxy: await tcpProxy(ports[j]!.routes) });
+  const running = new Map<number, ChildProcess>();
+  const logs: string[] = [];
+
+  const servers = ports.map(({ client, routes, monitor }, i): NatsServer => {
+    const data = folder.file(`n${i + 1}`);
+    const dialled = proxies.filter(({ ends }) => ends[0] === i).map(({ proxy }) => `nats://127.0.0.1:${proxy.port}`);
+    const cluster = [
+      `cluster { name: plant, listen: "127.0.0.1:${routes}", advertise: "127.0.0.1:1"`,
+      `  routes: [${dialled.map((url) => `"${url}"`).join(", ")}], pool_size: 1, no_advertise: true }`,
+    ];
+    const path = folder.file(`n${i + 1}.conf`);
+    writeFileSync(
+      path,
+      [
+        `server_name: n${i + 1}`,
+        `listen: "127.0.0.1:${client}"`,
+        `http: "127.0.0.1:${monitor}"`,
+        `jetstream { store_dir: "${data}"${syncAlways ? ", sync_interval: always" : ""} }`,
+        ...(count > 1 ? cluster : []),
+        ...config,
+      ].join("\n"),
+    );
+    const child = () => running.get(i);
+    const setIsolated = (isolated: boolean) => {
+      for (const { ends, proxy } of proxies) if (ends.includes(i)) proxy[isolated ? "cut" : "mend"]();
+    };
+    const server: NatsServer = {
+      name: `n${i + 1}`,
+      port: client,
+      url: `nats://127.0.0.1:${client}`,
+      get pid() {
+        return child()?.pid ?? 0;
+      },
+      async monitor(what) {
+        return (await fetch(`http://127.0.0.1:${monitor}/${what}`)).json();
+      },
+      async kill() {
+        const ending = child();
+        if (!ending) return;
+        running.delete(i);
+        if (ending.exitCode !== null || ending.signalCode !== null) return;
+        const ended = new Promise((resolve) => ending.once("exit", resolve));
+        ending.kill("SIGKILL");
+        await ended;
+      },
+      async start() {
+        // Ends with us, however we end: a test that is killed cleans nothing up.
+        const started = spawn("setpriv", ["--pdeathsig", "KILL", program, "-c", path], {
+          stdio: ["ignore", "ignore", "pipe"],
+        });
+        running.set(i, started);
+        let log = "";
+        started.stderr.setEncoding("utf8").on("data", (text: string) => {
+          log = (log + text).slice(-8_000);
+          logs[i] = log;
+        });
+        await eventually(() => {
+          if (started.exitCode !== null) throw new Error(`nats-server ended: ${log}`);
+          return log.includes("Server is ready");
+        });
+      },
+      suspend: () => void child()?.kill("SIGSTOP"),
+      resume: () => void child()?.kill("SIGCONT"),
+      wipe: () => rmSync(data, { recursive: true, force: true }),
+      isolate: () => setIsolated(true),
+      rejoin: () => setIsolated(false),
+    };
+    return server;
+  });
+
+  const all: NatsServers = {
+    servers,
+    urls: servers.map(({ url }) => url),
+    async healthy() {
+      await eventually(async () => {
+        for (const [i, server] of servers.entries()) {
+          if (!running.has(i)) continue;
+          const health = (await server.monitor("healthz")) as { status: string }; // its own format
+          if (health.status !== "ok") return false;
+        }
+        return true;
+      });
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(servers.map((server) => server.kill()));
+      await Promise.all(proxies.map(({ proxy }) => proxy[Symbol.asyncDispose]()));
+      folder[Symbol.dispose]();
+    },
+  };
+  try {
+    await Promise.all(servers.map((server) => server.start()));
+    await all.healthy();
+  } catch (error) {
+    await all[Symbol.asyncDispose]();
+    throw new Error(`the cluster does not start: ${logs.join("\n")}`, { cause: error });
+  }
+  return all;
+}
