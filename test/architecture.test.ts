@@ -14,7 +14,8 @@ const protocols = readdirSync(join(root, "source"), { withFileTypes: true })
 const floors: readonly (readonly string[])[] = [
   ["core"],
   ["lib", "wire"],
-  [...protocols, "mapping", "buffer/disk", "upload"],
+  ["cluster"],
+  [...protocols, "mapping", "buffer/disk", "buffer/jetstream", "upload"],
   ["source", "buffer"],
   ["config"],
   ["agent"],
@@ -114,6 +115,19 @@ test("the README of a part names each of its rooms", () => {
   });
   expect(rooms.size).toBeGreaterThan(40);
   expect(unnamed).toEqual([]);
+});
+
+test("sources, mapping and upload know nothing of the cluster", () => {
+  const unaware = (file: string) => [...protocols, "source", "mapping", "upload"].includes(partOf(file));
+  const wrong = imports.filter(({ file, target }) => unaware(file) && partOf(target) === "cluster");
+  expect(wrong).toEqual([]);
+});
+
+test("the NATS client is imported by src/cluster/nats-*.ts alone, and loaded only when it connects", () => {
+  const named = (pattern: RegExp) =>
+    files.filter((file) => pattern.test(readFileSync(file, "utf8"))).map((file) => relative(root, file));
+  expect(named(/["']@nats-io\//).filter((name) => !/^cluster\/nats-[\w-]+\.ts$/.test(name))).toEqual([]);
+  expect(named(/^import (?!type\b)[^;]*["']@nats-io\//m)).toEqual([]);
 });
 
 test("core imports nothing but types", () => {

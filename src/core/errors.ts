@@ -96,6 +96,26 @@ export const errorCodes = {
     hint: "the service answers without naming the inputs it stored; ask its operator, and if it never names them, set service.confirmation: status",
   },
   SERVICE_REFUSED: { retryable: true, exit: 77, hint: "check service.integration and service.auth" },
+  CLUSTER_UNREACHABLE: {
+    retryable: true,
+    exit: 69,
+    hint: "check cluster.servers, the network, and that most of the servers run with JetStream",
+  },
+  CLUSTER_REFUSED: {
+    retryable: true,
+    exit: 77,
+    hint: "check user, password, credsFile, nkeyFile and tls of cluster, and what this user may do at the servers",
+  },
+  CLUSTER_FULL: {
+    retryable: true,
+    exit: 1,
+    hint: "the stream has cluster.maxSize: let it drain, or raise cluster.maxSize within the disks of the servers",
+  },
+  CLUSTER_FENCED: {
+    retryable: true,
+    exit: 1,
+    hint: "none: another agent delivers now, and this one waits for its turn",
+  },
 } as const satisfies Record<string, { retryable: boolean; exit: number; hint: string }>;
 
 export type ErrorCode = keyof typeof errorCodes;

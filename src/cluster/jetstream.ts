@@ -1,0 +1,72 @@
+// What the program uses of NATS JetStream: one stream and key-value buckets. `nats-connection.ts` implements it with the client.
+
+/** A message as the stream stores it. */
+export interface StreamMessage {
+  /** Ascends; a sequence that was given once is not given again, unless the stream was deleted or lost data. */
+  readonly sequence: number;
+  readonly subject: string;
+  readonly data: Uint8Array;
+}
+
+export interface StreamState {
+  /** When the stream was created, as the servers wrote it: another text means another stream. */
+  readonly created: string;
+  /** `lastSequence + 1` where the stream is empty. */
+  readonly firstSequence: number;
+  readonly lastSequence: number;
+  readonly messages: number;
+  readonly bytes: number;
+  readonly maxBytes: number;
+  readonly replicas: number;
+  /** Replicas that are online and up to date, the leader included. */
+  readonly replicasInPlace: number;
+}
+
+/** The stream of the points. Each call rejects with `CLUSTER_UNREACHABLE` where the servers do not answer within 5 s. */
+export interface PointStream {
+  /**
+   * Resolves once a quorum of the replicas stores the message; `duplicate`: a message with this ID was stored within the
+   * last 2 minutes, and `sequence` is its sequence. Rejects with `CLUSTER_FULL` where the stream has `maxSize`.
+   */
+  publish(subject: string, data: Uint8Array, messageId: string): Promise<PublishResult>;
+  /** Undefined: the stream does not exist (any more). */
+  state(): Promise<StreamState | undefined>;
+  /** Creates the stream where it does not exist. */
+  create(): Promise<void>;
+  /**
+   * The first message from `sequence` on. Undefined: there is none yet on the replica that answered, which may be a little
+   * behind its leader.
+   */
+  next(sequence: number): Promise<StreamMessage | undefined>;
+  /** Removes the messages before `sequence`. */
+  purgeBefore(sequence: number): Promise<void>;
+}
+
+export interface PublishResult {
+  readonly sequence: number;
+  readonly duplicate: boolean;
+}
+
+export interface KeyEntry {
+  readonly key: string;
+  readonly value: Uint8Array;
+  /** Ascends over the whole bucket. */
+  readonly revision: number;
+}
+
+/**
+ * A key-value bucket. Each call rejects with `CLUSTER_UNREACHABLE` where the servers do not answer in time; a write that
+ * rejects may still take effect.
+ */
+export interface KeyBucket {
+  /** The value may be older than one that was written before the call: any replica answers. */
+  get(key: string): Promise<KeyEntry | undefined>;
+  /** Writes a key that does not exist. Resolves with its revision; undefined: the key exists. */
+  create(key: string, value: Uint8Array): Promise<number | undefined>;
+  /** Writes the key if its last revision is `revision`. Resolves with the new revision; undefined: it is another one. */
+  update(key: string, value: Uint8Array, revision: number, timeoutMs?: number): Promise<number | undefined>;
+  /** Deletes the key if its last revision is `revision`. False: it is another one. */
+  delete(key: string, revision: number): Promise<boolean>;
+  /** The entries whose key begins with `prefix`, which ends with a dot. */
+  list(prefix: string): Promise<readonly KeyEntry[]>;
+}

@@ -1,0 +1,76 @@
+// Key-value buckets on NATS JetStream.
+import type { KV, KvEntry } from "@nats-io/kv";
+import type { KeyBucket, KeyEntry } from "./jetstream.ts";
+import { answerWithinMs, jetstreamCode, type NatsClient, type NatsLink } from "./nats-connection.ts";
+
+export interface KeyBucketOptions {
+  readonly name: string;
+  readonly replicas: number;
+  /** Entries that were not written for longer disappear, by the clock of the server that leads the bucket. Undefined: none does. */
+  readonly ttlMs?: number;
+}
+
+/** The key has another revision than the writer expects; the second one without saying which. */
+const wrongRevision: ReadonlySet<number | undefined> = new Set([10_071, 10_164]);
+
+/** `link` stays the caller's. The bucket is created with the first call, and again where the servers have lost it. */
+export function natsBucket(link: NatsLink, { name, replicas, ttlMs }: KeyBucketOptions): KeyBucket {
+  let opened: { readonly client: NatsClient; readonly bucket: Promise<KV> } | undefined;
+
+  function bucketOf(client: NatsClient): Promise<KV> {
+    if (opened?.client !== client)
+      opened = {
+        client,
+        bucket: client.buckets.create(name, { replicas, history: 1, ...(ttlMs !== undefined && { ttl: ttlMs }) }),
+      };
+    return opened.bucket;
+  }
+
+  const use = <T>(what: string, call: (bucket: KV) => Promise<T>) =>
+    link.use(`bucket ${name}: ${what}`, async (client) => {
+      try {
+        return await call(await bucketOf(client));
+      } catch (error) {
+        if (!wrongRevision.has(jetstreamCode(error))) opened = undefined;
+        throw error;
+      }
+    });
+
+  /** Resolves with undefined where the key has another revision. */
+  const conditional = <T>(what: string, call: (bucket: KV) => Promise<T>) =>
+    use(what, async (bucket) => {
+      try {
+        return await call(bucket);
+      } catch (error) {
+        if (wrongRevision.has(jetstreamCode(error))) return undefined;
+        throw error;
+      }
+    });
+
+  return {
+    get: (key) =>
+      use(`get ${key}`, async (bucket) => {
+        const entry = await bucket.get(key);
+        return entry?.operation === "PUT" ? entryOf(entry) : undefined;
+      }),
+    create: (key, value) => conditional(`create ${key}`, (bucket) => bucket.create(key, value)),
+    update: (key, value, revision, timeoutMs = answerWithinMs) =>
+      conditional(`update ${key}`, (bucket) => bucket.update(key, value, revision, timeoutMs)),
+    delete: async (key, revision) =>
+      (await conditional(`delete ${key}`, async (bucket) => {
+        await bucket.delete(key, { previousSeq: revision });
+        return true;
+      })) ?? false,
+    list: (prefix) =>
+      use(`list ${prefix}`, async (bucket) => {
+        const keys: string[] = [];
+        for await (const key of await bucket.keys(`${prefix}>`)) keys.push(key);
+        const entries = await Promise.all(keys.map((key) => bucket.get(key)));
+        return entries.flatMap((entry) => (entry?.operation === "PUT" ? [entryOf(entry)] : []));
+      }),
+  };
+}
+
+function entryOf({ key, value, revision }: KvEntry): KeyEntry {
+  return { key, value, revision };
+}

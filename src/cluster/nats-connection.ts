@@ -1,0 +1,208 @@
+// The connection to the NATS servers that the agents of a cluster share. It connects, and connects again, by itself.
+import { readFile } from "node:fs/promises";
+import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
+import type { Kvm } from "@nats-io/kv";
+import type { Authenticator, NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node";
+import { AgentError, reasonOf } from "../core/errors.ts";
+import type { Runtime } from "../core/runtime.ts";
+import { orAbort } from "../lib/abort.ts";
+import { BackOff } from "../lib/back-off.ts";
+import type { ClusterOptions } from "./options.ts";
+
+/** How long the servers may take to answer: an election of a stream's leader takes up to about 4 s. */
+export const answerWithinMs = 5_000;
+/** A partition that drops packets is noticed within three of these, and the next server is tried. */
+const pingEveryMs = 1_500;
+const longestWaitMs = 5_000;
+
+/** What is open while there is a connection. */
+export interface NatsClient {
+  readonly connection: NatsConnection;
+  readonly jetstream: JetStreamClient;
+  readonly manager: JetStreamManager;
+  readonly buckets: Kvm;
+}
+
+export interface ConnectionState {
+  readonly isConnected: boolean;
+  /** Name and version of the server that is connected, or was last. */
+  readonly server: { readonly name: string; readonly version: string } | undefined;
+  /** Why there is no connection. */
+  readonly reason: string | undefined;
+}
+
+export class NatsLink implements AsyncDisposable {
+  readonly #options: ClusterOptions;
+  readonly #name: string;
+  readonly #runtime: Runtime;
+  readonly #stop = new AbortController();
+  readonly #running: Promise<void>;
+  #client: NatsClient | undefined;
+  #isConnected = false;
+  #reason: string | undefined = "not connected yet";
+  #server: ConnectionState["server"];
+  #changed = Promise.withResolvers<void>();
+
+  /** Starts to connect and returns. `name`: of the agent, which the servers show in their list of connections. */
+  constructor(options: ClusterOptions, name: string, runtime: Runtime) {
+    this.#options = options;
+    this.#name = name;
+    this.#runtime = { ...runtime, log: runtime.log.child({ part: "cluster" }) };
+    this.#running = this.#keepConnected();
+  }
+
+  get state(): ConnectionState {
+    return { isConnected: this.#isConnected, server: this.#server, reason: this.#reason };
+  }
+
+  /** Resolves once there is a connection; rejects with `signal.reason`. */
+  async connected(signal: AbortSignal): Promise<void> {
+    while (!this.#isConnected) await orAbort(this.#changed.promise, signal);
+  }
+
+  /**
+   * Resolves as `call` does. Rejects with `CLUSTER_UNREACHABLE` at once where there is no connection: the client would
+   * keep the request and send it with the next connection, however late. `what` stands in the message.
+   */
+  async use<T>(what: string, call: (client: NatsClient) => Promise<T>): Promise<T> {
+    if (!this.#client || !this.#isConnected)
+      throw new AgentError("CLUSTER_UNREACHABLE", `${what}: no connection to ${this.#addresses}: ${this.#reason}`);
+    try {
+      return await call(this.#client);
+    } catch (cause) {
+      throw clusterFailure(what, cause);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort(new Error("the cluster connection closes"));
+    await this.#running;
+  }
+
+  get #addresses(): string {
+    return this.#options.servers.join(", ");
+  }
+
+  async #keepConnected(): Promise<void> {
+    const { clock, log, random } = this.#runtime;
+    const backOff = new BackOff({ minMs: 500, maxMs: longestWaitMs, random });
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      try {
+        await this.#connectOnce(() => backOff.reset());
+      } catch (error) {
+        if (signal.aborted) return;
+        const refusal = isRefused(error);
+        if (this.#reason !== reasonOf(error))
+          log.warn({ reason: reasonOf(error), servers: this.#addresses }, "cannot connect to the cluster");
+        this.#disconnected(refusal ? `refused: ${reasonOf(error)}` : reasonOf(error));
+        await clock.sleep(backOff.next(), signal).catch(() => {});
+      }
+    }
+  }
+
+  /** Resolves when the connection is closed for good; in between the client connects again by itself. */
+  async #connectOnce(onConnected: () => void): Promise<void> {
+    const [{ connect, ...keys }, { jetstream }, { Kvm: Buckets }] = await Promise.all([
+      import("@nats-io/transport-node"),
+      import("@nats-io/jetstream"),
+      import("@nats-io/kv"),
+    ]);
+    const connection = await connect(await connectionOptions(this.#options, this.#name, keys));
+    const close = () => void connection.close().catch(() => {});
+    if (this.#stop.signal.aborted) close();
+    this.#stop.signal.addEventListener("abort", close, { once: true });
+    try {
+      const client = jetstream(connection, { timeout: answerWithinMs });
+      const manager = await client.jetstreamManager(false);
+      this.#client = { connection, jetstream: client, manager, buckets: new Buckets(client) };
+      this.#established(connection);
+      onConnected();
+      for await (const status of connection.status()) {
+        if (status.type === "disconnect" || status.type === "staleConnection") this.#disconnected("connection lost");
+        else if (status.type === "reconnect") this.#established(connection);
+        else if (status.type === "error") this.#runtime.log.warn({ err: status.error }, "error of the cluster");
+      }
+      const error = await connection.closed();
+      if (error) throw error;
+    } finally {
+      this.#client = undefined;
+      this.#stop.signal.removeEventListener("abort", close);
+      this.#disconnected("connection closed");
+      close();
+    }
+  }
+
+  #established({ info }: NatsConnection): void {
+    this.#server = info && { name: info.server_name, version: info.version };
+    this.#reason = undefined;
+    this.#isConnected = true;
+    this.#runtime.log.info({ server: info?.server_name, version: info?.version }, "connected to the cluster");
+    this.#change();
+  }
+
+  #disconnected(reason: string): void {
+    if (this.#isConnected && !this.#stop.signal.aborted)
+      this.#runtime.log.warn({ reason }, "connection to the cluster lost; points are kept in the local buffer");
+    this.#isConnected = false;
+    this.#reason = reason;
+    this.#change();
+  }
+
+  #change(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+}
+
+async function connectionOptions(
+  { servers, user, password, credsFile, nkeyFile, tls }: ClusterOptions,
+  name: string,
+  keys: Record<"credsAuthenticator" | "nkeyAuthenticator", (secret: Uint8Array) => Authenticator>,
+): Promise<NodeConnectionOptions> {
+  let authenticator: Authenticator | undefined;
+  // Read at each connection, so that a file that is replaced takes effect.
+  if (credsFile !== undefined) authenticator = keys.credsAuthenticator(await readFile(credsFile));
+  if (nkeyFile !== undefined)
+    authenticator = keys.nkeyAuthenticator(Buffer.from((await readFile(nkeyFile, "utf8")).trim()));
+  const isSecure = tls !== undefined || servers.some((address) => address.startsWith("tls:"));
+  return {
+    servers: servers.map((address) => address.replace(/^\w+:\/\//, "")),
+    name: `tagferry ${name}`,
+    ...(user !== undefined && password && { user, pass: password.reveal() }),
+    ...(authenticator && { authenticator }),
+    ...(isSecure && { tls: Object.fromEntries(Object.entries(tls ?? {}).filter(([, path]) => path !== undefined)) }),
+    timeout: answerWithinMs,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 250,
+    reconnectJitter: 250,
+    pingInterval: pingEveryMs,
+    maxPingOut: 2,
+    ignoreAuthErrorAbort: true,
+    noAsyncTraces: true,
+  };
+}
+
+/** JetStream error of a stream that has its greatest size, with `discard: new`. */
+const storeFailed = 10_077;
+
+/** Codes of the client's errors by name: its classes are loaded with it only. */
+function isRefused(error: unknown): boolean {
+  return (
+    error instanceof Error && /^(Authorization|UserAuthenticationExpired|PermissionViolation)Error$/.test(error.name)
+  );
+}
+
+function clusterFailure(what: string, cause: unknown): AgentError {
+  if (cause instanceof AgentError) return cause;
+  const full = jetstreamCode(cause) === storeFailed && /maximum (bytes|messages)/.test(reasonOf(cause));
+  const code = full ? "CLUSTER_FULL" : isRefused(cause) ? "CLUSTER_REFUSED" : "CLUSTER_UNREACHABLE";
+  return new AgentError(code, `${what}: ${reasonOf(cause)}`, { cause });
+}
+
+/** `err_code` of an answer of JetStream; undefined: the error is something else. */
+export function jetstreamCode(error: unknown): number | undefined {
+  if (!(error instanceof Error)) return undefined;
+  if ("code" in error && typeof error.code === "number") return error.code;
+  return jetstreamCode(error.cause);
+}

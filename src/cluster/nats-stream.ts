@@ -1,0 +1,82 @@
+// The stream of the points on NATS JetStream.
+import type { StreamInfo } from "@nats-io/jetstream";
+import type { PointStream, StreamState } from "./jetstream.ts";
+import { jetstreamCode, type NatsClient, type NatsLink } from "./nats-connection.ts";
+import type { ClusterOptions } from "./options.ts";
+
+export const pointStreamName = "tagferry-points";
+/** Each node publishes under a subject of its own below this one. */
+export const pointSubject = "tagferry.points";
+/** Streams that are repeated within it are stored once, whichever server leads the stream. */
+const duplicateWindowMs = 120_000;
+const streamNotFound = 10_059;
+const nanosPerMs = 1_000_000;
+
+/** `link` stays the caller's. */
+export function natsStream(
+  link: NatsLink,
+  options: Pick<ClusterOptions, "replicas" | "maxSize" | "maxAge">,
+): PointStream {
+  const onStream = <T>(what: string, call: (client: NatsClient) => Promise<T>) =>
+    link.use(`stream ${pointStreamName}: ${what}`, call);
+  return {
+    publish: (subject, data, messageId) =>
+      onStream("publish", async ({ jetstream }) => {
+        const { seq, duplicate } = await jetstream.publish(subject, data, {
+          msgID: messageId,
+          expect: { streamName: pointStreamName },
+        });
+        return { sequence: seq, duplicate };
+      }),
+    state: () =>
+      onStream("state", async ({ manager }) => {
+        try {
+          return stateOf(await manager.streams.info(pointStreamName));
+        } catch (error) {
+          if (jetstreamCode(error) === streamNotFound) return undefined;
+          throw error;
+        }
+      }),
+    create: () =>
+      onStream("create", async ({ manager }) => {
+        await manager.streams.add({
+          name: pointStreamName,
+          subjects: [`${pointSubject}.>`],
+          storage: "file",
+          retention: "limits",
+          discard: "new",
+          num_replicas: options.replicas,
+          max_bytes: options.maxSize,
+          max_age: options.maxAge * nanosPerMs,
+          duplicate_window: Math.min(duplicateWindowMs, options.maxAge) * nanosPerMs,
+          allow_direct: true,
+        });
+      }),
+    next: (sequence) =>
+      onStream("read", async ({ manager }) => {
+        const found = await manager.direct.getMessage(pointStreamName, {
+          seq: sequence,
+          next_by_subj: `${pointSubject}.>`,
+        });
+        return found ? { sequence: found.seq, subject: found.subject, data: found.data } : undefined;
+      }),
+    purgeBefore: (sequence) =>
+      onStream("purge", async ({ manager }) => {
+        await manager.streams.purge(pointStreamName, { seq: sequence });
+      }),
+  };
+}
+
+function stateOf({ created, state, config, cluster }: StreamInfo): StreamState {
+  const followers = cluster?.replicas ?? [];
+  return {
+    created: String(created),
+    firstSequence: state.first_seq,
+    lastSequence: state.last_seq,
+    messages: state.messages,
+    bytes: state.bytes,
+    maxBytes: config.max_bytes,
+    replicas: config.num_replicas,
+    replicasInPlace: 1 + followers.filter(({ offline, current }) => current && offline !== true).length,
+  };
+}
