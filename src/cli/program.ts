@@ -163,7 +163,6 @@ function commands(io: Console, protocols: ProtocolTexts): CommandLine {
     run: async () => async (options: { json?: true }) => {
       const text = `tagferry ${version()}, Node ${process.version}`;
       io.print(options.json ? JSON.stringify({ version: version(), node: process.version }) : text);
-      return exitStatus.done;
     },
   });
   line.add({

@@ -3,7 +3,7 @@
 import { open, readdir, statfs } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, resolve } from "node:path";
-import { reasonOf } from "../core/errors.ts";
+import { AgentError, type ErrorCode, reasonOf } from "../core/errors.ts";
 import type { Issues, Place } from "./issue.ts";
 
 export interface Environment {
@@ -77,6 +77,15 @@ export async function readTextFile(
   } catch {
     issues.error(place, `${what}is no UTF-8 text`, "save it as UTF-8");
     return undefined;
+  }
+}
+
+/** What a file holds that `flag` names, without its last line end. Rejects with `code`. */
+export async function lineIn(file: string, flag: string, code: ErrorCode): Promise<string> {
+  try {
+    return new TextDecoder().decode(await readFile(file)).replace(/\r?\n$/, "");
+  } catch (error) {
+    throw new AgentError(code, `${flag} ${file} cannot be read: ${fileProblem(error)}`, { cause: error });
   }
 }
 

@@ -9,7 +9,7 @@ const config = process.argv.at(-1) ?? "";
 using io = processConsole();
 const signal = new AbortController().signal;
 
-process.exitCode = await run({ config }, io, {
+await run({ config }, io, {
   async openBuffer(options, runtime, opening): Promise<PointBuffer> {
     const buffer = await openBuffer(options, runtime, opening);
     return {

@@ -3,7 +3,6 @@
 // its place, and offers what may stand there; where a path or anything else may stand, the shell completes files.
 import type { Command, Option } from "commander";
 import type { Console } from "../terminal/console.ts";
-import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 
 export const shells = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof shells)[number];
@@ -17,15 +16,9 @@ interface Place {
   readonly values: readonly string[];
 }
 
-export async function completion(
-  program: Command,
-  shell: Shell,
-  _options: unknown,
-  io: Pick<Console, "print">,
-): Promise<ExitStatus> {
+export async function completion(program: Command, shell: Shell, _options: unknown, io: Console): Promise<void> {
   const places = placesOf(program, []);
   io.print((shell === "fish" ? fishScript(places) : bashScript(places, shell)).trimEnd());
-  return exitStatus.done;
 }
 
 function placesOf(command: Command, path: readonly string[]): readonly Place[] {

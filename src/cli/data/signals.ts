@@ -12,6 +12,7 @@ import { ItemPublisher, type PlannedItem } from "../../upload/signals/item-publi
 import { PublishedItems } from "../../upload/signals/published-items.ts";
 import { savePaged } from "../../upload/signals/save-paged.ts";
 import { type OurSignals, reviewSignals } from "../../upload/signals/stored-signals.ts";
+import type { ConfigOptions } from "../shared/arguments.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import { openServiceCaller } from "../shared/service-caller.ts";
 import type { Console } from "../terminal/console.ts";
@@ -19,19 +20,16 @@ import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, count, visible } from "../terminal/text.ts";
 import { planJson, planLines, type SignalPlan, type SignalStep, toSave } from "./signal-plan.ts";
 
-interface SignalsOptions {
-  readonly config: string;
-  readonly json?: boolean;
+interface SignalsOptions extends ConfigOptions {
   /** Shows what would be done, and does nothing. */
   readonly dryRun?: boolean;
 }
 
 /** Prints what differs. Rejects as `MethodCaller.call` does. */
-export async function diffSignals(options: SignalsOptions, io: Console): Promise<ExitStatus> {
+export async function diffSignals(options: SignalsOptions, io: Console): Promise<void> {
   await using work = await prepare(options, io);
   const publishes = work.config.service.signals.publish !== "off";
   tell(await planOf(work, publishes, io), options, io);
-  return exitStatus.done;
 }
 
 /** Saves what is new or changed. Resolves with `failed` where the service refuses some. Rejects as `MethodCaller.call` does. */

@@ -1,8 +1,7 @@
 // Where `browse` looks: at an address that was typed, or at a source of a configuration as that source would.
-import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { sourceAddress } from "../../agent/upkeep/source-address.ts";
-import { fileProblem } from "../../config/environment.ts";
+import { lineIn } from "../../config/environment.ts";
 import { loadConfig } from "../../config/load.ts";
 import { joinNames } from "../../config/suggest.ts";
 import { AgentError } from "../../core/errors.ts";
@@ -51,7 +50,7 @@ export async function browseTarget(
     target: {
       ...target,
       ...(username !== undefined && { username }),
-      ...(passwordFile !== undefined && { password: await passwordIn(passwordFile) }),
+      ...(passwordFile !== undefined && { password: await lineIn(passwordFile, "--password-file", "CONFIG_INVALID") }),
       ...(userCert !== undefined &&
         userKey !== undefined && { userCertificate: { certFile: userCert, keyFile: userKey } }),
       ...(securityMode !== undefined && { security: { mode: securityMode, ...(policy !== undefined && { policy }) } }),
@@ -123,14 +122,4 @@ export function driverOf(url: string): Driver {
     `${shownValue(url)} must begin with one of ${known.join(" ")}
   as in ${joinNames(networkAddresses, "or").replaceAll("host", () => host)}`,
   );
-}
-
-async function passwordIn(file: string): Promise<string> {
-  try {
-    return (await readFile(file, "utf8")).replace(/\r?\n$/, "");
-  } catch (error) {
-    throw new AgentError("CONFIG_INVALID", `--password-file ${file} cannot be read: ${fileProblem(error)}`, {
-      cause: error,
-    });
-  }
 }

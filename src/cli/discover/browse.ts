@@ -4,7 +4,6 @@ import type { BrowsedNode, BrowseTarget, Driver } from "../../core/source.ts";
 import { withoutSecrets } from "../../lib/without-secrets.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import type { Console } from "../terminal/console.ts";
-import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, count, printResult, visible } from "../terminal/text.ts";
 import { browseTarget, type TargetOptions } from "./browse-target.ts";
 import { browsedYaml } from "./browsed.ts";
@@ -22,7 +21,7 @@ const longestValue = 40;
  * Prints nodes as they are found; with `yaml` or `json` all of them at the end. Rejects with `CONFIG_INVALID` where the
  * address is none, and as `Driver.browse` does.
  */
-export async function browse(url: string | undefined, options: BrowseOptions, io: Console): Promise<ExitStatus> {
+export async function browse(url: string | undefined, options: BrowseOptions, io: Console): Promise<void> {
   const { driver, target } = await browseTarget(url, options, io);
   try {
     return await browseAt(driver, target, options, io);
@@ -36,12 +35,7 @@ export async function browse(url: string | undefined, options: BrowseOptions, io
   }
 }
 
-async function browseAt(
-  driver: Driver,
-  target: BrowseTarget,
-  options: BrowseOptions,
-  io: Console,
-): Promise<ExitStatus> {
+async function browseAt(driver: Driver, target: BrowseTarget, options: BrowseOptions, io: Console): Promise<void> {
   if (options.endpoints === true) return await listEndpoints(driver, target, options, io);
   const collects = options.yaml === true || options.json === true;
   const nodes: BrowsedNode[] = [];
@@ -59,15 +53,9 @@ async function browseAt(
   if (collects) printResult(options, result, () => [browsedYaml(nodes)], io);
   else if (found === 0) io.print("nothing found");
   else io.complain(`${count(found, "node")} found`);
-  return exitStatus.done;
 }
 
-async function listEndpoints(
-  driver: Driver,
-  target: BrowseTarget,
-  options: BrowseOptions,
-  io: Console,
-): Promise<ExitStatus> {
+async function listEndpoints(driver: Driver, target: BrowseTarget, options: BrowseOptions, io: Console) {
   const offered = await driver.endpoints?.(target, commandRuntime(), io.signal);
   if (!offered) throw new AgentError("CONFIG_INVALID", `${driver.type} knows no endpoints; leave --endpoints out`);
   const rows = offered.map(({ security, logins, address, certificate = "", warning = "" }) => [
@@ -79,7 +67,6 @@ async function listEndpoints(
   ]);
   const result = { url: withoutSecrets(target.url), type: driver.type, endpoints: offered };
   printResult(options, result, () => columns([["security", "logins", "address", "certificate", ""], ...rows]), io);
-  return exitStatus.done;
 }
 
 function lineOf({ address, name, depth, value, type = "", signal, perSecond }: BrowsedNode): string {

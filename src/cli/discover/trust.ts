@@ -1,24 +1,18 @@
 // `tagferry trust`: which devices the agent believes. A person compares and decides; nothing is trusted by itself.
 import { loadConfig } from "../../config/load.ts";
 import type { KnownCertificate } from "../../core/commissioning.ts";
+import type { ConfigOptions } from "../shared/arguments.ts";
 import { certificateStores, knownCertificates, protocolsWith } from "../shared/protocols.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { printResult, visible } from "../terminal/text.ts";
 
-interface TrustOptions {
-  /** Configuration of the agent: its data directory holds the certificates. */
-  readonly config: string;
-  readonly json?: boolean;
-}
-
 /** Prints every certificate that the agent knows; none where no source of it has any, which is nothing wrong. */
-export async function listTrust(options: TrustOptions, io: Console): Promise<ExitStatus> {
+export async function listTrust(options: ConfigOptions, io: Console): Promise<void> {
   const folder = await trustFolder(options, io);
   const known = folder === undefined ? [] : await knownCertificates(folder);
   const none = folder === undefined ? [] : ["no certificates yet: a server's is kept at the first attempt to connect"];
   printResult(options, known, () => (known.length === 0 ? none : known.flatMap(shown)), io);
-  return exitStatus.done;
 }
 
 const said = {
@@ -30,9 +24,9 @@ const said = {
 export async function decideTrust(
   decision: "accept" | "reject",
   thumbprint: string,
-  options: TrustOptions,
+  options: ConfigOptions,
   io: Console,
-): Promise<ExitStatus> {
+): Promise<ExitStatus | void> {
   const folder = await trustFolder(options, io);
   if (folder === undefined) return exitStatus.failed;
   const act = decision === "accept" ? "trust" : "reject";
@@ -45,7 +39,6 @@ export async function decideTrust(
   const known = await knownCertificates(folder);
   const certificate = known.find((each) => [each.thumbprint, each.sha256].includes(wanted));
   printResult(options, certificate, () => [...(certificate ? shown(certificate) : []), said[decision]], io);
-  return exitStatus.done;
 }
 
 function shown(certificate: KnownCertificate): readonly string[] {
@@ -62,7 +55,7 @@ function shown(certificate: KnownCertificate): readonly string[] {
 }
 
 /** Where the agent's certificates are. Undefined, after a word, where none of its sources has any. */
-async function trustFolder({ config: file }: TrustOptions, io: Console): Promise<string | undefined> {
+async function trustFolder({ config: file }: ConfigOptions, io: Console): Promise<string | undefined> {
   const { agent, sources } = await loadConfig(file, io.environment);
   if (sources.some(({ driver }) => driver.certificates)) return agent.dataDir;
   io.complain(`tagferry: ${file} has no ${protocolsWith("certificates")} source`);

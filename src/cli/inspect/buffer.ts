@@ -12,6 +12,8 @@ import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, count, csvCell, numberCell, printResult, progressBar } from "../terminal/text.ts";
 
+type JsonOption = Parameters<typeof printResult>[0];
+
 interface OpenedBuffer {
   readonly folder: string;
   readonly inspector: BufferInspector;
@@ -85,11 +87,7 @@ function between(earliest: number | undefined, latest: number | undefined): stri
 }
 
 /** Rejects with `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`. Damage is shown and no failure: `verify` is for that. */
-export async function bufferStat(
-  directory: string,
-  options: { readonly json?: boolean },
-  io: Console,
-): Promise<ExitStatus> {
+export async function bufferStat(directory: string, options: JsonOption, io: Console): Promise<void> {
   const opened = inspectBuffer(directory);
   const segments: InspectedSegment[] = [];
   for await (const segment of inspectedSegments(opened, io)) segments.push(segment);
@@ -97,7 +95,6 @@ export async function bufferStat(
   const { folder, inspector } = opened;
   const result = { folder, ...totals, accounts: inspector.accounts, segments };
   printResult(options, result, () => report(opened, segments, totals), io);
-  return exitStatus.done;
 }
 
 /** `leased`: points of dropped segments that an agent has in a request. */
@@ -169,11 +166,7 @@ function report(
 }
 
 /** Resolves with `failed` where anything is damaged. Rejects with `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`. */
-export async function bufferVerify(
-  directory: string,
-  options: { readonly json?: boolean },
-  io: Console,
-): Promise<ExitStatus> {
+export async function bufferVerify(directory: string, options: JsonOption, io: Console): Promise<ExitStatus> {
   const opened = inspectBuffer(directory);
   const damage: string[] = [];
   let segments = 0;

@@ -5,15 +5,13 @@ import { type GapContent, gapFolder, readGapFolder } from "../../agent/gaps/gap-
 import { newest } from "../../agent/gaps/gap-rows.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { epochMicros } from "../../core/point.ts";
-import { type AgentAddressOptions, agentUrl, askAgent, placeOfAgent } from "../shared/agent-client.ts";
+import { type AgentQuery, agentUrl, askAgent, placeOfAgent } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
-import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, count, printResult, span } from "../terminal/text.ts";
 
-interface GapsOptions extends AgentAddressOptions {
+interface GapsOptions extends AgentQuery {
   /** Milliseconds. */
   readonly since: number;
-  readonly json?: true;
 }
 
 /** Rows that are shown; the others are counted. */
@@ -22,10 +20,9 @@ const mostRows = 5_000;
 const namedInputs = 2;
 
 /** Resolves once they are printed. Rejects with `AGENT_UNREACHABLE` where there is neither agent nor configuration. */
-export async function gaps(options: GapsOptions, io: Console): Promise<ExitStatus> {
+export async function gaps(options: GapsOptions, io: Console): Promise<void> {
   const { list, from } = await gapsFrom(options, io);
   printResult(options, list, () => report(list, from, options.since), io);
-  return exitStatus.done;
 }
 
 /** The agent is asked; where none answers, what it has left in its data directory is read, without a lock. */

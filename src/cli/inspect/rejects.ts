@@ -7,23 +7,18 @@ import { AgentError, isAgentError } from "../../core/errors.ts";
 import { countRejects, RejectFiles } from "../../upload/delivery/reject-files.ts";
 import { retryRejects } from "../../upload/retry-rejects.ts";
 import { openCatalog } from "../../upload/signals/catalog.ts";
+import type { ConfigOptions } from "../shared/arguments.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, count, printResult, progressBar, visible } from "../terminal/text.ts";
 import { version } from "../terminal/version.ts";
 
-interface RejectsOptions {
-  /** Configuration of the agent: its data directory holds them. */
-  readonly config: string;
-  readonly json?: boolean;
-}
-
 /** Inputs that are named for each reason. */
 const mostInputs = 5;
 
 /** Prints reasons and counts. May run beside the agent. */
-async function listRejects(options: RejectsOptions, io: Console): Promise<ExitStatus> {
+async function listRejects(options: ConfigOptions, io: Console): Promise<void> {
   const { files } = await rejectsOf(options, io);
   const { reasons: groups, points, unreadable } = await countRejects(files.lines());
   const reasons = groups.map(({ inputs, ...rest }) => ({ ...rest, inputs: Object.fromEntries(inputs) }));
@@ -38,23 +33,21 @@ async function listRejects(options: RejectsOptions, io: Console): Promise<ExitSt
     points === 0 ? "no points were refused" : `${count(points, "refused point")} in ${files.path}`,
   ];
   printResult(options, { file: files.path, points, unreadable, reasons }, lines, io);
-  return exitStatus.done;
 }
 
 /** Deletes them. May run beside the agent. */
-async function dropRejects({ config: file, json = false }: RejectsOptions, io: Console): Promise<ExitStatus> {
+async function dropRejects({ config: file, json = false }: ConfigOptions, io: Console): Promise<void> {
   const { files } = await rejectsOf({ config: file }, io);
   const { points } = await countRejects(files.lines());
   await files.drop();
   io.print(json ? JSON.stringify({ dropped: points }) : `${count(points, "refused point")} dropped`);
-  return exitStatus.done;
 }
 
 /**
  * Sends them once more. Resolves with `failed` where some were refused again. Rejects with `DATA_DIR_IN_USE` beside a
  * running agent, since both together would ask more of the service than it permits, and as `retryRejects` does.
  */
-async function resendRejects({ config: file, json = false }: RejectsOptions, io: Console): Promise<ExitStatus> {
+async function resendRejects({ config: file, json = false }: ConfigOptions, io: Console): Promise<ExitStatus> {
   const { config, files, stateDir } = await rejectsOf({ config: file }, io);
   const { points } = await countRejects(files.lines());
   if (points === 0) {
@@ -101,7 +94,7 @@ function lockedFor(buffer: string): Disposable {
   }
 }
 
-async function rejectsOf({ config: file }: RejectsOptions, { environment }: Console) {
+async function rejectsOf({ config: file }: ConfigOptions, { environment }: Console) {
   const config = await loadConfig(file, environment);
   const stateDir = join(config.agent.dataDir, "upload");
   return { config, stateDir, files: new RejectFiles(stateDir) };

@@ -7,18 +7,11 @@ import { fileProblem } from "../../config/environment.ts";
 import { loadConfig } from "../../config/load.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { isLoopback, leavesMachine } from "../../lib/loopback.ts";
-import { agentUrl, askAgent, askWithToken } from "../shared/agent-client.ts";
+import { type AgentQuery, agentUrl, answerAs, askAgent, callWithToken } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
-import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, count, printResult, visible } from "../terminal/text.ts";
 
-interface SecurityOptions {
-  readonly config: string;
-  readonly url?: string;
-  /** File with `http.token` in it, where the data directory cannot be read. */
-  readonly tokenFile?: string;
-  readonly json?: boolean;
-}
+type SecurityOptions = AgentQuery & { readonly config: string };
 
 interface Finding {
   /** `service`, `source hall`, `page`, `files`, `process`, `configuration`. */
@@ -42,8 +35,8 @@ const answeredSources = z.object({
   ),
 });
 
-/** Resolves with `done` whatever is found. Rejects as `loadConfig` does. */
-export async function security(options: SecurityOptions, io: Console): Promise<ExitStatus> {
+/** Resolves whatever is found. Rejects as `loadConfig` does. */
+export async function security(options: SecurityOptions, io: Console): Promise<void> {
   const config = await loadConfig(options.config, io.environment);
   const findings = [
     serviceFinding(config),
@@ -55,7 +48,6 @@ export async function security(options: SecurityOptions, io: Console): Promise<E
   ];
   const ok = !findings.some(({ state }) => state === "weak");
   printResult(options, { ok, findings }, () => report(findings), io);
-  return exitStatus.done;
 }
 
 function report(findings: readonly Finding[]): readonly string[] {
@@ -114,8 +106,8 @@ async function runningFindings(options: SecurityOptions, io: Console): Promise<r
   try {
     const url = await agentUrl(options, io);
     const { data: status } = await askAgent(url, "/api/status", answeredSources, io.signal);
-    const call = { method: "GET", path: "/api/security" } as const;
-    const { data: running } = await askWithToken(url, call, answeredProcess, options, io);
+    const called = await callWithToken(url, { path: "/api/security" }, options, io);
+    const { data: running } = answerAs(answeredProcess, called);
     return [...processFindings(running), ...status.sources.flatMap(connectionFinding)];
   } catch (error) {
     if (!isAgentError(error)) throw error;

@@ -3,9 +3,8 @@ import { z } from "zod";
 import { sourceWords } from "../../agent/status/overall.ts";
 import { epochMicros } from "../../core/point.ts";
 import { formatByteSize } from "../../lib/byte-size.ts";
-import { type AgentAddressOptions, agentUrl, askAgent } from "../shared/agent-client.ts";
+import { type AgentQuery, agentUrl, askAgent } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
-import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, count, number, percent, printResult, span, visible } from "../terminal/text.ts";
 
 const micros = z.number().transform(epochMicros);
@@ -75,19 +74,14 @@ const answeredStatus = z.object({
 });
 type AnsweredStatus = z.output<typeof answeredStatus>;
 
-interface StatusOptions extends AgentAddressOptions {
-  readonly json?: boolean;
-}
-
 /** Tags without a good value that are named; the others are counted. */
 const mostTags = 10;
 
 /** Resolves once it is printed. Rejects with `AGENT_UNREACHABLE`, or as `loadConfig` does. */
-export async function status(options: StatusOptions, io: Console): Promise<ExitStatus> {
+export async function status(options: AgentQuery, io: Console): Promise<void> {
   const url = await agentUrl(options, io);
   const { answer, data } = await askAgent(url, "/api/status", answeredStatus, io.signal);
   printResult(options, answer, () => report(url, data), io);
-  return exitStatus.done;
 }
 
 function report(url: string, answered: AnsweredStatus): readonly string[] {

@@ -13,17 +13,15 @@ import { isAgentError, reasonOf } from "../../core/errors.ts";
 import { formatByteSize } from "../../lib/byte-size.ts";
 import { withoutSecrets } from "../../lib/without-secrets.ts";
 import { drivers } from "../../source/registry.ts";
-import { agentUrl, callAgent, callWithToken } from "../shared/agent-client.ts";
+import { type AgentQuery, agentUrl, callAgent, callWithToken } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
-import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { CommandFailed } from "../terminal/exit-status.ts";
 import { progressBar } from "../terminal/text.ts";
 import { version } from "../terminal/version.ts";
 import { journalLines, scrubber, secretsIn, tar } from "./bundle-files.ts";
 
-interface SupportBundleOptions {
+interface SupportBundleOptions extends AgentQuery {
   readonly config: string;
-  readonly url?: string;
-  readonly tokenFile?: string;
   readonly output?: string;
 }
 
@@ -37,11 +35,7 @@ type Gather = () => Promise<string>;
  * Resolves once it is written, however little could be gathered. `failed`: there is such a file already. Rejects as
  * `loadConfig` does, or with `AGENT_UNREACHABLE`, where there is neither a configuration, right or wrong, nor an agent.
  */
-export async function supportBundle(
-  runCommand: RunCommand,
-  options: SupportBundleOptions,
-  io: Console,
-): Promise<ExitStatus> {
+export async function supportBundle(runCommand: RunCommand, options: SupportBundleOptions, io: Console): Promise<void> {
   const config = await loadConfig(options.config, io.environment).catch((error: unknown) =>
     insteadOfConfig(error, options, io),
   );
@@ -82,14 +76,13 @@ export async function supportBundle(
   io.print(
     "Secrets are not in it; names of tags and devices, addresses and values are. Look at it before you send it.",
   );
-  return exitStatus.done;
 }
 
 /** An archive of nothing would only look like one of something. */
 async function insteadOfConfig(error: unknown, { config: file, url }: SupportBundleOptions, io: Console) {
   if (await io.environment.readFile(resolve(io.environment.cwd, file)).catch(() => undefined)) return undefined;
   if (url === undefined) throw error;
-  await callAgent(url, { method: "GET", path: "/healthz" }, io.signal);
+  await callAgent(url, { path: "/healthz" }, io.signal);
   return undefined;
 }
 
@@ -102,7 +95,7 @@ function partsOf(
   const { config: file } = options;
   const said = (...args: string[]) => ran(runCommand, [...args, "--json"], io);
   const url = () => agentUrl(options, io);
-  const asked = async (path: string) => (await callAgent(await url(), { method: "GET", path }, io.signal)).text;
+  const asked = async (path: string) => (await callAgent(await url(), { path }, io.signal)).text;
   const hasCertificates = config?.sources.some(({ driver }) => driver.certificates) === true;
   return {
     "versions.json": async () => versions(),
@@ -114,7 +107,7 @@ function partsOf(
     "metrics.txt": () => asked("/metrics"),
     "log.ndjson": async () => {
       try {
-        return (await callWithToken(await url(), { method: "GET", path: "/api/log" }, options, io)).text;
+        return (await callWithToken(await url(), { path: "/api/log" }, options, io)).text;
       } catch (error) {
         // The agent of before may have said why it is not there.
         return await journalLines(io.signal).catch(() => Promise.reject(error));

@@ -6,7 +6,7 @@ import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { nodeFlags } from "../shared/node-flags.ts";
 import type { Console } from "../terminal/console.ts";
-import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { CommandFailed } from "../terminal/exit-status.ts";
 
 interface InstallServiceOptions {
   readonly config: string;
@@ -22,8 +22,8 @@ const packaged = ["/lib/systemd/system/tagferry.service", "/usr/lib/systemd/syst
 /** What the unit's walls hide from the program: a program that lies there could not be started. */
 const hidden = ["/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"];
 
-/** Resolves once the unit is there and enabled; nothing is started. `failed`, with a word, where it cannot be. */
-export async function installService(options: InstallServiceOptions, io: Console): Promise<ExitStatus> {
+/** Resolves once the unit is there and enabled; nothing is started. Rejects with `CommandFailed` where it cannot be. */
+export async function installService(options: InstallServiceOptions, io: Console): Promise<void> {
   const config = resolve(io.environment.cwd, options.config);
   const entry = await realpath(process.argv[1] ?? "");
   const unit = unitFor(await template("tagferry.service"), { node: process.execPath, entry, config });
@@ -31,13 +31,10 @@ export async function installService(options: InstallServiceOptions, io: Console
   if (options.print) {
     io.print(unit.trimEnd());
     if (serial !== undefined) io.print(`\n${serial.trimEnd()}`);
-    return exitStatus.done;
+    return;
   }
   const obstacle = obstacleTo([process.execPath, entry, config]);
-  if (obstacle !== undefined) {
-    io.complain(`tagferry: ${obstacle}`);
-    return exitStatus.failed;
-  }
+  if (obstacle !== undefined) throw new CommandFailed(obstacle);
   await ensureUser();
   await ensureFolders(dirname(config));
   const written = [join(unitFolder, "tagferry.service")];
@@ -48,14 +45,13 @@ export async function installService(options: InstallServiceOptions, io: Console
     await writeFile(dropIn, serial);
     written.push(dropIn);
   }
-  await run("systemctl", "daemon-reload");
-  await run("systemctl", "enable", "--quiet", "tagferry.service");
+  await execute("systemctl", ["daemon-reload"]);
+  await execute("systemctl", ["enable", "--quiet", "tagferry.service"]);
   for (const file of written) io.print(`wrote ${file}`);
   io.print(`enabled, not started. Next:`);
   if (!existsSync(config)) io.print(`  tagferry init -o ${config}`);
   io.print(`  chown root:tagferry ${config} && chmod 0640 ${config}     # the service runs as user tagferry`);
   io.print(`  systemctl start tagferry && systemctl status tagferry`);
-  return exitStatus.done;
 }
 
 /** Why it cannot be, with what to do; undefined: it can. */
@@ -111,19 +107,15 @@ async function template(name: string): Promise<string> {
 async function ensureUser(): Promise<void> {
   if (await execute("getent", ["passwd", "tagferry"]).catch(() => undefined)) return;
   const home = ["--no-create-home", "--home-dir", "/var/lib/tagferry", "--shell", "/usr/sbin/nologin"];
-  await run("useradd", "--system", "--user-group", ...home, "tagferry");
+  await execute("useradd", ["--system", "--user-group", ...home, "tagferry"]);
 }
 
 /** The service reads its configuration; the credentials beside it are handed to it by systemd. */
 async function ensureFolders(home: string): Promise<void> {
   if (!existsSync(home)) {
     await mkdir(home, { recursive: true, mode: 0o755 });
-    await run("chown", "root:tagferry", home);
-    await run("chmod", "0750", home);
+    await execute("chown", ["root:tagferry", home]);
+    await execute("chmod", ["0750", home]);
   }
   await mkdir(join(home, "credentials"), { recursive: true, mode: 0o700 });
-}
-
-async function run(command: string, ...args: readonly string[]): Promise<void> {
-  await execute(command, [...args]);
 }

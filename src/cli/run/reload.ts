@@ -1,16 +1,10 @@
 // `tagferry reload`: the running agent takes up its changed configuration, and it is told what that did.
 import { z } from "zod";
 import { formatIssue } from "../../config/issue.ts";
-import { type AgentAddressOptions, agentUrl, askWithToken } from "../shared/agent-client.ts";
+import { type AgentQuery, agentUrl, answerAs, callWithToken } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { count, printResult, visible } from "../terminal/text.ts";
-
-interface ReloadOptions extends AgentAddressOptions {
-  readonly json?: boolean;
-  /** File with `http.token` in it, for an agent on another machine. */
-  readonly tokenFile?: string;
-}
 
 const issues = z.array(
   z.object({
@@ -36,9 +30,10 @@ type Answered = z.output<typeof answered>;
  * Resolves with `config` where the file is wrong, after every error was printed: then nothing was changed. Rejects with
  * `AGENT_UNREACHABLE`, or with `AGENT_REFUSED` where it may not be asked.
  */
-export async function reload(options: ReloadOptions, io: Console): Promise<ExitStatus> {
+export async function reload(options: AgentQuery, io: Console): Promise<ExitStatus> {
   const url = await agentUrl(options, io);
-  const { answer, data } = await askWithToken(url, { method: "POST", path: "/api/reload" }, answered, options, io);
+  const called = await callWithToken(url, { method: "POST", path: "/api/reload" }, options, io);
+  const { answer, data } = answerAs(answered, called);
   const lines = () => report(data).flatMap((text) => text.split("\n").map(visible));
   printResult(options, answer, lines, io);
   if (data.ok) return exitStatus.done;

@@ -11,7 +11,7 @@ import { systemRuntime } from "../../agent/runtime.ts";
 import { openBuffer } from "../../buffer/registry.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { Console } from "../terminal/console.ts";
-import { type ExitStatus, exitStatus, surviveDefects } from "../terminal/exit-status.ts";
+import { surviveDefects } from "../terminal/exit-status.ts";
 
 interface RunOptions {
   readonly config: string;
@@ -26,7 +26,7 @@ export async function run(
   { config: file, final = false }: RunOptions,
   io: Console,
   parts: Omit<AgentOptions, "version"> = {},
-): Promise<ExitStatus> {
+): Promise<void> {
   // Whatever is made from here on is for this user alone, what libraries make as well.
   process.umask(0o077);
   // Before the file is read: the most that the process ever needs may be that.
@@ -69,5 +69,4 @@ export async function run(
   } finally {
     log.flush();
   }
-  return exitStatus.done;
 }

@@ -5,23 +5,23 @@ import { z } from "zod";
 import { controlTokenIn, controlTokenName } from "../../agent/process/control-token.ts";
 import { type AgentPlace, agentPlace } from "../../config/agent-place.ts";
 import type { Config } from "../../config/config.ts";
-import { fileProblem } from "../../config/environment.ts";
+import { lineIn } from "../../config/environment.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { ListenAddress } from "../../lib/fields.ts";
+import { hostInUrl } from "../../lib/listen.ts";
 import { leavesMachine } from "../../lib/loopback.ts";
 import type { Console } from "../terminal/console.ts";
 import { span } from "../terminal/text.ts";
 
-export interface AgentAddressOptions {
+/** Which agent is asked, by whom. */
+export interface AgentQuery {
   /** Address of the status page. Goes before `config`. */
   readonly url?: string;
   /** Configuration of the agent: it answers at `http.listen`. */
   readonly config?: string;
-}
-
-interface TokenOptions extends AgentAddressOptions {
   /** File with `http.token` in it, for an agent on another machine or of another user. */
   readonly tokenFile?: string;
+  readonly json?: boolean;
 }
 
 const defaultUrl = "http://127.0.0.1:8421";
@@ -40,54 +40,22 @@ export async function placeOfAgent(file: string, environment: Console["environme
 }
 
 /** Rejects as `placeOfAgent` does. */
-export async function agentUrl(
-  { url, config }: AgentAddressOptions,
-  { environment }: Pick<Console, "environment">,
-): Promise<string> {
+export async function agentUrl({ url, config }: AgentQuery, { environment }: Console): Promise<string> {
   if (url !== undefined) return url;
   if (config === undefined) return defaultUrl;
   const { listen } = await placeOfAgent(config, environment);
-  if (listen.port === 0)
-    throw new AgentError("AGENT_UNREACHABLE", `${config}: http.listen takes any free port, so --url is needed`);
-  return addressOf(listen);
+  if (listen.port !== 0) return addressOf(listen);
+  throw new AgentError("AGENT_UNREACHABLE", `${config}: http.listen takes any free port, so --url is needed`);
 }
 
 /** Where an agent that listens there is asked. */
 export function addressOf({ host, port }: ListenAddress): string {
-  const reachable = { "0.0.0.0": "127.0.0.1", "::": "[::1]" }[host] ?? (host.includes(":") ? `[${host}]` : host);
-  return `http://${reachable}:${port}`;
-}
-
-/** Resolves with the JSON at `path`, and what `schema` makes of it. Rejects with `AGENT_UNREACHABLE` or `signal.reason`. */
-export async function askAgent<Schema extends z.ZodType>(
-  url: string,
-  path: string,
-  schema: Schema,
-  signal: AbortSignal,
-): Promise<{ readonly answer: unknown; readonly data: z.output<Schema> }> {
-  const { status, text, origin } = await callAgent(url, { path, method: "GET" }, signal);
-  if (status < 200 || status > 299)
-    throw noAgent(`no agent answers at ${origin}: HTTP ${status} ${text.slice(0, 200).trim()}`);
-  return parsed(text, schema, origin);
-}
-
-/** Throws `AGENT_UNREACHABLE` where it is no JSON, or other JSON than an agent's. */
-function parsed<Schema extends z.ZodType>(text: string, schema: Schema, origin: string) {
-  let answer: unknown;
-  try {
-    answer = JSON.parse(text);
-    return { answer, data: schema.parse(answer) };
-  } catch (error) {
-    throw noAgent(`what answers at ${origin} is no agent`, error);
-  }
-}
-
-function noAgent(message: string, cause?: unknown): AgentError {
-  return new AgentError("AGENT_UNREACHABLE", message, { cause });
+  const reachable = { "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host;
+  return `http://${hostInUrl(reachable)}:${port}`;
 }
 
 interface AgentCall {
-  readonly method: "GET" | "POST";
+  readonly method?: "GET" | "POST";
   readonly path: string;
   readonly token?: string | undefined;
   /** Milliseconds until nothing more is expected. */
@@ -99,10 +67,37 @@ interface AgentAnswer {
   readonly origin: string;
 }
 
+/** Resolves with the JSON at `path`, and what `schema` makes of it. Rejects with `AGENT_UNREACHABLE` or `signal.reason`. */
+export async function askAgent<Schema extends z.ZodType>(
+  url: string,
+  path: string,
+  schema: Schema,
+  signal: AbortSignal,
+) {
+  const answer = await callAgent(url, { path }, signal);
+  const { status, text, origin } = answer;
+  if (status >= 200 && status <= 299) return answerAs(schema, answer);
+  throw noAgent(`no agent answers at ${origin}: HTTP ${status} ${text.slice(0, 200).trim()}`);
+}
+
+/** The JSON, and what `schema` makes of it. Throws `AGENT_UNREACHABLE` where it is no JSON, or other JSON than an agent's. */
+export function answerAs<Schema extends z.ZodType>(schema: Schema, { text, origin }: AgentAnswer) {
+  try {
+    const answer: unknown = JSON.parse(text);
+    return { answer, data: schema.parse(answer) };
+  } catch (error) {
+    throw noAgent(`what answers at ${origin} is no agent`, error);
+  }
+}
+
+function noAgent(message: string, cause?: unknown): AgentError {
+  return new AgentError("AGENT_UNREACHABLE", message, { cause });
+}
+
 /** Resolves with whatever is answered. Rejects with `AGENT_UNREACHABLE` or `signal.reason`. */
 export async function callAgent(
   url: string,
-  { method, path, token, withinMs = timeoutMs }: AgentCall,
+  { method = "GET", path, token, withinMs = timeoutMs }: AgentCall,
   signal: AbortSignal,
 ): Promise<AgentAnswer> {
   const target = URL.parse(path, url);
@@ -138,63 +133,39 @@ function causeOf(error: unknown, withinMs: number): string {
 const refusal = z.object({ reason: z.string(), tokenFile: z.string().optional() });
 
 /**
- * As `askAgent`, showing that this user may ask: by `http.token`, or by being able to read the data directory. Rejects with
+ * As `callAgent`, showing that this user may ask: by `http.token`, or by being able to read the data directory. Rejects with
  * `AGENT_REFUSED` as well.
  */
-export async function askWithToken<Schema extends z.ZodType>(
-  url: string,
-  call: Pick<AgentCall, "method" | "path">,
-  schema: Schema,
-  options: TokenOptions,
-  io: Console,
-): Promise<{ readonly answer: unknown; readonly data: z.output<Schema> }> {
-  const { text, origin } = await callWithToken(url, call, options, io);
-  return parsed(text, schema, origin);
-}
-
-/** As `askWithToken`, with the text of the answer. */
 export async function callWithToken(
   url: string,
   call: Pick<AgentCall, "method" | "path">,
-  options: TokenOptions,
+  options: AgentQuery,
   io: Console,
 ): Promise<AgentAnswer> {
   const ask = (token: string | undefined) => callAgent(url, { ...call, withinMs: controlTimeoutMs, token }, io.signal);
-  const first = await ask(await knownToken(options, io));
-  if (first.status !== 401) return allowed(first);
-  const { reason, tokenFile } = parsed(first.text, refusal, first.origin).data;
-  // A token of this machine goes to no other one.
-  if (tokenFile === undefined || leavesMachine(url)) throw refused(first.origin, reason);
-  const token = await tokenIn(tokenFile);
-  if (token === undefined)
-    throw refused(first.origin, `${reason}; the one in ${tokenFile} cannot be read by this user`);
-  const second = await ask(token);
-  if (second.status === 401) throw refused(first.origin, reason);
-  return allowed(second);
-}
-
-function allowed(answer: AgentAnswer): AgentAnswer {
+  let answer = await ask(await knownToken(options, io));
+  if (answer.status === 401) {
+    const { reason, tokenFile } = answerAs(refusal, answer).data;
+    // A token of this machine goes to no other one.
+    if (tokenFile === undefined || leavesMachine(url)) throw refused(answer, reason);
+    const token = await tokenIn(tokenFile);
+    if (token === undefined) throw refused(answer, `${reason}; the one in ${tokenFile} cannot be read by this user`);
+    answer = await ask(token);
+    if (answer.status === 401) throw refused(answer, reason);
+  }
   const { status, text, origin } = answer;
   // 422: it was done, and what came of it is an error that the answer tells.
   if (status === 200 || status === 422) return answer;
-  if (status === 403) throw refused(origin, text.slice(0, 200).trim());
+  if (status === 403) throw refused(answer, text.slice(0, 200).trim());
   throw noAgent(`what answers at ${origin} cannot do that: HTTP ${status}`);
 }
 
-function refused(origin: string, reason: string): AgentError {
+function refused({ origin }: AgentAnswer, reason: string): AgentError {
   return new AgentError("AGENT_REFUSED", `the agent at ${origin} refuses: ${reason}`);
 }
 
-async function knownToken({ tokenFile, config }: TokenOptions, io: Console): Promise<string | undefined> {
-  if (tokenFile !== undefined) {
-    try {
-      return (await readFile(tokenFile, "utf8")).trim();
-    } catch (error) {
-      throw new AgentError("AGENT_REFUSED", `--token-file ${tokenFile} cannot be read: ${fileProblem(error)}`, {
-        cause: error,
-      });
-    }
-  }
+async function knownToken({ tokenFile, config }: AgentQuery, io: Console): Promise<string | undefined> {
+  if (tokenFile !== undefined) return (await lineIn(tokenFile, "--token-file", "AGENT_REFUSED")).trim();
   const place = config === undefined ? undefined : await agentPlace(config, io.environment);
   return place && (place.token?.reveal() ?? (await tokenIn(join(place.dataDir, controlTokenName))));
 }

@@ -2,11 +2,11 @@
 import { type Argument, type Command, InvalidArgumentError, Option } from "commander";
 import { parseDuration } from "../../lib/duration.ts";
 import type { Console } from "../terminal/console.ts";
-import { type ExitStatus, requireCompletion, requireValidArguments } from "../terminal/exit-status.ts";
-import type { AgentAddressOptions } from "./agent-client.ts";
+import { type CommandKind, type ExitStatus, exitStatus, failureOf } from "../terminal/exit-status.ts";
+import type { AgentQuery } from "./agent-client.ts";
 import { defaultConfig, defaultPlaces, readableConfig } from "./default-config.ts";
 
-interface Declared {
+interface Declared extends CommandKind {
   /** The command itself: `stat`. */
   readonly name: string;
   readonly what: string;
@@ -15,24 +15,26 @@ interface Declared {
   /** Help that stands before the example. */
   readonly more?: string;
   readonly example: string;
-  /** A signal ends it, and that is no failure. */
-  readonly goesOn?: true;
-  /** A driver judges its arguments: what it does not take is wrong use. */
-  readonly judged?: true;
   /** The group it belongs to. */
   readonly below?: Command;
   /** Loads what runs it. Undefined: a group of commands. */
   readonly run?: () => Promise<Run>;
 }
 
-/** Gets the arguments and the options as commander makes them of `takes`, then the console. */
-type Run = (...given: never[]) => Promise<ExitStatus>;
+/** Options that most commands have. */
+export interface ConfigOptions {
+  readonly config: string;
+  readonly json?: boolean;
+}
+
+/** Gets the arguments and the options as commander makes them of `takes`, then the console. Undefined: `done`. */
+type Run = (...given: never[]) => Promise<ExitStatus | void>;
 
 /** Declares commands, and keeps the exit status of the one that ran. */
 export class CommandLine {
   readonly program: Command;
   readonly io: Console;
-  status: ExitStatus = 0;
+  status: ExitStatus = exitStatus.done;
 
   constructor(program: Command, io: Console) {
     this.program = program;
@@ -40,7 +42,7 @@ export class CommandLine {
   }
 
   add(declared: Declared): Command {
-    const { name, what, takes = [], more, example, goesOn, judged, below = this.program, run } = declared;
+    const { name, what, takes = [], more, example, below = this.program, run } = declared;
     const command = below.command(name).description(what);
     const path = [below.parent?.name(), below.name(), name].filter((part) => part !== undefined);
     // After a wrong option an operator needs the options of that command, not the list of all commands.
@@ -52,10 +54,13 @@ export class CommandLine {
       else command.argument(...flagsAndText(each));
     if (run)
       command.action(async (...given: unknown[]) => {
-        // Commander gives the command itself behind the options.
-        const running: Promise<ExitStatus> = Reflect.apply(await run(), undefined, [...given.slice(0, -1), this.io]);
-        const ended = judged ? requireValidArguments(running) : running;
-        this.status = await (goesOn ? ended : requireCompletion(ended, this.io));
+        try {
+          // Commander gives the command itself behind the options.
+          const ended: ReturnType<Run> = Reflect.apply(await run(), undefined, [...given.slice(0, -1), this.io]);
+          this.status = (await ended) ?? exitStatus.done;
+        } catch (error) {
+          throw await failureOf(error, declared, this.io);
+        }
       });
     return command;
   }
@@ -65,7 +70,7 @@ export class CommandLine {
   }
 
   /** `command` with the configuration that is there. With `--url` none: what it holds is not meant for that agent. */
-  located<O extends AgentAddressOptions>(command: (options: O, io: Console) => Promise<ExitStatus>) {
+  located<O extends AgentQuery>(command: (options: O, io: Console) => ReturnType<Run>) {
     return (options: O) => {
       const isNamed = options.config !== undefined || options.url !== undefined;
       const config = isNamed ? options.config : readableConfig(this.io.environment);

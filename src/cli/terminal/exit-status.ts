@@ -38,9 +38,9 @@ export function deviceFailure(error: unknown): { readonly message: string; reado
 }
 
 /** Resolves as `command` does, or with the exit status of its failure after the message is on `io`. Never rejects. */
-export async function exitStatusOf(command: () => Promise<number>, io: Console): Promise<number> {
+export async function exitStatusOf(command: () => Promise<number | void>, io: Console): Promise<number> {
   try {
-    return await command();
+    return (await command()) ?? exitStatus.done;
   } catch (error) {
     if (error instanceof CommandFailed) {
       io.complain(`tagferry: ${error.message}`);
@@ -71,32 +71,31 @@ export async function exitStatusOf(command: () => Promise<number>, io: Console):
   }
 }
 
-/** For commands that end by themselves: a signal that ends one before is a failure. */
-export async function requireCompletion(command: Promise<ExitStatus>, io: Console): Promise<ExitStatus> {
-  try {
-    return await command;
-  } catch (error) {
-    if (!isAbort(error, io.signal)) throw error;
-    throw new CommandFailed("stopped before the end");
-  }
+/** Who ends a command and who judges its arguments. */
+export interface CommandKind {
+  /** A signal ends it, and that is no failure. */
+  readonly goesOn?: true;
+  /** A driver judges its arguments: what it does not take is wrong use, not an invalid configuration. */
+  readonly judged?: true;
 }
 
-/** For commands whose arguments a driver judges: an argument it does not take is wrong use, not an invalid configuration. */
-export async function requireValidArguments(command: Promise<ExitStatus>): Promise<ExitStatus> {
-  try {
-    return await command;
-  } catch (error) {
-    const { configIssues } = await import("../../config/load.ts");
-    const { z } = await import("zod");
-    if (error instanceof z.ZodError)
-      throw new CommandFailed(
-        error.issues.map(({ path, message }) => `${path.join(".")} ${message}`).join("; "),
-        exitStatus.usage,
-      );
-    if (isAgentError(error, "CONFIG_INVALID") && configIssues(error).length === 0)
-      throw new CommandFailed(error.message, exitStatus.usage);
-    throw error;
+/** What `error` means for a command of this kind. */
+export async function failureOf(
+  error: unknown,
+  { goesOn, judged }: CommandKind,
+  { signal }: Console,
+): Promise<unknown> {
+  if (!goesOn && isAbort(error, signal)) return new CommandFailed("stopped before the end");
+  if (!judged) return error;
+  const { configIssues } = await import("../../config/load.ts");
+  const { z } = await import("zod");
+  if (error instanceof z.ZodError) {
+    const issues = error.issues.map(({ path, message }) => `${path.join(".")} ${message}`);
+    return new CommandFailed(issues.join("; "), exitStatus.usage);
   }
+  return isAgentError(error, "CONFIG_INVALID") && configIssues(error).length === 0
+    ? new CommandFailed(error.message, exitStatus.usage)
+    : error;
 }
 
 /**
