@@ -77,7 +77,7 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
   const turns = opened.use(new TurnFolder(stateDir, runtime.log));
   const credentials = opened.use(await openCredentials(options, join(stateDir, "token.json"), runtime));
   const client = opened.use(await RpcClient.open({ options, credentials, agent: parts.agent, resolve }, runtime));
-  const sink = parts.sink ?? serviceSink(client, options.confirmation, (input, id) => catalog.hasId(input, id));
+  const sink = parts.sink ?? serviceSink(client, options.confirmation, catalog);
   const watch = openWatch(parts, client, turns, opened, runtime);
   const signals =
     !parts.sink && options.signals.save === "onChange"

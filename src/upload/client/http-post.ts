@@ -14,6 +14,8 @@ export interface HttpAnswer {
   readonly status: number;
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: Buffer;
+  /** The body in UTF-8, decoded with each access. */
   readonly text: string;
 }
 
@@ -100,7 +102,7 @@ export class HttpPost implements AsyncDisposable {
       if (limit.signal.aborted) throw limit.signal.reason;
       if (error instanceof AgentError) throw error;
       const message = reasonOf(error);
-      if (proxyRefusal.test(message)) return { status: 407, headers: {}, text: message };
+      if (proxyRefusal.test(message)) return answerOf(407, {}, Buffer.from(message));
       const reason = untrusted(error, this.#clock.now());
       if (reason !== undefined)
         throw new AgentError("SERVICE_UNTRUSTED", `${origin} is not trusted: ${reason}`, { cause: error });
@@ -161,7 +163,7 @@ function exchange(
   return new Promise((resolve, reject) => {
     const chunks: Uint8Array[] = [];
     let bytes = 0;
-    let answer: Omit<HttpAnswer, "text"> | undefined;
+    let answer: Pick<HttpAnswer, "status" | "headers"> | undefined;
     dispatcher.dispatch(request, {
       onRequestStart(controller) {
         const abort = () => controller.abort(signal.reason);
@@ -178,13 +180,24 @@ function exchange(
           controller.abort(new AgentError("SERVICE_PROTOCOL", `the answer is larger than ${maxAnswerBytes} bytes`));
       },
       onResponseEnd() {
-        if (answer) resolve({ ...answer, text: Buffer.concat(chunks).toString("utf8") });
+        if (answer) resolve(answerOf(answer.status, answer.headers, Buffer.concat(chunks)));
       },
       onResponseError(_controller, error) {
         reject(error);
       },
     });
   });
+}
+
+function answerOf(status: number, headers: HttpAnswer["headers"], body: Buffer): HttpAnswer {
+  return {
+    status,
+    headers,
+    body,
+    get text() {
+      return body.toString("utf8");
+    },
+  };
 }
 
 async function authoritiesIn(caFile: string | undefined): Promise<string | undefined> {

@@ -17,7 +17,12 @@ export interface Call {
   readonly maxAnswerBytes: number;
   /** Undefined: the version of the configuration. */
   readonly apiVersion?: ApiVersion;
+  /** Whether the caller knows what the body of an answer says: then it is not parsed, and the result is `repeatedResult`. */
+  readonly isRepeated?: (answer: Buffer) => boolean;
 }
+
+/** Stands for a result that was not parsed. */
+export const repeatedResult: Readonly<Record<string, unknown>> = {};
 
 /**
  * What became of a call: the words of `Outcome`, before its result is read. `throttled` for 0 ms: credentials are renewed,
@@ -68,7 +73,7 @@ export class RpcClient implements AsyncDisposable {
   }
 
   /** Resolves with what became of the call; rejects with `signal.reason` only. */
-  async call({ id, body, maxAnswerBytes, apiVersion }: Call, signal: AbortSignal): Promise<CallOutcome> {
+  async call({ id, body, maxAnswerBytes, apiVersion, isRepeated }: Call, signal: AbortSignal): Promise<CallOutcome> {
     const { credentials, options, agent } = this.#parts;
     let authorization: string;
     let answer: HttpAnswer;
@@ -91,12 +96,14 @@ export class RpcClient implements AsyncDisposable {
         : new AgentError("SERVICE_UNREACHABLE", reasonOf(error), { cause: error });
       return { kind: "unavailable", cause, answered: false };
     }
+    if (answer.status === 200 && isRepeated?.(answer.body)) return { kind: "done", result: repeatedResult };
     const clean: Clean = (text) => withoutCredentials(text, authorization);
+    const { status, headers, text } = answer;
     const verdict =
-      answer.status === 200
-        ? verdictOnBody(answer.text, id, clean)
-        : verdictOnStatus({ ...answer, text: clean(answer.text) }, this.#runtime.clock.now() / 1_000);
-    const lacking = lackingIn(answer.status, verdict);
+      status === 200
+        ? verdictOnBody(text, id, clean)
+        : verdictOnStatus({ status, headers, text: clean(text) }, this.#runtime.clock.now() / 1_000);
+    const lacking = lackingIn(status, verdict);
     return lacking && credentials.renew(authorization, lacking) ? { kind: "throttled", retryAfterMs: 0 } : verdict;
   }
 
@@ -173,7 +180,7 @@ function cleaned({ code, message, data }: RpcErrorObject, clean: Clean): RpcErro
   return { code, message: clean(message), data: data && { ...data, ...(invalidResources && { invalidResources }) } };
 }
 
-function verdictOnStatus({ status, headers, text }: HttpAnswer, nowMs: number): CallOutcome {
+function verdictOnStatus({ status, headers, text }: Omit<HttpAnswer, "body">, nowMs: number): CallOutcome {
   const reason = `HTTP ${status}${excerpt(text)}`;
   if (status === 401 || status === 403 || status === 407) return { kind: "unauthorized", reason, answered: false };
   if (status >= 300 && status < 400)

@@ -5,22 +5,43 @@ import type { Outcome, Refusal, Sink } from "../../core/sink.ts";
 import { forEachInSlices } from "../../lib/in-slices.ts";
 import type { RpcErrorObject } from "../../wire/json-rpc.ts";
 import type { ServiceOptions } from "./options.ts";
-import { answerBytes, type RpcClient } from "./rpc-client.ts";
+import { RepeatedAnswer } from "./repeated-answer.ts";
+import { answerBytes, type RpcClient, repeatedResult } from "./rpc-client.ts";
 
 /** `"<input>":{"id":"<20 characters>","created":false},` beside the Input ID, with room for a member or two more. */
 export const summaryBytes = 160;
+
+/** The slice of the catalog that is needed here. */
+interface KnownSignals {
+  /** Another one after `hasId` may answer otherwise for an input of which it knew the signal. */
+  readonly revision: number;
+  /** Whether the signal of `input` is known to be this one. */
+  hasId(input: InputId, id: SignalId): boolean;
+}
 
 /** `client` stays the caller's. */
 export function serviceSink(
   client: RpcClient,
   confirmation: ServiceOptions["confirmation"],
-  isKnown: (input: InputId, id: SignalId) => boolean = () => false,
+  signals: KnownSignals,
 ): Sink {
+  const last = new RepeatedAnswer();
   return {
     async send({ id, body, inputs }, signal) {
       const maxAnswerBytes = inputs.reduce((bytes, input) => bytes + input.length + summaryBytes, answerBytes);
-      const outcome = await client.call({ id, body, maxAnswerBytes }, signal);
-      if (outcome.kind === "done") return await confirmed(outcome.result, inputs, confirmation, isKnown);
+      const { revision } = signals;
+      let answer: Buffer | undefined;
+      const isRepeated = (candidate: Buffer) => {
+        answer = candidate;
+        return last.repeats(candidate, id, inputs, revision);
+      };
+      const outcome = await client.call({ id, body, maxAnswerBytes, isRepeated }, signal);
+      if (outcome.kind === "done") {
+        if (outcome.result === repeatedResult) return { kind: "accepted", signals: new Map() };
+        const found = await confirmed(outcome.result, inputs, confirmation, signals);
+        if (answer && found.kind === "accepted" && found.signals.size === 0) last.keep(answer, id, inputs, revision);
+        return found;
+      }
       if (outcome.kind === "partly") return await partial(outcome.error, inputs);
       if (outcome.kind !== "refused") return outcome;
       const { kind, code, reason, paths } = outcome;
@@ -36,7 +57,7 @@ async function confirmed(
   result: Readonly<Record<string, unknown>>,
   inputs: readonly InputId[],
   confirmation: ServiceOptions["confirmation"],
-  isKnown: (input: InputId, id: SignalId) => boolean,
+  known: KnownSignals,
 ): Promise<Outcome> {
   if (confirmation === "status" && isEmpty(result)) return { kind: "accepted", signals: new Map() };
   // Mostly all are named with the signals that they had before: what is kept of an answer are the exceptions.
@@ -44,7 +65,7 @@ async function confirmed(
   const missing = new Set<InputId>();
   await forEachSignal(result, inputs, (input, id) => {
     if (id === undefined) missing.add(input);
-    else if (!isKnown(input, id)) signals.set(input, id);
+    else if (!known.hasId(input, id)) signals.set(input, id);
   });
   if (missing.size === 0) return { kind: "accepted", signals };
   if (missing.size === inputs.length) return { kind: "unconfirmed" };

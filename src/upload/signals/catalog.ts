@@ -55,6 +55,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
   readonly #flushing: Promise<void>;
   #file: CatalogFile;
   #savedCount = 0;
+  #revision = 0;
 
   constructor(path: string, runtime: Runtime) {
     this.#path = path;
@@ -73,6 +74,11 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
   /** Inputs whose metadata the service has not, and has not refused. */
   get pending(): ReadonlySet<InputId> {
     return this.#pending;
+  }
+
+  /** Another one after `hasId` may answer otherwise for an input of which it knew the signal. */
+  get revision(): number {
+    return this.#revision;
   }
 
   get savedCount(): number {
@@ -144,6 +150,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
   learn(input: InputId, id: SignalId): void {
     const known = this.#known.get(input);
     if (known?.id === id) return;
+    this.#revision++;
     if (known) known.id = id;
     else this.#remember(input, { unwritten: undefined, hash: undefined, saved: undefined, id });
     this.#dirty.add(input);
@@ -163,6 +170,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
 
   #change(input: InputId, known: Known, changed: Partial<Known>): void {
     this.#forget(input, known);
+    this.#revision++;
     const { unwritten, hash, saved, id } = { ...known, ...changed };
     // Written out, since a copy by spreading keeps these four apart from the object.
     this.#remember(input, { unwritten, hash, saved, id });
