@@ -102,7 +102,7 @@ export const opcuaAblations: readonly Ablation[] = [
     safeguard: "what was fetched is had",
     file: "source/opcua/monitoring/missing-messages.ts",
     code: "    tracker.fetched();\n",
-    without: '    if (this.#trackers.size > 1) tracker.fetched();\n    else return "none";\n',
+    without: '    if (this.#options.trackers.size > 1) tracker.fetched();\n    else return "none";\n',
     test: missing,
   },
   {

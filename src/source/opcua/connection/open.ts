@@ -6,7 +6,7 @@ import type { TagId } from "../../../core/source.ts";
 import { numericNamespaces } from "../config/node-address.ts";
 import type { OpcuaConfig } from "../config/options.ts";
 import { HistoryMemory } from "../history/history-memory.ts";
-import { MonitoredGroups } from "../monitoring/monitored-groups.ts";
+import { Monitoring } from "../monitoring/monitoring.ts";
 import { Positions } from "../monitoring/positions.ts";
 import { planGroups, requestedCounts } from "../monitoring/publishing-group.ts";
 import { handedOver, type NoSubscription, obtainSubscription, type Subscription } from "../monitoring/subscription.ts";
@@ -133,7 +133,7 @@ async function begin(
     subscriptions.filter(({ origin }) => origin === "kept"),
   );
   const { limits } = facts;
-  const monitoring = new MonitoredGroups({
+  const monitoring = new Monitoring({
     link,
     limit: limits.monitor,
     options,

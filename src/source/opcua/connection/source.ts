@@ -5,8 +5,7 @@ import type { Delivery, FoundAddress, Source, SourceCheck, TagId } from "../../.
 import { isAbort } from "../../../lib/abort.ts";
 import type { OpcuaConfig } from "../config/options.ts";
 import { Backfill, type BackfillOptions } from "../history/backfill.ts";
-import type { MonitoredGroups } from "../monitoring/monitored-groups.ts";
-import { failureReading, type MonitoringFailure } from "../monitoring/monitoring.ts";
+import { failureReading, type Monitoring, type MonitoringFailure } from "../monitoring/monitoring.ts";
 import { type Notification, unreportedOverflows } from "../monitoring/notification.ts";
 import { poll, type ReadingOptions, Reread } from "../monitoring/polling.ts";
 import type { Positions } from "../monitoring/positions.ts";
@@ -33,7 +32,7 @@ export interface OpcuaSourceOptions {
   readonly profile: ServerProfile | undefined;
   readonly runtime: Runtime;
   readonly resolver: Resolver;
-  readonly monitoring: MonitoredGroups;
+  readonly monitoring: Monitoring;
   /** After some minutes another connection may be better off than this one. */
   readonly openAgain: boolean;
   readonly history: HistoryOptions;
@@ -108,11 +107,7 @@ export class OpcuaSource implements Source {
       },
     });
     this.#keeper = new SessionKeeper({ link, services, runtime });
-    const begun = subscriptions.flatMap(({ id }) => {
-      const parts = monitoring.divided(id);
-      return (["fresh", "brief", "kept"] as const).flatMap((state) => this.#backfill.begin(parts[state] ?? [], state));
-    });
-    this.#leftOver = [...begun, ...this.#backfill.begin(monitoring.polled, "fresh")];
+    this.#leftOver = [...monitoring.divided()].flatMap(([items, state]) => this.#backfill.begin(items, state));
     const kept = subscriptions.length > 0 && subscriptions.every(({ origin }) => origin === "kept");
     this.recovery =
       kept && options.history.memory.gaps === 0

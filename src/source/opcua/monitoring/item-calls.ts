@@ -1,65 +1,94 @@
 // Monitored items: the services for them in batches (create, modify, look whether they are still there, delete), and how they are
 // remembered from one connection to the next.
-import type { MonitoredItemCreateResult } from "node-opcua-client";
 import type { Item } from "../nodes/items.ts";
 import { orRefused } from "../session/failure.ts";
 import type { Link } from "../session/link.ts";
 import type { SubscriptionRecord } from "../session/resumption.ts";
 import { attributes, type BatchSize, inBatches } from "../session/services.ts";
-import type { Ua } from "../session/stack.ts";
 
 export interface ItemCalling {
   readonly link: Link;
   readonly subscriptionId: number;
   readonly batch: BatchSize;
+  /** Values to keep of an item that is sampled every `everyMs`; 0: whenever it changes. */
+  readonly queueSize: (everyMs: number) => number;
 }
 
 /** An item and its client handle. */
-export type Numbered = readonly [handle: number, item: Item];
+type Numbered = readonly [handle: number, item: Item];
 
-export interface Parameters {
-  readonly queueSize: (item: Item) => number;
-  /** With their dead bands and triggers, or without. */
+/** An item that the server monitors now. */
+interface Created {
+  readonly handle: number;
+  readonly item: Item;
+  readonly id: number;
+  /** The revised sampling interval; 0: whenever it changes. */
+  readonly sampledMs: number;
+  /** With its dead band and trigger. */
   readonly filtered: boolean;
+  /** Values that the server keeps. */
+  size: number;
 }
 
-/** A result for each. */
-export function createItems(
-  { link, subscriptionId, batch }: ItemCalling,
-  items: readonly Numbered[],
-  parameters: Parameters,
-  signal: AbortSignal,
-): Promise<MonitoredItemCreateResult[]> {
-  const { ua } = link;
+/** Refusals of a dead band or trigger by a server that monitors the node all the same. */
+const notFiltered = [
+  "BadMonitoredItemFilterUnsupported",
+  "BadMonitoredItemFilterInvalid",
+  "BadFilterNotAllowed",
+  "BadDeadbandFilterInvalid",
+];
+
+/** Has items monitored: without dead band and trigger where the server refuses those, with longer queues where it samples faster. */
+export async function createItems(calling: ItemCalling, items: readonly Numbered[], signal: AbortSignal) {
+  const results = await create(calling, items, true, signal);
+  const again = items.filter((_, i) => notFiltered.includes(results[i]?.statusCode.name ?? ""));
+  const second = await create(calling, again, false, signal);
+  const unfiltered = new Map(second.map((result, i) => [again[i]?.[0], result]));
+  const created: Created[] = [];
+  const refused: (readonly [Item, { readonly name: string; readonly description: string }])[] = [];
+  for (const [i, [handle, item]] of items.entries()) {
+    const result = unfiltered.get(handle) ?? results[i];
+    if (result?.statusCode.isGoodish()) {
+      const { monitoredItemId: id, revisedSamplingInterval: sampledMs, revisedQueueSize: size } = result;
+      created.push({ handle, item, id, sampledMs, size, filtered: !unfiltered.has(handle) });
+    } else if (result) refused.push([item, result.statusCode]);
+  }
+  await lengthen(calling, created, signal);
+  return { created, refused };
+}
+
+function create(calling: ItemCalling, items: readonly Numbered[], filtered: boolean, signal: AbortSignal) {
+  const { link, subscriptionId, batch, queueSize } = calling;
+  const { MonitoringMode, TimestampsToReturn } = link.ua;
   return inBatches(items, batch, async (part) => {
     const itemsToCreate = part.map(([handle, item]) => ({
       itemToMonitor: { nodeId: item.nodeId, attributeId: attributes.value },
-      monitoringMode: ua.MonitoringMode.Reporting,
-      requestedParameters: requested(ua, handle, item, parameters),
+      monitoringMode: MonitoringMode.Reporting,
+      requestedParameters: requested(link, { handle, item, filtered }, queueSize(item.every)),
     }));
-    const request = { subscriptionId, timestampsToReturn: ua.TimestampsToReturn.Both, itemsToCreate };
+    const request = { subscriptionId, timestampsToReturn: TimestampsToReturn.Both, itemsToCreate };
     return (await link.call("CreateMonitoredItems", request, signal)).results ?? [];
   });
 }
 
-/** Gives the revised size of the queue of each; undefined where nothing was changed. Never refused: what was set stays. */
-export async function modifyItems(
-  { link, subscriptionId, batch }: ItemCalling,
-  items: readonly (readonly [monitoredItemId: number, ...Numbered])[],
-  parameters: Parameters,
-  signal: AbortSignal,
-): Promise<(number | undefined)[]> {
-  const { ua } = link;
-  const modifying = inBatches(items, batch, async (part) => {
-    const itemsToModify = part.map(([monitoredItemId, handle, item]) => ({
-      monitoredItemId,
-      requestedParameters: requested(ua, handle, item, parameters),
+/** What the server samples more often than asked needs a longer queue. Never refused: what was set stays. */
+async function lengthen(calling: ItemCalling, created: readonly Created[], signal: AbortSignal): Promise<void> {
+  const { link, subscriptionId, batch, queueSize } = calling;
+  const short = created.filter(
+    ({ item: { every }, sampledMs, size }) =>
+      sampledMs >= 0 && sampledMs < every && size === queueSize(every) && size < queueSize(sampledMs),
+  );
+  const modifying = inBatches(short, batch, async (part) => {
+    const itemsToModify = part.map((each) => ({
+      monitoredItemId: each.id,
+      requestedParameters: requested(link, each, queueSize(each.sampledMs)),
     }));
-    const request = { subscriptionId, timestampsToReturn: ua.TimestampsToReturn.Both, itemsToModify };
+    const request = { subscriptionId, timestampsToReturn: link.ua.TimestampsToReturn.Both, itemsToModify };
     return (await link.call("ModifyMonitoredItems", request, signal)).results ?? [];
   });
-  const results = await orRefused(modifying, signal);
-  return items.map((_, i) => (results?.[i]?.statusCode.isGoodish() ? results[i].revisedQueueSize : undefined));
+  const results = (await orRefused(modifying, signal)) ?? [];
+  for (const [i, { statusCode, revisedQueueSize }] of results.entries())
+    if (short[i] && statusCode.isGoodish()) short[i].size = revisedQueueSize;
 }
 
 /** Whether the server still has each, by its number there. A server that cannot be asked so has them all. */
@@ -88,52 +117,49 @@ export async function deleteItems(
   });
 }
 
-function requested(ua: Ua, clientHandle: number, item: Item, { queueSize, filtered }: Parameters) {
-  return {
-    clientHandle,
-    samplingInterval: item.every,
-    queueSize: queueSize(item),
-    discardOldest: true,
-    ...(filtered && (item.deadband || item.trigger === "timestamp") && { filter: dataChangeFilter(ua, item) }),
-  };
-}
-
-function dataChangeFilter(ua: Ua, { deadband, trigger }: Item) {
+function requested(
+  { ua }: Link,
+  { handle: clientHandle, item, filtered }: Pick<Created, "handle" | "item" | "filtered">,
+  queueSize: number,
+) {
+  const { every: samplingInterval, deadband, trigger } = item;
+  const parameters = { clientHandle, samplingInterval, queueSize, discardOldest: true };
+  if (!filtered || (!deadband && trigger !== "timestamp")) return parameters;
   const { None, Percent, Absolute } = ua.DeadbandType;
   const { StatusValue, StatusValueTimestamp } = ua.DataChangeTrigger;
-  return new ua.DataChangeFilter({
+  const filter = new ua.DataChangeFilter({
     trigger: trigger === "timestamp" ? StatusValueTimestamp : StatusValue,
     deadbandType: deadband === undefined ? None : deadband.kind === "percent" ? Percent : Absolute,
     deadbandValue: deadband?.value ?? 0,
   });
+  return { ...parameters, filter };
 }
 
 /** Client handle, the server's number, key, values that the server keeps. */
 export type Entry = SubscriptionRecord["items"][number];
 
-/** The same for what is monitored in the same way. */
-export function keyOf(item: Item, queueSize: number): string {
-  return `${item.nodeId.toString()}\n${item.every} ${queueSize} ${filterOf(item)}`;
+/** The same for what is monitored in the same way; without `queueSize`, for items that give the same values. */
+export function keyOf({ nodeId, every, deadband, trigger }: Item, queueSize?: number): string {
+  const filter = [deadband?.kind, deadband?.value, trigger === "timestamp" ? trigger : undefined];
+  const queue = queueSize === undefined ? "" : ` ${queueSize}`;
+  return `${nodeId.toString()}\n${every}${queue} ${filter.filter((part) => part !== undefined).join(" ")}`;
 }
 
-/** The node of an item in the record, as text. */
-export function nodeOf([, , key]: Entry): string {
-  return key.split("\n")[0] ?? "";
-}
-
-/** The same for items that give the same values, however many of them the server keeps. */
-export function likeness(item: Item): string {
-  return `${item.nodeId.toString()}\n${item.every} ${filterOf(item)}`;
-}
-
-/** As `likeness`, of an item in the record. */
-export function likenessOf(entry: Entry): string {
-  const [every, , ...filter] = (entry[2].split("\n").at(-1) ?? "").split(" ");
-  return `${nodeOf(entry)}\n${every} ${filter.join(" ")}`;
-}
-
-function filterOf({ deadband, trigger }: Item): string {
-  return [deadband?.kind, deadband?.value, trigger === "timestamp" ? trigger : undefined]
-    .filter((part) => part !== undefined)
-    .join(" ");
+/** What the handles of a former subscription stand for: items of the same nodes, first those that are sampled alike. */
+export function itemsOf(entries: readonly Entry[], items: readonly Item[]): ReadonlyMap<number, Item> {
+  const found = new Map<number, Item>();
+  const levels: (readonly [ofEntry: (key: string) => string, ofItem: (item: Item) => string])[] = [
+    [(key) => key.replace(/ \S+(?= [^\n]*$)/, ""), (item) => keyOf(item)],
+    [(key) => key.split("\n")[0] ?? "", ({ nodeId }) => nodeId.toString()],
+  ];
+  for (const [ofEntry, ofItem] of levels) {
+    const left = entries.filter(([handle]) => !found.has(handle));
+    const waiting = Map.groupBy(left, ([, , key]) => ofEntry(key));
+    const taken = new Set(found.values());
+    for (const item of items) {
+      const entry = taken.has(item) ? undefined : waiting.get(ofItem(item))?.shift();
+      if (entry) found.set(entry[0], item);
+    }
+  }
+  return found;
 }

@@ -6,6 +6,10 @@ import type { Link } from "../session/link.ts";
 import { inOrder, type SequenceTracker } from "./sequence.ts";
 
 export interface MissingMessagesOptions extends Republishing {
+  /** By subscription. */
+  readonly trackers: ReadonlyMap<number, SequenceTracker>;
+  /** Takes the messages in their order. */
+  readonly deliver: (subscription: number, message: NotificationMessage, signal: AbortSignal) => Promise<void>;
   /** Resolves when there is room for more. Rejects with `signal.reason`. */
   readonly room: (signal: AbortSignal) => Promise<void>;
   /** The server has not kept a message that did not arrive. */
@@ -17,18 +21,9 @@ const catchUpEveryMs = 1_000;
 
 export class MissingMessages {
   readonly #options: MissingMessagesOptions;
-  readonly #trackers: ReadonlyMap<number, SequenceTracker>;
-  readonly #deliver: (id: number, message: NotificationMessage, signal: AbortSignal) => Promise<void>;
 
-  /** `trackers`: by subscription. `deliver` takes the messages in their order. */
-  constructor(
-    options: MissingMessagesOptions,
-    trackers: ReadonlyMap<number, SequenceTracker>,
-    deliver: (id: number, message: NotificationMessage, signal: AbortSignal) => Promise<void>,
-  ) {
+  constructor(options: MissingMessagesOptions) {
     this.#options = options;
-    this.#trackers = trackers;
-    this.#deliver = deliver;
   }
 
   /** Those with these numbers, in order. */
@@ -38,7 +33,7 @@ export class MissingMessages {
       const lostBefore = typeof found === "string";
       if (found !== "none") found = await republish(this.#options, id, sequenceNumber, signal);
       if (typeof found !== "string") {
-        await this.#deliver(id, found, signal);
+        await this.#options.deliver(id, found, signal);
         continue;
       }
       tellLost(this.#options, sequenceNumber);
@@ -50,7 +45,7 @@ export class MissingMessages {
   /** All that the server says it has of a subscription that hands over what it has kept. */
   async fetchKept(id: number, available: readonly number[], signal: AbortSignal): Promise<void> {
     const last = available.toSorted(inOrder).at(-1);
-    const tracker = this.#trackers.get(id);
+    const tracker = this.#options.trackers.get(id);
     if (last === undefined || !tracker) return;
     const { missing, known } = tracker.arrived({ sequenceNumber: last, keepAlive: false, available });
     await this.fetch(id, known ? missing : [...missing, last], signal);
@@ -77,12 +72,12 @@ export class MissingMessages {
   }
 
   async #fetchNext(id: number, signal: AbortSignal): Promise<"had" | "gone" | "none"> {
-    const tracker = this.#trackers.get(id);
+    const tracker = this.#options.trackers.get(id);
     if (tracker?.next === undefined) return "none";
     const message = await republish(this.#options, id, tracker.next, signal);
     if (typeof message === "string") return message;
     tracker.fetched();
-    await this.#deliver(id, message, signal);
+    await this.#options.deliver(id, message, signal);
     return "had";
   }
 }
@@ -133,7 +128,7 @@ export async function republish(
 }
 
 /** Counts and tells that a message is lost: it was sent, did not arrive, and the server has it no more. */
-export function tellLost({ runtime, source }: Pick<Republishing, "runtime" | "source">, sequenceNumber: number): void {
+export function tellLost({ runtime, source }: Omit<Republishing, "link">, sequenceNumber: number): void {
   runtime.metrics.counter(lostNotifications).add(1, { source });
   runtime.log.error({ sequenceNumber }, "the server has lost a notification that did not arrive");
 }

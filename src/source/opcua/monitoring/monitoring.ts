@@ -1,32 +1,27 @@
-// The monitored items of one subscription: which node stands behind which handle, what failed and why, what is tried again.
+// The monitored items of a connection: which subscription has which, what stands behind a handle, what failed and why, what is
+// tried again.
 import type { EpochMicros } from "../../../core/point.ts";
-import type { Quality, Reading } from "../../../core/source.ts";
+import type { Reading } from "../../../core/source.ts";
+import type { OpcuaOptions } from "../config/options.ts";
 import type { Item, Unresolved } from "../nodes/items.ts";
 import type { Link } from "../session/link.ts";
-import type { SubscriptionRecord } from "../session/resumption.ts";
+import type { Resumption, SubscriptionRecord } from "../session/resumption.ts";
 import { BatchSize } from "../session/services.ts";
-import {
-  createItems,
-  deleteItems,
-  type Entry,
-  type ItemCalling,
-  keyOf,
-  modifyItems,
-  type Numbered,
-  type Parameters,
-  stillThere,
-} from "./item-calls.ts";
-import type { Subscription } from "./subscription.ts";
+import { createItems, deleteItems, type Entry, type ItemCalling, itemsOf, keyOf, stillThere } from "./item-calls.ts";
+import type { Queue } from "./notification.ts";
+import { groupFor, publishingFor, queueSize } from "./publishing-group.ts";
+import type { Former, Subscription } from "./subscription.ts";
 
 export interface MonitoringOptions {
   readonly link: Link;
-  readonly subscription: Pick<Subscription, "id" | "items" | "nextHandle">;
   /** Items in one call; 0: no limit is declared. */
   readonly limit: number;
-  /** Values to keep of an item that is sampled every `everyMs`; 0: whenever it changes. */
-  readonly queueSize: (everyMs: number) => number;
-  /** Writes down what the subscription has, and which handles are taken. */
-  readonly save: (state: Pick<SubscriptionRecord, "items" | "nextHandle">) => Promise<void>;
+  readonly options: OpcuaOptions;
+  readonly resumption: Pick<Resumption, "remember">;
+  /** None: everything is polled. */
+  readonly subscriptions: readonly Subscription[];
+  /** Subscriptions that hand over what they have kept, and that no group goes on with. */
+  readonly orphans: readonly Former[];
 }
 
 /** An address that gives no data now. */
@@ -36,152 +31,203 @@ export interface MonitoringFailure extends Unresolved {
   readonly item?: Item;
 }
 
+/** A subscription and what it has. All maps are by handle. */
+interface Group {
+  readonly subscription: Subscription;
+  readonly calling: ItemCalling;
+  readonly monitored: Map<number, { readonly item: Item; readonly entry: Entry }>;
+  /** Items that the server is being asked for: their first values may be quicker than its answer. */
+  readonly coming: Map<number, Item>;
+  /** Items whose node the server has deleted, and the status that said so. */
+  readonly deleted: Map<number, string>;
+  nextHandle: number;
+}
+
 /** Refusals to monitor what can be read all the same. */
 const tooMany = "BadTooManyMonitoredItems";
 const notMonitored = [tooMany, "BadMonitoringModeInvalid", "BadNotSupported", "BadServiceUnsupported"];
-
-/** Refusals of a dead band or trigger by a server that monitors the node all the same. */
-const notFiltered = [
-  "BadMonitoredItemFilterUnsupported",
-  "BadMonitoredItemFilterInvalid",
-  "BadFilterNotAllowed",
-  "BadDeadbandFilterInvalid",
-];
-
-export interface ValueStatus {
-  readonly value: number;
-  readonly name: string;
-}
-
 /** What a server says of a value whose node it has deleted, without flags: BadNodeIdInvalid, BadNodeIdUnknown. */
 const nodeDeleted = [0x80_33, 0x80_34];
 
-/** Keeps the items of a subscription. */
 export class Monitoring {
   readonly #options: MonitoringOptions;
-  readonly #calling: ItemCalling;
-  readonly #items = new Map<number, Item>();
-  /** Items that the server is being asked for: their first values may be quicker than its answer. */
-  readonly #coming = new Map<number, Item>();
-  readonly #entries = new Map<number, Entry>();
+  readonly #groups: ReadonlyMap<number, Group>;
+  readonly #records = new Map<number, SubscriptionRecord>();
+  /** Items of subscriptions that hand over what they have kept, by handle. */
+  readonly #former = new Map<number, ReadonlyMap<number, Item>>();
   /** Items that were monitored all the time since the connection before. */
-  readonly kept = new Set<Item>();
+  readonly #kept = new Set<Item>();
+  /** Items that the server lets be read, but does not monitor; true: it had no room, and may have some again. */
+  readonly #polled = new Map<Item, boolean>();
+  failures: MonitoringFailure[] = [];
+  #slowed = 0;
+  #unfiltered = 0;
+
+  constructor(given: MonitoringOptions) {
+    this.#options = given;
+    const { link, limit, options, subscriptions } = given;
+    this.#groups = new Map(
+      subscriptions.map((subscription) => {
+        const { id: subscriptionId, nextHandle, publishingMs } = subscription;
+        const calling: ItemCalling = {
+          link,
+          subscriptionId,
+          batch: new BatchSize(limit, 1_000),
+          queueSize: (everyMs) => queueSize(options, everyMs, publishingMs),
+        };
+        const maps = { monitored: new Map(), coming: new Map(), deleted: new Map() };
+        return [subscriptionId, { subscription, calling, ...maps, nextHandle }];
+      }),
+    );
+    for (const { firstSequence: _f, former: _o, origin: _n, wanted: _w, ...record } of subscriptions)
+      this.#records.set(record.id, record);
+    // Should this connection be lost before they have handed over what they have, the next one asks for them.
+    for (const { available: _, ...former } of this.formers)
+      this.#records.set(former.id, { ...former, group: `former ${former.id}` });
+  }
+
+  /** What a subscription notifies under a handle. */
+  item(subscription: number, handle: number): Item | undefined {
+    const group = this.#groups.get(subscription);
+    if (!group) return this.#former.get(subscription)?.get(handle);
+    return group.monitored.get(handle)?.item ?? group.coming.get(handle);
+  }
+
+  get subscriptions(): readonly Subscription[] {
+    return this.#options.subscriptions;
+  }
+
+  /** All that hand over what they have kept. */
+  get formers(): readonly Former[] {
+    return [...this.subscriptions.flatMap(({ former }) => former ?? []), ...this.#options.orphans];
+  }
+
+  /** Of one subscription, or of all. */
+  items(subscription?: number): readonly Item[] {
+    const all = subscription === undefined ? [...this.#groups.values()] : [this.#groups.get(subscription)];
+    return all.flatMap((group) => Array.from(group?.monitored.values() ?? [], ({ item }) => item));
+  }
+
   /** Items that the server lets be read, but does not monitor. */
-  polled: Item[] = [];
-  /** Those of them for which there was no room: there may be some again. */
-  readonly #crowdedOut = new Set<Item>();
-  readonly failures: MonitoringFailure[] = [];
-  /** Handles of items whose node the server has deleted, and the status that said so. */
-  readonly #deleted = new Map<number, string>();
-  #nextHandle: number;
-  /** Items that the server samples more slowly than asked. */
-  slowed = 0;
-  /** Items whose dead band or trigger the server refuses: every change of them comes. */
-  unfiltered = 0;
-
-  constructor(options: MonitoringOptions) {
-    this.#options = options;
-    const { link, subscription, limit } = options;
-    this.#calling = { link, subscriptionId: subscription.id, batch: new BatchSize(limit, 1_000) };
-    this.#nextHandle = options.subscription.nextHandle;
-  }
-
-  item(handle: number): Item | undefined {
-    return this.#items.get(handle) ?? this.#coming.get(handle);
-  }
-
-  get items(): readonly Item[] {
-    return [...this.#items.values()];
-  }
-
-  /** Items of which the server keeps one value alone: it does not tell of what it threw away. */
-  get unqueued(): ReadonlySet<Item> {
-    const handles = [...this.#entries.values()].filter(([, , , size]) => size === 1);
-    return new Set(handles.flatMap(([handle]) => this.#items.get(handle) ?? []));
-  }
-
-  /** Values that the server keeps of an item; 0: nobody knows. */
-  queueOf(handle: number): number {
-    return this.#entries.get(handle)?.[3] ?? 0;
-  }
-
-  /** How many of `polled` there was no room for. */
-  get crowdedOut(): number {
-    return this.#crowdedOut.size;
+  get polled(): readonly Item[] {
+    return [...this.#polled.keys()];
   }
 
   /**
-   * Monitors the items: those that a subscription taken up has already, as far as the server knows of them, stay as they
-   * are, what it has beyond them goes. What the server refuses becomes a failure; it stops nothing. Rejects with `SOURCE_*` when the server cannot be asked.
+   * How many items the server does not treat as asked: it has no room for them, samples them more slowly, refuses their dead band
+   * or trigger, keeps one value alone and does not tell of what it threw away.
    */
-  async begin(items: readonly Item[], signal: AbortSignal): Promise<void> {
-    const { subscription } = this.#options;
-    const { items: before } = subscription;
-    const there = await stillThere(
-      this.#calling,
-      before.map(([, id]) => id),
-      signal,
-    );
-    const had = Map.groupBy(
-      before.filter((_, i) => there[i]),
-      ([, , key]) => key,
-    );
-    const create: Item[] = [];
-    for (const item of items) {
-      const entry = had.get(this.#key(item))?.shift();
-      if (entry) {
-        this.#keep(item, entry);
-        this.kept.add(item);
-      } else create.push(item);
+  get counts() {
+    const monitored = [...this.#groups.values()].flatMap((group) => [...group.monitored.values()]);
+    return {
+      crowdedOut: [...this.#polled.values()].filter(Boolean).length,
+      slowed: this.#slowed,
+      unfiltered: this.#unfiltered,
+      unqueued: monitored.filter(isUnqueued).length,
+    };
+  }
+
+  /** What may be missing from before the subscriptions began is written down. */
+  async begun(): Promise<void> {
+    const fresh = [...this.#records.values()].filter(({ id, begun }) => !begun && this.#groups.has(id));
+    for (const record of fresh) this.#records.set(record.id, { ...record, begun: true });
+    if (fresh.length > 0) await this.#save();
+  }
+
+  /**
+   * All items by what may be missing of them since the connection before: nothing unreported (`kept`), what the server threw away of
+   * a queue of one (`brief`), anything (`fresh`).
+   */
+  *divided(): Generator<readonly [items: readonly Item[], state: "fresh" | "brief" | "kept"]> {
+    for (const { subscription, monitored } of this.#groups.values()) {
+      // Where nobody knows which message is the next, some may be missing.
+      const known = subscription.firstSequence !== undefined;
+      const parts = Object.groupBy(monitored.values(), (each) => {
+        if (!known || !this.#kept.has(each.item)) return "fresh";
+        return isUnqueued(each) ? "brief" : "kept";
+      });
+      for (const state of ["fresh", "brief", "kept"] as const)
+        yield [(parts[state] ?? []).map(({ item }) => item), state];
     }
-    const over = [...had.values()].flat().map(([, id]) => id);
-    await deleteItems(this.#calling, over, signal);
-    await this.add(create, signal);
+    yield [this.polled, "fresh"];
+  }
+
+  /** The queue that the server has for a handle. */
+  queueOf(subscription: number, handle: number): Queue {
+    const group = this.#groups.get(subscription);
+    const { item, entry } = group?.monitored.get(handle) ?? {};
+    const usual = 2 * Math.ceil((group?.subscription.publishingMs ?? 0) / (item?.every ?? 1));
+    return { size: entry?.[3] ?? 0, usual };
+  }
+
+  /**
+   * Monitors the items, each in its group: those that a subscription taken up has already, as far as the server knows of them, stay
+   * as they are, what it has beyond them goes. What the server refuses becomes a failure; it stops nothing. Rejects with `SOURCE_*`
+   * when the server cannot be asked.
+   */
+  async begin(items: readonly Item[], unresolved: readonly Unresolved[], signal: AbortSignal): Promise<void> {
+    this.failures = unresolved.map((failure) => ({ ...failure, captures: {} }));
+    for (const former of this.formers) this.#former.set(former.id, itemsOf(former.items, items));
+    const parts = this.#divide(items);
+    for (const group of this.#groups.values()) {
+      const { calling, subscription, monitored } = group;
+      const ids = subscription.items.map(([, id]) => id);
+      const there = await stillThere(calling, ids, signal);
+      const entries = subscription.items.filter((_, i) => there[i]);
+      const had = Map.groupBy(entries, ([, , key]) => key);
+      const missing = (parts.get(group) ?? []).filter((item) => {
+        const entry = had.get(keyOf(item, calling.queueSize(item.every)))?.shift();
+        if (!entry) return true;
+        monitored.set(entry[0], { item, entry });
+        this.#kept.add(item);
+        return false;
+      });
+      const over = [...had.values()].flat().map(([, id]) => id);
+      await deleteItems(calling, over, signal);
+      await this.#create(group, missing, signal);
+    }
   }
 
   /** Monitors more items. Gives the failures among them. */
   async add(items: readonly Item[], signal: AbortSignal): Promise<MonitoringFailure[]> {
+    const failures: MonitoringFailure[] = [];
+    for (const [group, part] of this.#divide(items)) failures.push(...(await this.#create(group, part, signal)));
+    return failures;
+  }
+
+  async #create(group: Group, items: readonly Item[], signal: AbortSignal): Promise<MonitoringFailure[]> {
     if (items.length === 0) return [];
-    const numbered = items.map((item) => [this.#nextHandle++, item] as const);
+    const { calling, monitored, coming } = group;
+    const numbered = items.map((item) => [group.nextHandle++, item] as const);
     // Before the server learns of them: were they forgotten, another node would get the same.
-    await this.#save();
-    for (const [handle, item] of numbered) this.#coming.set(handle, item);
-    const queueSize: Parameters["queueSize"] = ({ every }) => this.#options.queueSize(every);
-    const results = await createItems(this.#calling, numbered, { queueSize, filtered: true }, signal);
-    const refused = numbered.filter((_, i) => notFiltered.includes(results[i]?.statusCode.name ?? ""));
-    const unfiltered = await createItems(this.#calling, refused, { queueSize, filtered: false }, signal);
-    const second = new Map(unfiltered.map((result, i) => [refused[i]?.[0], result]));
-    const failed: MonitoringFailure[] = [];
-    const created: Created[] = [];
-    for (const [i, [handle, item]] of numbered.entries()) {
-      const result = second.get(handle) ?? results[i];
-      if (result?.statusCode.isGoodish()) {
-        const { monitoredItemId, revisedSamplingInterval: sampledMs, revisedQueueSize } = result;
-        created.push({ handle, item, monitoredItemId, sampledMs, revisedQueueSize, filtered: !second.has(handle) });
-      } else if (result && notMonitored.includes(result.statusCode.name)) {
-        this.polled.push(item);
-        if (result.statusCode.name === tooMany) this.#crowdedOut.add(item);
-      } else {
-        const reason = `${result?.statusCode.name}: ${result?.statusCode.description ?? ""}`;
-        failed.push({ tag: item.tag, captures: item.captures, address: item.address, reason, item });
-      }
+    await this.#saveGroup(group);
+    for (const [handle, item] of numbered) coming.set(handle, item);
+    const { created, refused } = await createItems(calling, numbered, signal);
+    for (const { handle, item, id, sampledMs, size, filtered } of created) {
+      if (!filtered) this.#unfiltered++;
+      if (sampledMs > item.every) this.#slowed++;
+      monitored.set(handle, { item, entry: [handle, id, keyOf(item, calling.queueSize(item.every)), size] });
     }
-    await this.#lengthen(created, signal);
-    for (const { handle, item, monitoredItemId, sampledMs, revisedQueueSize, filtered } of created) {
-      if (!filtered) this.unfiltered++;
-      if (sampledMs > item.every) this.slowed++;
-      this.#keep(item, [handle, monitoredItemId, this.#key(item), revisedQueueSize]);
-    }
-    for (const [handle] of numbered) this.#coming.delete(handle);
+    coming.clear();
+    const failed = refused.flatMap(([item, { name, description }]) => {
+      if (!notMonitored.includes(name)) return failureOf(item, `${name}: ${description ?? ""}`);
+      this.#polled.set(item, name === tooMany);
+      return [];
+    });
     this.failures.push(...failed);
-    if (this.#items.size > 0) await this.#save();
+    if (monitored.size > 0) await this.#saveGroup(group);
     return failed;
   }
 
   /** Takes the status of a value. */
-  arrived(handle: number, { value, name }: ValueStatus): void {
-    if (nodeDeleted.includes(value >>> 16)) this.#deleted.set(handle, name);
-    else if (this.#deleted.size > 0) this.#deleted.delete(handle);
+  arrived(
+    subscription: number,
+    handle: number,
+    { value, name }: { readonly value: number; readonly name: string },
+  ): void {
+    const deleted = this.#groups.get(subscription)?.deleted;
+    if (nodeDeleted.includes(value >>> 16)) deleted?.set(handle, name);
+    else if (deleted?.size) deleted.delete(handle);
   }
 
   /**
@@ -189,88 +235,83 @@ export class Monitoring {
    * them nothing more, also when the node is there again.
    */
   async takeFailures(signal: AbortSignal): Promise<MonitoringFailure[]> {
-    const ids: number[] = [];
-    for (const [handle, reason] of this.#deleted) {
-      const [item, entry] = [this.#items.get(handle), this.#entries.get(handle)];
-      if (!item || !entry) continue;
-      ids.push(entry[1]);
-      this.#items.delete(handle);
-      this.#entries.delete(handle);
-      this.failures.push({ tag: item.tag, captures: item.captures, address: item.address, reason, item });
+    for (const { calling, monitored, deleted } of this.#groups.values()) {
+      const ids: number[] = [];
+      for (const [handle, reason] of deleted) {
+        const { item, entry } = monitored.get(handle) ?? {};
+        if (!item || !entry) continue;
+        ids.push(entry[1]);
+        monitored.delete(handle);
+        this.failures.push(failureOf(item, reason));
+      }
+      deleted.clear();
+      await deleteItems(calling, ids, signal);
     }
-    this.#deleted.clear();
-    await deleteItems(this.#calling, ids, signal);
     return this.failures.splice(0);
   }
 
-  /** Takes the items out that are polled for want of room, to try them again. */
+  /** Takes the items out that are polled because the server had no room for them, to try them again. */
   takeCrowdedOut(): Item[] {
-    const taken = [...this.#crowdedOut];
-    this.polled = this.polled.filter((item) => !this.#crowdedOut.has(item));
-    this.#crowdedOut.clear();
+    const taken = this.polled.filter((item) => this.#polled.get(item));
+    for (const item of taken) this.#polled.delete(item);
     return taken;
   }
 
-  /** What the server samples more often than asked needs a longer queue. */
-  async #lengthen(created: readonly Created[], signal: AbortSignal): Promise<void> {
-    const { queueSize } = this.#options;
-    const short = created.filter(
-      ({ item, sampledMs, revisedQueueSize: size }) =>
-        sampledMs >= 0 && sampledMs < item.every && size === queueSize(item.every) && size < queueSize(sampledMs),
-    );
-    for (const filtered of [true, false]) {
-      const some = short.filter((each) => each.filtered === filtered);
-      const wanted = new Map(some.map(({ item, sampledMs }) => [item, queueSize(sampledMs)]));
-      const numbered = some.map(({ monitoredItemId, handle, item }) => [monitoredItemId, handle, item] as const);
-      const parameters = { queueSize: (item: Item) => wanted.get(item) ?? 1, filtered };
-      const sizes = await modifyItems(this.#calling, numbered, parameters, signal);
-      for (const [i, each] of some.entries()) each.revisedQueueSize = sizes[i] ?? each.revisedQueueSize;
-    }
+  /** The next connection need not look for this subscription, or for any. Rejects as `Resumption.remember` does. */
+  async forget(subscription?: number): Promise<void> {
+    if (subscription === undefined) this.#records.clear();
+    else this.#records.delete(subscription);
+    await this.#save();
+  }
+
+  #saveGroup({ subscription, monitored, nextHandle }: Group): Promise<void> {
+    const record = this.#records.get(subscription.id);
+    const items = Array.from(monitored.values(), ({ entry }) => entry);
+    if (record) this.#records.set(record.id, { ...record, items, nextHandle });
+    return this.#save();
   }
 
   #save(): Promise<void> {
-    return this.#options.save({ items: [...this.#entries.values()], nextHandle: this.#nextHandle });
+    return this.#options.resumption.remember({ subscriptions: [...this.#records.values()] });
   }
 
-  #keep(item: Item, entry: Entry): void {
-    this.#items.set(entry[0], item);
-    this.#entries.set(entry[0], entry);
-  }
-
-  #key(item: Item): string {
-    return keyOf(item, this.#options.queueSize(item.every));
+  /** Items by the subscription that takes them; without subscriptions they are polled. */
+  #divide(items: readonly Item[]): Map<Group, Item[]> {
+    const parts = new Map<Group, Item[]>();
+    const groups = Array.from(this.#groups.values(), (group) => ({
+      group,
+      publishingMs: group.subscription.wanted.publishingMs,
+      items: group.monitored.size,
+    }));
+    for (const item of items) {
+      const taker = groupFor(groups, publishingFor(this.#options.options, item.every));
+      if (!taker) {
+        this.#polled.set(item, false);
+        continue;
+      }
+      taker.items++;
+      const part = parts.get(taker.group);
+      if (part) part.push(item);
+      else parts.set(taker.group, [item]);
+    }
+    return parts;
   }
 }
 
-/** An item that the server monitors now. */
-interface Created {
-  readonly handle: Numbered[0];
-  readonly item: Item;
-  readonly monitoredItemId: number;
-  /** The revised sampling interval; 0: whenever it changes. */
-  readonly sampledMs: number;
-  revisedQueueSize: number;
-  /** With its dead band and trigger. */
-  readonly filtered: boolean;
+/** Whether the server keeps one value of an item alone: it does not tell of what it threw away. */
+function isUnqueued({ entry }: { readonly entry: Entry }): boolean {
+  return entry[3] === 1;
+}
+
+function failureOf(item: Item, reason: string): MonitoringFailure {
+  const { tag, captures, address } = item;
+  return { tag, captures, address, reason, item };
 }
 
 /** A failure as a reading: there is no value, and why. */
-export function failureReading(
-  { tag, captures, address, reason, item }: MonitoringFailure,
-  time: EpochMicros,
-): Reading {
-  const quality: Quality = "bad";
-  const failed = {
-    tag,
-    captures,
-    address,
-    value: undefined,
-    time,
-    clock: "agent",
-    quality,
-    reason,
-    historical: false,
-  } as const;
+export function failureReading(failure: MonitoringFailure, time: EpochMicros): Reading {
+  const { tag, captures, address, reason, item } = failure;
+  const none = { value: undefined, time, clock: "agent", quality: "bad", historical: false } as const;
   // Without an item the address is the pattern, of which nothing was found.
-  return item ? failed : { ...failed, wholeTag: true };
+  return { tag, captures, address, reason, ...none, ...(!item && { wholeTag: true }) };
 }

@@ -2,20 +2,17 @@
 // until then the server keeps it, and gives it again to whoever takes the subscription up (OPC 10000-4, 5.14.5).
 import type { NotificationMessage, PublishResponse } from "node-opcua-client";
 import { AgentError } from "../../../core/errors.ts";
-import type { Runtime } from "../../../core/runtime.ts";
+import { orAbort } from "../../../lib/abort.ts";
 import { statusOf } from "../session/failure.ts";
-import { type Link, sessionGone } from "../session/link.ts";
-import { MissingMessages } from "./missing-messages.ts";
+import { sessionGone } from "../session/link.ts";
+import { MissingMessages, type Republishing } from "./missing-messages.ts";
 import { type Acknowledgement, type Notification, readNotification } from "./notification.ts";
 import { type Counts, silenceLimitMs } from "./publishing-group.ts";
 import { FormerSubscription, SequenceTracker } from "./sequence.ts";
 import { SilenceWatch } from "./silence-watch.ts";
 import { deleteSubscription, type Former, type Subscription } from "./subscription.ts";
 
-export interface PublisherOptions {
-  readonly link: Link;
-  readonly runtime: Runtime;
-  readonly source: string;
+export interface PublisherOptions extends Republishing {
   /** At least one. */
   readonly subscriptions: readonly (Counts & Pick<Subscription, "id" | "firstSequence" | "origin">)[];
   /** Subscriptions that hand over what they have kept, and end then. */
@@ -42,7 +39,7 @@ export class Publisher {
   readonly #pipeline: number;
   #acknowledged: Acknowledgement[] = [];
   readonly #deleted = new Set<number>();
-  #turn: Promise<void> = Promise.resolve();
+  #turn: Promise<unknown> = Promise.resolve();
   #waiting = 0;
   #workers: number;
   readonly #silence: SilenceWatch;
@@ -50,7 +47,7 @@ export class Publisher {
 
   constructor(options: PublisherOptions) {
     this.#options = options;
-    const { subscriptions, formers } = options;
+    const { subscriptions, formers, gone } = options;
     this.#pipeline = subscriptions.length + spareRequests;
     this.#workers = this.#pipeline;
     this.#formers = new Map(formers.map(({ id }) => [id, new FormerSubscription(id)]));
@@ -58,21 +55,20 @@ export class Publisher {
       ...subscriptions.map(({ id, firstSequence }) => [id, new SequenceTracker(firstSequence)] as const),
       ...formers.map(({ id }) => [id, new SequenceTracker(undefined)] as const),
     ]);
-    this.#missing = new MissingMessages(options, this.#trackers, (id, message, signal) =>
-      this.#deliver(id, message, signal),
-    );
-    const resumed = new Set(subscriptions.filter(isKept).map(({ id }) => id));
-    const leftBehind = (id: number) => (resumed.has(id) ? this.#pipeline : 0);
-    this.#silence = new SilenceWatch(
-      { ...options, leftBehind },
-      {
-        waiting: () => this.#waiting > 0,
-        lost: async (id, signal) => {
-          await options.gone(id);
-          await this.#delete(id, signal);
-        },
+    this.#missing = new MissingMessages({
+      ...options,
+      trackers: this.#trackers,
+      deliver: (id, message, signal) => this.#deliver(id, message, signal),
+    });
+    this.#silence = new SilenceWatch({
+      ...options,
+      requests: this.#pipeline,
+      waiting: () => this.#waiting > 0,
+      lost: async (id, signal) => {
+        await gone(id);
+        await this.#delete(id, signal);
       },
-    );
+    });
   }
 
   /** The message is on disk: the server may forget it. Told with the next request. */
@@ -82,17 +78,18 @@ export class Publisher {
   }
 
   /** Runs until the subscription or the connection is lost: rejects with `SOURCE_*`, or with `signal.reason`. */
-  async run(signal: AbortSignal): Promise<never> {
+  async run(signal: AbortSignal): Promise<void> {
+    const { subscriptions, formers } = this.#options;
     const stop = new AbortController();
     const all = AbortSignal.any([signal, stop.signal]);
+    const kept = subscriptions.filter(({ origin }) => origin === "kept");
     try {
-      await Promise.race([
-        ...this.#options.subscriptions.map((subscription) => this.#silence.run(subscription, all)),
-        ...this.#options.formers.map((former) => this.#endFormer(former, all)),
-        ...this.#options.subscriptions.filter(isKept).map(({ id }) => this.#catchUp(id, all)),
+      await Promise.all([
+        ...subscriptions.map((subscription) => this.#silence.run(subscription, all)),
+        ...formers.map((former) => this.#endFormer(former, all)),
+        ...kept.map(({ id }) => this.#missing.catchUp(id, () => this.#silence.hasHeard(id), this.#inTurn, all)),
         ...Array.from({ length: this.#pipeline }, () => this.#work(all)),
       ]);
-      throw new AgentError("SOURCE_PROTOCOL", "the server takes no publish requests");
     } finally {
       stop.abort();
     }
@@ -103,31 +100,17 @@ export class Publisher {
     for (;;) {
       await this.#options.room(signal);
       const response = await this.#publish(signal);
-      if (response === "fewer") return await forever(signal);
-      if (!response) continue;
+      if (response === "fewer") return;
       // Messages are worked off in the order they came, although what is missing is fetched in between.
-      await this.#inTurn(() => this.#take(response, signal));
+      if (response) await this.#inTurn(() => this.#take(response, signal));
     }
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+  readonly #inTurn = <T>(work: () => Promise<T>): Promise<T> => {
     const turn = this.#turn.then(work);
-    this.#turn = turn.then(
-      () => {},
-      () => {},
-    );
+    this.#turn = turn.catch(() => {});
     return turn;
-  }
-
-  async #catchUp(id: number, signal: AbortSignal): Promise<never> {
-    await this.#missing.catchUp(
-      id,
-      () => this.#silence.hasHeard(id),
-      (work) => this.#inTurn(work),
-      signal,
-    );
-    return await forever(signal);
-  }
+  };
 
   async #publish(signal: AbortSignal): Promise<PublishResponse | "fewer" | undefined> {
     const { link, subscriptions } = this.#options;
@@ -172,42 +155,36 @@ export class Publisher {
   }
 
   async #take(response: PublishResponse, signal: AbortSignal): Promise<void> {
-    const { alive, lost, runtime, subscriptions } = this.#options;
-    const former = this.#formers.get(response.subscriptionId);
-    const { subscriptionId: id, notificationMessage: message } = response;
+    const { alive, lost, runtime } = this.#options;
+    const { subscriptionId: id, notificationMessage: message, availableSequenceNumbers } = response;
+    const { sequenceNumber } = message;
     const tracker = this.#trackers.get(id);
     // Left over from an earlier connection in the same session.
     if (!tracker) return this.#delete(id, signal);
-    const { missing, known, beyond } = tracker.arrived({
-      sequenceNumber: message.sequenceNumber,
-      keepAlive: !message.notificationData?.length,
-      available: response.availableSequenceNumbers ?? [],
-    });
+    const keepAlive = !message.notificationData?.length;
+    const head = { sequenceNumber, keepAlive, available: availableSequenceNumbers ?? [] };
+    const { missing, known, beyond } = tracker.arrived(head);
     if (beyond) {
       runtime.log.error({ subscription: id }, "more notifications are missing than can be asked for");
       lost(id);
     }
     await this.#missing.fetch(id, missing, signal);
-    if (!message.notificationData?.length) {
-      // Where one has nothing to tell, and the others are silent, all is well.
-      if (subscriptions.some((each) => each.id === id)) alive();
-    } else if (!known) {
-      await this.#deliver(id, message, signal);
-    }
+    const former = this.#formers.get(id);
+    // Where one has nothing to tell, and the others are silent, all is well.
+    if (keepAlive && !former) alive();
+    if (!keepAlive && !known) await this.#deliver(id, message, signal);
     if (!response.moreNotifications) former?.end();
   }
 
-  /** Fetches what a former subscription is known to have, ends it when its time has come, and never resolves. */
-  async #endFormer({ id, available }: PublisherOptions["formers"][number], signal: AbortSignal): Promise<never> {
+  /** Fetches what a former subscription is known to have, and ends it when its time has come. */
+  async #endFormer({ id, available }: PublisherOptions["formers"][number], signal: AbortSignal): Promise<void> {
     const former = this.#formers.get(id);
-    if (former) {
-      // Servers were seen that tell of it with their next keep-alive alone.
-      await this.#inTurn(() => this.#missing.fetchKept(id, available, signal));
-      await Promise.race([former.over, forever(signal)]);
-      await this.#delete(id, signal);
-      await this.#options.gone(id);
-    }
-    return await forever(signal);
+    if (!former) return;
+    // Servers were seen that tell of it with their next keep-alive alone.
+    await this.#inTurn(() => this.#missing.fetchKept(id, available, signal));
+    await orAbort(former.over, signal);
+    await this.#delete(id, signal);
+    await this.#options.gone(id);
   }
 
   /** A subscription that is not needed any more. */
@@ -219,22 +196,14 @@ export class Publisher {
   }
 
   async #deliver(id: number, message: NotificationMessage, signal: AbortSignal): Promise<void> {
-    const { link, deliver, gone, subscriptions } = this.#options;
+    const { link, deliver, gone } = this.#options;
     const { notification, ended } = readNotification(link.ua, id, message);
-    if (ended !== undefined && subscriptions.some((each) => each.id === id)) {
+    const former = this.#formers.get(id);
+    if (ended !== undefined && !former) {
       await gone(id);
       throw new AgentError("SOURCE_UNREACHABLE", `the server ended the subscription: ${ended}`);
     }
-    this.#formers.get(id)?.delivered(notification);
+    former?.delivered(notification);
     await deliver({ ...notification, old: this.#trackers.get(id)?.isOld(message.sequenceNumber) ?? false }, signal);
   }
-}
-
-function isKept({ origin }: Pick<Subscription, "origin">): boolean {
-  return origin === "kept";
-}
-
-function forever(signal: AbortSignal): Promise<never> {
-  if (signal.aborted) return Promise.reject(signal.reason);
-  return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
 }

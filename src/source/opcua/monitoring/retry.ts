@@ -3,13 +3,12 @@ import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { TagId } from "../../../core/source.ts";
 import { type Item, type Resolver, resolveTags, type Tag } from "../nodes/items.ts";
-import type { MonitoredGroups } from "./monitored-groups.ts";
-import type { MonitoringFailure } from "./monitoring.ts";
+import type { Monitoring, MonitoringFailure } from "./monitoring.ts";
 
 export interface RetryOptions {
   readonly tags: readonly (readonly [TagId, Tag])[];
   readonly resolver: Resolver;
-  readonly monitoring: MonitoredGroups;
+  readonly monitoring: Monitoring;
   /** Takes items that are monitored from now on. */
   readonly added: (items: readonly Item[]) => void;
   /** Takes failures that are new or have another reason than before. */
@@ -53,7 +52,7 @@ export async function retryOnce(
   const stillUnresolved = found.unresolved
     .filter(({ tag }) => unresolved.has(tag))
     .map((failure) => ({ ...failure, captures: {} }));
-  monitoring.fail(stillUnresolved);
+  monitoring.failures.push(...stillUnresolved);
   const news = [...stillRefused, ...stillUnresolved].filter(
     (failure) => before.get(`${failure.tag} ${failure.address}`) !== failure.reason,
   );
@@ -81,7 +80,7 @@ export async function openAgain({ clock }: Pick<Runtime, "clock">, signal: Abort
  * Undefined: nothing is polled that could be subscribed to. `noSubscription`: the server had no subscription left.
  */
 export function pollingAdvice(
-  { polled, counts: { crowdedOut } }: Pick<MonitoredGroups, "polled" | "counts">,
+  { polled, counts: { crowdedOut } }: Pick<Monitoring, "polled" | "counts">,
   noSubscription: boolean,
 ): string | undefined {
   const tags = (count: number) => `${count} ${count === 1 ? "tag is" : "tags are"} polled instead of subscribed to`;

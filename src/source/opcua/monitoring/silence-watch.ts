@@ -10,13 +10,10 @@ export interface SilenceOptions {
   readonly runtime: Runtime;
   readonly subscriptions: readonly { readonly id: number }[];
   /**
-   * Of these the session before may have left so many requests at the server, which answers them first, into a connection
-   * that is gone: what a subscription says is not heard until they are used up, one each keep-alive.
+   * The session before may have left so many requests for a kept subscription at the server, which answers them first, into a
+   * connection that is gone: what it says is not heard until they are used up, one each keep-alive.
    */
-  readonly leftBehind: (subscription: number) => number;
-}
-
-interface Watched {
+  readonly requests: number;
   /** Whether the server has been asked, and could answer. */
   readonly waiting: () => boolean;
   /** The server lives and has nothing to do with this subscription any more. */
@@ -30,15 +27,13 @@ const serverState = 2259;
 
 export class SilenceWatch {
   readonly #options: SilenceOptions;
-  readonly #watched: Watched;
   /** When each subscription was heard of last. */
   readonly #heardMs = new Map<number, number>();
   /** Those that were heard of on this connection. */
   readonly #spoken = new Set<number>();
 
-  constructor(options: SilenceOptions, watched: Watched) {
+  constructor(options: SilenceOptions) {
     this.#options = options;
-    this.#watched = watched;
     this.begin();
   }
 
@@ -58,27 +53,27 @@ export class SilenceWatch {
   }
 
   /** Rejects with `SOURCE_*` when the subscription has been silent for too long, or with `signal.reason`. */
-  async run(subscription: Counts & { readonly id: number }, signal: AbortSignal): Promise<never> {
-    const { clock } = this.#options.runtime;
-    const { id, keepAliveCount, publishingMs } = subscription;
-    const firstMs = this.#options.leftBehind(id) * keepAliveCount * publishingMs;
+  async run(
+    subscription: Counts & { readonly id: number; readonly origin: string },
+    signal: AbortSignal,
+  ): Promise<never> {
+    const { link, runtime, requests, waiting, lost } = this.#options;
+    const { id, origin, keepAliveCount, publishingMs } = subscription;
+    const leftBehindMs = origin === "kept" ? requests * keepAliveCount * publishingMs : 0;
     for (;;) {
-      const limitMs = silenceLimitMs(subscription) + (this.#spoken.has(id) ? 0 : firstMs);
-      const silentMs = this.#watched.waiting() ? clock.monotonic() - (this.#heardMs.get(id) ?? 0) : 0;
-      if (silentMs >= limitMs) await this.#leave(id, silentMs, signal);
-      await clock.sleep(Math.max(50, limitMs - silentMs), signal);
+      const limitMs = silenceLimitMs(subscription) + (this.#spoken.has(id) ? 0 : leftBehindMs);
+      const silentMs = waiting() ? runtime.clock.monotonic() - (this.#heardMs.get(id) ?? 0) : 0;
+      if (silentMs >= limitMs) {
+        // A server that still answers has lost the subscription; one that does not has everything, behind a broken network.
+        const request = { nodesToRead: [{ nodeId: serverState, attributeId: attributes.value }] };
+        const answers = await link.call("Read", request, signal, answerWithinMs).catch(() => undefined);
+        signal.throwIfAborted();
+        const silence = `for ${Math.round(silentMs / 1_000)} s`;
+        if (!answers) throw new AgentError("SOURCE_UNREACHABLE", `the server has been silent ${silence}`);
+        await lost(id, signal);
+        throw new AgentError("SOURCE_PROTOCOL", `the server answers, but has published nothing ${silence}`);
+      }
+      await runtime.clock.sleep(Math.max(50, limitMs - silentMs), signal);
     }
-  }
-
-  /** A server that still answers has lost the subscription; one that does not has everything, behind a broken network. */
-  async #leave(subscription: number, silentMs: number, signal: AbortSignal): Promise<never> {
-    const { link } = this.#options;
-    const request = { nodesToRead: [{ nodeId: serverState, attributeId: attributes.value }] };
-    const silence = `for ${Math.round(silentMs / 1_000)} s`;
-    const answers = await link.call("Read", request, signal, answerWithinMs).catch(() => undefined);
-    signal.throwIfAborted();
-    if (!answers) throw new AgentError("SOURCE_UNREACHABLE", `the server has been silent ${silence}`);
-    await this.#watched.lost(subscription, signal);
-    throw new AgentError("SOURCE_PROTOCOL", `the server answers, but has published nothing ${silence}`);
   }
 }

@@ -24,17 +24,15 @@ function openStory({ kept, next, refusal = "BadMessageNotAvailable" }: Story) {
   });
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
-  const missing = new MissingMessages(
-    {
-      link,
-      runtime,
-      source: "line",
-      room: async () => void log.push("room"),
-      lost: () => log.push("lost"),
-    },
-    new Map([[1, new SequenceTracker(next)]]),
-    async (_id, { sequenceNumber }) => void log.push(`${sequenceNumber}`),
-  );
+  const missing = new MissingMessages({
+    link,
+    runtime,
+    source: "line",
+    trackers: new Map([[1, new SequenceTracker(next)]]),
+    deliver: async (_id, { sequenceNumber }) => void log.push(`${sequenceNumber}`),
+    room: async () => void log.push("room"),
+    lost: () => log.push("lost"),
+  });
   const lost = () => runtime.metric("source_opcua_lost_notifications_total");
   return { missing, log, asked, clock, lost };
 }

@@ -3,6 +3,7 @@ import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import type { TagId } from "../../../../src/core/source.ts";
+import { opcuaOptions } from "../../../../src/source/opcua/config/options.ts";
 import { Monitoring } from "../../../../src/source/opcua/monitoring/monitoring.ts";
 import type { Item } from "../../../../src/source/opcua/nodes/items.ts";
 import { ClockCheck } from "../../../../src/source/opcua/types/reading.ts";
@@ -55,12 +56,24 @@ function monitoring(server: Behaviour, creating = (_handle: number) => {}) {
     }
     throw new TypeError("nothing else is asked");
   };
+  const counts = { publishingMs: 1_000, keepAliveCount: 10, lifetimeCount: 30 };
+  const record = {
+    id: 1,
+    group: "1000",
+    ...counts,
+    started: "",
+    namespaces: [],
+    nextHandle: 1,
+    items: [],
+    begun: true,
+  };
   const made = new Monitoring({
     link: opcuaLink(answer),
-    subscription: { id: 1, items: [], nextHandle: 1 },
     limit: 0,
-    queueSize: (everyMs) => (everyMs === 0 ? 100 : 30_000 / everyMs),
-    save: async () => {},
+    options: opcuaOptions.parse({ url: "opc.tcp://plc" }),
+    resumption: { remember: async () => {} },
+    subscriptions: [{ ...record, firstSequence: 1, origin: "new", wanted: counts, former: undefined }],
+    orphans: [],
   });
   return { made, sizes };
 }
@@ -73,34 +86,34 @@ test("what the server samples more often than asked gets a queue that is long en
     [0, 100],
   ] as const) {
     const { made, sizes } = monitoring({ sampling, room: 9 });
-    await made.begin([item("Temp")], never);
+    await made.begin([item("Temp")], [], never);
     expect([...sizes.values()]).toEqual([size]);
-    expect(made.queueOf(1)).toBe(size);
+    expect(made.queueOf(1, 1).size).toBe(size);
   }
 });
 
 test("a server that changes no queues keeps what it has, and the length that it has is known", async () => {
   const { made } = monitoring({ sampling: 100, room: 9, modify: false });
-  await made.begin([item("Temp")], never);
-  expect(made.queueOf(1)).toBe(30);
+  await made.begin([item("Temp")], [], never);
+  expect(made.queueOf(1, 1).size).toBe(30);
   expect(made.failures).toEqual([]);
 });
 
 test("items for which there was no room are polled until there is some", async () => {
   const server: Behaviour = { room: 1 };
   const { made } = monitoring(server);
-  await made.begin([item("Temp"), item("Count"), item("Big")], never);
+  await made.begin([item("Temp"), item("Count"), item("Big")], [], never);
   expect(made.polled.map(({ address }) => address)).toEqual(["Count", "Big"]);
   server.room = 2;
   await made.add(made.takeCrowdedOut(), never);
-  expect(made.items.map(({ address }) => address)).toEqual(["Temp", "Count"]);
+  expect(made.items().map(({ address }) => address)).toEqual(["Temp", "Count"]);
   expect(made.polled.map(({ address }) => address)).toEqual(["Big"]);
 });
 
 test("a first value that is quicker than the answer to what was asked for is known by its handle", async () => {
   const seen: (string | undefined)[] = [];
-  const { made } = monitoring({ room: 1 }, (handle) => seen.push(made.item(handle)?.address));
-  await made.begin([item("Temp"), item("Count")], never);
+  const { made } = monitoring({ room: 1 }, (handle) => seen.push(made.item(1, handle)?.address));
+  await made.begin([item("Temp"), item("Count")], [], never);
   expect(seen).toEqual(["Temp"]);
-  expect([1, 2].map((handle) => made.item(handle)?.address)).toEqual(["Temp", undefined]);
+  expect([1, 2].map((handle) => made.item(1, handle)?.address)).toEqual(["Temp", undefined]);
 });
