@@ -10,7 +10,7 @@ import type { Link } from "../session/link.ts";
 import { attributes, BatchSize, readValues, type Services } from "../session/services.ts";
 import { ClockCheck, type DataValueLike, type TimeOptions, toReading } from "../types/reading.ts";
 import { type HistoryGap, tagGaps } from "./gaps.ts";
-import { readHistory } from "./history.ts";
+import { type HistoryRange, readHistory } from "./history.ts";
 
 export interface GapFillerOptions {
   readonly link: Link;
@@ -34,8 +34,6 @@ export interface GapFillerOptions {
   ) => Promise<void>;
 }
 
-/** Between two calls the server rests as long as it took for the last, and at least this long. */
-const restMs = 20;
 /** So often a history is asked that has not got yet what came last: some are written late. */
 const mostAttempts = 3;
 /** AccessLevelType (OPC 10000-3, 8.57). */
@@ -76,24 +74,28 @@ const unfilled = {
   labels: ["source", "reason"],
 } as const;
 
-type NodeGap = HistoryGap<Item> & { readonly nodeId: Item["nodeId"] };
+/** A gap whose history is read. */
+interface Looked extends HistoryRange {
+  readonly gap: HistoryGap<Item>;
+  /** Time of the first value that it had in the history. */
+  first: EpochMicros | undefined;
+  /** Its history reaches to its end. */
+  ended: boolean;
+}
 
 export class GapFiller {
   readonly #options: GapFillerOptions;
   readonly #batch: BatchSize;
   /** Nothing more will become of a gap: called once what was found is on disk. */
   readonly #close: (gap: HistoryGap<Item>) => void;
-  /** How often a history that is behind was asked. */
-  readonly #attempts = new Map<Item, number>();
-  /** How often the history of a gap failed. */
-  readonly #failures = new Map<Item, number>();
+  /** How often the history of a gap was behind, and how often it failed. */
+  readonly #tries = new Map<Item, { late: number; failed: number }>();
 
   constructor(options: GapFillerOptions, close: (gap: HistoryGap<Item>) => void) {
     this.#options = options;
     this.#batch = new BatchSize(options.limit, 100);
     this.#close = (gap) => {
-      this.#attempts.delete(gap.item);
-      this.#failures.delete(gap.item);
+      this.#tries.delete(gap.item);
       close(gap);
     };
   }
@@ -117,7 +119,7 @@ export class GapFiller {
   async #withHistory(gaps: readonly HistoryGap<Item>[], signal: AbortSignal) {
     const { services, maxGapMs } = this.#options;
     if (maxGapMs === undefined) {
-      await this.#lost(gaps, "backfill is off", signal);
+      await this.#end(gaps, "backfill is off", signal);
       return { fillable: [], later: [] };
     }
     const levels = new Map<HistoryGap<Item>, DataValueLike | undefined>();
@@ -128,127 +130,96 @@ export class GapFiller {
       const answers = nodes.length > 0 ? await readValues(services, nodes, signal, attribute) : [];
       for (const [i, gap] of asked.entries()) levels.set(gap, answers[i]);
     }
-    const {
-      fillable = [],
-      later = [],
-      none = [],
-    } = Object.groupBy(gaps, (gap) => {
+    const parts = Object.groupBy(gaps, (gap) => {
       const { value, statusCode: { name = "" } = {} } = levels.get(gap) ?? {};
       if (typeof value?.value === "number") return (value.value & historyReadBit) !== 0 ? "fillable" : "none";
       if (away.includes(name)) return "later";
       // What the level does not say the history does.
       return name === "BadNodeIdUnknown" ? "none" : "fillable";
     });
-    await this.#lost(none, "no history", signal);
-    return { fillable, later };
+    await this.#end(parts.none ?? [], "no history", signal);
+    return { fillable: parts.fillable ?? [], later: parts.later ?? [] };
   }
 
-  async #lost(gaps: readonly HistoryGap<Item>[], reason: string, signal: AbortSignal): Promise<void> {
+  /** Tells what came of gaps, and closes them when it is told: else nobody would tell of them again. `lost`: why; undefined: filled. */
+  async #end(gaps: readonly HistoryGap<Item>[], lost: string | undefined, signal: AbortSignal): Promise<void> {
     if (gaps.length === 0) return;
-    for (const _ of gaps) this.#unfilled(reason);
-    // Closed when it is told, as with those that are filled: else nobody would tell of it again.
+    if (lost !== undefined) this.#unfilled(lost, gaps.length);
+    const told = gaps.flatMap((gap) => tagGaps(gap, lost === undefined ? "filled" : "lost", lost ?? ""));
     const close = () => {
       for (const gap of gaps) this.#close(gap);
     };
-    await this.#options.deliver(
-      [],
-      gaps.flatMap((gap) => tagGaps(gap, "lost", reason)),
-      close,
-      signal,
-    );
+    await this.#options.deliver([], told, close, signal);
   }
 
   async #read(gaps: readonly HistoryGap<Item>[], signal: AbortSignal) {
     const { link, runtime, source, maxGapMs = 0, structures, deliver, time } = this.#options;
     // The interval that is read bounds the times, not the clock of the agent.
     const times: TimeOptions = { ...time, unusable: "keep" };
-    const { clock, metrics } = runtime;
+    const { clock, log, metrics } = runtime;
     const earliest = epochMicros(clock.now() - maxGapMs * 1_000);
-    const ranges: NodeGap[] = gaps.map((gap) => ({
-      ...gap,
-      nodeId: gap.item.nodeId,
-      from: epochMicros(Math.min(gap.to, Math.max(gap.from, earliest))),
-    }));
-    const whole = new Map(ranges.map((range, i) => [range, gaps[i] ?? range]));
-    /** Time of the first value that each had in the history. */
-    const firsts = new Map<NodeGap, EpochMicros>();
-    const rest = (lastMs: number) => clock.sleep(Math.max(restMs, lastMs), signal);
-    const reading = { link, batch: this.#batch, rest, nowMs: () => clock.monotonic() };
-    /** Those whose history reaches to their ends. */
-    const ended = new Set<NodeGap>();
+    const ranges = gaps.map((gap): Looked => {
+      const { item, from, to } = gap;
+      const since = epochMicros(Math.min(to, Math.max(from, earliest)));
+      return { gap, nodeId: item.nodeId, from: since, to, first: undefined, ended: false };
+    });
     const failed: HistoryGap<Item>[] = [];
     let count = 0;
-    for await (const { range, values, over, error } of readHistory(reading, ranges, signal)) {
-      const gap = whole.get(range) ?? range;
-      const item = { ...range.item, clockCheck: new ClockCheck() };
+    for await (const page of readHistory({ link, batch: this.#batch, clock }, ranges, signal)) {
+      const { range, values, over, error } = page;
+      const { gap, from, to } = range;
+      const item = { ...gap.item, clockCheck: new ClockCheck() };
       await structures.learn(
-        values.map((value) => [range.item, value] as const),
+        values.map((value) => [item, value] as const),
         signal,
       );
-      const all = values.flatMap((value) => readingOf(value, item, clock.now(), times));
-      if (all.some(({ time }) => time >= range.to)) ended.add(range);
+      const all = values
+        .map((value) => toReading(value, item, clock.now(), times))
+        .filter((each) => each !== undefined && each !== "untimed");
+      range.ended ||= all.some(({ time }) => time >= to);
       const readings = all
-        .filter(({ time, clock: by }) => by === "device" && time > range.from && time < range.to)
+        .filter(({ time, clock: by }) => by === "device" && time > from && time < to)
         .map((each) => ({ ...each, historical: true }));
-      const [first] = readings;
-      if (first && !firsts.has(range)) firsts.set(range, first.time);
+      range.first ??= readings[0]?.time;
       count += readings.length;
       await deliver(readings, [], () => {}, signal);
       if (!over) continue;
-      const verdict = this.#isBehind(gap, ended.has(range), error)
-        ? undefined
-        : this.#verdict(gap, earliest, firsts.get(range), error);
-      if (verdict === undefined) {
+      const verdict = this.#verdict(range, earliest, error);
+      if (verdict === "later") {
         failed.push(gap);
-        runtime.log.debug({ err: error, address: gap.item.address }, "history cannot be read");
-      } else if (verdict !== "filled") await this.#lost([gap], verdict, signal);
-      // Behind the last of them: once this is acknowledged they all are.
-      else await deliver([], tagGaps(gap, "filled", ""), () => this.#close(gap), signal);
+        log.debug({ err: error, address: gap.item.address }, "history cannot be read");
+        // Behind the last of the readings: once this is acknowledged they all are.
+      } else await this.#end([gap], verdict, signal);
     }
     metrics.counter(filled).add(count, { source });
     return { readings: count, failed };
   }
 
-  /** Whether the history lacks the value that is known to be at the end: what came before it may be on the way there, too. */
-  #isBehind({ item, valueAtEnd }: HistoryGap<Item>, ended: boolean, error: Error | undefined): boolean {
-    if (!valueAtEnd || ended || error) return false;
-    const attempts = (this.#attempts.get(item) ?? 0) + 1;
-    this.#attempts.set(item, attempts);
-    return attempts < mostAttempts;
-  }
-
-  /** `filled`, or why not all of it can be had; undefined: it may be, later. */
-  #verdict(
-    { item, from, to }: HistoryGap<Item>,
-    earliest: EpochMicros,
-    first: EpochMicros | undefined,
-    error: Error | undefined,
-  ): string | undefined {
+  /** Why not all of a gap can be had; undefined: it is filled. `later`: more of it may be had then. */
+  #verdict({ gap, first, ended }: Looked, earliest: EpochMicros, error: Error | undefined): string | undefined {
+    const { item, from, to, valueAtEnd } = gap;
+    const tries = this.#tries.get(item) ?? { late: 0, failed: 0 };
+    this.#tries.set(item, tries);
     if (error) {
       const status = statusOf(error) ?? "failed";
       if (hopeless.includes(status)) return status;
       if (to < earliest) return "older than backfill.maxGap";
-      const failures = (this.#failures.get(item) ?? 0) + 1;
-      this.#failures.set(item, failures);
-      if (failures >= mostFailures && !away.includes(status)) return status;
-      this.#unfilled(status);
-      return undefined;
+      if (++tries.failed >= mostFailures && !away.includes(status)) return status;
+      this.#unfilled(status, 1);
+      return "later";
     }
+    // What came before the value that is known to be at the end may be on the way there, too.
+    if (valueAtEnd && !ended && ++tries.late < mostAttempts) return "later";
     if (from < earliest) return "older than backfill.maxGap";
     const { serverStarted: started } = this.#options;
     // Who keeps its history in memory has none of the time before it started.
     if (started !== undefined && started > from && started < to && (first === undefined || first >= started))
       return "the server started anew and its history has nothing from before";
-    return "filled";
+    return undefined;
   }
 
-  #unfilled(reason: string): void {
+  #unfilled(reason: string, gaps: number): void {
     const { runtime, source } = this.#options;
-    runtime.metrics.counter(unfilled).add(1, { source, reason });
+    runtime.metrics.counter(unfilled).add(gaps, { source, reason });
   }
-}
-
-function readingOf(...given: Parameters<typeof toReading>): Reading[] {
-  const reading = toReading(...given);
-  return reading === undefined || reading === "untimed" ? [] : [reading];
 }

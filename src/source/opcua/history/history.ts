@@ -2,6 +2,7 @@
 // 10000-11, 6.4.3). Continuation points are few on most servers: they are used up or given back.
 import { AgentError } from "../../../core/errors.ts";
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
+import type { Clock } from "../../../core/runtime.ts";
 import { statusOf } from "../session/failure.ts";
 import type { Link } from "../session/link.ts";
 import { type BatchSize, isTooMuch, type NodeId } from "../session/services.ts";
@@ -12,6 +13,8 @@ const valuesPerAnswer = 5_000;
 const mostPerNode = 1_000;
 /** Nodes whose gaps begin and end within this time of each other are asked for together. */
 const togetherUs = 60e6;
+/** Between two calls the server rests as long as it took for the last, and at least this long. */
+const restMs = 20;
 
 export interface HistoryRange {
   readonly nodeId: NodeId;
@@ -44,9 +47,7 @@ export interface HistoryReading {
   readonly link: Link;
   /** Nodes in one call. */
   readonly batch: BatchSize;
-  /** Called before each call but the first: the server has other things to do. */
-  readonly rest: (lastCallMs: number) => Promise<void>;
-  readonly nowMs: () => number;
+  readonly clock: Pick<Clock, "monotonic" | "sleep">;
 }
 
 /** Every range ends with a page that is `over`. Rejects only when the link is lost or `signal` aborts. */
@@ -55,19 +56,23 @@ export async function* readHistory<Range extends HistoryRange>(
   ranges: readonly Range[],
   signal: AbortSignal,
 ): AsyncGenerator<HistoryPage<Range>> {
-  const { batch, link, rest, nowMs } = reading;
+  const { batch, link, clock } = reading;
   const calls = together(ranges, batch.size);
   let lastMs: number | undefined;
   let call: Call<Range> | undefined;
   try {
     while ((call = calls.shift())) {
-      if (lastMs !== undefined) await rest(lastMs);
-      const startedMs = nowMs();
+      // The server has other things to do.
+      if (lastMs !== undefined) await clock.sleep(Math.max(restMs, lastMs), signal);
+      const startedMs = clock.monotonic();
       const answer = await ask(reading, call, false, signal).catch((error: unknown) => asError(error, link, signal));
-      lastMs = nowMs() - startedMs;
+      lastMs = clock.monotonic() - startedMs;
+      const { from, to } = call;
       if (answer instanceof Error) {
         const halves = isTooMuch(answer) && call.nodes.length === batch.size ? batch.halve() : true;
-        if (call.nodes.length > 1 && halves) calls.unshift(...halved(call));
+        const half = Math.ceil(call.nodes.length / 2);
+        const parts = [call.nodes.slice(0, half), call.nodes.slice(half)];
+        if (call.nodes.length > 1 && halves) calls.unshift(...parts.map((nodes) => ({ from, to, nodes })));
         else for (const { range } of call.nodes) yield { range, values: [], over: true, error: answer };
         continue;
       }
@@ -81,23 +86,23 @@ export async function* readHistory<Range extends HistoryRange>(
         const error = failureOf(statusCode);
         const next = error || point ? undefined : unreported(values, perNode(call), call);
         // Too many points at a time for this server: once more, alone.
-        if (isPointless(statusCode) && call.nodes.length > 1) calls.push({ ...call, nodes: [{ range }] });
+        const again = statusCode.name === "BadNoContinuationPoints" && call.nodes.length > 1;
+        if (again) calls.push({ from, to, nodes: [{ range }] });
         else if (point) going.push({ range, point });
-        else if (next !== undefined) calls.push({ from: next, to: call.to, nodes: [{ range }] });
-        const over = !point && next === undefined && (!error || call.nodes.length === 1 || !isPointless(statusCode));
+        else if (next !== undefined) calls.push({ from: next, to, nodes: [{ range }] });
+        const over = !point && next === undefined && !again;
         if (over || values.length > 0) pages.push({ range, values, over, ...(over && error && { error }) });
       }
-      if (going.length > 0) calls.unshift({ ...call, nodes: going });
+      if (going.length > 0) calls.unshift({ from, to, nodes: going });
       call = undefined;
       yield* pages;
     }
   } finally {
-    const held = [...(call ? [call] : []), ...calls].flatMap((each) => {
-      const nodes = each.nodes.filter(({ point }) => point);
-      return nodes.length > 0 ? [{ ...each, nodes }] : [];
-    });
-    if (!link.lost.aborted)
-      for (const each of held) await ask(reading, each, true, new AbortController().signal).catch(() => {});
+    for (const { from, to, nodes: all } of [...(call ? [call] : []), ...calls]) {
+      const nodes = all.filter(({ point }) => point);
+      if (nodes.length > 0 && !link.lost.aborted)
+        await ask(reading, { from, to, nodes }, true, new AbortController().signal).catch(() => {});
+    }
   }
 }
 
@@ -117,14 +122,6 @@ function together<Range extends HistoryRange>(ranges: readonly Range[], most: nu
     } else calls.push({ from: range.from, to: range.to, nodes: [{ range }] });
   }
   return calls;
-}
-
-function halved<Range>(call: Call<Range>): Call<Range>[] {
-  const half = Math.ceil(call.nodes.length / 2);
-  return [
-    { ...call, nodes: call.nodes.slice(0, half) },
-    { ...call, nodes: call.nodes.slice(half) },
-  ];
 }
 
 function perNode({ nodes }: Call<unknown>): number {
@@ -173,10 +170,6 @@ async function ask<Range extends HistoryRange>(
     values: historyData instanceof ua.HistoryData ? (historyData.dataValues ?? []) : [],
     point: continuationPoint?.length ? continuationPoint : undefined,
   }));
-}
-
-function isPointless({ name }: { readonly name: string }): boolean {
-  return name === "BadNoContinuationPoints";
 }
 
 function failureOf(statusCode: { readonly name: string; isGoodish(): boolean }): Error | undefined {

@@ -73,7 +73,7 @@ const range = (node: number, from: number, to: number): HistoryRange & { readonl
 const signal = new AbortController().signal;
 
 function read<R extends HistoryRange>(link: Link, ranges: readonly R[], limit = 100): AsyncGenerator<HistoryPage<R>> {
-  const reading = { link, batch: new BatchSize(limit, 100), rest: async () => {}, nowMs: () => 0 };
+  const reading = { link, batch: new BatchSize(limit, 100), clock: { monotonic: () => 0, sleep: async () => {} } };
   return readHistory(reading, ranges, signal);
 }
 
