@@ -102,7 +102,7 @@ export class StructureTypes implements KnownTypes {
   }
 
   async #ask({ unknown: encoding }: Unknown, { nodeId }: FieldOf, signal: AbortSignal): Promise<void> {
-    const [types = []] = await this.#services.inverse([encoding], hasEncoding, signal);
+    const [types = []] = await this.#services.related([encoding], "Inverse", hasEncoding, signal);
     // Some servers do not lead back from an encoding: then it can only be that of the variable's own type.
     const type = types[0] ?? (await this.#dataType(nodeId, signal));
     if (type) await this.#define(type, signal);
@@ -147,7 +147,7 @@ export class StructureTypes implements KnownTypes {
         return true;
       });
       const others = nodes.filter((node) => !structures.includes(node));
-      const above = await this.#services.inverse(others, hasSubtype, signal);
+      const above = await this.#services.related(others, "Inverse", hasSubtype, signal);
       const next: NodeId[] = structures.flatMap((node) => fieldTypes(raw.get(node.toString())));
       for (const [i, node] of others.entries()) {
         const parent = above[i]?.[0];

@@ -147,9 +147,9 @@ export async function findDescription(
   encoding: string,
   signal: AbortSignal,
 ): Promise<TypeDescription | undefined> {
-  const [[description] = []] = await services.forward([encoding], hasDescription, signal);
+  const [[description] = []] = await services.related([encoding], "Forward", hasDescription, signal);
   if (!description) return undefined;
-  const [[dictionary] = []] = await services.inverse([description], hasComponent, signal);
+  const [[dictionary] = []] = await services.related([description], "Inverse", hasComponent, signal);
   if (!dictionary) return undefined;
   const [name, content] = await readValues(services, [description, dictionary], signal);
   const [text, bytes]: unknown[] = [name?.value?.value, content?.value?.value];

@@ -48,6 +48,13 @@ export interface Link {
   hangUp(): Promise<void>;
 }
 
+const closeWithinMs = 3_000;
+const answerWithinMs = 1_500;
+/** Time for the first attempt to take a session up; the next ones have twice the time each, for servers that are slow. */
+const takeUpWithinMs = 2_000;
+/** Servers that do not answer to a session they do not know must not keep the agent out for ever. */
+const mostAttempts = 5;
+
 /** Opens the channel, then takes up the session of the record or creates one. Leaves nothing behind when it rejects. */
 export async function openLink(
   stack: Stack,
@@ -64,6 +71,44 @@ export async function openLink(
   const fail = () => lost.abort(new AgentError("SOURCE_UNREACHABLE", `the connection to ${options.url} is lost`));
   client.on("connection_lost", fail);
   client.on("close", fail);
+
+  /** Activates the session of an earlier connection on this one (OPC 10000-4, 5.7.3), with all that waits in it. */
+  const takeUp = async (old: SessionRecord, attempts: number) => {
+    const session = new stack.Session(client as unknown as ConstructorParameters<Stack["Session"]>[0]);
+    // The stack knows whose session it is only once it is activated.
+    session._client = null;
+    session.name = old.name;
+    session.sessionId = stack.ua.coerceNodeId(old.id);
+    session.authenticationToken = stack.ua.coerceNodeId(old.token);
+    session.timeout = old.timeoutMs;
+    session.serverNonce = Buffer.from(old.nonce, "base64");
+    session.serverCertificate = Buffer.from(old.certificate, "base64");
+    session.userIdentityInfo = link.identity;
+    const withinMs = Math.min(options.timeout, takeUpWithinMs * 2 ** attempts);
+    await bounded("taking up the session", withinMs, signal, () => client.reactivateSession(session));
+    return session;
+  };
+  /**
+   * The session of the record. Undefined when there is none, or the server says that it has it no more, or answers to others than
+   * this session. Rejects when that cannot be known: the session may be there, with all that waits in it.
+   */
+  const resume = async (): Promise<UaSession | undefined> => {
+    const { session: old, attempts } = resumption;
+    if (!old || attempts >= mostAttempts) return undefined;
+    await resumption.remember({ attempts: attempts + 1 });
+    try {
+      return await takeUp(old, attempts);
+    } catch (error) {
+      signal.throwIfAborted();
+      // Where it ignores a session that it does not know, waiting for it keeps the agent out. A network that is cut answers nothing.
+      const withinMs = Math.min(options.timeout, answerWithinMs);
+      const asking = () => bounded("asking for servers", withinMs, signal, () => client.findServers());
+      const gone = refusalOf(error) !== undefined || (await asking().catch(() => undefined)) !== undefined;
+      if (!gone) throw error;
+      log.debug({ err: error }, "the former session is gone");
+      return undefined;
+    }
+  };
   let creating: Promise<{ close(deleteSubscriptions: boolean): Promise<void> }> | undefined;
   try {
     const url = options.endpointHost === "server" ? (endpoint.endpointUrl ?? options.url) : options.url;
@@ -73,14 +118,14 @@ export async function openLink(
         throw secure ? channelError(error, link.pki, securityOf(endpoint), new Date()) : error;
       },
     );
-    const former = await resume(stack, client, link, resumption, log, signal);
-    const login = () => {
-      creating = client.createSession(link.identity);
-      return creating;
-    };
+    const former = await resume();
+    const login = () => (creating = client.createSession(link.identity));
     // The stack declares less of a session than it gives.
-    const used = former ?? ((await bounded(`logging in at ${url}`, options.timeout, signal, login)) as UaSession);
-    return makeLink(stack, client, { session: used, resumed: former !== undefined, logins: logins() }, lost, options);
+    const session = former ?? ((await bounded(`logging in at ${url}`, options.timeout, signal, login)) as UaSession);
+    return makeLink(
+      { ua: stack.ua, client, session, lost, options },
+      { resumed: former !== undefined, logins: logins() },
+    );
   } catch (error) {
     // Given up while the server was creating it: it is closed when it is there.
     const closed = creating?.then((session) => session.close(true)).catch(() => {});
@@ -90,82 +135,17 @@ export async function openLink(
   }
 }
 
-const closeWithinMs = 3_000;
-
-/** Servers that do not answer to a session they do not know must not keep the agent out for ever. */
-const mostAttempts = 5;
-
-/**
- * The session of the record. Undefined when there is none or the server says that it has it no more. Rejects when that
- * cannot be known: the session may be there, with all that waits in it.
- */
-async function resume(
-  stack: Stack,
-  client: Client,
-  link: LinkOptions,
-  resumption: Resumption,
-  log: Logger,
-  signal: AbortSignal,
-): Promise<UaSession | undefined> {
-  const { session: old, attempts } = resumption;
-  if (!old || attempts >= mostAttempts) return undefined;
-  await resumption.remember({ attempts: attempts + 1 });
-  try {
-    return await takeUp(stack, client, old, link, attempts, signal);
-  } catch (error) {
-    signal.throwIfAborted();
-    if (refusalOf(error) === undefined && !(await answersOthers(client, link, signal))) throw error;
-    log.debug({ err: error }, "the former session is gone");
-    return undefined;
-  }
-}
-
-/**
- * Whether the server answers on this channel, although it did not answer to the session: then it ignores a session that it does not
- * know, and waiting for it keeps the agent out. A network that is cut answers nothing.
- */
-async function answersOthers(client: Client, { options }: LinkOptions, signal: AbortSignal): Promise<boolean> {
-  const asking = () => client.findServers().then(() => {});
-  return await bounded("asking for servers", Math.min(options.timeout, answerWithinMs), signal, asking).then(
-    () => true,
-    () => false,
-  );
-}
-
-const answerWithinMs = 1_500;
-/** Time for the first attempt to take a session up; the next ones have twice the time each, for servers that are slow. */
-const takeUpWithinMs = 2_000;
-
-/** Activates the session of an earlier connection on this one (OPC 10000-4, 5.7.3), with all that waits in it. */
-async function takeUp(
-  stack: Stack,
-  client: Client,
-  old: SessionRecord,
-  { options, identity }: LinkOptions,
-  attempts: number,
-  signal: AbortSignal,
-) {
-  const session = new stack.Session(client as unknown as ConstructorParameters<Stack["Session"]>[0]);
-  // The stack knows whose session it is only once it is activated.
-  session._client = null;
-  session.name = old.name;
-  session.sessionId = stack.ua.coerceNodeId(old.id);
-  session.authenticationToken = stack.ua.coerceNodeId(old.token);
-  session.timeout = old.timeoutMs;
-  session.serverNonce = Buffer.from(old.nonce, "base64");
-  session.serverCertificate = Buffer.from(old.certificate, "base64");
-  session.userIdentityInfo = identity;
-  const withinMs = Math.min(options.timeout, takeUpWithinMs * 2 ** attempts);
-  await bounded("taking up the session", withinMs, signal, () => client.reactivateSession(session));
-  return session;
+interface Opened {
+  readonly ua: Ua;
+  readonly client: Client;
+  readonly session: UaSession;
+  readonly lost: AbortController;
+  readonly options: OpcuaOptions;
 }
 
 function makeLink(
-  { ua }: Stack,
-  client: Client,
-  { session, resumed, logins }: { session: UaSession; resumed: boolean; logins: SessionRecord["logins"] },
-  lost: AbortController,
-  options: OpcuaOptions,
+  { ua, client, session, lost, options }: Opened,
+  { resumed, logins }: Pick<Link, "resumed"> & Pick<SessionRecord, "logins">,
 ): Link {
   let closed = false;
   const subscriptions = new Set<number>();
@@ -185,17 +165,6 @@ function makeLink(
       });
     return bounded(service, timeoutMs + 1_000, AbortSignal.any([signal, lost.signal]), transact);
   };
-  const close = async () => {
-    if (closed) return;
-    closed = true;
-    const { signal } = new AbortController();
-    const subscriptionIds = [...subscriptions];
-    if (!lost.signal.aborted && subscriptionIds.length > 0)
-      await call("DeleteSubscriptions", { subscriptionIds }, signal, closeWithinMs).catch(() => {});
-    if (!lost.signal.aborted)
-      await call("CloseSession", { deleteSubscriptions: true }, signal, closeWithinMs).catch(() => {});
-    await hangUp(client);
-  };
   return {
     ua,
     resumed,
@@ -211,7 +180,17 @@ function makeLink(
     lost: lost.signal,
     subscriptions,
     call,
-    close,
+    async close() {
+      if (closed) return;
+      closed = true;
+      const { signal } = new AbortController();
+      const subscriptionIds = [...subscriptions];
+      if (!lost.signal.aborted && subscriptionIds.length > 0)
+        await call("DeleteSubscriptions", { subscriptionIds }, signal, closeWithinMs).catch(() => {});
+      if (!lost.signal.aborted)
+        await call("CloseSession", { deleteSubscriptions: true }, signal, closeWithinMs).catch(() => {});
+      await hangUp(client);
+    },
     async hangUp() {
       closed = true;
       await hangUp(client);

@@ -140,57 +140,46 @@ export class Services {
     return this.#browse(nodes, { ...how, browseDirection: Forward }, signal);
   }
 
-  /** Where the references of this type come from that lead to each node, for nodes on this server. */
-  inverse(nodes: readonly (NodeId | string)[], referenceTypeId: string, signal: AbortSignal): Promise<NodeId[][]> {
-    return this.#related(nodes, { referenceTypeId, browseDirection: this.#link.ua.BrowseDirection.Inverse }, signal);
-  }
-
-  /** Where the references of this type lead to from each node, for nodes on this server. */
-  forward(nodes: readonly (NodeId | string)[], referenceTypeId: string, signal: AbortSignal): Promise<NodeId[][]> {
-    return this.#related(nodes, { referenceTypeId, browseDirection: this.#link.ua.BrowseDirection.Forward }, signal);
-  }
-
-  async #related(
+  /** Where the references of this type lead to from each node, or come from, among the nodes of this server. */
+  async related(
     nodes: readonly (NodeId | string)[],
-    how: BrowseDescriptionOptions,
+    direction: "Forward" | "Inverse",
+    referenceTypeId: string,
     signal: AbortSignal,
   ): Promise<NodeId[][]> {
-    const found = await this.#browse(nodes, { ...how, includeSubtypes: false, nodeClassMask: 0 }, signal);
+    const browseDirection = this.#link.ua.BrowseDirection[direction];
+    const how = { referenceTypeId, browseDirection, includeSubtypes: false, nodeClassMask: 0 };
+    const found = await this.#browse(nodes, how, signal);
     return found.map((all) => all.map(({ nodeId }) => nodeId));
   }
 
   #browse(nodes: readonly (NodeId | string)[], how: BrowseDescriptionOptions, signal: AbortSignal): Promise<Child[][]> {
+    const link = this.#link;
+    const rest = async (first: BrowseResult): Promise<Child[]> => {
+      const children: Child[] = [];
+      for (let result: BrowseResult | undefined = first; result; ) {
+        children.push(...(result.references ?? []).filter(({ nodeId }) => !nodeId.serverIndex).map(this.#child));
+        const point: Buffer = result.continuationPoint;
+        if (!point?.length) break;
+        const fields = { continuationPoints: [point], releaseContinuationPoints: false };
+        result = (await link.call("BrowseNext", fields, signal)).results?.[0];
+      }
+      return children;
+    };
     return inBatches(nodes, this.#browses, async (part) => {
       const nodesToBrowse = part.map((nodeId) => ({ ...how, nodeId, resultMask: 63 }));
-      const { results } = await this.#link.call("Browse", { requestedMaxReferencesPerNode: 0, nodesToBrowse }, signal);
+      const { results } = await link.call("Browse", { requestedMaxReferencesPerNode: 0, nodesToBrowse }, signal);
       const all: Child[][] = [];
-      for (const result of results ?? []) all.push(await this.#rest(result, signal));
+      for (const result of results ?? []) all.push(await rest(result));
       return all;
     });
   }
 
-  async #rest(first: BrowseResult, signal: AbortSignal): Promise<Child[]> {
-    const children: Child[] = [];
-    for (let result: BrowseResult | undefined = first; result; ) {
-      children.push(...this.#convert(result.references));
-      const point: Buffer = result.continuationPoint;
-      if (!point?.length) break;
-      const fields = { continuationPoints: [point], releaseContinuationPoints: false };
-      result = (await this.#link.call("BrowseNext", fields, signal)).results?.[0];
-    }
-    return children;
-  }
-
-  #convert(references: ReferenceDescription[] | null): Child[] {
-    const { NodeClass, NodeId } = this.#link.ua;
-    return (references ?? [])
-      .filter(({ nodeId }) => !nodeId.serverIndex)
-      .map((reference) => ({
-        nodeId: new NodeId(reference.nodeId.identifierType, reference.nodeId.value, reference.nodeId.namespace),
-        namespace: reference.browseName.namespaceIndex,
-        name: reference.browseName.name ?? "",
-        variable: reference.nodeClass === NodeClass.Variable,
-        property: reference.referenceTypeId.namespace === 0 && reference.referenceTypeId.value === hasProperty,
-      }));
-  }
+  readonly #child = ({ nodeId, browseName, nodeClass, referenceTypeId }: ReferenceDescription): Child => ({
+    nodeId: new this.#link.ua.NodeId(nodeId.identifierType, nodeId.value, nodeId.namespace),
+    namespace: browseName.namespaceIndex,
+    name: browseName.name ?? "",
+    variable: nodeClass === this.#link.ua.NodeClass.Variable,
+    property: referenceTypeId.namespace === 0 && referenceTypeId.value === hasProperty,
+  });
 }

@@ -17,8 +17,10 @@ const never = new AbortController().signal;
 async function speedFrom(dictionary: () => unknown) {
   const { log, lines } = testRuntime();
   const services = {
-    inverse: async ([node]: readonly NodeId[]) => [node?.value === 2 ? [ua.coerceNodeId("ns=3;i=3")] : []],
-    forward: async () => [[ua.coerceNodeId("ns=3;i=2")]],
+    related: async ([node]: readonly NodeId[], direction: string) => {
+      if (direction === "Forward") return [[ua.coerceNodeId("ns=3;i=2")]];
+      return [node?.value === 2 ? [ua.coerceNodeId("ns=3;i=3")] : []];
+    },
     read: async (targets: readonly ReadTarget[]) =>
       targets.map(({ nodeId, attributeId }) => {
         if (attributeId !== ua.AttributeIds.Value) return {};
