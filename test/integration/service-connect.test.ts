@@ -84,6 +84,30 @@ test("a disconnected signal has no item, keeps its points, and is published anew
   expect(await valuesOf(id)).toEqual([20]);
 });
 
+test("without a limit every signal that matches is connected, or none and the caller is told", async () => {
+  await using large = await testService();
+  const ask = async (method: string, params: object) =>
+    (await large.call(method, { integration, ...params }, { version: "1.2" })).body;
+  const save = (from: number, to: number) =>
+    ask("integration.saveSignals", {
+      inputs: Object.fromEntries(Array.from({ length: to - from }, (_, n) => [`s${from + n}`, {}])),
+    });
+  const saved = await save(0, 30);
+  const { id } = saved?.result?.["signalsByInput"].s0;
+  const view = { name: "Level", valueType: "numeric", sourceType: "measurement" };
+  const made = await ask("admin.publishSignals", { itemsBySignal: { [id]: view } });
+  const item: string = made?.result?.["itemsBySignal"][id].id;
+  expect((await ask("admin.connectSignals", { item }))?.result?.["data"]).toHaveLength(30);
+  expect((await ask("admin.disconnectSignals", { query: { limit: 10 } }))?.result?.["data"]).toHaveLength(10);
+  await save(30, 1_001);
+  const { error } = (await ask("admin.disconnectSignals", {})) ?? {};
+  expect(error?.data?.params).toEqual({
+    query: ["matches 1001 signals, a call can take 1000: narrow the filter or set a limit"],
+  });
+  const query = { filter: { item }, limit: 1 };
+  expect((await ask("admin.selectSignals", { query }))?.result?.["meta"].total).toBe(20);
+});
+
 test("connecting names what is wrong, and changes nothing then", async () => {
   const { signals, items } = await published({ c1: [1] });
   const query = { filter: { id: signals[0] } };

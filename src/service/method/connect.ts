@@ -1,4 +1,5 @@
 // admin.connectSignals and admin.disconnectSignals: which item shows the data of a signal. An item may show several.
+import { maxSelected } from "../../wire/method.ts";
 import { resourceIdPattern } from "../../wire/signal-view.ts";
 import { anyIntegration, type MethodCall, readFlag } from "../call/params.ts";
 import { readSignalQuery, select } from "../query/resource-query.ts";
@@ -23,12 +24,19 @@ export function disconnectSignals(call: MethodCall): object {
 function relate(call: MethodCall, item: string | null): object {
   const { params, store, faults } = call;
   const integration = anyIntegration(params, faults);
-  const query = readSignalQuery(params, faults);
+  // Without a limit all signals that match are meant, and not a page of them.
+  const query = readSignalQuery(params, faults, maxSelected.signals);
   const dryRun = readFlag(params["dryRun"], "dryRun", faults);
   const options = readAnswerOptions(call, "resources", faults);
   faults.throwIfAny();
   const updatedAt = Math.floor(call.now / 1_000);
   const { resources, total } = select(store.resources.signals(integration), query);
+  if (total > maxSelected.signals && !query.isLimited)
+    faults.add(
+      "query",
+      `matches ${total} signals, a call can take ${maxSelected.signals}: narrow the filter or set a limit`,
+    );
+  faults.throwIfAny();
   const changed = resources.filter((signal) => signal.item !== item).map((signal) => ({ ...signal, item, updatedAt }));
   if (!dryRun) store.transaction(() => changed.forEach((signal) => store.resources.updateSignal(signal)));
   const byId = new Map(changed.map((signal) => [signal.id, signal]));

@@ -1,6 +1,6 @@
 // Reads the params of platform.evaluate.
 import { resourceIdPattern } from "../../wire/signal-view.ts";
-import { isGiven, isRecord, type Members, membersOf, readInteger } from "../call/params.ts";
+import { isGiven, isRecord, type Members, readInteger } from "../call/params.ts";
 import type { Faults } from "../call/rpc-fault.ts";
 import { itemFields } from "../query/filter.ts";
 import { constants, type Formula, namesIn, parseFormula } from "../query/formula.ts";
@@ -94,8 +94,7 @@ export function readGroups(
     const alias = readAlias(entry["alias"], `${path}.alias`, aliases, faults);
     if (!member || !aggregation || faults.any) return [];
     const { resources, total } = select(store.resources.items(), query);
-    const limited = (membersOf(entry["query"], `${path}.query`, faults)["limit"] ?? -1) !== -1;
-    if (total > maxGroup && !limited)
+    if (total > maxGroup && !query.isLimited)
       faults.add(
         `${path}.query`,
         `matches ${total} items, a group can have ${maxGroup}: narrow the filter or set a limit`,

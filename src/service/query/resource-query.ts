@@ -9,6 +9,8 @@ interface Query<Resource> {
   readonly include: boolean;
   readonly matches: Predicate<Resource>;
   readonly limit: number;
+  /** Whether the query sets a limit of its own. */
+  readonly isLimited: boolean;
   readonly skip: number;
   /** Zero: keep the order they come in. */
   compare(a: Resource, b: Resource): number;
@@ -41,6 +43,7 @@ export function readResourceQuery<Resource>(
     matches: parseFilter(members["filter"], fields, `${path}.filter`, faults),
     // Clients say -1 for as many as allowed.
     limit: limit < 0 ? maxLimit : limit,
+    isLimited: (members["limit"] ?? -1) !== -1,
     skip: Math.max(0, readInteger(members["skip"], `${path}.skip`, 0, faults)),
     compare: readSort(members["sort"], fields, `${path}.sort`, faults),
   };
@@ -50,8 +53,12 @@ export function readResourceQuery<Resource>(
 export const currentDefaultLimit = 20;
 
 /** The `query` of methods about signals, in the current dialect. */
-export function readSignalQuery(params: Members, faults: Faults): Query<Signal> {
-  const bounds = { fields: signalFields, defaultLimit: currentDefaultLimit, maxLimit: maxSelected.signals };
+export function readSignalQuery(
+  params: Members,
+  faults: Faults,
+  defaultLimit: number = currentDefaultLimit,
+): Query<Signal> {
+  const bounds = { fields: signalFields, defaultLimit, maxLimit: maxSelected.signals };
   return readResourceQuery(params["query"], "query", bounds, faults);
 }
 

@@ -173,8 +173,8 @@ export const serviceAblations: readonly Ablation[] = [
   {
     safeguard: "refusing a group that would be cut",
     file: "service/method/evaluate-params.ts",
-    code: "if (total > maxGroup && !limited)",
-    without: "if (total > Number.POSITIVE_INFINITY && !limited)",
+    code: "if (total > maxGroup && !query.isLimited)",
+    without: "if (total > Number.POSITIVE_INFINITY && !query.isLimited)",
     test: "integration/service-evaluate.test.ts",
     name: "a group of more than a thousand items",
   },
