@@ -8,6 +8,8 @@ import { PointStore, pointTables } from "./point-store.ts";
 import { ResourceStore, resourceTables } from "./resource-store.ts";
 
 const databaseFile = "service.sqlite";
+/** SQLite's write-ahead log. */
+export const logFile = `${databaseFile}-wal`;
 /** Layout of tables and blocks; a file with a higher one was written by a newer version. Layout 1 had other blocks, which are read. */
 const layout = 2;
 /** Blocks in memory at one time while the points of several signals are merged. */
@@ -81,6 +83,11 @@ export class ServiceStore implements Disposable {
     }
   }
 
+  /** Empties the write-ahead log, unless another connection reads from it at this moment. */
+  checkpoint(): void {
+    this.#db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  }
+
   /**
    * Points of an item by ascending time, from `from` to before `before`: those of its signals, merged. On equal times the
    * signal that was created last wins.
@@ -145,7 +152,7 @@ function locked(path: string): DatabaseSync {
 
 /** SQLite gives its log, its index and its journals the mode of the database, so the databases are made first. */
 const databases = ["lock", databaseFile];
-const others = ["lock-journal", "service.sqlite-wal", "service.sqlite-shm", "service.sqlite-journal", "token.key"];
+const others = ["lock-journal", logFile, "service.sqlite-shm", "service.sqlite-journal", "token.key"];
 
 /**
  * Makes the databases with mode 0600 where they are missing, and gives 0600 to each file of the service that has

@@ -36,14 +36,15 @@ try {
         store.resources.refresh(message.changes);
         break;
       case "expire":
-        reply({
-          kind: "answer",
-          number: message.number,
-          body: undefined,
-          failure: expire(store, message.before),
-          changes: undefined,
-        });
+      case "checkpoint": {
+        const failure = failureOf(() =>
+          message.kind === "checkpoint"
+            ? store.checkpoint()
+            : store.transaction(() => store.points.expire(message.before)),
+        );
+        reply({ kind: "answer", number: message.number, body: undefined, failure, changes: undefined });
         break;
+      }
       case "close":
         store[Symbol.dispose]();
         port.close();
@@ -64,9 +65,9 @@ try {
 }
 
 /** Why it failed, if it did: on a full disk even deleting can, and the next time may go better. */
-function expire(store: ServiceStore, before: number): string | undefined {
+function failureOf(work: () => void): string | undefined {
   try {
-    store.transaction(() => store.points.expire(before));
+    work();
     return undefined;
   } catch (error) {
     return reasonOf(error);

@@ -20,6 +20,8 @@ export type WorkerRequest =
   | { readonly kind: "call"; readonly number: number; readonly input: RpcInput }
   /** Delete points older than this, microseconds since the epoch. Answered without a body. */
   | { readonly kind: "expire"; readonly number: number; readonly before: number }
+  /** Empty the write-ahead log. Answered without a body. */
+  | { readonly kind: "checkpoint"; readonly number: number }
   /** The thread that writes has committed these; calls behind this message see them. */
   | { readonly kind: "refresh"; readonly changes: ResourceChanges }
   | { readonly kind: "close" };
@@ -114,6 +116,11 @@ export class WorkerThread implements AsyncDisposable {
   /** Deletes points older than `before`, microseconds since the epoch. Rejects as `call` does. */
   expire(before: number): Promise<StoreAnswer> {
     return this.#ask((number) => ({ kind: "expire", number, before }));
+  }
+
+  /** Empties the write-ahead log, as long as nothing reads from it. Rejects as `call` does. */
+  checkpoint(): Promise<StoreAnswer> {
+    return this.#ask((number) => ({ kind: "checkpoint", number }));
   }
 
   /** Calls from now on see what another thread has committed. */

@@ -32,8 +32,8 @@ export const serviceAblations: readonly Ablation[] = [
   {
     safeguard: "closing the log of a killed service to others",
     file: "service/store/store.ts",
-    code: '"service.sqlite-wal", ',
-    without: "",
+    code: '"lock-journal", logFile, ',
+    without: '"lock-journal", ',
     test: files,
   },
   {
@@ -130,6 +130,14 @@ export const serviceAblations: readonly Ablation[] = [
     without: "void reader",
     test: readers,
     name: "of every write that was answered before it",
+  },
+  {
+    safeguard: "letting queries wait for a moment in which the log can be emptied",
+    file: "service/worker/store-threads.ts",
+    code: "      this.#queries.pause();\n      await this.#queries.onPendingZero();\n",
+    without: "",
+    test: "unit/service/store-threads.test.ts",
+    name: "the log on disk is emptied",
   },
   {
     safeguard: "answering a query from one state of the file",

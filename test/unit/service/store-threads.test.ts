@@ -1,3 +1,5 @@
+import { statSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { RpcInput } from "../../../src/service/method/dispatch.ts";
 import { StoreThreads } from "../../../src/service/worker/store-threads.ts";
@@ -93,3 +95,35 @@ test("a write goes on when its client waits no longer", async () => {
   const found = await resultOf(threads, "admin.selectSignals", { integration, signals: { include: true } });
   expect(Object.keys(found["signals"] ?? {})).toHaveLength(1);
 });
+
+test("the log on disk is emptied although queries overlap without a pause", async () => {
+  using folder = temporaryFolder();
+  await using threads = await StoreThreads.open(folder.path, 2 ** 20);
+  await store(threads, 20);
+  const short = times.slice(0, 1_000);
+  const series = Object.fromEntries(Array.from({ length: 20 }, (_, s) => [`s${s}`, short.map(() => s / 7)]));
+  const data = { times: short, series };
+  const running = Array.from({ length: 3 }, () => beginLong(threads));
+  const log = () => statSync(join(folder.path, "service.sqlite-wal")).size;
+  let before = 0;
+  let rounds = 0;
+  for (; rounds < 30 && log() >= before; rounds++) {
+    before = log();
+    await resultOf(threads, "integration.insert", { integration, data });
+    // One of the others runs meanwhile, until new ones have to wait.
+    running.push(beginLong(threads));
+    await running.shift()?.end();
+  }
+  expect(log()).toBeLessThan(before);
+  await Promise.all(running.map(({ end }) => end()));
+});
+
+function beginLong(threads: StoreThreads) {
+  const abandoned = new AbortController();
+  const ended = Promise.allSettled([threads.call(longQuery(), abandoned.signal)]);
+  const end = () => {
+    abandoned.abort();
+    return ended;
+  };
+  return { end };
+}
