@@ -2,6 +2,7 @@ import { request } from "node:http";
 import { expect, test } from "vitest";
 import { Secret } from "../../src/core/secret.ts";
 import type { LocalServiceOptions } from "../../src/service/config/options.ts";
+import { eventually } from "../support/eventually.ts";
 import { ManualClock, testRuntime } from "../support/runtime.ts";
 import { basic, integration, password, testService } from "../support/service.ts";
 
@@ -54,12 +55,12 @@ test("of many wrong passwords from one address a few are refused at once, then o
     refused.push(status);
   });
   // Ten at once and 22 above the limit; eight wait.
-  await expect.poll(() => refused.length).toBe(32);
+  await eventually(() => refused.length === 32);
   expect(refused.toSorted((a = 0, b = 0) => a - b)).toEqual([...Array(10).fill(401), ...Array(22).fill(429)]);
 
   for (let second = 1; second <= 8; second++) {
     await world.clock.advance(1_000);
-    await expect.poll(() => refused.length).toBe(32 + second);
+    await eventually(() => refused.length === 32 + second);
   }
   await Promise.all(calls);
   expect(refused.slice(32)).toEqual(Array(8).fill(401));
@@ -72,7 +73,7 @@ test("the right password is let in at once while wrong ones are held up, from th
     Array.from({ length: 3 }, (_, i) => world.call(wrong(n * 3 + i), from)),
   );
   attack.push(...Array.from({ length: 40 }, (_, n) => world.call(wrong(n))));
-  await expect.poll(() => world.clock.sleeping).toBeGreaterThan(10);
+  await eventually(() => world.clock.sleeping > 10);
 
   // The clock stands still: whatever waited would never be answered.
   for (const from of ["127.0.0.1", "127.0.1.1", "127.0.0.9"])
@@ -87,7 +88,7 @@ test("wrong secrets of a client do not use up the token requests of the one that
   await using world = await braked("queue");
   for (let n = 0; n < 10; n++) expect(await world.token(`wrong${n}`)).toBe(401);
   const held = Array.from({ length: 20 }, (_, n) => world.token(`wrong${n}`));
-  await expect.poll(() => world.clock.sleeping).toBe(8);
+  await eventually(() => world.clock.sleeping === 8);
 
   expect(await world.token("s3cret")).toBe(200);
 

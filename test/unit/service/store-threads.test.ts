@@ -58,6 +58,8 @@ test("short queries do not wait for a long one, which ends when it is abandoned"
   using folder = temporaryFolder();
   await using threads = await StoreThreads.open(folder.path);
   await store(threads, 20);
+  // Both threads are open then.
+  await Promise.all([threads.call(shortQuery(), waits), threads.call(shortQuery(), waits)]);
   const abandoned = new AbortController();
   const long = threads.call(longQuery(), abandoned.signal);
   await Promise.all(Array.from({ length: 6 }, () => threads.call(shortQuery(), waits)));
