@@ -101,16 +101,23 @@ export function stateTimes(
     }
   };
   for (const { from, before } of spans) {
+    // Points in one state that hold until the next one are one stay: most points of a state are not a change.
     let held = pointBefore(store, item.id, from);
-    const hold = (to: number) => {
-      if (held) add(Math.round(held.value), Math.max(held.time, from), Math.min(to, now, held.time + maxHold));
+    let since = from;
+    const leave = (to: number) => {
+      if (held) add(Math.round(held.value), since, Math.min(to, now, held.time + maxHold));
     };
     for (const { times, values } of store.blocksOf(item.id, from, before))
       for (let i = 0; i < times.length; i++) {
-        hold(times[i]!);
-        held = { time: times[i]!, value: values[i]! };
+        const time = times[i]!;
+        const value = values[i]!;
+        if (!held || Math.round(value) !== Math.round(held.value) || time > held.time + maxHold) {
+          leave(time);
+          since = time;
+        }
+        held = { time, value };
       }
-    hold(before);
+    leave(before);
   }
   return states;
 }
