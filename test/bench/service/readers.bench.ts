@@ -1,4 +1,4 @@
-// A metadata query of one row and a write of one signal, sent to an idle service and to one that stores full inserts
+// A metadata query of one row, a saveSignals of one signal and an insert of one point, sent to an idle service and to one that stores full inserts
 // without a pause.
 // Run: node test/bench/service/readers.bench.ts [folder on the disk to measure] [seconds]
 
@@ -25,15 +25,21 @@ async function measure(parent: string, seconds: number): Promise<void> {
     // Both threads that read have started when they have answered.
     for (let n = 0; n < 20; n++) await select(client);
     const idle = await ask(client, new Promise((resolve) => setTimeout(resolve, seconds * 250)));
-    const idleWrites = await ask(client, new Promise((resolve) => setTimeout(resolve, seconds * 250)), save);
+    const idleSaves = await ask(client, new Promise((resolve) => setTimeout(resolve, seconds * 250)), save);
+    const idlePoints = await ask(client, new Promise((resolve) => setTimeout(resolve, seconds * 250)), insertPoint);
     await service.usage();
     const inserting = new Promise<readonly number[]>((resolve, reject) =>
       new Worker(new URL(import.meta.url), { workerData: { url: service.url, ms: seconds * 1_000 } })
         .once("message", resolve)
         .once("error", reject),
     );
-    using writer = serviceClient(service.url);
-    const [busy, busyWrites] = await Promise.all([ask(client, inserting), ask(writer, inserting, save)]);
+    using saver = serviceClient(service.url);
+    using inserter = serviceClient(service.url);
+    const [busy, busySaves, busyPoints] = await Promise.all([
+      ask(client, inserting),
+      ask(saver, inserting, save),
+      ask(inserter, inserting, insertPoint),
+    ]);
     const inserts = await inserting;
     const { cpuMs, peakRssMiB, longestBlockMs } = await service.usage();
     console.log(`inserts over ${signals} signals: ${textOf(inserts)}`);
@@ -42,8 +48,10 @@ async function measure(parent: string, seconds: number): Promise<void> {
     );
     console.log(`metadata query, idle: ${textOf(idle)}`);
     console.log(`metadata query beside the inserts: ${textOf(busy)}`);
-    console.log(`small write, idle: ${textOf(idleWrites)}`);
-    console.log(`small write beside the inserts: ${textOf(busyWrites)}`);
+    console.log(`saveSignals, idle: ${textOf(idleSaves)}`);
+    console.log(`saveSignals beside the inserts: ${textOf(busySaves)}`);
+    console.log(`insert of a point, idle: ${textOf(idlePoints)}`);
+    console.log(`insert of a point beside the inserts: ${textOf(busyPoints)}`);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -87,6 +95,11 @@ function select(client: ServiceClient): Promise<object> {
 
 function save(client: ServiceClient): Promise<object> {
   return client.call("integration.saveSignals", { integration, inputs: { small: { name: String(Math.random()) } } });
+}
+
+function insertPoint(client: ServiceClient): Promise<object> {
+  const data = { times: [new Date().toISOString()], series: { small: [Math.random()] } };
+  return client.call("integration.insert", { integration, data });
 }
 
 /** The next `rows` seconds of every signal. */
