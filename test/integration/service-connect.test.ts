@@ -93,7 +93,7 @@ test("without a limit every signal that matches is connected, or none and the ca
       inputs: Object.fromEntries(Array.from({ length: to - from }, (_, n) => [`s${from + n}`, {}])),
     });
   const saved = await save(0, 30);
-  const { id } = saved?.result?.["signalsByInput"].s0;
+  const id: string = saved?.result?.["signalsByInput"].s0.id;
   const view = { name: "Level", valueType: "numeric", sourceType: "measurement" };
   const made = await ask("admin.publishSignals", { itemsBySignal: { [id]: view } });
   const item: string = made?.result?.["itemsBySignal"][id].id;
