@@ -146,7 +146,7 @@ export function keyOf({ nodeId, every, deadband, trigger }: Item, queueSize?: nu
 }
 
 /** What the handles of a former subscription stand for: items of the same nodes, first those that are sampled alike. */
-export function itemsOf(entries: readonly Entry[], items: readonly Item[]): ReadonlyMap<number, Item> {
+export function formerItems(entries: readonly Entry[], items: readonly Item[]): ReadonlyMap<number, Item> {
   const found = new Map<number, Item>();
   const levels: (readonly [ofEntry: (key: string) => string, ofItem: (item: Item) => string])[] = [
     [(key) => key.replace(/ \S+(?= [^\n]*$)/, ""), (item) => keyOf(item)],

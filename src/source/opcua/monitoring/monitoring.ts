@@ -7,7 +7,15 @@ import type { Item, Unresolved } from "../nodes/items.ts";
 import type { Link } from "../session/link.ts";
 import type { Resumption, SubscriptionRecord } from "../session/resumption.ts";
 import { BatchSize } from "../session/services.ts";
-import { createItems, deleteItems, type Entry, type ItemCalling, itemsOf, keyOf, stillThere } from "./item-calls.ts";
+import {
+  createItems,
+  deleteItems,
+  type Entry,
+  formerItems,
+  type ItemCalling,
+  keyOf,
+  stillThere,
+} from "./item-calls.ts";
 import type { Queue } from "./notification.ts";
 import { groupFor, publishingFor, queueSize } from "./publishing-group.ts";
 import type { Former, Subscription } from "./subscription.ts";
@@ -167,7 +175,7 @@ export class Monitoring {
    */
   async begin(items: readonly Item[], unresolved: readonly Unresolved[], signal: AbortSignal): Promise<void> {
     this.failures = unresolved.map((failure) => ({ ...failure, captures: {} }));
-    for (const former of this.formers) this.#former.set(former.id, itemsOf(former.items, items));
+    for (const former of this.formers) this.#former.set(former.id, formerItems(former.items, items));
     const parts = this.#divide(items);
     for (const group of this.#groups.values()) {
       const { calling, subscription, monitored } = group;
