@@ -69,9 +69,9 @@ export const bufferAccountAblations: readonly Ablation[] = [
   },
   {
     safeguard: "an unreadable segment holds back only what may replace points that are asked for",
-    file: "buffer/disk/blocks/block-shelf.ts",
-    code: "[...this.#unreadable].filter((each) => !isTaken(each, inputs, except))",
-    without: "[...this.#unreadable]",
+    file: "buffer/disk/blocks/unread-segments.ts",
+    code: "touches(each) && mayHold(each)) ||",
+    without: "touches(each)) ||",
     test: "unit/buffer/disk/unreadable.test.ts",
     name: "holds no late point of others back",
   },

@@ -93,9 +93,9 @@ export const bufferDamageAblations: readonly Ablation[] = [
   },
   {
     safeguard: "settled ranges end where the segment ends",
-    file: "buffer/disk/recovery/reconciling.ts",
-    code: "Math.min(endSequence, bounds[i + 1]!)",
-    without: "bounds[i + 1]!",
+    file: "buffer/disk/accounts/coverage.ts",
+    code: "new RangeSet(bounds).ranges(first, end)",
+    without: "new RangeSet(bounds).ranges(first)",
     test: "unit/buffer/disk/delivery-state.test.ts",
   },
   {

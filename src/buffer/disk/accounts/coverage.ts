@@ -17,6 +17,9 @@ export interface SettledState {
   readonly gaps: readonly SeriesState[];
 }
 
+/** Series and ranges of each. */
+type SeriesRanges = Iterable<readonly [series: number, ranges: RangeSet]>;
+
 /** Positions are sequence numbers; series are named by their place in the segment's dictionary. */
 export class Coverage {
   /** Stretches of which every series is covered, but for `gaps`. */
@@ -36,22 +39,14 @@ export class Coverage {
     return this.#series.size > 0 || this.#gaps.size > 0;
   }
 
-  get hasGaps(): boolean {
-    return this.#gaps.size > 0;
-  }
-
-  get seriesCount(): number {
-    return this.#series.size;
-  }
-
   /** Series that are covered by themselves somewhere. */
-  series(): IterableIterator<[number, RangeSet]> {
-    return this.#series.entries();
+  get series(): ReadonlyMap<number, RangeSet> {
+    return this.#series;
   }
 
   /** Series that are not covered in parts of `whole`. */
-  gaps(): IterableIterator<[number, RangeSet]> {
-    return this.#gaps.entries();
+  get gaps(): ReadonlyMap<number, RangeSet> {
+    return this.#gaps;
   }
 
   /** Whether the points that `series` has between `from` and `to` are covered. */
@@ -60,38 +55,21 @@ export class Coverage {
     return this.whole.covers(from, to) && !this.#gaps.get(series)?.touches(from, to);
   }
 
-  /** What of these series, each in its stretches, is covered. */
-  *coveredOf(wanted: ReadonlyMap<number, RangeSet>): Generator<[series: number, from: number, to: number]> {
-    for (const [series, stretches] of wanted)
-      for (const [from, to] of stretches.ranges()) {
-        const covered = new RangeSet();
-        for (const [begin, end] of this.whole.ranges(from, to)) covered.add(begin, end);
-        for (const [begin, end] of this.#gaps.get(series)?.ranges(from, to) ?? []) covered.remove(begin, end);
-        for (const [begin, end] of this.#series.get(series)?.ranges(from, to) ?? []) covered.add(begin, end);
-        for (const [begin, end] of covered.ranges()) yield [series, begin, end];
-      }
-  }
-
   /** Whether the points of every series between `from` and `to` are covered by `whole`. */
   coversAll(from: number, to: number): boolean {
-    if (!this.whole.covers(from, to)) return false;
-    for (const ranges of this.#gaps.values()) if (ranges.touches(from, to)) return false;
-    return true;
+    return this.whole.covers(from, to) && !anyTouches(this.#gaps, from, to);
   }
 
   /** The gaps of the series that `wanted` names, as one set. */
   gapsOf(wanted: (series: number) => boolean): RangeSet {
     const open = new RangeSet();
-    for (const [series, ranges] of this.#gaps)
-      if (wanted(series)) for (const [from, to] of ranges.ranges()) open.add(from, to);
+    for (const [series, ranges] of this.#gaps) if (wanted(series)) open.addAll(ranges);
     return open;
   }
 
   /** Whether any series between `from` and `to` differs from `whole`. */
   touchesSeries(from: number, to: number): boolean {
-    for (const ranges of this.#series.values()) if (ranges.touches(from, to)) return true;
-    for (const ranges of this.#gaps.values()) if (ranges.touches(from, to)) return true;
-    return false;
+    return anyTouches(this.#series, from, to) || anyTouches(this.#gaps, from, to);
   }
 
   /** False: no series between `from` and `to` differs from `whole`. Takes no time, and may be wrong when it is true. */
@@ -99,16 +77,36 @@ export class Coverage {
     return this.hasSeries && from < this.#to && to > this.#from;
   }
 
-  addSeries(series: number, from: number, to: number): void {
-    remove(this.#gaps, series, from, to);
-    if (!this.whole.covers(from, to)) this.#note(this.#series, series, from, to);
+  addSeries(series: number, ranges: RangeSet): void {
+    remove(this.#gaps, series, ranges);
+    for (const [from, to] of ranges) if (!this.whole.covers(from, to)) this.#note(this.#series, series, from, to);
     this.#narrow();
   }
 
-  removeSeries(series: number, from: number, to: number): void {
-    remove(this.#series, series, from, to);
-    for (const [begin, end] of this.whole.ranges(from, to)) this.#note(this.#gaps, series, begin, end);
+  removeSeries(series: number, ranges: RangeSet): void {
+    remove(this.#series, series, ranges);
+    for (const range of ranges)
+      for (const [from, to] of this.whole.ranges(...range)) this.#note(this.#gaps, series, from, to);
     this.#narrow();
+  }
+
+  /** Covers every series in these ranges; those of `except` stay as they are in theirs. */
+  addWhole(ranges: RangeSet, except: SeriesRanges = []): void {
+    const kept = this.#coveredOf(except);
+    this.whole.addAll(ranges);
+    this.#forget(ranges);
+    for (const { series, part, covered } of kept) {
+      this.removeSeries(series, part);
+      this.addSeries(series, covered);
+    }
+  }
+
+  /** Covers nothing in these ranges any more; series of `except` stay as they are in theirs. */
+  removeWhole(ranges: RangeSet, except: SeriesRanges = []): void {
+    const kept = this.#coveredOf(except);
+    this.whole.removeAll(ranges);
+    this.#forget(ranges);
+    for (const { series, covered } of kept) this.addSeries(series, covered);
   }
 
   /** As the state on disk has it. */
@@ -118,13 +116,19 @@ export class Coverage {
     return { whole: this.whole.bounds, series: listed(this.#series), gaps: listed(this.#gaps) };
   }
 
-  /** Adds what the state on disk says. */
-  restore({ whole, series, gaps }: SettledState): void {
-    for (const [from, to] of new RangeSet(whole).ranges()) this.addWhole(from, to);
-    for (const { place, bounds } of series)
-      for (const [from, to] of new RangeSet(bounds).ranges()) this.addSeries(place, from, to);
-    for (const { place, bounds } of gaps)
-      for (const [from, to] of new RangeSet(bounds).ranges()) this.removeSeries(place, from, to);
+  /** Adds what the state on disk says of `first` to before `end`. False: it said more than that. */
+  restore({ whole, series, gaps }: SettledState, first = -Infinity, end = Infinity): boolean {
+    let isAll = true;
+    const within = (bounds: readonly number[]) => {
+      const part = new RangeSet();
+      part.addAll(new RangeSet(bounds).ranges(first, end));
+      isAll &&= (bounds[0] ?? first) >= first && (bounds.at(-1) ?? end) <= end;
+      return part;
+    };
+    this.addWhole(within(whole));
+    for (const { place, bounds } of series) this.addSeries(place, within(bounds));
+    for (const { place, bounds } of gaps) this.removeSeries(place, within(bounds));
+    return isAll;
   }
 
   clear(): void {
@@ -134,21 +138,20 @@ export class Coverage {
     this.#narrow();
   }
 
-  /** The whole stretch, of every series: what single series had of it is part of that now. */
-  addWhole(from: number, to: number): void {
-    this.whole.add(from, to);
-    this.#forget(from, to);
+  #coveredOf(wanted: SeriesRanges) {
+    return Array.from(wanted, ([series, part]) => {
+      const covered = new RangeSet();
+      for (const [from, to] of part) {
+        covered.addAll(this.whole.ranges(from, to));
+        covered.removeAll(this.#gaps.get(series)?.ranges(from, to) ?? []);
+        covered.addAll(this.#series.get(series)?.ranges(from, to) ?? []);
+      }
+      return { series, part, covered };
+    });
   }
 
-  /** Nothing of the stretch is covered any more. */
-  removeWhole(from: number, to: number): void {
-    this.whole.remove(from, to);
-    this.#forget(from, to);
-  }
-
-  #forget(from: number, to: number): void {
-    for (const series of this.#series.keys()) remove(this.#series, series, from, to);
-    for (const series of this.#gaps.keys()) remove(this.#gaps, series, from, to);
+  #forget(ranges: RangeSet): void {
+    for (const sets of [this.#series, this.#gaps]) for (const series of sets.keys()) remove(sets, series, ranges);
     this.#narrow();
   }
 
@@ -167,8 +170,13 @@ export class Coverage {
   }
 }
 
-function remove(sets: Map<number, RangeSet>, series: number, from: number, to: number): void {
+function anyTouches(sets: ReadonlyMap<number, RangeSet>, from: number, to: number): boolean {
+  for (const ranges of sets.values()) if (ranges.touches(from, to)) return true;
+  return false;
+}
+
+function remove(sets: Map<number, RangeSet>, series: number, part: RangeSet): void {
   const ranges = sets.get(series);
-  ranges?.remove(from, to);
+  ranges?.removeAll(part);
   if (ranges?.isEmpty) sets.delete(series);
 }

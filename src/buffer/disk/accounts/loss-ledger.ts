@@ -59,11 +59,11 @@ export class LossLedger {
     const intervals = [...(before?.intervals ?? [])];
     const grows = first !== undefined && this.#last?.reason === reason && this.#last.end === first;
     const last = grows ? intervals.pop() : undefined;
-    const added = { number: last?.number ?? this.#nextNumber++, ...joined(last, { points, from, to }) };
+    const added = { number: last?.number ?? this.#nextNumber++, ...joinedSpan(last, { points, from, to }) };
     intervals.push(added);
     this.#losses.set(reason, {
       reason,
-      ...joined(before, { points, from, to }),
+      ...joinedSpan(before, { points, from, to }),
       ...(before?.found && { found: before.found }),
       intervals: intervals.slice(-intervalsKept),
     });
@@ -102,9 +102,10 @@ export class LossLedger {
   }
 }
 
-type Span = Pick<Stretch, "points" | "from" | "to">;
+export type LostSpan = Pick<Stretch, "points" | "from" | "to">;
 
-function joined(a: Span | undefined, b: Span) {
+/** Both together. */
+export function joinedSpan(a: LostSpan | undefined, b: LostSpan) {
   return {
     points: (a?.points ?? 0) + b.points,
     from: micros(Math.min(a?.from ?? Number.POSITIVE_INFINITY, b.from ?? Number.POSITIVE_INFINITY)),

@@ -24,11 +24,13 @@ export class RangeSet {
       yield [Math.max(from, this.#bounds[i]!), Math.min(to, this.#bounds[i + 1]!)];
   }
 
+  [Symbol.iterator](): Iterator<[from: number, to: number]> {
+    return this.ranges();
+  }
+
   /** How many numbers are in it. */
   get count(): number {
-    let count = 0;
-    for (let i = 0; i < this.#bounds.length; i += 2) count += this.#bounds[i + 1]! - this.#bounds[i]!;
-    return count;
+    return this.countIn(Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY);
   }
 
   /** Whether all of `from` to before `to` is in it. */
@@ -71,6 +73,21 @@ export class RangeSet {
     if (start % 2 === 1) kept.push(from);
     if (end % 2 === 1) kept.push(to);
     this.#bounds.splice(start, end - start, ...kept);
+  }
+
+  /** What of it is not in `other`. */
+  minus(other: RangeSet | undefined): RangeSet {
+    const rest = new RangeSet(this.#bounds);
+    rest.removeAll(other ?? []);
+    return rest;
+  }
+
+  addAll(ranges: Iterable<readonly [from: number, to: number]>): void {
+    for (const [from, to] of ranges) this.add(from, to);
+  }
+
+  removeAll(ranges: Iterable<readonly [from: number, to: number]>): void {
+    for (const [from, to] of ranges) this.remove(from, to);
   }
 
   /** Where the range that holds `value` ends; undefined when none does. */

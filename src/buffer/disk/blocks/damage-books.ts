@@ -1,5 +1,5 @@
 // Counts points that were stored and cannot be read any more, each once, and keeps a copy of the bytes.
-import type { Stretch } from "../accounts/loss-ledger.ts";
+import { joinedSpan, type LostSpan, type Stretch } from "../accounts/loss-ledger.ts";
 import { type DiskFile, readPart, withFile } from "../files/disk.ts";
 import { keepAside } from "../files/quarantine.ts";
 import { readPoints } from "../format/columns.ts";
@@ -35,8 +35,7 @@ export function countDamage(
 function countWhole(books: LogParts, segment: Segment, index: SegmentIndex, stretch: DamagedStretch): void {
   const { from, to, earliest, latest } = stretch;
   const points = to - from - segment.settled.whole.countIn(from, to);
-  segment.settled.addWhole(from, to);
-  segment.taken.addWhole(from, to);
+  segment.writeOff(from, to);
   report(books, segment, index, [stretch], { points, from: earliest, to: latest, first: from, end: to });
 }
 
@@ -55,15 +54,11 @@ function countMixed(books: LogParts, segment: Segment, index: SegmentIndex, know
   // What is leased of it is counted when it comes back.
   if (stretches.some(({ from, to }) => isLeased(segment, from, to))) return;
   const points = segment.unsettledPoints - intact;
-  for (const { from, to } of stretches) {
-    segment.settled.addWhole(from, to);
-    segment.taken.addWhole(from, to);
-  }
+  for (const { from, to } of stretches) segment.writeOff(from, to);
   segment.settledBySeries = segment.points - segment.settled.whole.count - intact;
-  const times = stretches.flatMap(({ earliest, latest }) => [earliest ?? [], latest ?? []].flat());
-  const span =
-    times.length > 0 ? { from: Math.min(...times), to: Math.max(...times) } : { from: undefined, to: undefined };
-  report(books, segment, index, stretches, { points, ...span });
+  let loss: LostSpan = { points, from: undefined, to: undefined };
+  for (const { earliest: from, latest: to } of stretches) loss = joinedSpan(loss, { points: 0, from, to });
+  report(books, segment, index, stretches, loss);
 }
 
 /** Whether anything of the stretch is leased; where that cannot be told from what is settled, too. */

@@ -2,7 +2,7 @@
 // are lost shows when the block comes back: what is settled was delivered, what is released is gone.
 import type { Accounts } from "../accounts/accounts.ts";
 import type { LeasedLoss } from "../accounts/buffer-state.ts";
-import type { LossReason, Stretch } from "../accounts/loss-ledger.ts";
+import { joinedSpan, type LossReason, type LostSpan, type Stretch } from "../accounts/loss-ledger.ts";
 import { type RemovedRange, RemovedRanges } from "../accounts/removed-ranges.ts";
 import { readPoints } from "../format/columns.ts";
 import type { SegmentIndex } from "../format/segment-index.ts";
@@ -81,14 +81,13 @@ export class DroppedBlocks {
   }
 }
 
-function lossOf({ series, times }: DroppedBlock) {
-  let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+function lossOf({ series, times }: DroppedBlock): LostSpan {
+  let loss: LostSpan = { points: series.points, from: undefined, to: undefined };
   for (const { place } of series.parts()) {
-    from = Math.min(from, times.get(place)?.from ?? from);
-    to = Math.max(to, times.get(place)?.to ?? to);
+    const span = times.get(place);
+    if (span) loss = joinedSpan(loss, { points: 0, ...span });
   }
-  const isKnown = Number.isFinite(from) && Number.isFinite(to);
-  return { points: series.points, from: isKnown ? from : undefined, to: isKnown ? to : undefined };
+  return loss;
 }
 
 // What is lost with a segment that is dropped: which of its points were neither settled nor leased, and of which times. Reads
@@ -121,14 +120,17 @@ export function segmentLoss(
   blocks: ReadonlyMap<number, SeriesOut>,
 ): SegmentLoss {
   const { settled, taken } = segment;
-  const leases = [...blocks].map(([id, series]) => new Lease(id, series));
-  const stretches: OpenStretch[] = [];
-  let current: OpenStretch | undefined;
+  const leases = Array.from(blocks, ([id, series]) => ({
+    id,
+    ranges: new Map(Array.from(series.parts(), (part) => [part.place, part.ranges])),
+    times: new Map<number, { from: number; to: number }>(),
+  }));
+  const stretches: PlacedStretch[] = [];
   let left = segment.unsettledPoints;
   for (let i = 0; i < index.sequences.length; i++) {
     const first = index.sequences[i]!;
     const end = first + index.points[i]!;
-    const lost = { points: 0, from: Number.POSITIVE_INFINITY, to: Number.NEGATIVE_INFINITY };
+    const lost = { points: 0, from: Number.POSITIVE_INFINITY, to: Number.NEGATIVE_INFINITY, first, end };
     if (!taken.whole.touches(first, end) && !taken.mayTouchSeries(first, end)) {
       lost.points = end - first;
       lost.from = index.earliest[i]!;
@@ -138,73 +140,44 @@ export function segmentLoss(
       if (record)
         readPoints(record.bytes, record.at, record.header, (place, time) => {
           if (settled.covers(place, first, end)) return;
-          if (taken.covers(place, first, end)) {
-            leases.find((lease) => lease.holds(place, first, end))?.note(place, time);
-            left--;
+          if (!taken.covers(place, first, end)) {
+            lost.points++;
+            extend(lost, time);
             return;
           }
-          lost.points++;
-          lost.from = Math.min(lost.from, time);
-          lost.to = Math.max(lost.to, time);
+          left--;
+          const times = leases.find(({ ranges }) => ranges.get(place)?.covers(first, end))?.times;
+          const span = times?.get(place);
+          if (span) extend(span, time);
+          else times?.set(place, { from: time, to: time });
         });
     }
+    if (lost.points === 0) continue;
     left -= lost.points;
-    if (lost.points === 0) current = undefined;
-    else if (current && current.end === first) {
-      current.points += lost.points;
-      current.from = Math.min(current.from, lost.from);
-      current.to = Math.max(current.to, lost.to);
-      current.end = end;
-    } else {
-      current = { ...lost, first, end };
-      stretches.push(current);
-    }
+    const last = stretches.at(-1);
+    if (last?.end === first) stretches.push(together(stretches.pop()!, lost));
+    else stretches.push(lost);
   }
   const rest: Stretch[] = left > 0 ? [{ points: left, from: segment.earliest, to: segment.latest }] : [];
-  const leased = new Map(leases.map(({ id, times }) => [id, times]));
-  return { stretches: [...fewer(stretches), ...rest], leased };
+  return { stretches: [...fewer(stretches), ...rest], leased: new Map(leases.map(({ id, times }) => [id, times])) };
 }
 
-interface OpenStretch {
-  points: number;
-  from: number;
-  to: number;
-  first: number;
-  end: number;
+type PlacedStretch = Stretch & { readonly first: number; readonly end: number };
+
+function extend(span: { from: number; to: number }, time: number): void {
+  span.from = Math.min(span.from, time);
+  span.to = Math.max(span.to, time);
 }
 
-/** Where the points of a leased block lie. */
-class Lease {
-  readonly id: number;
-  readonly times = new Map<number, { from: number; to: number }>();
-  readonly #bounds = new Map<number, ArrayLike<number>>();
+const together = (a: PlacedStretch, b: PlacedStretch) => ({ ...joinedSpan(a, b), first: a.first, end: b.end });
 
-  constructor(id: number, series: SeriesOut) {
-    this.id = id;
-    for (const { place, bounds } of series.parts()) this.#bounds.set(place, bounds);
-  }
-
-  holds(place: number, first: number, end: number): boolean {
-    const bounds = this.#bounds.get(place) ?? [];
-    for (let i = 0; i < bounds.length; i += 2) if (bounds[i]! <= first && bounds[i + 1]! >= end) return true;
-    return false;
-  }
-
-  note(place: number, time: number): void {
-    const times = this.times.get(place);
-    this.times.set(place, { from: Math.min(times?.from ?? time, time), to: Math.max(times?.to ?? time, time) });
-  }
-}
-
-function fewer(stretches: OpenStretch[]): Stretch[] {
-  const kept = stretches.map((stretch) => ({ ...stretch }));
+function fewer(stretches: readonly PlacedStretch[]): PlacedStretch[] {
+  const kept = [...stretches];
   while (kept.length > mostStretches) {
     let closest = 1;
     const gap = (i: number) => kept[i]!.first - kept[i - 1]!.end;
     for (let i = 2; i < kept.length; i++) if (gap(i) < gap(closest)) closest = i;
-    const [a, b] = kept.slice(closest - 1, closest + 1) as [OpenStretch, OpenStretch];
-    const [from, to] = [Math.min(a.from, b.from), Math.max(a.to, b.to)];
-    kept.splice(closest - 1, 2, { points: a.points + b.points, from, to, first: a.first, end: b.end });
+    kept.splice(closest - 1, 2, together(kept[closest - 1]!, kept[closest]!));
   }
   return kept;
 }

@@ -9,13 +9,13 @@ export interface SeriesPart {
   /** In the segment's dictionary. */
   readonly place: number;
   readonly points: number;
-  /** Begin and end of each stretch that they lie in. */
-  readonly bounds: ArrayLike<number>;
+  /** What the block holds of it. */
+  readonly ranges: RangeSet;
 }
 
-export class SeriesOut {
-  /** Stretches of which the block holds every series but `leftOut`; empty when it holds series by themselves. */
-  readonly whole: RangeSet;
+export class SeriesOut implements Pick<BlockCut, "records" | "bySeries" | "leftOut" | "leftOutPoints"> {
+  readonly records: RangeSet;
+  readonly bySeries: boolean;
   readonly leftOut: ReadonlyMap<number, RangeSet>;
   readonly leftOutPoints: number;
   /** Numbers, ascending. The other columns are in their order. */
@@ -23,16 +23,13 @@ export class SeriesOut {
   readonly #places: Uint32Array;
   /** 0: settled. */
   readonly #points: Uint32Array;
-  /** Where the bounds of each series begin, with one entry more; empty when all have those of `whole`. */
-  readonly #starts: Uint32Array;
-  readonly #bounds: Float64Array;
   #count: number;
   #left = 0;
 
   /** `inputs`, `places` and, with one entry more, `valueStarts` have one entry a series, as the block has them. */
   constructor(cut: BlockCut, inputs: Uint32Array, places: Uint32Array, valueStarts: Uint32Array) {
-    const { whole, series } = cut;
-    this.whole = whole;
+    this.records = cut.records;
+    this.bySeries = cut.bySeries;
     this.leftOut = cut.leftOut;
     this.leftOutPoints = cut.leftOutPoints;
     this.#count = inputs.length;
@@ -42,13 +39,6 @@ export class SeriesOut {
     this.#places = order.map((at) => places[at]!);
     this.#points = order.map((at) => valueStarts[at + 1]! - valueStarts[at]!);
     for (const points of this.#points) this.#left += points;
-    this.#starts = new Uint32Array(whole.isEmpty ? order.length + 1 : 0);
-    const bounds: number[] = [];
-    for (let i = 0; i + 1 < this.#starts.length; i++) {
-      for (const bound of series.get(this.#places[i]!)?.ranges.bounds ?? []) bounds.push(bound);
-      this.#starts[i + 1] = bounds.length;
-    }
-    this.#bounds = Float64Array.from(bounds);
   }
 
   /** Series of the block. */
@@ -90,16 +80,14 @@ export class SeriesOut {
   }
 
   /** What is not settled. */
-  *parts(): IterableIterator<SeriesPart> {
+  *parts(): Generator<SeriesPart> {
     for (let at = 0; at < this.#points.length; at++) if (this.#points[at] !== 0) yield this.part(at);
   }
 
   part(at: number): SeriesPart {
-    return {
-      place: this.#places[at]!,
-      points: this.#points[at]!,
-      bounds: this.whole.isEmpty ? this.#bounds.subarray(this.#starts[at], this.#starts[at + 1]) : this.whole.bounds,
-    };
+    const place = this.#places[at]!;
+    const leftOut = this.leftOut.get(place);
+    return { place, points: this.#points[at]!, ranges: leftOut ? this.records.minus(leftOut) : this.records };
   }
 
   /** Index of the first input that is not below `input`. */

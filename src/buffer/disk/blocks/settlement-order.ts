@@ -6,20 +6,13 @@
 // If that settlement reached the disk and the process died, a@10 = 1 would come again, and nothing after it: the service
 // would end with the older value. So the settlement of block 9 waits until block 7 holds nothing of `a` any more. If block
 // 7 is released instead, block 9 is released as well, and both come again in their order.
-import type { SeriesOut } from "./series-out.ts";
+import type { Lease } from "./lease.ts";
 
 export interface BlockSettlement {
   readonly block: number;
   /** Numbers of the series. */
   readonly inputs: readonly number[];
   readonly refused: number;
-}
-
-/** A block that is leased to the reader. */
-export interface LeasedBlock {
-  readonly series: SeriesOut;
-  /** Inputs with late points. */
-  readonly late: ReadonlySet<number>;
 }
 
 interface Waiting {
@@ -32,12 +25,12 @@ interface Waiting {
 
 export class SettlementOrder {
   /** By id, ascending. */
-  readonly #leased: ReadonlyMap<number, LeasedBlock>;
+  readonly #leased: ReadonlyMap<number, Pick<Lease, "series" | "late">>;
   #waiting: Waiting[] = [];
   /** Inputs of a block that were settled in vain: they are given back with the rest of it. */
   readonly #revoked = new Map<number, Set<number>>();
 
-  constructor(leased: ReadonlyMap<number, LeasedBlock>) {
+  constructor(leased: ReadonlyMap<number, Pick<Lease, "series" | "late">>) {
     this.#leased = leased;
   }
 

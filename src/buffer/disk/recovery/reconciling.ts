@@ -156,21 +156,10 @@ export function describes(state: SegmentState, { name, first, header, headerKnow
  */
 export function applySettled(segment: Segment, state: SegmentState, disk: Disk, checksum: Checksum): void {
   const { first, endSequence } = segment;
-  let isClipped = false;
-  const each = (bounds: readonly number[], add: (from: number, to: number) => void) => {
-    for (let i = 0; i < bounds.length; i += 2) {
-      const [from, to] = [Math.max(first, bounds[i]!), Math.min(endSequence, bounds[i + 1]!)];
-      isClipped ||= to !== bounds[i + 1] || from !== bounds[i];
-      if (from < to) add(from, to);
-    }
-  };
-  for (const coverage of [segment.settled, segment.taken]) {
-    each(state.whole, (from, to) => coverage.addWhole(from, to));
-    for (const { place, bounds } of state.series) each(bounds, (from, to) => coverage.addSeries(place, from, to));
-    for (const { place, bounds } of state.gaps) each(bounds, (from, to) => coverage.removeSeries(place, from, to));
-  }
+  let isWhole = true;
+  for (const coverage of [segment.settled, segment.taken]) isWhole = coverage.restore(state, first, endSequence);
   segment.settledBySeries = state.settledBySeries;
-  if (isClipped) recount(segment, disk, checksum);
+  if (!isWhole) recount(segment, disk, checksum);
 }
 
 function recount(segment: Segment, disk: Disk, checksum: Checksum): void {
@@ -178,10 +167,8 @@ function recount(segment: Segment, disk: Disk, checksum: Checksum): void {
   if (!segment.settled.hasSeries) return;
   const index = loadIndex(disk, segment, Number.POSITIVE_INFINITY, checksum);
   using reader = new SegmentReader(disk, segment, index, true, checksum);
-  const unsettled = unsettledInRecords(segment, index, reader, (from, to) => {
-    for (const coverage of [segment.settled, segment.taken]) coverage.addWhole(from, to);
-  });
-  for (const { from, to } of index.damage)
-    for (const coverage of [segment.settled, segment.taken]) coverage.addWhole(from, to);
+  const writeOff = (from: number, to: number) => segment.writeOff(from, to);
+  const unsettled = unsettledInRecords(segment, index, reader, writeOff);
+  for (const { from, to } of index.damage) writeOff(from, to);
   segment.settledBySeries = segment.unsettledPoints - unsettled;
 }

@@ -1,5 +1,6 @@
 // One segment as the running buffer knows it: where it is, what it spans, what of it is settled or handed out.
 import { Coverage } from "../accounts/coverage.ts";
+import { RangeSet } from "../accounts/range-set.ts";
 import type { SegmentHeader } from "../format/segment-header.ts";
 import type { SegmentIndex } from "../format/segment-index.ts";
 
@@ -74,9 +75,13 @@ export class Segment {
 
   /** Everything up to the end is spoken for, and counted by the caller. */
   settleAll(): void {
-    this.settled.addWhole(this.first, this.endSequence);
-    this.taken.addWhole(this.first, this.endSequence);
+    this.writeOff(this.first, this.endSequence);
     this.settledBySeries = 0;
+  }
+
+  /** These points are spoken for, and counted by the caller. */
+  writeOff(from: number, to: number): void {
+    for (const coverage of [this.settled, this.taken]) coverage.addWhole(new RangeSet([from, to]));
   }
 
   /** Counts a record that was appended. */

@@ -1,0 +1,58 @@
+// A block that is handed out: marks in its segment what it holds, and what becomes of that.
+import type { Segment } from "../segments/segment.ts";
+import type { SeriesOut } from "./series-out.ts";
+
+export class Lease {
+  readonly segment: Segment;
+  readonly series: SeriesOut;
+  /** Numbers of the inputs with late points. */
+  readonly late: ReadonlySet<number>;
+  /** Points when it was handed out. */
+  readonly #points: number;
+  /** `settled.whole` has its records, with gaps for what is not settled. */
+  #asWhole = false;
+
+  constructor(segment: Segment, series: SeriesOut, late: ReadonlySet<number>) {
+    this.segment = segment;
+    this.series = series;
+    this.late = late;
+    this.#points = series.points;
+    if (series.bySeries) for (const { place, ranges } of series.parts()) segment.taken.addSeries(place, ranges);
+    else segment.taken.addWhole(series.records, series.leftOut);
+  }
+
+  /** The points of these inputs are settled: says how many they are. */
+  settle(inputs: readonly number[]): number {
+    const { segment, series } = this;
+    const before = series.points;
+    const places = series.settle(inputs);
+    const points = before - series.points;
+    segment.settledBySeries += points;
+    if (series.bySeries || this.#asWhole || series.count > series.size / 2)
+      for (const at of places) {
+        const { place, ranges } = series.part(at);
+        segment.settled.addSeries(place, ranges);
+      }
+    else {
+      // Most of it is settled: whole stretches with a few gaps say so in less room than many series do.
+      this.#asWhole = true;
+      segment.settledBySeries -= this.#points + series.leftOutPoints;
+      const unsettled = Array.from(series.parts(), ({ place, ranges }) => [place, ranges] as const);
+      segment.settled.addWhole(series.records, [...unsettled, ...series.leftOut]);
+    }
+    return points;
+  }
+
+  /** What is not settled is free again. */
+  release(): void {
+    const { series } = this;
+    const { taken, settled } = this.segment;
+    if (series.bySeries || this.#asWhole) {
+      for (const { place, ranges } of series.parts()) taken.removeSeries(place, ranges);
+      return;
+    }
+    taken.removeWhole(series.records, series.leftOut);
+    // What was settled of it already is settled.
+    for (const [place, ranges] of settled.series) taken.addSeries(place, ranges);
+  }
+}
