@@ -5,6 +5,7 @@
 // what was settled since the state was last written counts as unsettled.
 import type { Loss } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
+import { attempt } from "../../lib/attempt.ts";
 import type { BufferState, LeasedLoss } from "./accounts/buffer-state.ts";
 import { Coverage } from "./accounts/coverage.ts";
 import { StateFile } from "./accounts/state-file.ts";
@@ -74,7 +75,8 @@ export class BufferInspector {
     disk.list(folder);
     this.#folder = folder;
     this.#disk = disk;
-    this.#format = formatOf(disk, folder);
+    // One that the disk does not give says nothing; the segments speak for themselves.
+    this.#format = attempt(() => readFormatFile(disk, folder)) ?? "missing";
     const format = typeof this.#format === "object" ? this.#format.stream : undefined;
     this.#stream = format;
     const { states } = StateFile.read(disk, folder);
@@ -83,11 +85,8 @@ export class BufferInspector {
 
   /** Whether anything here looks like a buffer. */
   static isBuffer(folder: string, disk: Disk): boolean {
-    try {
-      return disk.list(folder).some((name) => name === "FORMAT" || parseSegmentName(name) !== undefined);
-    } catch {
-      return false;
-    }
+    const names = attempt(() => disk.list(folder)) ?? [];
+    return names.some((name) => name === "FORMAT" || parseSegmentName(name) !== undefined);
   }
 
   /** Throws `BUFFER_NEWER` or `BUFFER_OLDER` where a program of another version wrote the folder, which cannot be read here. */
@@ -201,11 +200,8 @@ export class BufferInspector {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const header = readRecordHeader(bytes, view, at, index.salt, crc32);
     if (!header || !isPayloadWhole(bytes, at, header, crc32)) return;
-    try {
-      readPoints(bytes, at, header, visit);
-    } catch {
-      // What cannot be understood is left out, as what is damaged is.
-    }
+    // What cannot be understood is left out, as what is damaged is.
+    attempt(() => readPoints(bytes, at, header, visit));
   }
 
   #coverage(name: string, header: SegmentHeader | undefined): Coverage {
@@ -234,15 +230,6 @@ export class BufferInspector {
       if (error instanceof Error) return error;
       throw error;
     }
-  }
-}
-
-/** A FORMAT that the disk does not give says nothing; the segments speak for themselves. */
-function formatOf(disk: Disk, folder: string): ReturnType<typeof readFormatFile> {
-  try {
-    return readFormatFile(disk, folder);
-  } catch {
-    return "missing";
   }
 }
 

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { isInputId } from "../../core/point.ts";
 import { syncName, writeAtomically } from "../../lib/atomic-file.ts";
+import { attempt } from "../../lib/attempt.ts";
 
 const rejectLine = z.object({
   at: z.union([z.string(), z.number()]).optional(),
@@ -103,11 +104,7 @@ async function* linesOf(path: string, bytes = Number.POSITIVE_INFINITY): AsyncGe
 }
 
 function parse(text: string): RejectLine | undefined {
-  try {
-    return rejectLine.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
-  }
+  return attempt(() => rejectLine.safeParse(JSON.parse(text)).data);
 }
 
 function textOf(lines: readonly RejectLine[]): string {

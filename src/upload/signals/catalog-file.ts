@@ -6,6 +6,7 @@ import { reasonOf } from "../../core/errors.ts";
 import { type InputId, isInputId, type SignalId } from "../../core/point.ts";
 import type { Logger } from "../../core/runtime.ts";
 import type { PartialSignalMetadata } from "../../core/signal.ts";
+import { attempt } from "../../lib/attempt.ts";
 import { signalAttributes } from "../../wire/signal-view.ts";
 
 /** A row, with `metadata` only where it is wanted. */
@@ -143,11 +144,8 @@ export function openCatalogFile(path: string, log: Logger): CatalogFile {
 
 /** What to go on with after `failed` threw `cause`. */
 export function replaceCatalogFile(failed: CatalogFile, path: string, cause: unknown, log: Logger): CatalogFile {
-  try {
-    failed[Symbol.dispose]();
-  } catch {
-    // What is set aside need not be closed well.
-  }
+  // What is set aside need not be closed well.
+  attempt(() => failed[Symbol.dispose]());
   return startOver(path, cause, catalogKind, log);
 }
 
@@ -198,8 +196,8 @@ export interface KeptSignal {
  * Undefined: the agent has not run here yet, or its file cannot be read.
  */
 export function readKeptSignals(path: string, target: string): ReadonlyMap<InputId, KeptSignal> | undefined {
-  if (!existsSync(path)) return undefined;
-  try {
+  return attempt(() => {
+    if (!existsSync(path)) return undefined;
     // Without a log beside it nobody has it open. Then nothing may be made beside it either: files of another user
     // would keep the agent from opening it.
     const url = pathToFileURL(path);
@@ -220,7 +218,5 @@ export function readKeptSignals(path: string, target: string): ReadonlyMap<Input
     } finally {
       database.close();
     }
-  } catch {
-    return undefined;
-  }
+  });
 }

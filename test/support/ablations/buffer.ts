@@ -87,7 +87,7 @@ export const bufferAblations: readonly Ablation[] = [
   {
     safeguard: "the sync of the state that a start finds, before another one takes the place of an older one",
     file: "buffer/disk/accounts/state-file.ts",
-    code: '    withFile(disk, path, "write", (file) => file.sync());\n',
+    code: '      if (current) withFile(disk, `${folder}/${slotNames[current.slot]}`, "write", (file) => file.sync());\n',
     without: "",
     test: "unit/buffer/disk/state-file.test.ts",
   },
@@ -150,7 +150,7 @@ export const bufferAblations: readonly Ablation[] = [
   {
     safeguard: "the sync of quarantine",
     file: "buffer/disk/files/quarantine.ts",
-    code: "  disk.syncFolder(`${folder}/${folderName}`);\n",
+    code: "  disk.syncFolder(target);\n",
     without: "",
     test: "unit/buffer/disk/store.test.ts",
   },

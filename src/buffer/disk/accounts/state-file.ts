@@ -14,17 +14,10 @@
 //  16  length      u32   of the payload that begins at 32
 //  20  payload CRC u32
 //  24  header CRC  u32   over bytes 0 to 23
+
+import { attempt } from "../../../lib/attempt.ts";
 import { ByteReader, ByteWriter, crc32 } from "../files/bytes.ts";
-import {
-  type Disk,
-  type DiskFile,
-  diskErrorCode,
-  isFull,
-  readFile,
-  withFile,
-  withRetries,
-  writeFully,
-} from "../files/disk.ts";
+import { type Disk, ifThere, isFull, readFile, withFile, withRetries, writeFully } from "../files/disk.ts";
 import { type BufferState, readState, writeState } from "./buffer-state.ts";
 
 const slotNames = ["state-a.bin", "state-b.bin", "state-c.bin"] as const;
@@ -71,8 +64,11 @@ export class StateFile {
     });
     const generation = Math.max(0, ...found.map((each) => each.generation));
     // The process before may have written it without a sync, and the slot that it had synced is written to next.
-    const isSynced = current !== undefined && syncSlot(disk, `${folder}/${slotNames[current.slot]}`);
-    return new StateFile(disk, folder, generation, slots, isSynced ? current.slot : undefined);
+    const synced = attempt(() => {
+      if (current) withFile(disk, `${folder}/${slotNames[current.slot]}`, "write", (file) => file.sync());
+      return current?.slot;
+    });
+    return new StateFile(disk, folder, generation, slots, synced);
   }
 
   /**
@@ -116,7 +112,9 @@ export class StateFile {
   }
 
   #writeSlot(path: string, bytes: Uint8Array, used: number, sync: boolean): void {
-    const { file, isNew } = openOrCreate(this.#disk, path);
+    const existing = ifThere(() => this.#disk.open(path, "write"));
+    const isNew = existing === undefined;
+    const file = existing ?? this.#disk.open(path, "create");
     try {
       // The filling is written once, when the slot is made.
       writeFully(file, isNew ? bytes : bytes.subarray(0, used), 0);
@@ -135,40 +133,14 @@ export interface FoundState {
   readonly state: BufferState;
 }
 
-function openOrCreate(disk: Disk, path: string): { file: DiskFile; isNew: boolean } {
-  try {
-    return { file: disk.open(path, "write"), isNew: false };
-  } catch (error) {
-    if (diskErrorCode(error) !== "ENOENT") throw error;
-    return { file: disk.open(path, "create"), isNew: true };
-  }
-}
-
-/** Whether what is in the slot survives a power cut from now on. */
-function syncSlot(disk: Disk, path: string): boolean {
-  try {
-    withFile(disk, path, "write", (file) => file.sync());
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 function readSlot(disk: Disk, path: string): { generation: number; state: BufferState } | "damaged" | undefined {
-  let bytes: Uint8Array;
-  try {
-    bytes = withRetries(() => readFile(disk, path));
-  } catch {
-    return undefined;
-  }
+  const bytes = attempt(() => withRetries(() => readFile(disk, path)));
+  if (!bytes) return undefined;
   if (bytes.length < headerBytes || magic.some((byte, i) => bytes[i] !== byte)) return "damaged";
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const end = headerBytes + view.getUint32(16, true);
   if (view.getUint32(24, true) !== crc32(bytes, 0, 24) || end > bytes.length) return "damaged";
   if (view.getUint32(20, true) !== crc32(bytes, headerBytes, end)) return "damaged";
-  try {
-    return { generation: view.getFloat64(8, true), state: readState(new ByteReader(bytes, headerBytes, end)) };
-  } catch {
-    return "damaged";
-  }
+  const state = attempt(() => readState(new ByteReader(bytes, headerBytes, end)));
+  return state ? { generation: view.getFloat64(8, true), state } : "damaged";
 }

@@ -1,4 +1,5 @@
 // Counts points that were stored and cannot be read any more, each once, and keeps a copy of the bytes.
+import { attempt } from "../../../lib/attempt.ts";
 import { joinedSpan, type LostSpan, type Stretch } from "../accounts/loss-ledger.ts";
 import { type DiskFile, readPart, withFile } from "../files/disk.ts";
 import { keepAside } from "../files/quarantine.ts";
@@ -104,13 +105,9 @@ function copyDamage({ disk, folder }: LogParts, segment: Segment, index: Segment
   const record = at < 0 ? undefined : { offset: index.offsets[at]!, bytes: bytesOf(index, at) };
   const damage = index.damage.find(({ from }) => from === sequence) ?? record;
   if (!damage) return;
-  try {
-    const read = (file: DiskFile) => readPart(file, damage.offset, Math.min(damage.bytes, 2 ** 19));
-    const bytes = withFile(disk, segment.path, "read", read);
-    keepAside(disk, folder, `${segment.name}-${damage.offset}.bin`, bytes);
-  } catch {
-    // The copy is a courtesy.
-  }
+  const read = (file: DiskFile) => readPart(file, damage.offset, Math.min(damage.bytes, 2 ** 19));
+  const bytes = attempt(() => withFile(disk, segment.path, "read", read));
+  if (bytes) keepAside(disk, folder, `${segment.name}-${damage.offset}.bin`, bytes);
 }
 
 function bytesOf({ offsets, endOffset }: SegmentIndex, record: number): number {

@@ -7,15 +7,7 @@
 // Without it a value that a broker delivers again after a restart could replace another one of the same coarse time.
 import { isInputId } from "../../../core/point.ts";
 import { crc32 } from "../files/bytes.ts";
-import {
-  type Disk,
-  type DiskFile,
-  diskErrorCode,
-  readFile,
-  replaceFile,
-  withRetries,
-  writeFully,
-} from "../files/disk.ts";
+import { diskErrorCode, ifThere, readFile, replaceFile, withRetries, writeFully } from "../files/disk.ts";
 import { readPoints } from "../format/columns.ts";
 import type { LogParts } from "../segments/environment.ts";
 import type { KeptTimes } from "../segments/kept-times.ts";
@@ -107,7 +99,7 @@ export class KeptFile {
   /** What a write that failed left behind `end` is written over. False: somebody deleted the file. */
   #append(end: number): boolean {
     const { disk, folder, inputs, kept } = this.#options;
-    const file = openIfThere(disk, `${folder}/${keptFileName}`);
+    const file = ifThere(() => disk.open(`${folder}/${keptFileName}`, "write"));
     if (!file) return false;
     const lines = Array.from(kept.unnamed, (input) =>
       lineOf([inputs.inputAt(input), kept.rangesOf(input)?.bounds ?? []] satisfies NamedInput),
@@ -166,15 +158,6 @@ export class KeptFile {
         if (kept.has(number)) kept.occupy(number, time);
       });
     }
-  }
-}
-
-function openIfThere(disk: Disk, path: string): DiskFile | undefined {
-  try {
-    return disk.open(path, "write");
-  } catch (error) {
-    if (diskErrorCode(error) !== "ENOENT") throw error;
-    return undefined;
   }
 }
 

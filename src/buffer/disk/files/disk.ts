@@ -1,6 +1,8 @@
 // What the log needs of a file system, narrow enough that tests can stand in a disk that fails, lies or loses power.
 // All calls are synchronous and throw `DiskError`s, as the one thread that makes them has nothing else to do.
 
+import { attempt } from "../../../lib/attempt.ts";
+
 export interface Disk {
   /** Makes the folder and its parents, mode 0700, and makes their names survive a power cut. */
   makeFolder(path: string): void;
@@ -36,6 +38,16 @@ export interface DiskError extends Error {
 /** The `ENOSPC` of an error; empty where it has none. */
 export function diskErrorCode(error: unknown): string {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
+}
+
+/** What `action` gives; undefined where the file is not there. Throws what else the disk throws. */
+export function ifThere<T>(action: () => T): T | undefined {
+  try {
+    return action();
+  } catch (error) {
+    if (diskErrorCode(error) !== "ENOENT") throw error;
+    return undefined;
+  }
 }
 
 /** Writes all of `bytes`: a single write may take only a part of them without an error. */
@@ -88,11 +100,7 @@ export function readPart(file: DiskFile, from: number, length: number): Uint8Arr
 /** Replaces or makes a small file so that it is the old or the new one after a power cut; the new one once the folder is synced. */
 export function replaceFile(disk: Disk, folder: string, name: string, bytes: Uint8Array): void {
   const temporary = `${folder}/${name}.tmp`;
-  try {
-    disk.remove(temporary);
-  } catch {
-    // Nothing was left behind.
-  }
+  attempt(() => disk.remove(temporary));
   withFile(disk, temporary, "create", (file) => {
     writeFully(file, bytes, 0);
     file.sync();

@@ -1,5 +1,6 @@
 // Decides when a volume that others have filled justifies giving up stored points: not before it stayed full for a while,
 // and only as long as what a drop frees goes to the buffer and not to whoever filled the volume.
+import { attempt } from "../../../lib/attempt.ts";
 import { type Disk, withFile, writeFully } from "./disk.ts";
 
 /** So long nothing is acknowledged and everything kept: whoever can wait holds its points meanwhile. */
@@ -58,7 +59,7 @@ const probeName = "room.tmp";
 /** Throws what the disk throws when it does not take so many bytes: quotas do not show in the free space of a volume. */
 export function probeRoom(disk: Disk, folder: string, bytes: number): void {
   const path = `${folder}/${probeName}`;
-  removeQuietly(disk, path);
+  attempt(() => disk.remove(path));
   try {
     withFile(disk, path, "create", (file) => {
       // Zeros would be left out by some file systems.
@@ -66,14 +67,6 @@ export function probeRoom(disk: Disk, folder: string, bytes: number): void {
       file.sync();
     });
   } finally {
-    removeQuietly(disk, path);
-  }
-}
-
-function removeQuietly(disk: Disk, path: string): void {
-  try {
-    disk.remove(path);
-  } catch {
-    // It is not there, or goes next time.
+    attempt(() => disk.remove(path));
   }
 }

@@ -6,6 +6,7 @@ import { accessSync, constants, statSync, truncateSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { AgentError } from "../../../core/errors.ts";
+import { attempt } from "../../../lib/attempt.ts";
 import { diskErrorCode } from "./disk.ts";
 
 /**
@@ -107,13 +108,11 @@ function openLocked(path: string): { readonly database: DatabaseSync; readonly e
 
 /** Which file or folder there is under this name, found out without opening it. Undefined: none that can be seen. */
 function identity(path: string): string | undefined {
-  try {
+  return attempt(() => {
     // Some file systems number their files beyond 2^53.
     const { dev, ino } = statSync(path, { bigint: true });
     return `${dev}:${ino}`;
-  } catch {
-    return undefined;
-  }
+  });
 }
 
 /** SQLite begins without an error what it can only read. A table that is taken back before it was written down makes it say so. */
@@ -129,10 +128,5 @@ function isWritable(database: DatabaseSync): boolean {
 
 /** Asks without opening: see above. */
 function mayWrite(path: string): boolean {
-  try {
-    accessSync(path, constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
+  return attempt(() => accessSync(path, constants.W_OK) === undefined) ?? false;
 }

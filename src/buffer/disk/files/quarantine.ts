@@ -1,4 +1,5 @@
 // Damaged bytes are kept aside for whoever wants to look at them, within bounds, and never in the way of anything.
+import { attempt } from "../../../lib/attempt.ts";
 import { type Disk, withFile, writeFully } from "./disk.ts";
 
 const folderName = "quarantine";
@@ -6,13 +7,14 @@ const maxFiles = 64;
 
 /** Keeps a copy of damaged bytes. Never throws: it is a courtesy, not a promise. */
 export function keepAside(disk: Disk, folder: string, name: string, bytes: Uint8Array): void {
-  try {
-    const target = makeQuarantine(disk, folder, name);
-    if (target === undefined || bytes.length === 0) return;
-    withFile(disk, target, "create", (file) => writeFully(file, bytes, 0));
-  } catch {
-    // A disk that takes nothing more must not make things worse.
-  }
+  // A disk that takes nothing more must not make things worse.
+  attempt(() => {
+    const path = `${folder}/${folderName}`;
+    disk.makeFolder(path);
+    const there = disk.list(path);
+    if (there.length >= maxFiles || there.includes(name) || bytes.length === 0) return;
+    withFile(disk, `${path}/${name}`, "create", (file) => writeFully(file, bytes, 0));
+  });
 }
 
 /** Moves a file that is not of this buffer out of the way. Throws what the disk throws. */
@@ -24,12 +26,5 @@ export function moveAside(disk: Disk, folder: string, name: string): void {
   for (let i = 1; there.has(free); i++) free = `${name}.${i}`;
   disk.rename(`${folder}/${name}`, `${target}/${free}`);
   // Here first: the next sync of the folder it came from must not leave it without any name.
-  disk.syncFolder(`${folder}/${folderName}`);
-}
-
-function makeQuarantine(disk: Disk, folder: string, name: string): string | undefined {
-  const path = `${folder}/${folderName}`;
-  disk.makeFolder(path);
-  const there = disk.list(path);
-  return there.length >= maxFiles || there.includes(name) ? undefined : `${path}/${name}`;
+  disk.syncFolder(target);
 }

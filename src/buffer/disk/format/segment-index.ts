@@ -1,5 +1,6 @@
 // What is where in one segment: its records, its dictionary, and what of it is damaged. Made by reading all of it once.
 import { type InputId, isInputId } from "../../../core/point.ts";
+import { attempt } from "../../../lib/attempt.ts";
 import { ByteReader } from "../files/bytes.ts";
 import type { Checksum, RecordHeader } from "./record.ts";
 import { isKnown, isPayloadWhole, readRecordHeader, recordBytes, recordHeaderBytes, recordTypes } from "./record.ts";
@@ -183,7 +184,8 @@ export function scanSegment(bytes: Uint8Array, options: ScanOptions): SegmentInd
 function readDictionary(bytes: Uint8Array, at: number, header: RecordHeader, index: SegmentIndex): void {
   const start = at + recordHeaderBytes;
   const reader = new ByteReader(bytes, start, start + header.length);
-  try {
+  // Names that cannot be understood are missing; there is another copy of each.
+  attempt(() => {
     const first = reader.varint();
     const count = reader.varint();
     if (first > maxInputs) return;
@@ -192,7 +194,5 @@ function readDictionary(bytes: Uint8Array, at: number, header: RecordHeader, ind
       const name = reader.text();
       index.dictionary[first + i] = isInputId(name) ? name : undefined;
     }
-  } catch {
-    // Names that cannot be understood are missing; there is another copy of each.
-  }
+  });
 }

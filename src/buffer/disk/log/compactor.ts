@@ -5,6 +5,7 @@
 // is left out; then it takes the name of the old one, and the folder is synced. A crash at any point leaves one of the
 // two under that name. What the state says of the old one does not hold for the new one, whose generation is another.
 import { constants, zstdCompressSync } from "node:zlib";
+import { attempt } from "../../../lib/attempt.ts";
 import { ByteWriter } from "../files/bytes.ts";
 import { type DiskFile, writeFully } from "../files/disk.ts";
 import { readPoints } from "../format/columns.ts";
@@ -80,12 +81,9 @@ export class Compactor {
     const job = this.#job;
     this.#job = undefined;
     if (!job) return;
-    for (const clear of [() => job.file.close(), () => this.#options.disk.remove(this.#path)])
-      try {
-        clear();
-      } catch {
-        // The next compaction makes the file anew.
-      }
+    // A file that stays is overwritten by the next compaction.
+    attempt(() => job.file.close());
+    attempt(() => this.#options.disk.remove(this.#path));
   }
 
   get #path(): string {

@@ -4,7 +4,7 @@ import type { BufferState, SegmentState } from "../accounts/buffer-state.ts";
 import type { LossReason } from "../accounts/loss-ledger.ts";
 import type { StateFile } from "../accounts/state-file.ts";
 import type { BlockShelf } from "../blocks/block-shelf.ts";
-import { type Disk, diskErrorCode, isFull } from "../files/disk.ts";
+import { ifThere, isFull } from "../files/disk.ts";
 import type { LogParts, Moment } from "../segments/environment.ts";
 import type { Segment } from "../segments/segment.ts";
 
@@ -136,7 +136,8 @@ export class Keeper {
     if (gone.length === 0 && this.#removed.length === 0) return 0;
     try {
       for (const segment of gone) {
-        removeIfThere(disk, segment.path);
+        // Somebody may have been quicker.
+        ifThere(() => disk.remove(segment.path));
         this.#removed.push(stateOf(segment));
         accounts.removed.add(segment.first, segment.endSequence);
         segments.splice(segments.indexOf(segment), 1);
@@ -191,13 +192,4 @@ function timesOf(segments: readonly Segment[]) {
     latest = Math.max(latest ?? Number.NEGATIVE_INFINITY, last ?? Number.NEGATIVE_INFINITY);
   }
   return { oldest, latest };
-}
-
-/** Somebody may have been quicker. */
-function removeIfThere(disk: Disk, path: string): void {
-  try {
-    disk.remove(path);
-  } catch (error) {
-    if (diskErrorCode(error) !== "ENOENT") throw error;
-  }
 }

@@ -2,6 +2,7 @@
 // the UUID of the buffer and names its place in the log. Whatever else has the name of one is looked at by
 // `segment-opening.ts`: its records prove it, or it is moved to quarantine. It never changes the sequence.
 import { AgentError } from "../../../core/errors.ts";
+import { attempt } from "../../../lib/attempt.ts";
 import { crc32 } from "../files/bytes.ts";
 import { type Disk, diskErrorCode, type Notes, readFile, readPart, withFile, withRetries } from "../files/disk.ts";
 import { moveAside } from "../files/quarantine.ts";
@@ -163,15 +164,12 @@ function isBetter(disk: Disk, folder: string, segment: NamedSegment, other: Name
 /** Sequence number after the last point that is there. */
 function endOf(disk: Disk, path: string, header: FoundSegment["header"]): number {
   if (header === "damaged") return -1;
-  try {
-    const bytes = readFile(disk, path);
-    const seal = readSeal(bytes.subarray(Math.max(0, bytes.length - sealBytes)), header.salt, crc32);
-    const { first, salt } = header;
-    const options = { first, salt, limit: Number.POSITIVE_INFINITY, durable: 0, checksum: crc32 };
-    return seal?.endSequence ?? scanSegment(bytes, { ...options, end: undefined }).endSequence;
-  } catch {
-    return -1;
-  }
+  const bytes = attempt(() => readFile(disk, path));
+  if (!bytes) return -1;
+  const { first, salt } = header;
+  const seal = readSeal(bytes.subarray(Math.max(0, bytes.length - sealBytes)), salt, crc32);
+  const options = { first, salt, limit: Number.POSITIVE_INFINITY, end: undefined, durable: 0, checksum: crc32 };
+  return seal?.endSequence ?? scanSegment(bytes, options).endSequence;
 }
 
 function headerOf(disk: Disk, path: string, onError: (error: unknown) => void): FoundHeader | "newer" | "older" {
