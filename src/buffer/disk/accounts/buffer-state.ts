@@ -1,8 +1,8 @@
 // What a slot of the state holds, and its bytes.
 import type { Loss } from "../../../core/buffer.ts";
-import { epochMicros } from "../../../core/point.ts";
+import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import type { ByteReader, ByteWriter } from "../files/bytes.ts";
-import type { SeriesState, SettledState } from "./coverage.ts";
+import type { SettledState } from "./coverage.ts";
 import type { RemovedRange } from "./removed-ranges.ts";
 
 export interface SegmentState extends SettledState {
@@ -50,141 +50,131 @@ export interface BufferState {
   readonly starts: readonly number[];
 }
 
-export function writeState(out: ByteWriter, state: BufferState): void {
-  out.text(state.stream);
-  for (const count of [state.opens, Math.floor(state.uptime), state.durable, state.origin]) out.varint(count);
-  out.text(state.integration);
-  for (const count of [state.settled, state.refused, state.duplicates, state.collided]) out.varint(count);
-  out.varint(state.losses.length);
-  for (const loss of state.losses) {
-    writeLoss(out, loss);
-    out.varint(loss.intervals.length);
-    for (const { number, points, from, to } of loss.intervals) {
-      out.varint(number);
-      out.varint(points);
-      out.f64(from ?? Number.NaN);
-      out.f64(to ?? Number.NaN);
+/** How a value is written, and read again. */
+interface Codec<T> {
+  write(out: ByteWriter, value: T): void;
+  read(reader: ByteReader): T;
+}
+
+const text: Codec<string> = { write: (out, value) => out.text(value), read: (reader) => reader.text() };
+const count: Codec<number> = {
+  write: (out, value) => out.varint(Math.floor(value)),
+  read: (reader) => reader.varint(),
+};
+const salt: Codec<number> = { write: (out, value) => out.u32(value), read: (reader) => reader.u32() };
+/** Two counts, of which one is 0. */
+const signed: Codec<number> = {
+  write(out, value) {
+    out.varint(Math.max(0, value));
+    out.varint(Math.max(0, -value));
+  },
+  read: (reader) => reader.varint() - reader.varint(),
+};
+/** NaN: none. */
+const time: Codec<EpochMicros | undefined> = {
+  write: (out, value) => out.f64(value ?? Number.NaN),
+  read(reader) {
+    const value = reader.f64();
+    return Number.isNaN(value) ? undefined : epochMicros(value);
+  },
+};
+
+function list<T>(item: Codec<T>): Codec<readonly T[]> {
+  return {
+    write(out, items) {
+      out.varint(items.length);
+      for (const each of items) item.write(out, each);
+    },
+    read(reader) {
+      const items: T[] = [];
+      for (let left = reader.varint(); left > 0; left--) items.push(item.read(reader));
+      return items;
+    },
+  };
+}
+
+/** One after the other, in this order. */
+function fields<T extends object>(codecs: { readonly [Key in keyof T]: Codec<T[Key]> }): Codec<T> {
+  const keys = Object.keys(codecs) as (keyof T)[]; // its own keys and no others
+  return {
+    write(out, value) {
+      for (const key of keys) codecs[key].write(out, value[key]);
+    },
+    read(reader) {
+      const value: Partial<T> = {};
+      for (const key of keys) value[key] = codecs[key].read(reader);
+      return value as T; // all keys have been read
+    },
+  };
+}
+
+/** Ascending, each as its distance from the one before. */
+const bounds: Codec<readonly number[]> = {
+  write(out, values) {
+    out.varint(values.length);
+    for (const [i, value] of values.entries()) out.varint(value - (values[i - 1] ?? 0));
+  },
+  read(reader) {
+    let before = 0;
+    return list({ ...count, read: () => (before += reader.varint()) }).read(reader);
+  },
+};
+const removed: Codec<readonly RemovedRange[]> = {
+  write(out, ranges) {
+    out.varint(ranges.length);
+    for (const [i, { first, end, lost, reason }] of ranges.entries()) {
+      out.varint(first - (ranges[i - 1]?.end ?? 0));
+      out.varint(end - first);
+      out.varint(lost);
+      if (lost > 0) out.text(reason);
     }
-  }
-  out.varint(state.leased.length);
-  for (const leased of state.leased) writeLoss(out, leased);
-  out.varint(state.segments.length);
-  for (const segment of state.segments) {
-    out.text(segment.name);
-    out.u32(segment.salt);
-    out.varint(Math.max(0, segment.settledBySeries));
-    out.varint(Math.max(0, -segment.settledBySeries));
-    writeBounds(out, segment.whole);
-    writeSeries(out, segment.series);
-    writeSeries(out, segment.gaps);
-  }
-  out.text(state.newest);
-  out.f64(state.oldest ?? Number.NaN);
-  out.f64(state.latest ?? Number.NaN);
-  writeRemoved(out, state);
-}
+  },
+  read(reader) {
+    const ranges: RemovedRange[] = [];
+    for (let left = reader.varint(); left > 0; left--) {
+      const first = (ranges.at(-1)?.end ?? 0) + reader.varint();
+      const end = first + reader.varint();
+      const lost = reader.varint();
+      ranges.push({ first, end, lost, reason: lost > 0 ? reader.text() : "" });
+    }
+    return ranges;
+  },
+};
+const series = list(fields({ place: count, bounds }));
+const span = { points: count, from: time, to: time };
+const intervals = list(fields({ number: count, ...span }));
 
-function writeRemoved(out: ByteWriter, { losses, removed, starts }: BufferState): void {
-  for (const { found = 0 } of losses) out.varint(found);
-  out.varint(removed.length);
-  let before = 0;
-  for (const { first, end, lost, reason } of removed) {
-    out.varint(first - before);
-    out.varint(end - first);
-    out.varint(lost);
-    if (lost > 0) out.text(reason);
-    before = end;
-  }
-  writeBounds(out, starts);
-}
+const counts = fields<Omit<BufferState, "removed" | "starts">>({
+  stream: text,
+  opens: count,
+  uptime: count,
+  durable: count,
+  origin: count,
+  integration: text,
+  settled: count,
+  refused: count,
+  duplicates: count,
+  collided: count,
+  losses: list(fields<Omit<Loss, "found">>({ reason: text, ...span, intervals })),
+  leased: list(fields({ reason: text, ...span })),
+  segments: list(fields({ name: text, salt, settledBySeries: signed, whole: bounds, series, gaps: series })),
+  newest: text,
+  oldest: time,
+  latest: time,
+});
 
-function readRemoved(reader: ByteReader, listed: readonly Loss[]): Pick<BufferState, "losses" | "removed" | "starts"> {
-  const losses = listed.map((loss) => {
-    const found = reader.varint();
-    return found > 0 ? { ...loss, found } : loss;
-  });
-  let before = 0;
-  const removed = readList(reader, () => {
-    const first = before + reader.varint();
-    const end = first + reader.varint();
-    const lost = reader.varint();
-    before = end;
-    return { first, end, lost, reason: lost > 0 ? reader.text() : "" };
-  });
-  return { losses, removed, starts: readBounds(reader) };
-}
-
-function writeSeries(out: ByteWriter, series: readonly SeriesState[]): void {
-  out.varint(series.length);
-  for (const { place, bounds } of series) {
-    out.varint(place);
-    writeBounds(out, bounds);
-  }
+export function writeState(out: ByteWriter, state: BufferState): void {
+  counts.write(out, state);
+  for (const { found = 0 } of state.losses) out.varint(found);
+  removed.write(out, state.removed);
+  bounds.write(out, state.starts);
 }
 
 export function readState(reader: ByteReader): BufferState {
-  const stream = reader.text();
-  const [opens, uptime, durable, origin] = [reader.varint(), reader.varint(), reader.varint(), reader.varint()];
-  const integration = reader.text();
-  const [settled, refused, duplicates, collided] = [reader.varint(), reader.varint(), reader.varint(), reader.varint()];
-  const listed = readList(reader, () => {
-    const total = readLoss(reader);
-    const intervals = readList(reader, () => {
-      const [number, points, from, to] = [reader.varint(), reader.varint(), reader.f64(), reader.f64()];
-      return { number, points, from: micros(from), to: micros(to) };
-    });
-    return { ...total, intervals };
+  const read = counts.read(reader);
+  const losses = read.losses.map((loss) => {
+    const found = reader.varint();
+    return found > 0 ? { ...loss, found } : loss;
   });
-  const leased = readList(reader, () => readLoss(reader));
-  const segments = readList(reader, () => ({
-    name: reader.text(),
-    salt: reader.u32(),
-    settledBySeries: reader.varint() - reader.varint(),
-    whole: readBounds(reader),
-    series: readSeries(reader),
-    gaps: readSeries(reader),
-  }));
-  const newest = reader.text();
-  const [oldest, latest] = [micros(reader.f64()), micros(reader.f64())];
-  const counts = { opens, uptime, durable, origin, settled, refused, duplicates, collided };
-  const removed = readRemoved(reader, listed);
-  return { stream, ...counts, integration, leased, segments, newest, oldest, latest, ...removed };
+  return { ...read, losses, removed: removed.read(reader), starts: bounds.read(reader) };
 }
-
-function writeLoss(out: ByteWriter, { reason, points, from, to }: LeasedLoss): void {
-  out.text(reason);
-  out.varint(points);
-  out.f64(from ?? Number.NaN);
-  out.f64(to ?? Number.NaN);
-}
-
-function readLoss(reader: ByteReader) {
-  const [reason, points, from, to] = [reader.text(), reader.varint(), reader.f64(), reader.f64()];
-  return { reason, points, from: micros(from), to: micros(to) };
-}
-
-function readSeries(reader: ByteReader): SeriesState[] {
-  return readList(reader, () => ({ place: reader.varint(), bounds: readBounds(reader) }));
-}
-
-function writeBounds(out: ByteWriter, bounds: readonly number[]): void {
-  out.varint(bounds.length);
-  let before = 0;
-  for (const bound of bounds) {
-    out.varint(bound - before);
-    before = bound;
-  }
-}
-
-function readBounds(reader: ByteReader): number[] {
-  let before = 0;
-  return readList(reader, () => (before += reader.varint()));
-}
-
-function readList<T>(reader: ByteReader, read: () => T): T[] {
-  const list: T[] = [];
-  for (let left = reader.varint(); left > 0; left--) list.push(read());
-  return list;
-}
-
-const micros = (value: number) => (Number.isNaN(value) ? undefined : epochMicros(value));
