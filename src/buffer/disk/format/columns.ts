@@ -22,7 +22,7 @@
 import { zstdDecompressSync } from "node:zlib";
 import { ByteReader, type ByteWriter } from "../files/bytes.ts";
 import { writeDenseColumn } from "./dense-choice.ts";
-import { readDenseColumn } from "./dense-reader.ts";
+import { type DenseSource, readDenseColumn } from "./dense-reader.ts";
 import { DenseStreams } from "./dense-values.ts";
 import { type RecordHeader, recordHeaderBytes } from "./record.ts";
 import { isExact, maxScaled, powers } from "./scaled.ts";
@@ -157,7 +157,16 @@ export function writeDenseColumns(
 ): void {
   streams.clear();
   writeColumns(streams.head, columns, from, (values, start, end) => writeDenseColumn(streams, values, start, end));
-  const packed = streams.all.map((stream) => {
+  writeStreams(out, streams, compress);
+}
+
+/** Writes what is in `from`, each stream by `compress`. */
+export function writeStreams(
+  out: ByteWriter,
+  from: DenseStreams,
+  compress: (stream: Uint8Array<ArrayBuffer>) => Uint8Array,
+): void {
+  const packed = from.all.map((stream) => {
     const bytes = stream.written();
     const squeezed = bytes.length === 0 ? bytes : compress(bytes);
     const pays = squeezed.length < bytes.length;
@@ -186,6 +195,15 @@ export function readColumns(
 
 /** Reads what `writeDenseColumns` wrote. Throws `RangeError` where the payload is not one, zlib's errors where it is damaged. */
 export function readDenseColumns(payload: ByteReader, from: number, visit: PointVisitor): void {
+  const source = readStreams(payload);
+  readColumns(source.head, from, visit, (series, times) => {
+    const values = readDenseColumn(source, times.length);
+    for (let i = 0; i < times.length; i++) visit(series, times[i]!, values[i]!);
+  });
+}
+
+/** Reads what `writeStreams` wrote. Throws as `readDenseColumns` does. */
+export function readStreams(payload: ByteReader): DenseSource {
   const lengths = streams.all.map(() => [payload.varint(), payload.varint()] as const);
   if (lengths.reduce((sum, [length]) => sum + length, 0) > maxOutputLength)
     throw new RangeError("longer than a record");
@@ -193,13 +211,8 @@ export function readDenseColumns(payload: ByteReader, from: number, visit: Point
     const bytes = payload.raw(squeezed === 0 ? length : squeezed);
     return new ByteReader(squeezed === 0 ? bytes : zstdDecompressSync(bytes, { maxOutputLength: length }));
   });
-  const rest = others.pop();
-  if (!head || !rest) return;
-  const source = { head, planes: others, rest };
-  readColumns(head, from, visit, (series, times) => {
-    const values = readDenseColumn(source, times.length);
-    for (let i = 0; i < times.length; i++) visit(series, times[i]!, values[i]!);
-  });
+  const rest = others.pop()!;
+  return { head: head!, planes: others, rest };
 }
 
 function readRuns(reader: ByteReader): number[] {

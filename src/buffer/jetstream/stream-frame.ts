@@ -1,0 +1,169 @@
+// A message of the stream: points of one node, in columns.
+//
+//   version     u8                1
+//   node, epoch text, text        who published it: the node, and which start of it
+//   number      varint            ascends by one over the frames of an epoch
+//   before      varint            points of all frames of the epoch before this one
+//   dictionary  text              the list of names that `numbers` counts in (`stream-names.ts`)
+//   late        u8                1: its points may replace points of frames before it
+//   latest      float64           the latest time that the node has published, in this epoch or before
+//   series      varint
+//   streams     as in cold records of the disk buffer (`columns.ts`); columns in them (`dense-values.ts`):
+//     numbers                     names of the series
+//     counts                      points a series; 0: as many as the series before it, at the same times
+//     times                       of the series that share none
+//     values                      one column a series; where series are short, one column for all
+import { Block, type BlockId, type SeriesColumns } from "../../core/block.ts";
+import { AgentError } from "../../core/errors.ts";
+import type { InputId } from "../../core/point.ts";
+import { ByteReader, ByteWriter } from "../disk/files/bytes.ts";
+import { readStreams, writeStreams } from "../disk/format/columns.ts";
+import { writeDenseColumn } from "../disk/format/dense-choice.ts";
+import { readDenseColumn } from "../disk/format/dense-reader.ts";
+import { DenseStreams } from "../disk/format/dense-values.ts";
+import { coldCompress } from "../disk/log/compactor.ts";
+
+/** A message is no larger: NATS takes 1 MiB unless it is configured otherwise. */
+export const maxFrameBytes = 512 * 1_024;
+/** As many as a record of the disk buffer has at most: the uploader keeps room for as many of one series. */
+export const maxFramePoints = 65_536;
+/** With fewer points a series on average, all values are one column: the head of a column takes several bytes. */
+const shortSeries = 8;
+const version = 1;
+
+export interface FrameHeader {
+  readonly node: string;
+  readonly epoch: string;
+  readonly number: number;
+  readonly before: number;
+  readonly dictionary: string;
+  readonly late: boolean;
+  readonly latest: number;
+}
+
+export interface StreamFrame extends FrameHeader {
+  readonly points: number;
+  /** Numbers in the dictionary, one a series. */
+  readonly numbers: Float64Array;
+  /** As in a block. */
+  readonly timeStarts: Uint32Array;
+  readonly valueStarts: Uint32Array;
+  readonly times: Float64Array;
+  readonly values: Float64Array;
+}
+
+/** Names a frame wherever it stands in the stream. */
+export const epochKey = ({ node, epoch }: Pick<FrameHeader, "node" | "epoch">) => `${node}\n${epoch}`;
+export const messageIdOf = ({ node, epoch, number }: FrameHeader) => `${node}.${epoch}.${number}`;
+
+const streams = new DenseStreams();
+const writer = new ByteWriter();
+
+/** `series`: which series of `columns` are in the frame. `numbers`: of each of them in the dictionary. */
+export function encodeFrame(
+  header: FrameHeader,
+  columns: SeriesColumns,
+  series: readonly number[],
+  numbers: readonly number[],
+): Uint8Array {
+  const { timeStarts, valueStarts } = columns;
+  const countOf = (at: number) => valueStarts[at + 1]! - valueStarts[at]!;
+  const counts = new Float64Array(series.length);
+  const points = series.reduce((sum, at) => sum + countOf(at), 0);
+  const times = new Float64Array(points);
+  const values = new Float64Array(points);
+  let timesUsed = 0;
+  let used = 0;
+  streams.clear();
+  for (const [i, at] of series.entries()) {
+    const count = countOf(at);
+    const before = i > 0 ? series[i - 1]! : -1;
+    const shares = before >= 0 && timeStarts[before] === timeStarts[at] && countOf(before) === count;
+    counts[i] = shares ? 0 : count;
+    if (!shares) times.set(columns.times.subarray(timeStarts[at]!, timeStarts[at]! + count), timesUsed);
+    if (!shares) timesUsed += count;
+    values.set(columns.values.subarray(valueStarts[at], valueStarts[at]! + count), used);
+    used += count;
+  }
+  writeDenseColumn(streams, Float64Array.from(numbers), 0, series.length);
+  writeDenseColumn(streams, counts, 0, series.length);
+  writeDenseColumn(streams, times, 0, timesUsed);
+  if (points < shortSeries * series.length) writeDenseColumn(streams, values, 0, points);
+  else
+    for (let i = 0, at = 0; i < series.length; i++) {
+      const count = countOf(series[i]!);
+      writeDenseColumn(streams, values, at, at + count);
+      at += count;
+    }
+  writer.cut();
+  writeHeader(header);
+  writer.varint(series.length);
+  writeStreams(writer, streams, coldCompress);
+  return writer.written().slice();
+}
+
+function writeHeader({ node, epoch, number, before, dictionary, late, latest }: FrameHeader): void {
+  writer.u8(version);
+  writer.text(node);
+  writer.text(epoch);
+  writer.varint(number);
+  writer.varint(before);
+  writer.text(dictionary);
+  writer.u8(late ? 1 : 0);
+  writer.f64(latest);
+}
+
+function readHeader(reader: ByteReader): FrameHeader {
+  const found = reader.u8();
+  if (found !== version) throw new AgentError("BUFFER_NEWER", `a message of the stream has version ${found}`);
+  return {
+    node: reader.text(),
+    epoch: reader.text(),
+    number: reader.varint(),
+    before: reader.varint(),
+    dictionary: reader.text(),
+    late: reader.u8() === 1,
+    latest: reader.f64(),
+  };
+}
+
+/** Throws `BUFFER_NEWER` where a later version wrote it, `RangeError` or an error of zlib where it is damaged. */
+export function decodeFrameHeader(bytes: Uint8Array): FrameHeader {
+  return readHeader(new ByteReader(bytes));
+}
+
+/** Throws as `decodeFrameHeader` does. */
+export function decodeFrame(bytes: Uint8Array): StreamFrame {
+  const reader = new ByteReader(bytes);
+  const header = readHeader(reader);
+  const count = reader.varint();
+  const source = readStreams(reader);
+  const column = (length: number) => readDenseColumn(source, length).slice(0, length);
+  const numbers = column(count);
+  const counts = column(count);
+  const timeStarts = new Uint32Array(count);
+  const valueStarts = new Uint32Array(count + 1);
+  let timesUsed = 0;
+  for (let i = 0; i < count; i++) {
+    const shares = counts[i] === 0 && i > 0;
+    const points = shares ? valueStarts[i]! - valueStarts[i - 1]! : counts[i]!;
+    timeStarts[i] = shares ? timeStarts[i - 1]! : timesUsed;
+    if (!shares) timesUsed += points;
+    valueStarts[i + 1] = valueStarts[i]! + points;
+  }
+  const points = valueStarts[count]!;
+  if (timesUsed > points || points > 2 ** 20) throw new RangeError("more points than a frame holds");
+  const times = column(timesUsed);
+  const values = new Float64Array(points);
+  if (points < shortSeries * count) values.set(column(points));
+  else for (let i = 0; i < count; i++) values.set(column(valueStarts[i + 1]! - valueStarts[i]!), valueStarts[i]);
+  return { ...header, points, numbers, timeStarts, valueStarts, times, values };
+}
+
+/** The points of a frame as a block, for tests and measurements. */
+export function blockOfFrame(frame: StreamFrame, nameOf: (number: number) => InputId): Block {
+  const { numbers, timeStarts, valueStarts, times, values, late } = frame;
+  const inputs = Array.from(numbers, nameOf);
+  const flags = new Uint8Array(inputs.length).fill(late ? 1 : 0);
+  return new Block(0 as BlockId, { inputs, timeStarts, valueStarts, times, values, late: flags });
+}
