@@ -15,7 +15,9 @@ const floors: readonly (readonly string[])[] = [
   ["core"],
   ["lib", "wire"],
   ["cluster"],
-  [...protocols, "mapping", "buffer/disk", "buffer/jetstream", "upload"],
+  [...protocols, "mapping", "buffer/disk", "upload"],
+  // It uses the codec and the settled ranges of the disk buffer.
+  ["buffer/jetstream"],
   ["source", "buffer"],
   ["config"],
   ["agent"],

@@ -11,6 +11,8 @@ export interface StreamMessage {
 export interface StreamState {
   /** When the stream was created, as the servers wrote it: another text means another stream. */
   readonly created: string;
+  /** Which server leads the stream, and since when: only where it changes can the stream lose messages at its end. */
+  readonly leader: string;
   /** `lastSequence + 1` where the stream is empty. */
   readonly firstSequence: number;
   readonly lastSequence: number;
@@ -25,10 +27,15 @@ export interface StreamState {
 /** The stream of the points. Each call rejects with `CLUSTER_UNREACHABLE` where the servers do not answer within 5 s. */
 export interface PointStream {
   /**
-   * Resolves once a quorum of the replicas stores the message; `duplicate`: a message with this ID was stored within the
-   * last 2 minutes, and `sequence` is its sequence. Rejects with `CLUSTER_FULL` where the stream has `maxSize`.
+   * Resolves with the sequence once a quorum of the replicas stores the message, or had stored one with this ID within the
+   * last 2 minutes. Undefined: the last message of the subject is not the one at `expectedLast` (0: there is none), and
+   * nothing was stored. Rejects with `CLUSTER_FULL` where the stream has `maxSize`.
    */
-  publish(subject: string, data: Uint8Array, messageId: string): Promise<PublishResult>;
+  publish(subject: string, data: Uint8Array, messageId: string, expectedLast: number): Promise<number | undefined>;
+  /** The last message of the subject, as the leader of the stream has it. */
+  last(subject: string): Promise<StreamMessage | undefined>;
+  /** Those that the stream has messages of. */
+  subjects(): Promise<readonly string[]>;
   /** Undefined: the stream does not exist (any more). */
   state(): Promise<StreamState | undefined>;
   /** Creates the stream where it does not exist. */
@@ -40,11 +47,6 @@ export interface PointStream {
   next(sequence: number): Promise<StreamMessage | undefined>;
   /** Removes the messages before `sequence`. */
   purgeBefore(sequence: number): Promise<void>;
-}
-
-export interface PublishResult {
-  readonly sequence: number;
-  readonly duplicate: boolean;
 }
 
 export interface KeyEntry {

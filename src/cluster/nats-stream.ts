@@ -10,6 +10,7 @@ export const pointSubject = "tagferry.points";
 /** Streams that are repeated within it are stored once, whichever server leads the stream. */
 const duplicateWindowMs = 120_000;
 const streamNotFound = 10_059;
+const wrongLastSequence: ReadonlySet<number | undefined> = new Set([10_071, 10_164]);
 const nanosPerMs = 1_000_000;
 
 /** `link` stays the caller's. */
@@ -20,13 +21,25 @@ export function natsStream(
   const onStream = <T>(what: string, call: (client: NatsClient) => Promise<T>) =>
     link.use(`stream ${pointStreamName}: ${what}`, call);
   return {
-    publish: (subject, data, messageId) =>
+    publish: (subject, data, messageId, expectedLast) =>
       onStream("publish", async ({ jetstream }) => {
-        const { seq, duplicate } = await jetstream.publish(subject, data, {
-          msgID: messageId,
-          expect: { streamName: pointStreamName },
-        });
-        return { sequence: seq, duplicate };
+        try {
+          const expect = { streamName: pointStreamName, lastSubjectSequence: expectedLast };
+          return (await jetstream.publish(subject, data, { msgID: messageId, expect })).seq;
+        } catch (error) {
+          if (wrongLastSequence.has(jetstreamCode(error))) return undefined;
+          throw error;
+        }
+      }),
+    last: (subject) =>
+      onStream("last", async ({ manager }) => {
+        const found = await manager.streams.getMessage(pointStreamName, { last_by_subj: subject });
+        return found ? { sequence: found.seq, subject: found.subject, data: found.data } : undefined;
+      }),
+    subjects: () =>
+      onStream("subjects", async ({ manager }) => {
+        const { state } = await manager.streams.info(pointStreamName, { subjects_filter: ">" });
+        return Object.keys(state.subjects ?? {});
       }),
     state: () =>
       onStream("state", async ({ manager }) => {
@@ -71,6 +84,7 @@ function stateOf({ created, state, config, cluster }: StreamInfo): StreamState {
   const followers = cluster?.replicas ?? [];
   return {
     created: String(created),
+    leader: `${cluster?.leader ?? ""} ${cluster?.leader_since ?? ""}`,
     firstSequence: state.first_seq,
     lastSequence: state.last_seq,
     messages: state.messages,

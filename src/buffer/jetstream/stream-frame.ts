@@ -80,7 +80,7 @@ export function encodeFrame(
     const before = i > 0 ? series[i - 1]! : -1;
     const shares = before >= 0 && timeStarts[before] === timeStarts[at] && countOf(before) === count;
     counts[i] = shares ? 0 : count;
-    if (!shares) times.set(columns.times.subarray(timeStarts[at]!, timeStarts[at]! + count), timesUsed);
+    if (!shares) times.set(columns.times.subarray(timeStarts[at], timeStarts[at]! + count), timesUsed);
     if (!shares) timesUsed += count;
     values.set(columns.values.subarray(valueStarts[at], valueStarts[at]! + count), used);
     used += count;

@@ -1,17 +1,33 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import {
+  blockOfFrame,
+  decodeFrame,
+  encodeFrame,
+  type FrameHeader,
+} from "../../../../src/buffer/jetstream/stream-frame.ts";
 import { Block, type BlockId, type Series } from "../../../../src/core/block.ts";
 import type { InputId } from "../../../../src/core/point.ts";
-import { blockOfFrame, decodeFrame, encodeFrame, type FrameHeader } from "../../../../src/buffer/jetstream/stream-frame.ts";
 import { runs } from "../../../support/property.ts";
 import { seeded } from "../../../support/runtime.ts";
 
-const header: FrameHeader = { node: "gw 1", epoch: "e", number: 7, before: 40, dictionary: "d", late: false, latest: 3 };
+const header: FrameHeader = {
+  node: "gw 1",
+  epoch: "e",
+  number: 7,
+  before: 40,
+  dictionary: "d",
+  late: false,
+  latest: 3,
+};
 const inputOf = (n: number) => `input-${n}` as InputId;
 
 test("a frame gives back bit by bit what was put into it", () => {
   const value = fc.oneof(fc.double(), fc.integer(), fc.constantFrom(-0, Number.NaN, Infinity, 20.5));
-  const column = fc.array(fc.tuple(fc.integer({ min: -(2 ** 49), max: 2 ** 50 }), value), { minLength: 1, maxLength: 40 });
+  const column = fc.array(fc.tuple(fc.integer({ min: -(2 ** 49), max: 2 ** 50 }), value), {
+    minLength: 1,
+    maxLength: 40,
+  });
   const some = fc.array(fc.tuple(column, fc.boolean()), { minLength: 1, maxLength: 12 });
   fc.assert(
     fc.property(some, fc.boolean(), (columns, late) => {
@@ -22,8 +38,18 @@ test("a frame gives back bit by bit what was put into it", () => {
       });
       const block = Block.of(1 as BlockId, series);
       // Every other series: a frame may hold a part of a block.
-      const chosen = series.keys().filter((i) => i % 2 === 0 || series.length < 3).toArray();
-      const frame = decodeFrame(encodeFrame({ ...header, late }, block, chosen, chosen.map((i) => i * 3)));
+      const chosen = series
+        .keys()
+        .filter((i) => i % 2 === 0 || series.length < 3)
+        .toArray();
+      const frame = decodeFrame(
+        encodeFrame(
+          { ...header, late },
+          block,
+          chosen,
+          chosen.map((i) => i * 3),
+        ),
+      );
       expect(frame).toMatchObject({ ...header, late });
       expect(blockOfFrame(frame, (n) => inputOf(n / 3)).series).toEqual(chosen.map((i) => series[i]));
     }),
@@ -60,5 +86,4 @@ test.each([
   const bytes = encodeFrame(header, block, all, all);
 
   expect(bytes.length / block.points).toBeLessThan(2);
-  console.log(`${tags} tags, ${seconds} points each: ${(bytes.length / block.points).toFixed(2)} bytes a point`);
 });
