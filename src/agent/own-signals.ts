@@ -6,7 +6,7 @@ import { isAgentError } from "../core/errors.ts";
 import { epochMicros } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Captures, Reading, TagId } from "../core/source.ts";
-import { isAbort } from "../lib/abort.ts";
+import { repeat } from "../lib/repeat.ts";
 import type { InputOwners } from "../mapping/input-owners.ts";
 import { type ConfiguredInputs, configuredInputs } from "../mapping/input-template.ts";
 import { type TagRule, tagOptions } from "../mapping/options.ts";
@@ -155,9 +155,7 @@ export function startOwnSignals(parts: OwnSignalsParts, runtime: Runtime): Async
     captures.set(source, known);
     return known;
   };
-  const stop = new AbortController();
-
-  async function sample(): Promise<void> {
+  async function sample(stop: AbortSignal): Promise<void> {
     const values = measure();
     // Whole seconds, which many polled tags have as well: times that are shared cost the requests nothing.
     const time = epochMicros(Math.floor(runtime.clock.now() / 1e6) * 1e6);
@@ -177,28 +175,23 @@ export function startOwnSignals(parts: OwnSignalsParts, runtime: Runtime): Async
       ),
     );
     const points = mapping.map({ readings, descriptions: [] });
-    if (points.length > 0) await buffer.append(points, { awaited: false }, stop.signal);
+    if (points.length > 0) await buffer.append(points, { awaited: false }, stop);
   }
 
-  const running = (async () => {
-    for (;;) {
-      await runtime.clock.sleep(every, stop.signal);
-      if (!timed()) continue;
-      try {
-        await sample();
-      } catch (error) {
-        // The sources say that nothing can be stored; these are not worth waiting for.
-        if (!isAgentError(error, "BUFFER_UNAVAILABLE")) throw error;
-      }
+  const failure = "the agent's own signals ended unexpectedly";
+  const step = async (stop: AbortSignal) => {
+    try {
+      if (timed()) await sample(stop);
+    } catch (error) {
+      // The sources say that nothing can be stored; these are not worth waiting for.
+      if (!isAgentError(error, "BUFFER_UNAVAILABLE")) throw error;
     }
-  })().catch((error: unknown) => {
-    if (!isAbort(error, stop.signal)) runtime.log.error({ err: error }, "the agent's own signals ended unexpectedly");
-  });
+  };
+  const measuring = repeat(step, { everyMs: every, first: "later", failure }, runtime);
   return {
     async [Symbol.asyncDispose]() {
       using _mapping = mapping;
-      stop.abort(new Error("the agent stops"));
-      await running;
+      await measuring[Symbol.asyncDispose]();
     },
   };
 }

@@ -38,7 +38,7 @@ export interface PipelineParts {
  * aborts is still stored and acknowledged, and what the mapping held back is stored.
  */
 export async function runPipeline(parts: PipelineParts, runtime: Runtime, signal: AbortSignal): Promise<void> {
-  const held = new HeldPoints(parts, runtime, signal);
+  const held = heldPoints(parts, runtime, signal);
   const backOff = new BackOff({ minMs: 1_000, maxMs: 30_000, random: runtime.random });
   const takeovers = new TakeoverPause(runtime.random);
   while (!signal.aborted) {
@@ -147,45 +147,38 @@ async function store(
 }
 
 /** Stores what `minInterval` held back when its time has come. */
-class HeldPoints {
-  readonly #parts: PipelineParts;
-  readonly #runtime: Runtime;
-  readonly #signal: AbortSignal;
-  #releasing: Promise<void> | undefined;
+function heldPoints(parts: PipelineParts, runtime: Runtime, signal: AbortSignal) {
+  let releasing: Promise<void> | undefined;
 
-  constructor(parts: PipelineParts, runtime: Runtime, signal: AbortSignal) {
-    this.#parts = parts;
-    this.#runtime = runtime;
-    this.#signal = signal;
-  }
-
-  /** To be called after readings were mapped: some of them may be held back. */
-  look(): void {
-    if (this.#parts.mapping.nextDue !== undefined) this.#releasing ??= this.#release();
-  }
-
-  /** Resolves when nothing is about to be stored. */
-  get released(): Promise<void> {
-    return this.#releasing ?? Promise.resolve();
-  }
-
-  async #release(): Promise<void> {
-    const { mapping } = this.#parts;
-    const { clock, log } = this.#runtime;
-    for (let due = mapping.nextDue; due !== undefined && !this.#signal.aborted; due = mapping.nextDue) {
+  async function release(): Promise<void> {
+    const { mapping } = parts;
+    const { clock, log } = runtime;
+    for (let due = mapping.nextDue; due !== undefined && !signal.aborted; due = mapping.nextDue) {
       const waitMs = Math.min(longestHold, Math.max(shortestHold, due - clock.monotonic()));
-      await untilAborted(clock.sleep(waitMs, this.#signal), this.#signal);
-      if (this.#signal.aborted) break;
+      await untilAborted(clock.sleep(waitMs, signal), signal);
+      if (signal.aborted) break;
       try {
-        await store(mapping.due(), polled, this.#parts, this.#runtime, this.#signal);
+        await store(mapping.due(), polled, parts, runtime, signal);
       } catch (error) {
         // Nothing but a defect of ours ends here; it must not end the source.
         log.error({ err: error }, "held points could not be stored");
       }
     }
     // Not later than this look: what is held back from now on starts it again.
-    this.#releasing = undefined;
+    releasing = undefined;
   }
+
+  return {
+    /** To be called after readings were mapped: some of them may be held back. */
+    look(): void {
+      if (parts.mapping.nextDue !== undefined) releasing ??= release();
+    },
+
+    /** Resolves when nothing is about to be stored. */
+    get released(): Promise<void> {
+      return releasing ?? Promise.resolve();
+    },
+  };
 }
 
 /** How often to look for held points, in milliseconds: one that is due earlier is noticed this late at most. */

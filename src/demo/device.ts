@@ -1,6 +1,6 @@
 // The contract of a simulated device: what the three protocols have in common.
 import type { InputId } from "../core/point.ts";
-import type { Clock, Runtime } from "../core/runtime.ts";
+import type { Clock } from "../core/runtime.ts";
 import type { HandedOutRecord } from "./comparison.ts";
 
 export interface DeviceOptions {
@@ -40,31 +40,6 @@ export async function until(
     await clock.sleep(20, signal);
   }
   return true;
-}
-
-/**
- * Runs `step` now and every `everyMs` from then on, until the function that it returns is called, which resolves when the
- * last step is over.
- */
-export function repeat(
-  step: (stopping: AbortSignal) => Promise<unknown> | void,
-  everyMs: number,
-  { clock, log }: Runtime,
-  failure: string,
-): () => Promise<void> {
-  const stopping = new AbortController();
-  const running = (async () => {
-    for (;;) {
-      await step(stopping.signal);
-      await clock.sleep(everyMs, stopping.signal);
-    }
-  })().catch((error: unknown) => {
-    if (!stopping.signal.aborted) log.error({ err: error }, failure);
-  });
-  return async () => {
-    stopping.abort();
-    await running;
-  };
 }
 
 /** Bound of `SimulatedDevice.stop`. */

@@ -3,7 +3,8 @@
 import { type AddressInfo, createServer } from "node:net";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/abort.ts";
-import { type DeviceOptions, inputId, longestStopMs, repeat, type SimulatedDevice, until } from "./device.ts";
+import { repeat } from "../lib/repeat.ts";
+import { type DeviceOptions, inputId, longestStopMs, type SimulatedDevice, until } from "./device.ts";
 
 export const mqttLogin = { username: "gateway", password: "demo" };
 const publisherId = "simulated-hall";
@@ -72,8 +73,9 @@ export async function openMqttDevice(
     await Promise.all(rooms.map((room) => publish(room, n)));
     n++;
   };
-  const halt = repeat(publishAll, everyMs, runtime, "simulated hall stopped publishing");
-  opening.defer(halt);
+  const work = opening.use(
+    repeat(publishAll, { everyMs, first: "now", failure: "simulated hall stopped publishing" }, runtime),
+  );
 
   const owned = opening.move();
   return {
@@ -81,7 +83,7 @@ export async function openMqttDevice(
     inputs: rooms.flatMap((room) => [inputId(`demo.${room}.temp`), inputId(`demo.${room}.co2`)]),
     configuration: { source: source(url) },
     async stop(stopSignal) {
-      await orAbort(halt(), stopSignal);
+      await orAbort(Promise.resolve(work[Symbol.asyncDispose]()), stopSignal);
       await until(() => owed.size === 0, longestStopMs, runtime.clock, stopSignal);
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/abort.ts";
-import { type DeviceOptions, inputId, longestStopMs, repeat, type SimulatedDevice, until } from "./device.ts";
+import { repeat } from "../lib/repeat.ts";
+import { type DeviceOptions, inputId, longestStopMs, type SimulatedDevice, until } from "./device.ts";
 import { NotificationLedger } from "./notification-ledger.ts";
 
 const namespace = "urn:tagferry:demo:line";
@@ -79,8 +80,9 @@ export async function openOpcuaDevice(
       );
     }
   };
-  const halt = repeat(count, everyMs, runtime, "simulated line stopped counting");
-  opening.defer(halt);
+  const work = opening.use(
+    repeat(count, { everyMs, first: "now", failure: "simulated line stopped counting" }, runtime),
+  );
 
   const owned = opening.move();
   return {
@@ -88,7 +90,7 @@ export async function openOpcuaDevice(
     inputs: variables.map(({ input }) => input),
     configuration: { source: source(url, everyMs, variables) },
     async stop(stopSignal) {
-      await orAbort(halt(), stopSignal);
+      await orAbort(Promise.resolve(work[Symbol.asyncDispose]()), stopSignal);
       const told = () =>
         variables.every(
           ({ input, value }) => !ledger.watched(input) || (record.values.get(input)?.has(value) ?? false),

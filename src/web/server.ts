@@ -3,10 +3,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import type { Status, StatusPart, StatusSample } from "../agent/status/status.ts";
 import { checkGridMs, type Runtime } from "../core/runtime.ts";
-import { isAbort } from "../lib/abort.ts";
 import type { ListenAddress } from "../lib/fields.ts";
 import { http } from "../lib/http.ts";
 import { hostInUrl, listen } from "../lib/listen.ts";
+import { repeat } from "../lib/repeat.ts";
 import { answerJson, end, loadPage, start } from "./answer.ts";
 import { type Control, denial, isAllowedHost, isLocal } from "./control.ts";
 import { cachedFor, type DetailOptions, openDetails } from "./details.ts";
@@ -136,17 +136,14 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
   server.maxConnections = maxConnections;
   const url = `http://${hostInUrl(options.listen.host)}:${await listen(server, options.listen, "http.listen")}`;
 
-  const sampling = (async () => {
+  const sample = async () => {
     // Whoever opened this has gone on by then: with what it starts next, not with what there was before.
     await setImmediate();
-    for (;;) {
-      history.sample(options.sample?.() ?? sampleOf(snapshot()));
-      expire();
-      await runtime.clock.sleep(historyStepMs, closing.signal, checkGridMs);
-    }
-  })().catch((error: unknown) => {
-    if (!isAbort(error, closing.signal)) runtime.log.error({ part: "web", err: error }, "history stopped");
-  });
+    history.sample(options.sample?.() ?? sampleOf(snapshot()));
+    expire();
+  };
+  const work = { everyMs: historyStepMs, gridMs: checkGridMs, first: "now", failure: "history stopped" } as const;
+  const sampling = repeat(sample, work, { ...runtime, log: runtime.log.child({ part: "web" }) });
 
   return {
     url,
@@ -154,7 +151,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
       closing.abort();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeAllConnections();
-      await Promise.all([closed, sampling]);
+      await Promise.all([closed, sampling[Symbol.asyncDispose]()]);
     },
   };
 }

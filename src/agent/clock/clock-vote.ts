@@ -15,91 +15,88 @@ export interface VoteParts {
   readonly clock: { readonly machine: number; monotonic(): number };
 }
 
-export class ClockVote {
-  readonly #parts: VoteParts;
-  readonly #log: Runtime["log"];
-  readonly #devices = new DeviceClocks();
+export type ClockVote = ReturnType<typeof clockVote>;
+
+export function clockVote(parts: VoteParts, log: Runtime["log"]) {
+  const devices = new DeviceClocks();
   /** When a time was ahead for the first time since the start or the last step. */
-  #aheadMs: number | undefined;
+  let aheadMs: number | undefined;
   /** When devices disagreed with our clock for the first time since then. */
-  #againstMs: number | undefined;
-  #wrong: Extract<ClockVerdict, { kind: "wrong" }> | undefined;
+  let againstMs: number | undefined;
+  let wrong: Extract<ClockVerdict, { kind: "wrong" }> | undefined;
 
-  constructor(parts: VoteParts, log: Runtime["log"]) {
-    this.#parts = parts;
-    this.#log = log;
+  function judged(): ClockVerdict {
+    return devices.verdict(parts.clock.monotonic());
   }
 
-  /** Why our clock is not believed, for people. Undefined: most devices agree with it, or too few say anything. */
-  get reason(): string | undefined {
-    if (!this.#wrong) return undefined;
-    const { byUs, devices, of } = this.#wrong;
-    const by = formatDuration(Math.round(Math.abs(byUs) / 1e6) * 1_000);
-    return `${devices} of ${of} devices that give times say that it is ${by} ${byUs > 0 ? "behind" : "ahead"}`;
+  function settle(verdict: Extract<ClockVerdict, { kind: "wrong" }> | undefined): void {
+    const before = wrong;
+    wrong = verdict;
+    if (verdict) againstMs ??= parts.clock.monotonic();
+    if (before && !verdict) log.info({}, "the clock agrees with those of the devices");
   }
 
-  /** Whether readings with times of our clock wait for it to be set. */
-  get holds(): boolean {
-    return this.#wrong !== undefined && this.#since(this.#againstMs) < holdForMs;
+  function since(ms: number | undefined): number {
+    return ms === undefined ? 0 : parts.clock.monotonic() - ms;
   }
 
-  /** Whether it is too early to say which clock is wrong when a device is ahead. */
-  get undecided(): boolean {
-    return this.#wrong === undefined && this.#aheadMs !== undefined && this.#since(this.#aheadMs) < hearForMs;
-  }
+  return {
+    /** Why our clock is not believed, for people. Undefined: most devices agree with it, or too few say anything. */
+    get reason(): string | undefined {
+      if (!wrong) return undefined;
+      const { byUs, devices, of } = wrong;
+      const by = formatDuration(Math.round(Math.abs(byUs) / 1e6) * 1_000);
+      return `${devices} of ${of} devices that give times say that it is ${by} ${byUs > 0 ? "behind" : "ahead"}`;
+    },
 
-  /** Takes note of the times in what `source` delivers. Returns whether a time in it is ahead. */
-  note(source: string, readings: readonly Reading[]): boolean {
-    const now = this.#parts.clock.machine;
-    let isAhead = false;
-    let last: string | undefined;
-    let greatest = Number.NEGATIVE_INFINITY;
-    for (const { clock, ahead, time, device, historical } of readings) {
-      if (ahead) isAhead = true;
-      if (historical || (clock === "agent" && !ahead)) continue;
-      // Most readings that arrive together are of one device.
-      if (device !== last) {
-        if (greatest > Number.NEGATIVE_INFINITY) this.#devices.note(source, last ?? "", greatest - now);
-        last = device;
-        greatest = Number.NEGATIVE_INFINITY;
+    /** Whether readings with times of our clock wait for it to be set. */
+    get holds(): boolean {
+      return wrong !== undefined && since(againstMs) < holdForMs;
+    },
+
+    /** Whether it is too early to say which clock is wrong when a device is ahead. */
+    get undecided(): boolean {
+      return wrong === undefined && aheadMs !== undefined && since(aheadMs) < hearForMs;
+    },
+
+    /** Takes note of the times in what `source` delivers. Returns whether a time in it is ahead. */
+    note(source: string, readings: readonly Reading[]): boolean {
+      const now = parts.clock.machine;
+      let isAhead = false;
+      let last: string | undefined;
+      let greatest = Number.NEGATIVE_INFINITY;
+      for (const { clock, ahead, time, device, historical } of readings) {
+        if (ahead) isAhead = true;
+        if (historical || (clock === "agent" && !ahead)) continue;
+        // Most readings that arrive together are of one device.
+        if (device !== last) {
+          if (greatest > Number.NEGATIVE_INFINITY) devices.note(source, last ?? "", greatest - now);
+          last = device;
+          greatest = Number.NEGATIVE_INFINITY;
+        }
+        const given = ahead ? ahead.time : time;
+        if (given > greatest) greatest = given;
       }
-      const given = ahead ? ahead.time : time;
-      if (given > greatest) greatest = given;
-    }
-    if (greatest > Number.NEGATIVE_INFINITY) this.#devices.note(source, last ?? "", greatest - now);
-    if (isAhead) this.#aheadMs ??= this.#parts.clock.monotonic();
-    return isAhead;
-  }
+      if (greatest > Number.NEGATIVE_INFINITY) devices.note(source, last ?? "", greatest - now);
+      if (isAhead) aheadMs ??= parts.clock.monotonic();
+      return isAhead;
+    },
 
-  /** Our clock was set forward by so much, back if that is negative. */
-  stepped(byUs: number): void {
-    this.#devices.stepped(byUs);
-    this.#aheadMs = undefined;
-    this.#againstMs = undefined;
-    if (this.#wrong && this.#verdict().kind === "right") this.#settle(undefined);
-    if (this.#wrong) this.#againstMs = this.#parts.clock.monotonic();
-  }
+    /** Our clock was set forward by so much, back if that is negative. */
+    stepped(byUs: number): void {
+      devices.stepped(byUs);
+      aheadMs = undefined;
+      againstMs = undefined;
+      if (wrong && judged().kind === "right") settle(undefined);
+      if (wrong) againstMs = parts.clock.monotonic();
+    },
 
-  /** Decides anew. Time synchronisation that vouches for our clock goes before all devices. */
-  async decide(): Promise<void> {
-    const verdict = this.#verdict();
-    if (verdict.kind === "unknown") return;
-    const excused = verdict.kind === "wrong" && (await this.#parts.evidence.synchronised()) === "yes";
-    this.#settle(verdict.kind === "wrong" && !excused ? verdict : undefined);
-  }
-
-  #verdict(): ClockVerdict {
-    return this.#devices.verdict(this.#parts.clock.monotonic());
-  }
-
-  #settle(verdict: Extract<ClockVerdict, { kind: "wrong" }> | undefined): void {
-    const before = this.#wrong;
-    this.#wrong = verdict;
-    if (verdict) this.#againstMs ??= this.#parts.clock.monotonic();
-    if (before && !verdict) this.#log.info({}, "the clock agrees with those of the devices");
-  }
-
-  #since(ms: number | undefined): number {
-    return ms === undefined ? 0 : this.#parts.clock.monotonic() - ms;
-  }
+    /** Decides anew. Time synchronisation that vouches for our clock goes before all devices. */
+    async decide(): Promise<void> {
+      const verdict = judged();
+      if (verdict.kind === "unknown") return;
+      const excused = verdict.kind === "wrong" && (await parts.evidence.synchronised()) === "yes";
+      settle(verdict.kind === "wrong" && !excused ? verdict : undefined);
+    },
+  };
 }

@@ -5,11 +5,11 @@ import type { EpochMicros } from "../../core/point.ts";
 import { epochMicros } from "../../core/point.ts";
 import { checkGridMs, type MetricDeclaration, type Runtime } from "../../core/runtime.ts";
 import type { Reading } from "../../core/source.ts";
-import { isAbort } from "../../lib/abort.ts";
 import { formatDuration } from "../../lib/duration.ts";
+import { repeat } from "../../lib/repeat.ts";
 import type { AgentClock } from "./agent-clock.ts";
 import type { ClockFile } from "./clock-file.ts";
-import { ClockVote } from "./clock-vote.ts";
+import { type ClockVote, clockVote } from "./clock-vote.ts";
 import type { TimeEvidence } from "./time-evidence.ts";
 
 export interface ClockWatchOptions {
@@ -51,7 +51,6 @@ export class ClockWatch implements AsyncDisposable {
   readonly #runtime: Runtime;
   readonly #trusted;
   readonly #steps;
-  readonly #ending = new AbortController();
   /** Of the start, or of the last step: from here on doubts are waited for. */
   #beganMs: number;
   /** The machine's clock and the monotonic one, when they were last looked at. */
@@ -67,7 +66,7 @@ export class ClockWatch implements AsyncDisposable {
   #voted: string | undefined;
   #waited = "";
   #released = Promise.withResolvers<void>();
-  #working: Promise<void> = Promise.resolve();
+  #working: AsyncDisposable | undefined;
 
   private constructor(options: ClockWatchOptions, runtime: Runtime) {
     this.#options = options;
@@ -78,14 +77,20 @@ export class ClockWatch implements AsyncDisposable {
     this.#trusted = runtime.metrics.gauge(metrics.trusted);
     this.#steps = runtime.metrics.counter(metrics.steps);
     this.#steps.add(0);
-    this.#vote = new ClockVote(options, runtime.log);
+    this.#vote = clockVote(options, runtime.log);
   }
 
   /** Resolves when it is known whether the clock can be trusted now. */
   static async open(options: ClockWatchOptions, runtime: Runtime): Promise<ClockWatch> {
     const watch = new ClockWatch(options, runtime);
     watch.#take(await watch.#judge());
-    watch.#working = watch.#work();
+    const work = {
+      everyMs: checkEveryMs,
+      gridMs: checkGridMs,
+      first: "later",
+      failure: "the clock is no longer watched",
+    } as const;
+    watch.#working = repeat(() => watch.#work(), work, runtime);
     return watch;
   }
 
@@ -136,24 +141,14 @@ export class ClockWatch implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#ending.abort(new Error("the agent stops"));
-    await this.#working;
+    await this.#working?.[Symbol.asyncDispose]();
   }
 
   async #work(): Promise<void> {
-    const { clock, log } = this.#runtime;
-    const signal = this.#ending.signal;
-    try {
-      for (;;) {
-        await clock.sleep(checkEveryMs, signal, checkGridMs);
-        this.#look();
-        if (this.#doubt || this.#unjudged) await this.#lookAgain();
-        await this.#vote.decide();
-        this.#show();
-      }
-    } catch (error) {
-      if (!isAbort(error, signal)) log.error({ err: error }, "the clock is no longer watched");
-    }
+    this.#look();
+    if (this.#doubt || this.#unjudged) await this.#lookAgain();
+    await this.#vote.decide();
+    this.#show();
   }
 
   /** Notices steps. A step forward is followed at once, one back waits for what is known of it. */

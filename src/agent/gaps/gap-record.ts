@@ -1,7 +1,7 @@
 // The gap record of an agent: every interval in which tags were not recorded, in memory and on disk.
 import { epochMicros } from "../../core/point.ts";
 import { checkGridMs, type MetricDeclaration, type Runtime } from "../../core/runtime.ts";
-import { isAbort } from "../../lib/abort.ts";
+import { repeat } from "../../lib/repeat.ts";
 import type { Gap, GapEvent, GapList, GapSummary } from "./gap.ts";
 import { type AccountedLosses, type GapContent, GapFile, type GapLine, readGapFolder } from "./gap-file.ts";
 import { type FirstEvent, GapRows, isFinal, isOutage, type NewGap, newest } from "./gap-rows.ts";
@@ -28,8 +28,7 @@ export class GapRecord implements AsyncDisposable {
   /** Up to when each source is accounted for, by this run and the one before. */
   readonly life: SignOfLife;
   readonly #ticks = new Set<() => void>();
-  readonly #ending = new AbortController();
-  #working: Promise<void> = Promise.resolve();
+  #working: readonly AsyncDisposable[] = [];
   #saving: Promise<boolean> = Promise.resolve(true);
   #losses: AccountedLosses;
   #lossesChanged = false;
@@ -129,8 +128,7 @@ export class GapRecord implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#ending.abort(new Error("the agent stops"));
-    await this.#working;
+    await Promise.all(this.#working.map((work) => work[Symbol.asyncDispose]()));
     await this.#saveAndSign(true);
   }
 
@@ -151,27 +149,22 @@ export class GapRecord implements AsyncDisposable {
   }
 
   /** Looks and writes, each once a second: a slow disk does not keep it from looking. */
-  async #work(): Promise<void> {
+  #work(): readonly AsyncDisposable[] {
     const look = () => {
       for (const act of this.#ticks) act();
       this.#measure();
     };
-    await Promise.all([this.#repeat(look), this.#repeat(() => this.#saveAndSign(false))]);
-  }
-
-  async #repeat(act: () => void | Promise<void>): Promise<void> {
-    const { clock, log } = this.#runtime;
-    const { signal } = this.#ending;
-    while (!signal.aborted) {
-      try {
-        await act();
-      } catch (error) {
-        log.error({ part: "gaps", err: error }, "the gap record does not do its work");
-      }
-      await clock.sleep(everyMs, signal, checkGridMs).catch((error: unknown) => {
-        if (!isAbort(error, signal)) throw error;
-      });
-    }
+    const failure = "the gap record does not do its work";
+    return [look, () => this.#saveAndSign(false)].map((act) => {
+      const step = async () => {
+        try {
+          await act();
+        } catch (error) {
+          this.#runtime.log.error({ part: "gaps", err: error }, failure);
+        }
+      };
+      return repeat(step, { everyMs, gridMs: checkGridMs, first: "now", failure }, this.#runtime);
+    });
   }
 
   #measure(): void {

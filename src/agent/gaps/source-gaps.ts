@@ -9,9 +9,9 @@ import type { Captures, Delivery, Source, TagId } from "../../core/source.ts";
 import { latestReadings } from "../../lib/reading-batch.ts";
 import type { GapRecord } from "./gap-record.ts";
 import { GapResolution } from "./gap-resolution.ts";
-import { GapResolutions } from "./gap-resolutions.ts";
+import { type GapResolutions, gapResolutions } from "./gap-resolutions.ts";
 import { isOutage } from "./gap-rows.ts";
-import { type FailureCause, TagFailures } from "./tag-failures.ts";
+import { type FailureCause, type TagFailures, tagFailures } from "./tag-failures.ts";
 
 /**
  * A connection that is lost was in order until this long before it was noticed, at most: values that came later had
@@ -60,8 +60,8 @@ export class SourceGaps implements Disposable {
     this.#record = record;
     this.#source = source;
     this.#runtime = runtime;
-    this.#resolutions = new GapResolutions(record, source.name);
-    this.#failures = new TagFailures(record, source.name, runtime.clock);
+    this.#resolutions = gapResolutions(record, source.name);
+    this.#failures = tagFailures(record, source.name, runtime.clock);
     this.#heard = runtime.clock.now();
     this.#begin();
     record.life.runs(source.name);

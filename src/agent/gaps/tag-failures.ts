@@ -24,84 +24,72 @@ interface Group {
   changed: boolean;
 }
 
-export class TagFailures {
-  readonly #record: GapRecord;
-  readonly #source: string;
-  readonly #clock: Clock;
-  readonly #groups = new Map<string, Group[]>();
-  readonly #byInput = new Map<string, Group>();
+export type TagFailures = ReturnType<typeof tagFailures>;
 
-  constructor(record: GapRecord, source: string, clock: Clock) {
-    this.#record = record;
-    this.#source = source;
-    this.#clock = clock;
-  }
+export function tagFailures(record: GapRecord, source: string, clock: Clock) {
+  const groups = new Map<string, Group[]>();
+  const byInput = new Map<string, Group>();
 
-  /** How many tags fail now. */
-  get size(): number {
-    return this.#byInput.size;
-  }
-
-  failed(input: string, from: EpochMicros, cause: FailureCause, reason: string): void {
-    if (this.#byInput.has(input)) return;
-    const kind = `${cause} ${kindOf(reason)}`;
-    const key = this.#groups.has(kind) || this.#groups.size < mostKinds ? kind : `${cause} other`;
-    const alike = this.#groups.get(key) ?? [];
-    const fitting = alike.find((group) => Math.abs(group.from - from) <= togetherMs * 1_000 && group.back.size === 0);
-    const group = fitting ?? this.#open(key, from, cause, key === kind ? reason : "various reasons");
-    if (!fitting) this.#groups.set(key, [...alike, group]);
-    group.from = epochMicros(Math.min(group.from, from));
-    group.failing.add(input);
-    group.changed = true;
-    this.#byInput.set(input, group);
-  }
-
-  recovered(input: string, time: EpochMicros): void {
-    const group = this.#byInput.get(input);
-    if (!group) return;
-    this.#byInput.delete(input);
-    group.failing.delete(input);
-    if (group.back.size === 0) group.backAtMs = this.#clock.monotonic();
-    group.back.set(input, time);
-    group.changed = true;
-  }
-
-  /** Brings the rows up to date. Cheap where nothing has changed. */
-  flush(): void {
-    for (const groups of this.#groups.values())
-      for (const group of groups) if (group.changed || group.back.size > 0) this.#update(group);
-  }
-
-  /** The source stops: what fails now is not watched any longer. */
-  end(): void {
-    const now = this.#clock.now();
-    for (const input of this.#byInput.keys()) this.recovered(input, now);
-    this.flush();
-  }
-
-  #open(key: string, from: EpochMicros, cause: FailureCause, reason: string): Group {
-    const id = this.#record.add("begins", { source: this.#source, cause, reason, from, tags: 0, inputs: [] });
+  function open(key: string, from: EpochMicros, cause: FailureCause, reason: string): Group {
+    const id = record.add("begins", { source, cause, reason, from, tags: 0, inputs: [] });
     return { id, key, from, failing: new Set(), back: new Map(), backAtMs: 0, changed: true };
   }
 
-  #update(group: Group): void {
+  function update(group: Group): void {
     const { id, failing, back, from } = group;
     group.changed = false;
     const to = epochMicros(Math.max(from, ...back.values()));
     if (failing.size === 0) {
-      this.#record.advance(id, "ends", { ...named(back.size, back.keys()), from, to });
-      const rest = (this.#groups.get(group.key) ?? []).filter((other) => other !== group);
-      if (rest.length > 0) this.#groups.set(group.key, rest);
-      else this.#groups.delete(group.key);
+      record.advance(id, "ends", { ...named(back.size, back.keys()), from, to });
+      const rest = (groups.get(group.key) ?? []).filter((other) => other !== group);
+      if (rest.length > 0) groups.set(group.key, rest);
+      else groups.delete(group.key);
       return;
     }
-    if (back.size > 0 && this.#clock.monotonic() - group.backAtMs >= togetherMs) {
-      const { cause = "bad", reason = "" } = this.#record.get(id) ?? {};
-      const source = this.#source;
-      this.#record.add("ends", { source, cause, reason, from, to, ...named(back.size, back.keys()) });
+    if (back.size > 0 && clock.monotonic() - group.backAtMs >= togetherMs) {
+      const { cause = "bad", reason = "" } = record.get(id) ?? {};
+      record.add("ends", { source, cause, reason, from, to, ...named(back.size, back.keys()) });
       back.clear();
     }
     const all = [...failing, ...back.keys()];
-    this.#record.change(id, { ...named(all.length, all), from });
+    record.change(id, { ...named(all.length, all), from });
   }
+
+  return {
+    failed(input: string, from: EpochMicros, cause: FailureCause, reason: string): void {
+      if (byInput.has(input)) return;
+      const kind = `${cause} ${kindOf(reason)}`;
+      const key = groups.has(kind) || groups.size < mostKinds ? kind : `${cause} other`;
+      const alike = groups.get(key) ?? [];
+      const fitting = alike.find((group) => Math.abs(group.from - from) <= togetherMs * 1_000 && group.back.size === 0);
+      const group = fitting ?? open(key, from, cause, key === kind ? reason : "various reasons");
+      if (!fitting) groups.set(key, [...alike, group]);
+      group.from = epochMicros(Math.min(group.from, from));
+      group.failing.add(input);
+      group.changed = true;
+      byInput.set(input, group);
+    },
+
+    recovered(input: string, time: EpochMicros): void {
+      const group = byInput.get(input);
+      if (!group) return;
+      byInput.delete(input);
+      group.failing.delete(input);
+      if (group.back.size === 0) group.backAtMs = clock.monotonic();
+      group.back.set(input, time);
+      group.changed = true;
+    },
+
+    /** Brings the rows up to date. Cheap where nothing has changed. */
+    flush(): void {
+      for (const group of [...groups.values()].flat()) if (group.changed || group.back.size > 0) update(group);
+    },
+
+    /** The source stops: what fails now is not watched any longer. */
+    end(): void {
+      const now = clock.now();
+      for (const input of byInput.keys()) this.recovered(input, now);
+      this.flush();
+    },
+  };
 }

@@ -1,7 +1,7 @@
 // Reports the agent's state to systemd (sd_notify): ready, reloading, stopping, and heartbeats for its watchdog. Node cannot
 // open Unix datagram sockets, so this runs systemd's own helper, systemd-notify.
 import type { Runtime } from "../../core/runtime.ts";
-import { isAbort } from "../../lib/abort.ts";
+import { repeat } from "../../lib/repeat.ts";
 
 export interface ServiceManager extends AsyncDisposable {
   /** The agent has started; `status` is the line that `systemctl status` shows. Starts the signs of life. */
@@ -24,7 +24,7 @@ const helperTimeoutMs = 10_000;
 export function serviceManager(
   variables: Readonly<Record<string, string | undefined>>,
   alive: () => boolean,
-  { clock, log }: Pick<Runtime, "clock" | "log">,
+  runtime: Pick<Runtime, "clock" | "log">,
 ): ServiceManager {
   const { NOTIFY_SOCKET: socket, WATCHDOG_USEC: timeout, WATCHDOG_PID: watched } = variables;
   if (socket === undefined || socket === "")
@@ -34,37 +34,32 @@ export function serviceManager(
       reloaded: async () => {},
       [Symbol.asyncDispose]: async () => {},
     };
-  const stop = new AbortController();
-  let living: Promise<void> | undefined;
+  let living: AsyncDisposable | undefined;
   let complained = false;
   const tell = async (...states: readonly string[]) => {
     const failure = await notify(states, socket);
     if (failure === undefined || complained) return;
     complained = true;
-    log.warn({ reason: failure }, "systemd cannot be told the state of the program; is systemd-notify installed?");
+    runtime.log.warn(
+      { reason: failure },
+      "systemd cannot be told the state of the program; is systemd-notify installed?",
+    );
   };
   const timeoutMs = Number(timeout) / 1_000;
   const mine = watched === undefined || Number(watched) === process.pid;
-  const live = async () => {
-    try {
-      for (;;) {
-        if (alive()) await tell("WATCHDOG=1");
-        await clock.sleep(timeoutMs / signsPerTimeout, stop.signal);
-      }
-    } catch (error) {
-      if (!isAbort(error, stop.signal)) throw error;
-    }
+  const sign = async () => {
+    if (alive()) await tell("WATCHDOG=1");
   };
+  const signs = { everyMs: timeoutMs / signsPerTimeout, first: "now", failure: "systemd gets no heartbeats" } as const;
   return {
     async ready(status) {
       await tell("READY=1", `STATUS=${status}`);
-      if (timeoutMs > 0 && mine) living ??= live();
+      if (timeoutMs > 0 && mine) living ??= repeat(sign, signs, runtime);
     },
     reloading: () => tell("RELOADING=1"),
     reloaded: () => tell("READY=1"),
     async [Symbol.asyncDispose]() {
-      stop.abort(new Error("the program stops"));
-      await living;
+      await living?.[Symbol.asyncDispose]();
       await tell("STOPPING=1");
     },
   };
