@@ -20,7 +20,6 @@ const polled: AppendOptions = { awaited: false };
 const mostOwed = 100;
 
 export interface PipelineParts {
-  /** Opens the connection; see `Driver.open`. */
   readonly open: (runtime: Runtime, signal: AbortSignal) => Promise<Source>;
   readonly mapping: Mapping;
   readonly buffer: PointBuffer;

@@ -29,7 +29,6 @@ export interface RunningSource extends AsyncDisposable {
 
 export interface SourceParts {
   readonly agent: { readonly name: string; readonly dataDir: string };
-  /** Where the configuration was read. */
   readonly configFile?: string | undefined;
   readonly buffer: PointBuffer;
   readonly catalog: Catalog;

@@ -66,31 +66,30 @@ export function addDeviceCommands(line: CommandLine, protocols: ProtocolTexts): 
     run: async () => (await import("./discover/test.ts")).test,
   });
 
-  const trust = line.add({
-    name: "trust",
-    what: `certificates of ${protocols.protocolsWith("certificates")} servers: which of them the agent believes`,
-    example: "tagferry trust list -c tagferry.yaml",
-  });
   const config = line.configOption("configuration of the agent");
-  line.add({
-    below: trust,
-    name: "list",
-    what: "those it trusts, those it refused, and its own",
-    takes: [config, jsonOption],
-    example: "tagferry trust list -c tagferry.yaml",
-    run: async () => (await import("./discover/trust.ts")).listTrust,
-  });
   const refused = "trust a certificate that was refused; first compare it with what the server itself shows";
-  for (const [name, what, where] of [
+  const decisions = [
     ["accept", refused, "as in trust list and in the message of the source"],
     ["reject", "trust a certificate no longer", "as in trust list"],
-  ] as const)
-    line.add({
-      below: trust,
-      name,
-      what,
-      takes: [`<thumbprint>  SHA-1 or SHA-256, ${where}`, config, jsonOption],
-      example: `tagferry trust ${name} 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b -c tagferry.yaml`,
-      run: async () => (await import("./discover/trust.ts")).decideTrust.bind(undefined, name),
-    });
+  ] as const;
+  line.group(
+    "trust",
+    `certificates of ${protocols.protocolsWith("certificates")} servers: which of them the agent believes`,
+    [
+      {
+        name: "list",
+        what: "those it trusts, those it refused, and its own",
+        takes: [config, jsonOption],
+        example: "tagferry trust list -c tagferry.yaml",
+        run: async () => (await import("./discover/trust.ts")).listTrust,
+      },
+      ...decisions.map(([name, what, where]) => ({
+        name,
+        what,
+        takes: [`<thumbprint>  SHA-1 or SHA-256, ${where}`, config, jsonOption],
+        example: `tagferry trust ${name} 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b -c tagferry.yaml`,
+        run: async () => (await import("./discover/trust.ts")).decideTrust.bind(undefined, name),
+      })),
+    ],
+  );
 }

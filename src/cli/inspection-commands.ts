@@ -67,56 +67,52 @@ What the agent itself would have to tell is missing where it does not answer. Wi
     run: async () => (await import("./inspect/security.ts")).security,
   });
 
-  const buffer = line.add({
-    name: "buffer",
-    what: "look into a data directory without a lock, beside a running agent or into what is left of one",
-    example: "tagferry buffer stat /var/lib/tagferry",
-  });
   const directory = "<dir>  agent.dataDir, or the folder buffer in it";
-  line.add({
-    below: buffer,
-    name: "stat",
-    what: "what it holds: segments, points, what is to be delivered, what was lost",
-    takes: [directory, jsonOption],
-    example: "tagferry buffer stat /var/lib/tagferry",
-    run: async () => (await import("./inspect/buffer.ts")).bufferStat,
-  });
-  line.add({
-    below: buffer,
-    name: "verify",
-    what: "read every byte; exit status 1 where anything is damaged",
-    takes: [directory, jsonOption],
-    example: "tagferry buffer verify /var/lib/tagferry",
-    run: async () => (await import("./inspect/buffer.ts")).bufferVerify,
-  });
-  line.add({
-    below: buffer,
-    name: "export",
-    what: "print the points it holds; exit status 1 where some cannot be read",
-    takes: [directory, ...formatOptions("ndjson"), "--undelivered  only what the service does not have yet"],
-    more: "In CSV an Input ID that a spreadsheet would take for a formula has a ' before it.",
-    example: "tagferry buffer export /var/lib/tagferry --undelivered > points.csv",
-    run: async () => (await import("./inspect/buffer.ts")).bufferExport,
-  });
+  line.group(
+    "buffer",
+    "look into a data directory without a lock, beside a running agent or into what is left of one",
+    [
+      {
+        name: "stat",
+        what: "what it holds: segments, points, what is to be delivered, what was lost",
+        takes: [directory, jsonOption],
+        example: "tagferry buffer stat /var/lib/tagferry",
+        run: async () => (await import("./inspect/buffer.ts")).bufferStat,
+      },
+      {
+        name: "verify",
+        what: "read every byte; exit status 1 where anything is damaged",
+        takes: [directory, jsonOption],
+        example: "tagferry buffer verify /var/lib/tagferry",
+        run: async () => (await import("./inspect/buffer.ts")).bufferVerify,
+      },
+      {
+        name: "export",
+        what: "print the points it holds; exit status 1 where some cannot be read",
+        takes: [directory, ...formatOptions("ndjson"), "--undelivered  only what the service does not have yet"],
+        more: "In CSV an Input ID that a spreadsheet would take for a formula has a ' before it.",
+        example: "tagferry buffer export /var/lib/tagferry --undelivered > points.csv",
+        run: async () => (await import("./inspect/buffer.ts")).bufferExport,
+      },
+    ],
+  );
 
-  const rejects = line.add({
-    name: "rejects",
-    what: "points that the service refused for good",
-    example: "tagferry rejects list -c tagferry.yaml",
-  });
-  for (const [name, what] of [
+  const rejectCommands = [
     ["list", "reasons and counts"],
     ["retry", "send them once more; the agent must not run. Exit status 1 where some are refused again"],
     ["drop", "delete them"],
-  ] as const)
-    line.add({
-      below: rejects,
+  ] as const;
+  line.group(
+    "rejects",
+    "points that the service refused for good",
+    rejectCommands.map(([name, what]) => ({
       name,
       what,
       takes: [config, jsonOption],
       example: `tagferry rejects ${name} -c tagferry.yaml`,
       run: async () => (await import("./inspect/rejects.ts")).rejects[name],
-    });
+    })),
+  );
 
   line.add({
     name: "read",
@@ -139,36 +135,34 @@ What the agent itself would have to tell is missing where it does not answer. Wi
 }
 
 export function addSignalsCommands(line: CommandLine): void {
-  const signals = line.add({
-    name: "signals",
-    what: "metadata of signals: compare with the service, save, publish. Needs the grant of the Admin namespace",
-    example: "tagferry signals diff -c tagferry.yaml",
-  });
   const config = line.configOption();
-  line.add({
-    below: signals,
-    name: "diff",
-    what: "what differs between here and the service, and what is there and not configured",
-    takes: [config, jsonOption],
-    example: "tagferry signals diff -c tagferry.yaml",
-    run: async () => (await import("./data/signals.ts")).diffSignals,
-  });
-  line.add({
-    below: signals,
-    name: "save",
-    what: "save what is new or changed; exit status 1 where the service refuses some",
-    takes: [config, "--dry-run  show what would be saved, and save nothing", jsonOption],
-    example: "tagferry signals save -c tagferry.yaml --dry-run",
-    run: async () => (await import("./data/signals.ts")).signalsSave,
-  });
-  line.add({
-    below: signals,
-    name: "publish",
-    what: "make items of signals, or let items follow; what a person has edited stays",
-    takes: [config, "--dry-run  show what would be published, and publish nothing", jsonOption],
-    more: `Published is what service.signals.require asks for: name, engUnit and labels unless it says otherwise.
+  line.group(
+    "signals",
+    "metadata of signals: compare with the service, save, publish. Needs the grant of the Admin namespace",
+    [
+      {
+        name: "diff",
+        what: "what differs between here and the service, and what is there and not configured",
+        takes: [config, jsonOption],
+        example: "tagferry signals diff -c tagferry.yaml",
+        run: async () => (await import("./data/signals.ts")).diffSignals,
+      },
+      {
+        name: "save",
+        what: "save what is new or changed; exit status 1 where the service refuses some",
+        takes: [config, "--dry-run  show what would be saved, and save nothing", jsonOption],
+        example: "tagferry signals save -c tagferry.yaml --dry-run",
+        run: async () => (await import("./data/signals.ts")).signalsSave,
+      },
+      {
+        name: "publish",
+        what: "make items of signals, or let items follow; what a person has edited stays",
+        takes: [config, "--dry-run  show what would be published, and publish nothing", jsonOption],
+        more: `Published is what service.signals.require asks for: name, engUnit and labels unless it says otherwise.
 With publish: createOnly in the configuration items that exist are left as they are, else they are updated.`,
-    example: "tagferry signals publish -c tagferry.yaml --dry-run",
-    run: async () => (await import("./data/signals.ts")).signalsPublish,
-  });
+        example: "tagferry signals publish -c tagferry.yaml --dry-run",
+        run: async () => (await import("./data/signals.ts")).signalsPublish,
+      },
+    ],
+  );
 }

@@ -33,7 +33,6 @@ const noTexts: ProtocolTexts = {
   addressExamples: () => [],
 };
 
-/** Runs one command. Resolves with the exit status; never rejects. */
 export async function runCommand(args: readonly string[], io: Console): Promise<number> {
   return await exitStatusOf(async () => {
     try {
@@ -86,19 +85,15 @@ function commands(io: Console, protocols: ProtocolTexts): CommandLine {
     run: async () => (await import("./configure/check.ts")).check,
   });
   addInitCommand(line, protocols);
-  const file = line.add({
-    name: "config",
-    what: "the configuration as a file",
-    example: "tagferry config migrate -c tagferry.yaml",
-  });
-  line.add({
-    below: file,
-    name: "migrate",
-    what: "bring a file of an older format to the present one; version 1 is the first, so that nothing changes",
-    takes: [config, "--dry-run  only show what would change", jsonOption],
-    example: "tagferry config migrate -c tagferry.yaml --dry-run",
-    run: async () => (await import("./configure/schema.ts")).migrateConfig,
-  });
+  line.group("config", "the configuration as a file", [
+    {
+      name: "migrate",
+      what: "bring a file of an older format to the present one; version 1 is the first, so that nothing changes",
+      takes: [config, "--dry-run  only show what would change", jsonOption],
+      example: "tagferry config migrate -c tagferry.yaml --dry-run",
+      run: async () => (await import("./configure/schema.ts")).migrateConfig,
+    },
+  ]);
   line.add({
     name: "service",
     what: "run the local service",

@@ -19,7 +19,6 @@ export interface Config {
     readonly name: string;
     /** Absolute path. */
     readonly dataDir: string;
-    /** What becomes of readings while the clock is not set. */
     readonly unsyncedClock: "hold" | "write";
     /** Milliseconds between measurements. */
     readonly ownSignals: "off" | { readonly every: number };

@@ -7,7 +7,6 @@ import { AgentError, type ErrorCode, reasonOf } from "../core/errors.ts";
 import type { Issues, Place } from "./issue.ts";
 
 export interface Environment {
-  /** Name of the machine. */
   readonly hostname: string;
   readonly variables: Readonly<Record<string, string | undefined>>;
   /** Absolute path that relative paths of the command line and of `dataDir` start from. */
@@ -23,7 +22,6 @@ export interface Environment {
 /** More than any list of tags needs; keeps `/dev/zero` out of the memory. */
 const maxFileBytes = 64 * 2 ** 20;
 
-/** The environment of the process. */
 export function processEnvironment(): Environment {
   return { hostname: hostname(), variables: process.env, cwd: process.cwd(), readFile, listFolder: readdir, freeDisk };
 }

@@ -65,7 +65,6 @@ export function* expandTags(source: MapNode, parts: ExpandParts): Generator<Expa
   for (const device of listOf(source, "devices", issues)) yield* expandDevice(device, scope, parts);
 }
 
-/** What goes down to the tags below. */
 interface Scope {
   readonly fields: Fields;
   readonly variables: Variables;

@@ -93,7 +93,6 @@ export const sections = {
   log: logOptions.prefault({}).describe("The log."),
 };
 
-/** Every key of the file. */
 export const fileKeys: readonly string[] = [
   "version",
   ...Object.keys(sections),

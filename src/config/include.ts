@@ -8,7 +8,6 @@ import { type ConfigNode, childNode, type MapEntry, type MapNode, type ScalarNod
 import { replaceReferences } from "./references.ts";
 import { parseYaml } from "./yaml-file.ts";
 
-/** What an included file may hold. */
 const included = ["version", "sources", "templates"];
 
 /** `root` with the sources and templates of every file that its `include` names; the files in the order of their names. */

@@ -10,7 +10,6 @@ import { joinNames, nearest } from "./suggest.ts";
 export type UsedInputs = Map<string, UsedInput>;
 
 interface UsedInput extends Place {
-  /** Whether the tag has `shared: true`. */
   readonly shared: boolean;
 }
 

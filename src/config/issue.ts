@@ -20,7 +20,6 @@ export interface ConfigIssue {
   readonly excerpt?: string;
 }
 
-/** Where something is wrong. */
 export interface Place {
   readonly at: Position;
   readonly path: string;
@@ -31,7 +30,6 @@ export class Issues {
   readonly #issues = new Map<string, ConfigIssue & { readonly whole: boolean }>();
   readonly #lines = new Map<string, readonly string[]>();
 
-  /** The text of a file that issues may be about. */
   read(file: string, text: string): void {
     this.#lines.set(file, text.split(/\r?\n/));
   }

@@ -151,7 +151,6 @@ function deviceSchemaOf(driver: Driver): JsonSchema {
   };
 }
 
-/** The whole file. */
 export function configJsonSchema(drivers: readonly Driver[]): JsonSchema {
   const own = Object.entries(sections).map(([key, schema]): [string, JsonSchema] => [key, schemaOf(schema)]);
   const definitions = drivers.flatMap((driver): [string, JsonSchema][] => [

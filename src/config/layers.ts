@@ -24,7 +24,6 @@ function combine(below: ConfigNode, above: ConfigNode): ConfigNode {
   return { ...above, entries: layered(below.entries, above.entries) };
 }
 
-/** The fields of `node` that `keys` names. */
 export function pick(node: MapNode, keys: (key: string) => boolean): Fields {
   return new Map([...node.entries].filter(([key]) => keys(key)));
 }

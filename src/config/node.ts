@@ -51,14 +51,12 @@ export interface ListNode extends Placed {
 
 export type ConfigNode = ScalarNode | MapNode | ListNode;
 
-/** A key or index further down. */
 export function childPath(path: string, key: string | number): string {
   if (typeof key === "number") return `${path}[${key}]`;
   const name = /^[\w.-]+$/.test(key) ? key : JSON.stringify(shownKey(key));
   return path === "" ? name : `${path}.${name}`;
 }
 
-/** What stands at `key` of `node`, if anything does. */
 export function childNode(node: ConfigNode | undefined, key: PropertyKey): ConfigNode | undefined {
   if (node?.kind === "map") return node.entries.get(String(key))?.value;
   if (node?.kind === "list") return node.items[Number(key)];

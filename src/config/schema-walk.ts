@@ -95,7 +95,6 @@ export function isSecret(schema: z.core.$ZodType): boolean {
   return layers(schema).some((layer) => z.globalRegistry.get(layer)?.secret === true);
 }
 
-/** Bounds of a number, where it has any. */
 export function boundsOf(schema: z.core.$ZodType): { readonly min?: number; readonly max?: number } {
   const inner = core(schema);
   if (!(inner instanceof z.ZodNumber)) return {};

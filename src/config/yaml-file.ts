@@ -51,7 +51,6 @@ export function parseYaml(
   return new Reader(source).read(document.contents, "", fallback);
 }
 
-/** The whole of what is read. */
 interface Source {
   readonly text: string;
   readonly position: (offset: number) => Position;

@@ -32,14 +32,12 @@ export type Stored = ReadonlyMap<InputId, ReadonlyMap<number, readonly EpochMicr
 export interface Comparison {
   /** Distinct (input, value) that the devices handed out. */
   readonly read: number;
-  /** How many of these the service has. */
   readonly stored: number;
   readonly missing: number;
   /** Distinct (input, value) stored under more than one time. */
   readonly twice: number;
   /** Distinct (input, value) that the service has and no device handed out. */
   readonly foreign: number;
-  /** Whether nothing is missing, doubled or foreign. */
   readonly exact: boolean;
   /** For people: the first of each kind, at most ten in all. */
   readonly examples: readonly string[];

@@ -28,7 +28,6 @@ export class BackOff {
     return minMs + random() * (bound - minMs);
   }
 
-  /** It worked: the next failure starts over. */
   reset(): void {
     this.#failures = 0;
   }

@@ -10,7 +10,6 @@ export class HandOver {
     return this.#failure !== undefined;
   }
 
-  /** Something was delivered. */
   notify(): void {
     this.#wake?.resolve();
   }

@@ -4,7 +4,6 @@ import { type EpochMicros, epochMicros } from "../core/point.ts";
 import type { ReadingBatch } from "../core/reading.ts";
 import type { Delivery, Reading } from "../core/source.ts";
 
-/** Plain readings as a batch. */
 export function batchOf(readings: readonly Reading[]): ReadingBatch {
   return {
     places: readings,
@@ -30,7 +29,6 @@ export function readingAt(batch: ReadingBatch, i: number): Reading {
   return { tag, captures, address, value, time: timeAt(batch, i), clock, device, quality: "good", historical: false };
 }
 
-/** All of them as plain readings. */
 export function readingsOf(batches: readonly ReadingBatch[]): Reading[] {
   return batches.flatMap((batch) => Array.from(batch.values, (_, i) => readingAt(batch, i)));
 }
@@ -50,7 +48,6 @@ export function batchDelivery(
   };
 }
 
-/** How many readings there are. */
 export function readingCount(delivery: Pick<Delivery, "readings" | "batches">): number {
   return delivery.batches?.reduce((sum, { values }) => sum + values.length, 0) ?? delivery.readings.length;
 }

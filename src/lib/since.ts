@@ -5,7 +5,6 @@ import type { Clock } from "../core/runtime.ts";
 /** So far the wall clock may run away from the monotonic one, which never jumps. In microseconds. */
 const toleratedUs = 1e6;
 
-/** Began when made. */
 export class Since {
   readonly #clock: Clock;
   #wall: EpochMicros;
@@ -17,7 +16,6 @@ export class Since {
     this.#monotonicMs = clock.monotonic();
   }
 
-  /** It begins now. */
   restart(): void {
     this.#wall = this.#clock.now();
     this.#monotonicMs = this.#clock.monotonic();

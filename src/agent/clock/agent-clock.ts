@@ -75,7 +75,6 @@ export class AgentClock implements Clock {
     return this.aheadUs > shortStepUs;
   }
 
-  /** What the machine says. */
   get machine(): EpochMicros {
     return this.#machine.now();
   }

@@ -38,7 +38,6 @@ const unsyncedForMs = 60_000;
 /** A change of the wall clock that is reported. */
 const stepUs = 1e6;
 
-/** What is wrong with the clock. */
 interface Doubt {
   readonly reason: string;
   /** How long it is waited for, from the start or the last step. Undefined: until it is gone. */

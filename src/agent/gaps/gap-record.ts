@@ -88,7 +88,6 @@ export class GapRecord implements AsyncDisposable {
     return this.#rows.all().filter((gap) => gap.source === source);
   }
 
-  /** Gives its number. */
   add(event: FirstEvent, gap: NewGap): number {
     const { cause, source = "buffer" } = gap;
     const added = this.#rows.add(event, gap, this.#runtime.clock.now());
@@ -155,7 +154,8 @@ export class GapRecord implements AsyncDisposable {
       this.#measure();
     };
     const failure = "the gap record does not do its work";
-    return [look, () => this.#saveAndSign(false)].map((act) => {
+    const works: readonly (() => void | Promise<void>)[] = [look, () => this.#saveAndSign(false)];
+    return works.map((act) => {
       const step = async () => {
         try {
           await act();

@@ -203,7 +203,6 @@ export class GapResolution {
     this.settle(true);
   }
 
-  /** Nobody looks for it. */
   abandon(reason: string): void {
     this.#become("abandoned", reason);
   }
@@ -224,7 +223,6 @@ export class GapResolution {
     if (row?.to !== undefined && end - row.to > clockStepUs) this.#record.change(this.#id, { to: epochMicros(end) });
   }
 
-  /** All of the row's time. */
   #all(): Interval {
     const { from = epochMicros(0), to = from } = this.row ?? {};
     return [from, to];

@@ -15,7 +15,6 @@ const mostIntervals = 200;
 const hourUs = 3_600e6;
 const dayUs = 86_400e6;
 
-/** A row before it is in the record. */
 export type NewGap = Omit<Gap, "id" | "state" | "times" | "missingMs">;
 /** Events that a row can begin with. */
 export type FirstEvent = {

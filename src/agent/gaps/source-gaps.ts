@@ -27,7 +27,6 @@ const settingMs = 600_000;
 
 export interface GapsOf {
   readonly name: string;
-  /** Configured tags. */
   readonly tags: number;
 }
 

@@ -11,12 +11,10 @@ export interface LogOptions {
   readonly descriptor: number;
   /** For people rather than for machines. */
   readonly pretty: boolean;
-  /** On every line. */
   readonly fields: LogFields;
 }
 
 export interface ClosableLogger extends Logger {
-  /** Writes out what waits. */
   flush(): void;
   /** The latest lines, oldest first, each one JSON. */
   recent(): readonly string[];

@@ -3,7 +3,6 @@ import type { PointBuffer } from "../../core/buffer.ts";
 import type { Clock } from "../../core/runtime.ts";
 
 export interface WatchedBuffer {
-  /** The same buffer, seen. */
   readonly buffer: PointBuffer;
   /** How long the append that has taken longest has not returned, in milliseconds; 0: none is under way. */
   readonly waitingMs: () => number;

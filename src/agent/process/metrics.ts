@@ -19,7 +19,6 @@ export function metricsRegistry(): MetricsRegistry {
   const known = new Map<string, unknown>();
   const refreshers: (() => void)[] = [];
 
-  /** The one metric of this name; made on first use. */
   function once<T>(name: string, make: () => T): T {
     const before = known.get(name);
     // The name decides the kind: a declaration stands once in the code.

@@ -53,7 +53,6 @@ export function processUsage(clock: Clock): () => ProcessUsage {
 
 /** How the running process is hardened, as it is and not as it was meant to be. */
 export interface ProcessSecurity {
-  /** It has the rights of root. */
   readonly root: boolean;
   /** A signal calls up the debugger, which opens a port. */
   readonly debuggerSignal: boolean;

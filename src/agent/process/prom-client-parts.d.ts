@@ -9,7 +9,6 @@ type PromLabels = Readonly<Record<string, string>>;
 
 declare module "prom-client/lib/registry.js" {
   export default class Registry {
-    /** Everything counted so far, in the text format. */
     metrics(): Promise<string>;
   }
 }

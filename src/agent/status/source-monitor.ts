@@ -17,7 +17,6 @@ const metrics = {
   },
 } as const satisfies Record<string, MetricDeclaration<"source">>;
 
-/** What never changes of a source. */
 export type MonitoredSource = Pick<SourceStatus, "name" | "type" | "url" | "tags">;
 
 /** How long the same complaint is not repeated in the log, in milliseconds. */
@@ -194,7 +193,6 @@ export class SourceMonitor {
     return this.#runtime.clock.monotonic() - this.#takenOverAtMs < takeoverShownMs;
   }
 
-  /** What the connection warns of, if there is one. */
   warnings(): readonly Warning[] {
     const { name } = this.#source;
     const warnings = this.#connection?.warnings?.() ?? [];

@@ -15,7 +15,6 @@ export interface Overall {
 
 /** A snapshot, taken when asked. Plain data: what JSON makes of it is what `/api/status` answers. */
 export interface Status {
-  /** When the snapshot was taken. */
   readonly time: EpochMicros;
   readonly agent: AgentStatus;
   /** All of what follows in one line. */
@@ -73,7 +72,6 @@ export interface RefusedInputStatus {
   readonly fedBy?: { readonly source: string; readonly address: string };
   readonly reason: string;
   readonly remedy: string;
-  /** Readings that were not stored. */
   readonly readings: number;
 }
 

@@ -32,7 +32,6 @@ export interface Reached {
   /** Tags that give no value as long as they and the device stay as they are. */
   readonly refusedTags?: {
     readonly count: number;
-    /** Tags of the source. */
     readonly of: number;
     /** At most 20 of them. */
     readonly first: readonly ConfigIssue[];
@@ -48,7 +47,6 @@ const withinMs = 60_000;
 const mostShown = 20;
 
 type Found = Pick<Reached, "advice" | "refused" | "devices" | "refusedTags">;
-/** Finds the lines of tags that a source refuses. */
 type Locate = (refused: RefusedTags) => Promise<readonly ConfigIssue[]>;
 
 /**
@@ -113,7 +111,6 @@ function texts({ rules }: ConfiguredSource, values: NonNullable<SourceCheck["val
   });
 }
 
-/** What a source says that refused the connection because of its tags. */
 function refusedBy(error: unknown): readonly ConfigFault[] {
   const cause = z.object({ refused: z.array(z.custom<ConfigFault>()) });
   const carried = cause.safeParse(isAgentError(error, "SOURCE_REFUSED") ? error.cause : undefined);

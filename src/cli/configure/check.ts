@@ -19,7 +19,6 @@ import type { Reached } from "./check-online.ts";
 interface CheckOptions {
   readonly config: string;
   readonly json?: boolean;
-  /** Also asks the service and each source. */
   readonly online?: boolean;
   /** Configurations of agents that run at the same time. */
   readonly with?: readonly string[];
@@ -172,7 +171,6 @@ export async function diskRoom(
   return { folder, freeBytes, bufferBytes: Math.min(maxSize, Math.max(0, room)) };
 }
 
-/** Bytes that the buffer has there already. */
 async function held(buffer: string, environment: Environment): Promise<number> {
   const names = await environment.listFolder(buffer).catch(() => []);
   const files = await Promise.allSettled(names.map((name) => stat(join(buffer, name))));

@@ -8,7 +8,6 @@ import { visible } from "../terminal/text.ts";
 import type { SourceAnswers } from "./init-options.ts";
 import { confirmed, type Interview } from "./question.ts";
 
-/** The agent that the configuration is for. */
 export interface AgentFolder {
   readonly agent: string;
   readonly dataDir: string;
@@ -18,7 +17,6 @@ export interface AgentFolder {
 interface FirstContact {
   /** `security.mode` of the source; undefined: the best that the server offers. */
   readonly securityMode: SourceAnswers["securityMode"];
-  /** How to look into it. */
   readonly target: Omit<BrowseTarget, "url">;
   /** Empty: devices without endpoints, or they could not be asked for. */
   readonly offered: readonly OfferedEndpoint[];

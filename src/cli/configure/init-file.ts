@@ -2,12 +2,10 @@
 import { drivers } from "../../source/registry.ts";
 
 export interface InitAnswers {
-  /** The file's name, for the commands in its comments. */
   readonly file: string;
   readonly agent: string;
   readonly service: string;
   readonly integration: string;
-  /** Whether the Integration ID is only an example. */
   readonly exampleIntegration: boolean;
   /** Reference to the password: `${file:service_password}`. */
   readonly password: string;
@@ -19,7 +17,6 @@ export interface InitSource {
   readonly type: string;
   readonly url?: string | undefined;
   readonly username?: string | undefined;
-  /** Reference to the password. */
   readonly password?: string | undefined;
   readonly caFile?: string | undefined;
   /** `replyUnit: any`: accepts replies that carry another unit than was asked. */

@@ -54,14 +54,12 @@ const answersSchema = z.strictObject({
   sources: z.array(source).default([]),
 });
 
-/** Answers about one source. */
 export type SourceAnswers = z.output<typeof source>;
 type Answers = z.output<typeof answersSchema>;
 
 export interface InitOptions extends Answers {
   /** Where it is written; `-`: standard output. */
   readonly config: string;
-  /** Asks nothing. */
   readonly unattended: boolean;
 }
 
@@ -76,7 +74,6 @@ export async function readAnswers(file: string, { environment }: Pick<Console, "
   return answers;
 }
 
-/** Where the password is that the answers name. */
 export function passwordPlace({
   passwordFile,
   passwordEnv,

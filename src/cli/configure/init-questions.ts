@@ -23,7 +23,6 @@ import {
 } from "./question.ts";
 
 export interface Gathered extends Omit<InitAnswers, "file" | "exampleIntegration"> {
-  /** Passwords that the configuration refers to. */
   readonly secrets: readonly InitSecret[];
 }
 
@@ -116,7 +115,6 @@ export async function foundDevices(
   };
 }
 
-/** What was found at devices, as sources. */
 function foundSources(devices: readonly BrowsedDevice[]): readonly InitSource[] {
   const sources: InitSource[] = [];
   const inputs = new Set<string>();

@@ -22,20 +22,16 @@ import {
   sourcePassword,
 } from "./question.ts";
 
-/** A source, and the password that was typed for it. */
 interface AskedSource {
   readonly source: InitSource;
   readonly secret?: InitSecret | undefined;
 }
 
 interface SourceParts {
-  /** The agent that reads it. */
   readonly place: AgentFolder;
-  /** The sources before it. */
   readonly others: readonly InitSource[];
   /** Input IDs that are taken; those of this source are added. */
   readonly inputs: Set<string>;
-  /** Does not contact the source. */
   readonly offline: boolean;
 }
 

@@ -10,9 +10,7 @@ import { CommandFailed } from "../terminal/exit-status.ts";
 /** Where a password is: it never stands in an argument, which every user of the machine can see. */
 export type PasswordPlace =
   /** Relative to the folder of the configuration, or absolute. */
-  | { readonly file: string }
-  /** Name of an environment variable. */
-  | { readonly env: string };
+  { readonly file: string } | { readonly env: string };
 
 /** Says why an answer is invalid; undefined: it is valid. */
 export type Judge = (answer: string) => string | undefined;
@@ -41,7 +39,6 @@ interface Question {
   readonly decision?: string;
 }
 
-/** Who answers. */
 export interface Interview {
   readonly io: Console;
   /** Nobody is asked: what is not given takes its default. */
@@ -89,7 +86,6 @@ export async function confirmed(question: Omit<Question, "judge">, interview: In
 
 const yesOrNo: Judge = (text) => (/^(y|yes|n|no)$/i.test(text) ? undefined : "must be y or n");
 
-/** A password of the configuration. */
 export interface InitSecret {
   /** What stands in the configuration: `${file:service_password}`. */
   readonly reference: string;
@@ -99,7 +95,6 @@ export interface InitSecret {
   readonly value?: string | undefined;
 }
 
-/** The flags that name a password. */
 interface PasswordFlags {
   readonly file: string;
   readonly env: string;

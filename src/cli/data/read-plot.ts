@@ -91,7 +91,6 @@ export function plotDots(width: number): number {
 
 const axisWidth = 11;
 
-/** Lines of the picture and its axes. */
 export function plot(columns: PlotColumns, { height, from, to }: PlotOptions): readonly string[] {
   const known = columns.filter((column) => column !== undefined);
   if (known.length === 0) return [];

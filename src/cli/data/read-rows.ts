@@ -3,7 +3,6 @@ import type { EpochMicros } from "../../core/point.ts";
 import type { DataFrame } from "../../wire/results.ts";
 import { csvCell, numberCell } from "../terminal/text.ts";
 
-/** An item that is read, and whose points it has. */
 export interface ReadItem {
   readonly input: string;
   readonly item: string;
@@ -11,7 +10,6 @@ export interface ReadItem {
   readonly enumeration: boolean;
 }
 
-/** What of the items is read. */
 export interface ReadQuery {
   readonly from: EpochMicros;
   readonly before: EpochMicros;

@@ -16,9 +16,7 @@ export interface SignalStep {
 export interface SignalPlan {
   /** Undefined: it is not about saving. */
   readonly steps: readonly SignalStep[] | undefined;
-  /** Signals that are as they are to be. */
   readonly same: number;
-  /** At the service and not configured. */
   readonly unconfigured: readonly string[];
   /** Signals that the service gives without their Input ID. */
   readonly nameless: number;
@@ -77,7 +75,6 @@ function stepRows({ input, action, changes }: SignalStep): string[][] {
   return changes.map((change, i) => [...(i === 0 ? [input, action] : ["", ""]), ...changeCells(change)]);
 }
 
-/** What it is there, and what it is to be. */
 function changeCells({ attribute, ours, theirs }: AttributeChange): [string, string] {
   return [attribute, `${shown(theirs)} → ${shown(ours)}`];
 }

@@ -21,11 +21,9 @@ import { columns, count, visible } from "../terminal/text.ts";
 import { planJson, planLines, type SignalPlan, type SignalStep, toSave } from "./signal-plan.ts";
 
 interface SignalsOptions extends ConfigOptions {
-  /** Shows what would be done, and does nothing. */
   readonly dryRun?: boolean;
 }
 
-/** Prints what differs. Rejects as `MethodCaller.call` does. */
 export async function diffSignals(options: SignalsOptions, io: Console): Promise<void> {
   await using work = await prepare(options, io);
   const publishes = work.config.service.signals.publish !== "off";

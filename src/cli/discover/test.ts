@@ -170,7 +170,6 @@ export class LiveTable {
     this.#draw();
   }
 
-  /** Takes what came of one source. */
   add(source: string, readings: readonly Looked[]): void {
     this.#states.set(source, "reads");
     this.#readings += readings.length;
@@ -184,13 +183,11 @@ export class LiveTable {
     this.#due ??= setTimeout(() => this.#draw(), everyMs);
   }
 
-  /** The source will not have it, or has ended. */
   failed(source: string, message: string): void {
     this.#states.set(source, message);
     this.#due ??= setTimeout(() => this.#draw(), everyMs);
   }
 
-  /** Draws what is there, for the last time. */
   end(): void {
     this.#draw();
     clearTimeout(this.#due);

@@ -20,7 +20,6 @@ const said = {
   reject: "trusted no longer; a connection that stands goes on until it ends or the agent restarts",
 };
 
-/** Trusts a certificate that was refused, or trusts one no longer. */
 export async function decideTrust(
   decision: "accept" | "reject",
   thumbprint: string,

@@ -66,7 +66,6 @@ export async function* inspectedSegments(
   io.progress(undefined);
 }
 
-/** What of a segment cannot be read, in a line for each place. */
 function damageOf({ name, damage, error }: InspectedSegment): readonly string[] {
   if (error !== undefined) return [`${name}: the disk does not give it: ${error}`];
   return damage.map(({ from, to, earliest, latest, offset, bytes }) => {
@@ -75,7 +74,6 @@ function damageOf({ name, damage, error }: InspectedSegment): readonly string[] 
   });
 }
 
-/** Points that its damage cost, as far as is known. */
 export function lostIn({ damage }: InspectedSegment): number {
   return damage.reduce((sum, { from, to }) => sum + to - from, 0);
 }

@@ -14,9 +14,7 @@ interface GapsOptions extends AgentQuery {
   readonly since: number;
 }
 
-/** Rows that are shown; the others are counted. */
 const mostRows = 5_000;
-/** Input IDs that a line of the table names. */
 const namedInputs = 2;
 
 /** Resolves once they are printed. Rejects with `AGENT_UNREACHABLE` where there is neither agent nor configuration. */

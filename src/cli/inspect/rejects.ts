@@ -14,7 +14,6 @@ import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, count, printResult, progressBar, visible } from "../terminal/text.ts";
 import { version } from "../terminal/version.ts";
 
-/** Inputs that are named for each reason. */
 const mostInputs = 5;
 
 /** Prints reasons and counts. May run beside the agent. */

@@ -74,10 +74,8 @@ const answeredStatus = z.object({
 });
 type AnsweredStatus = z.output<typeof answeredStatus>;
 
-/** Tags without a good value that are named; the others are counted. */
 const mostTags = 10;
 
-/** Resolves once it is printed. Rejects with `AGENT_UNREACHABLE`, or as `loadConfig` does. */
 export async function status(options: AgentQuery, io: Console): Promise<void> {
   const url = await agentUrl(options, io);
   const { answer, data } = await askAgent(url, "/api/status", answeredStatus, io.signal);

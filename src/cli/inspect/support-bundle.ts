@@ -25,7 +25,6 @@ interface SupportBundleOptions extends AgentQuery {
   readonly output?: string;
 }
 
-/** Runs a command of this program with its arguments, and resolves with its exit status. */
 export type RunCommand = (args: readonly string[], io: Console) => Promise<number>;
 
 /** Gives the text of one file of the bundle, or rejects with why there is none. */
@@ -122,7 +121,6 @@ function partsOf(
   };
 }
 
-/** What a command of our own prints. */
 async function ran(runCommand: RunCommand, args: readonly string[], io: Console): Promise<string> {
   let printed = "";
   let complaints = "";

@@ -10,9 +10,7 @@ import { CommandFailed } from "../terminal/exit-status.ts";
 
 interface InstallServiceOptions {
   readonly config: string;
-  /** Also give it the serial ports. */
   readonly serial?: boolean;
-  /** Show the unit and change nothing. */
   readonly print?: boolean;
 }
 

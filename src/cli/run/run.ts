@@ -15,7 +15,6 @@ import { surviveDefects } from "../terminal/exit-status.ts";
 
 interface RunOptions {
   readonly config: string;
-  /** Ends its sessions at the devices when it stops. */
   readonly final?: boolean;
 }
 

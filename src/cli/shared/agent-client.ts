@@ -13,7 +13,6 @@ import { leavesMachine } from "../../lib/loopback.ts";
 import type { Console } from "../terminal/console.ts";
 import { span } from "../terminal/text.ts";
 
-/** Which agent is asked, by whom. */
 export interface AgentQuery {
   /** Address of the status page. Goes before `config`. */
   readonly url?: string;
@@ -39,7 +38,6 @@ export async function placeOfAgent(file: string, environment: Console["environme
   return { listen: http.listen, token: http.token, dataDir: agent.dataDir };
 }
 
-/** Rejects as `placeOfAgent` does. */
 export async function agentUrl({ url, config }: AgentQuery, { environment }: Console): Promise<string> {
   if (url !== undefined) return url;
   if (config === undefined) return defaultUrl;
@@ -48,7 +46,6 @@ export async function agentUrl({ url, config }: AgentQuery, { environment }: Con
   throw new AgentError("AGENT_UNREACHABLE", `${config}: http.listen takes any free port, so --url is needed`);
 }
 
-/** Where an agent that listens there is asked. */
 export function addressOf({ host, port }: ListenAddress): string {
   const reachable = { "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host;
   return `http://${hostInUrl(reachable)}:${port}`;

@@ -7,21 +7,16 @@ import type { AgentQuery } from "./agent-client.ts";
 import { defaultConfig, defaultPlaces, readableConfig } from "./default-config.ts";
 
 interface Declared extends CommandKind {
-  /** The command itself: `stat`. */
   readonly name: string;
   readonly what: string;
   /** Arguments and options in the order of the help: `--dry-run  only show what would change`, two spaces between. */
   readonly takes?: readonly (string | Option | Argument)[];
-  /** Help that stands before the example. */
   readonly more?: string;
   readonly example: string;
-  /** The group it belongs to. */
-  readonly below?: Command;
   /** Loads what runs it. Undefined: a group of commands. */
   readonly run?: () => Promise<Run>;
 }
 
-/** Options that most commands have. */
 export interface ConfigOptions {
   readonly config: string;
   readonly json?: boolean;
@@ -41,8 +36,14 @@ export class CommandLine {
     this.io = io;
   }
 
-  add(declared: Declared): Command {
-    const { name, what, takes = [], more, example, below = this.program, run } = declared;
+  /** Commands that are typed after one word. The help of that has the example of the first. */
+  group(name: string, what: string, commands: readonly Declared[]): void {
+    const below = this.add({ name, what, example: commands[0]?.example ?? "" });
+    for (const declared of commands) this.add(declared, below);
+  }
+
+  add(declared: Declared, below = this.program): Command {
+    const { name, what, takes = [], more, example, run } = declared;
     const command = below.command(name).description(what);
     const path = [below.parent?.name(), below.name(), name].filter((part) => part !== undefined);
     // After a wrong option an operator needs the options of that command, not the list of all commands.

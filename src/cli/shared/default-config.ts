@@ -5,7 +5,6 @@ import type { Environment } from "../../config/environment.ts";
 import { packaged } from "../../config/environment.ts";
 
 export const localConfig = "tagferry.yaml";
-/** For the help. */
 export const defaultPlaces = `$TAGFERRY_CONFIG, ./${localConfig}, ${packaged.config}`;
 
 type Place = Pick<Environment, "variables" | "cwd">;

@@ -4,7 +4,6 @@ import type { KnownCertificate, TrustStore } from "../../core/commissioning.ts";
 import type { Driver } from "../../core/source.ts";
 import { drivers } from "../../source/registry.ts";
 
-/** What help says of protocols. */
 export interface ProtocolTexts {
   protocolsWith(member: keyof Driver): string;
   protocolsOf(option: string): string;
@@ -20,7 +19,6 @@ export function protocolsWith(member: keyof Driver): string {
   );
 }
 
-/** The protocols whose sources have this option. */
 export function protocolsOf(option: string): string {
   return joinNames(
     examplesOf((driver) => hasOption(driver, option)).map(({ protocol }) => protocol),

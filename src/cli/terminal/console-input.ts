@@ -3,7 +3,6 @@ import type { Interface } from "node:readline";
 import { Writable } from "node:stream";
 
 export interface ConsoleInput {
-  /** Whether a person types. */
   readonly typed: boolean;
   /** Everything that a pipe brings. Rejects when it is longer than `maxInputBytes`. */
   readAll(): Promise<string>;

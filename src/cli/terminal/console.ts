@@ -15,7 +15,6 @@ export interface Console {
   readonly input: ConsoleInput;
   /** Where results may be drawn anew; undefined: they go to a file or a pipe. */
   readonly screen: Screen | undefined;
-  /** What a configuration may refer to. */
   readonly environment: Environment;
   /** Whether a person is reading. */
   readonly interactive: boolean;

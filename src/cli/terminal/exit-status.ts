@@ -71,7 +71,6 @@ export async function exitStatusOf(command: () => Promise<number | void>, io: Co
   }
 }
 
-/** Who ends a command and who judges its arguments. */
 export interface CommandKind {
   /** A signal ends it, and that is no failure. */
   readonly goesOn?: true;

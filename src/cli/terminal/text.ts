@@ -28,7 +28,6 @@ export function printResult(
   else for (const line of lines()) io.print(line);
 }
 
-/** For `JSON.stringify`. */
 export function exactNumber(_key: string, value: unknown): unknown {
   if (typeof value !== "bigint") return value;
   return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
