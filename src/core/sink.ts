@@ -44,7 +44,21 @@ export type Outcome =
 /** The destination. Never throws for what network or service do: that is the outcome. Decides nothing about retries. */
 export interface Sink extends AsyncDisposable {
   /** Resolves with the outcome; rejects with `signal.reason` only. */
-  send(frame: Frame, signal: AbortSignal): Promise<Outcome>;
+  send(frame: Frame, signal: AbortSignal, turn?: RequestTurn): Promise<Outcome>;
   /** Resolves with whether a connection can be established now, over which nothing is sent. Undefined: the sink cannot find out. */
   connects?(signal: AbortSignal): Promise<boolean>;
+}
+
+/** Decides when a request of any method may go out, where several agents share the rate that the service permits. */
+export interface RequestGate {
+  /** Called in the turn of a method, before its request. Resolves when the request may start; rejects with `signal.reason`. */
+  pass(signal: AbortSignal): Promise<void>;
+  /** Whether a request may start now. Read where its first byte is written. */
+  readonly isOpen: boolean;
+}
+
+/** The turn of one request. */
+export interface RequestTurn {
+  /** Called where the first byte of the request is written. False: the request must not be sent, as its turn is over. */
+  start(): boolean;
 }

@@ -3,7 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { BufferReader } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";
-import type { Sink } from "../core/sink.ts";
+import type { RequestGate, Sink } from "../core/sink.ts";
 import { requestLimits } from "../wire/method.ts";
 import { openCredentials } from "./client/client-credentials.ts";
 import type { Resolve } from "./client/connections.ts";
@@ -41,6 +41,8 @@ export interface UploaderParts {
   readonly parks?: boolean;
   /** Undefined: the name of the service leads where the system says. */
   readonly resolve?: Resolve;
+  /** Every request of any method passes it in its turn. Undefined: this agent shares the rate with no other. */
+  readonly gate?: RequestGate | undefined;
 }
 
 export interface Uploader extends AsyncDisposable {
@@ -60,7 +62,7 @@ const largestPage = 16 * 2 ** 20;
 /** Resolves without a word to the service: whether it answers shows in `status`. Rejects with `SERVICE_UNREACHABLE` when `caFile` cannot be read. */
 export async function openUploader(parts: UploaderParts, runtime: Runtime, signal: AbortSignal): Promise<Uploader> {
   signal.throwIfAborted();
-  const { options, catalog, stateDir, reader, resolve } = parts;
+  const { options, catalog, stateDir, reader, resolve, gate } = parts;
   await using opened = new AsyncDisposableStack();
   await mkdir(stateDir, { recursive: true, mode: 0o700 });
   catalog.bind(`${options.url} ${options.integration}`);
@@ -85,7 +87,7 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
           {
             options,
             catalog,
-            pacer: new Pacer(runtime.clock, save.requestsPerSecond, turns.of("integration.saveSignals")),
+            pacer: new Pacer(runtime.clock, save.requestsPerSecond, turns.of("integration.saveSignals"), gate),
             maxBytes: save.maxBytes,
             call: (call, ending) => client.call(call, ending),
             report: (verdict) => tally.saved(verdict),
@@ -102,7 +104,7 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
       rejects,
       tally,
       sink,
-      pacer: new Pacer(runtime.clock, insert.requestsPerSecond),
+      pacer: new Pacer(runtime.clock, insert.requestsPerSecond, undefined, gate),
       limit: await LearnedLimit.open(join(stateDir, "limit.json"), insert.maxBytes, runtime),
       integration: options.integration,
       maxLagMs: options.maxLag,
@@ -133,7 +135,7 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
 
 /** Looks after the signals where the version and the configuration have it. */
 function openWatch(
-  { options, catalog, configured, sink, stateDir }: UploaderParts,
+  { options, catalog, configured, sink, stateDir, gate }: UploaderParts,
   client: RpcClient,
   turns: TurnFolder,
   opened: AsyncDisposableStack,
@@ -146,7 +148,7 @@ function openWatch(
     publish === "off"
       ? undefined
       : opened.use(PublishedItems.open(join(stateDir, "published.db"), target, runtime.log));
-  const caller = new MethodCaller({ options, client, maxAnswerBytes: largestPage, turns }, runtime);
+  const caller = new MethodCaller({ options, client, maxAnswerBytes: largestPage, turns, gate }, runtime);
   return new SignalWatch({ options, caller, catalog, configured, published }, runtime);
 }
 

@@ -7,6 +7,7 @@ import { AgentError, reasonOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { Secret } from "../../core/secret.ts";
+import type { RequestTurn } from "../../core/sink.ts";
 import { deadline, isAbort, orAbort } from "../../lib/abort.ts";
 import { Addresses, type Connections, openConnections, type Resolve } from "./connections.ts";
 
@@ -30,6 +31,9 @@ export interface HttpPostOptions {
   /** Looks up names. Undefined: the system does. */
   readonly resolve?: Resolve | undefined;
 }
+
+/** The turn of the request was over before its first byte was written. */
+export class NotSentError extends Error {}
 
 /** How long the service may take in addition to the time that the body needs: it may queue a request for 15 s. */
 const patienceMs = 30_000;
@@ -70,14 +74,15 @@ export class HttpPost implements AsyncDisposable {
 
   /**
    * Resolves with any status; redirects are not followed, bodies not decompressed, and nothing is sent twice. Rejects with
-   * `SERVICE_UNREACHABLE` when no complete answer of at most `maxAnswerBytes` came in time, with `SERVICE_UNTRUSTED`, or
-   * with `signal.reason`. `body` must not be changed before it settles.
+   * `SERVICE_UNREACHABLE` when no complete answer of at most `maxAnswerBytes` came in time, with `SERVICE_UNTRUSTED`,
+   * with a `NotSentError`, or with `signal.reason`. `body` must not be changed before it settles.
    */
   async post(
     body: Uint8Array,
     headers: Record<string, string>,
     maxAnswerBytes: number,
     signal: AbortSignal,
+    turn?: RequestTurn,
   ): Promise<HttpAnswer> {
     const withinMs = Math.round(patienceMs + body.length / slowestBytesPerMs);
     using limit = deadline(
@@ -91,10 +96,11 @@ export class HttpPost implements AsyncDisposable {
     const { origin, pathname, search } = this.#url;
     try {
       const request = { origin, path: pathname + search, method: "POST", headers, body };
-      const answer = exchange(this.#connections.dispatcher, request, maxAnswerBytes, limit.signal);
+      const answer = exchange(this.#connections.dispatcher, request, maxAnswerBytes, limit.signal, turn);
       return await orAbort(answer, limit.signal);
     } catch (error) {
       if (isAbort(error, signal)) throw signal.reason;
+      if (error instanceof NotSentError) throw error;
       // The cause may affect the other open connections too: the next request starts with the name lookup and `caFile`,
       // which may be unreadable for a moment while it is being replaced.
       this.#ca = await authoritiesIn(this.#options.caFile).catch(() => this.#ca);
@@ -159,6 +165,7 @@ function exchange(
   request: Dispatcher.DispatchOptions,
   maxAnswerBytes: number,
   signal: AbortSignal,
+  turn: RequestTurn | undefined,
 ): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
     const chunks: Uint8Array[] = [];
@@ -168,6 +175,7 @@ function exchange(
       onRequestStart(controller) {
         const abort = () => controller.abort(signal.reason);
         if (signal.aborted) abort();
+        else if (turn?.start() === false) controller.abort(new NotSentError("its turn was over before it was sent"));
         else signal.addEventListener("abort", abort);
       },
       onResponseStart(_controller, status, headers) {

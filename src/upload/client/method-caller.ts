@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import { AgentError, type ErrorCode, isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
+import type { RequestGate } from "../../core/sink.ts";
 import { unreachable } from "../../core/unreachable.ts";
 import { type ApiVersion, type Method, requestLimits, wireName } from "../../wire/method.ts";
 import type { ItemSaveView, SignalSaveView } from "../../wire/signal-view.ts";
@@ -17,6 +18,8 @@ export interface MethodCallerParts {
   readonly maxAnswerBytes: number;
   /** Where other processes call too. Stays the caller's. */
   readonly turns?: Pick<TurnFolder, "of"> | undefined;
+  /** Where other agents call too. */
+  readonly gate?: RequestGate | undefined;
 }
 
 /** How often the service may ask for patience before that is its answer. */
@@ -68,7 +71,7 @@ export class MethodCaller {
     const body = this.body(method, params);
     const call = { id: this.#id, body, maxAnswerBytes, apiVersion: this.version };
     for (let left = patience; ; left--) {
-      const verdict = await this.#pacerOf(method).run(() => client.call(call, signal), signal);
+      const verdict = await this.#pacerOf(method).run((turn) => client.call({ ...call, turn }, signal), signal);
       if (verdict.kind === "throttled" && left > 0) {
         await this.#runtime.clock.sleep(verdict.retryAfterMs, signal);
         continue;
@@ -83,12 +86,12 @@ export class MethodCaller {
   #pacerOf(method: Method): Pacer {
     const known = this.#pacers.get(method);
     if (known) return known;
-    const { options, turns } = this.#parts;
+    const { options, turns, gate } = this.#parts;
     const { requestsPerSecond } = requestLimits(method, this.version);
     // What is set is a share of what the service allows those who write.
     const isWriting = method === "integration.saveSignals" || method === "admin.publishSignals";
     const share = isWriting ? options.limits.requestsPerSecond : 1;
-    const pacer = new Pacer(this.#runtime.clock, requestsPerSecond * share, turns?.of(method));
+    const pacer = new Pacer(this.#runtime.clock, requestsPerSecond * share, turns?.of(method), gate);
     this.#pacers.set(method, pacer);
     return pacer;
   }

@@ -8,6 +8,7 @@ import { setTimeout } from "node:timers/promises";
 import PQueue from "p-queue";
 import { reasonOf } from "../../core/errors.ts";
 import type { Clock, Logger } from "../../core/runtime.ts";
+import type { RequestGate, RequestTurn } from "../../core/sink.ts";
 import { ownAs } from "../../lib/atomic-file.ts";
 import type { Method } from "../../wire/method.ts";
 
@@ -27,14 +28,16 @@ export class Pacer {
   readonly #clock: Clock;
   readonly #intervalMs: number;
   readonly #turns: RateLease | undefined;
+  readonly #gate: RequestGate | undefined;
   #next: number;
   /** Milliseconds that the last calls took. */
   #transits: number[] = [];
 
-  /** `turns`: with other processes, whose calls count too. */
-  constructor(clock: Clock, requestsPerSecond: number, turns?: RateLease) {
+  /** `turns`: with other processes, whose calls count too. `gate`: with other agents; then a call starts with its request. */
+  constructor(clock: Clock, requestsPerSecond: number, turns?: RateLease, gate?: RequestGate) {
     this.#clock = clock;
     this.#turns = turns;
+    this.#gate = gate;
     this.#intervalMs = 1_000 / requestsPerSecond;
     this.#next = clock.monotonic() + this.#intervalMs;
   }
@@ -48,16 +51,31 @@ export class Pacer {
    * Settles as `call` does, which starts when its turn has come and the interval is over. Rejects with `signal.reason`
    * when that comes first; `call` is not interrupted.
    */
-  run<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  run<T>(call: (turn: RequestTurn | undefined) => Promise<T>, signal: AbortSignal): Promise<T> {
     return this.#queue.add(async () => {
       signal.throwIfAborted();
       await this.#turn(signal);
-      const start = this.#clock.monotonic();
-      this.#callAgainAt(start + this.#intervalMs);
+      let start = 0;
+      let isSent = false;
+      const begin = () => {
+        start = this.#clock.monotonic();
+        isSent = true;
+        this.#callAgainAt(start + this.#intervalMs);
+      };
+      const gate = this.#gate;
+      const turn = gate && {
+        start() {
+          isSent = gate.isOpen;
+          if (isSent) begin();
+          return isSent;
+        },
+      };
       try {
-        return await call();
+        await gate?.pass(signal);
+        begin();
+        return await call(turn);
       } finally {
-        this.#callAgainAt(start + this.#intervalMs + this.#allowance(this.#clock.monotonic() - start));
+        if (isSent) this.#callAgainAt(start + this.#intervalMs + this.#allowance(this.#clock.monotonic() - start));
         await this.#turns?.give();
       }
     });

@@ -1,12 +1,12 @@
 // Calls of the service: request out, answer back, and what that answer means for what was sent.
 import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Outcome } from "../../core/sink.ts";
+import type { Outcome, RequestTurn } from "../../core/sink.ts";
 import { type RpcErrorObject, rpcErrors, rpcResponse } from "../../wire/json-rpc.ts";
 import { type ApiVersion, versionHeader } from "../../wire/method.ts";
 import type { Resolve } from "./connections.ts";
 import { type Credentials, withoutCredentials } from "./credentials.ts";
-import { type HttpAnswer, HttpPost } from "./http-post.ts";
+import { type HttpAnswer, HttpPost, NotSentError } from "./http-post.ts";
 import type { ServiceOptions } from "./options.ts";
 
 /** A call whose body is written already. */
@@ -19,14 +19,15 @@ export interface Call {
   readonly apiVersion?: ApiVersion;
   /** Whether the caller knows what the body of an answer says: then it is not parsed, and the result is `repeatedResult`. */
   readonly isRepeated?: (answer: Buffer) => boolean;
+  readonly turn?: RequestTurn | undefined;
 }
 
 /** Stands for a result that was not parsed. */
 export const repeatedResult: Readonly<Record<string, unknown>> = {};
 
 /**
- * What became of a call: the words of `Outcome`, before its result is read. `throttled` for 0 ms: credentials are renewed,
- * the same call may go out again in its turn.
+ * What became of a call: the words of `Outcome`, before its result is read. `throttled` for 0 ms: credentials are renewed, or
+ * nothing was sent as the turn was over; the same call may go out again in its next turn.
  */
 export type CallOutcome =
   | { readonly kind: "done"; readonly result: Readonly<Record<string, unknown>> }
@@ -73,7 +74,10 @@ export class RpcClient implements AsyncDisposable {
   }
 
   /** Resolves with what became of the call; rejects with `signal.reason` only. */
-  async call({ id, body, maxAnswerBytes, apiVersion, isRepeated }: Call, signal: AbortSignal): Promise<CallOutcome> {
+  async call(
+    { id, body, maxAnswerBytes, apiVersion, isRepeated, turn }: Call,
+    signal: AbortSignal,
+  ): Promise<CallOutcome> {
     const { credentials, options, agent } = this.#parts;
     let authorization: string;
     let answer: HttpAnswer;
@@ -86,9 +90,10 @@ export class RpcClient implements AsyncDisposable {
         "user-agent": agent,
         [versionHeader]: apiVersion ?? options.apiVersion,
       };
-      answer = await this.#http.post(body, headers, maxAnswerBytes, signal);
+      answer = await this.#http.post(body, headers, maxAnswerBytes, signal, turn);
     } catch (error) {
       if (signal.aborted) throw signal.reason;
+      if (error instanceof NotSentError) return { kind: "throttled", retryAfterMs: 0 };
       if (isAgentError(error, "SERVICE_REFUSED"))
         return { kind: "unauthorized", reason: error.message, answered: false };
       const cause = isAgentError(error)

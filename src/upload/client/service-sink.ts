@@ -27,7 +27,7 @@ export function serviceSink(
 ): Sink {
   const last = new RepeatedAnswer();
   return {
-    async send({ id, body, inputs }, signal) {
+    async send({ id, body, inputs }, signal, turn) {
       const maxAnswerBytes = inputs.reduce((bytes, input) => bytes + input.length + summaryBytes, answerBytes);
       const { revision } = signals;
       let answer: Buffer | undefined;
@@ -35,7 +35,7 @@ export function serviceSink(
         answer = candidate;
         return last.repeats(candidate, id, inputs, revision);
       };
-      const outcome = await client.call({ id, body, maxAnswerBytes, isRepeated }, signal);
+      const outcome = await client.call({ id, body, maxAnswerBytes, isRepeated, turn }, signal);
       if (outcome.kind === "done") {
         if (outcome.result === repeatedResult) return { kind: "accepted", signals: new Map() };
         const found = await confirmed(outcome.result, inputs, confirmation, signals);

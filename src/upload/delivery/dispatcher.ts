@@ -150,9 +150,9 @@ export class Dispatcher {
   async #sendOne(again: Shipment | undefined, stop: AbortSignal, grace: AbortSignal) {
     const { pacer, sink, tally } = this.#parts;
     const shipment = again ?? (await this.#next(stop));
-    const outcome = await pacer.run(() => {
+    const outcome = await pacer.run((turn) => {
       tally.started();
-      return sink.send(shipment.frame, grace);
+      return sink.send(shipment.frame, grace, turn);
     }, stop);
     const handled = await this.#outcomes.handle(shipment, outcome);
     await this.#settle();

@@ -89,7 +89,7 @@ export class SignalSync {
     const body = Buffer.from(this.#body(batch.map(({ json }) => json).join(",")), "utf8");
     const maxAnswerBytes = batch.reduce((bytes, { input }) => bytes + input.length + summaryBytes, answerBytes);
     const call = { id: this.#nextId++, body, maxAnswerBytes };
-    const verdict = await pacer.run(() => this.#parts.call(call, grace), signal);
+    const verdict = await pacer.run((turn) => this.#parts.call({ ...call, turn }, grace), signal);
     const waitMs = await this.#decide(batch, verdict);
     if (catalog.pending.size === 0) this.#suspects = [];
     return waitMs;

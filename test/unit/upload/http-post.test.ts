@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { Secret } from "../../../src/core/secret.ts";
-import { HttpPost } from "../../../src/upload/client/http-post.ts";
+import { HttpPost, NotSentError } from "../../../src/upload/client/http-post.ts";
 import { eventually } from "../../support/eventually.ts";
 import { ManualClock } from "../../support/runtime.ts";
 
@@ -121,4 +121,16 @@ test("where there is a proxy, it is the proxy that has to take a connection", as
     new ManualClock(),
   );
   expect(await behind.connects(signal)).toBe(true);
+});
+
+test("a request whose turn is over when its connection is there is not sent, and the connection serves the next one", async () => {
+  const { peer, post } = await Peer.open(ok);
+  await using _peer = peer;
+  await using _post = post;
+  let isOpen = false;
+  const turn = { start: () => isOpen };
+  await expect(post.post(body, {}, 100, signal, turn)).rejects.toBeInstanceOf(NotSentError);
+  isOpen = true;
+  expect(await post.post(body, {}, 100, signal, turn)).toMatchObject({ status: 200 });
+  expect(peer.requests).toBe(1);
 });
