@@ -61,7 +61,7 @@ export interface KeyEntry {
  * rejects may still take effect.
  */
 export interface KeyBucket {
-  /** The value may be older than one that was written before the call: any replica answers. */
+  /** The leader of the bucket answers; one that is cut off from the others may give an older value until it notices. */
   get(key: string): Promise<KeyEntry | undefined>;
   /** Writes a key that does not exist. Resolves with its revision; undefined: the key exists. */
   create(key: string, value: Uint8Array): Promise<number | undefined>;

@@ -21,7 +21,13 @@ export function natsBucket(link: NatsLink, { name, replicas, ttlMs }: KeyBucketO
     if (opened?.client !== client)
       opened = {
         client,
-        bucket: client.buckets.create(name, { replicas, history: 1, ...(ttlMs !== undefined && { ttl: ttlMs }) }),
+        // Only the leader of the bucket answers reads: others may be behind.
+        bucket: client.buckets.create(name, {
+          replicas,
+          history: 1,
+          allow_direct: false,
+          ...(ttlMs !== undefined && { ttl: ttlMs }),
+        }),
       };
     return opened.bucket;
   }

@@ -4,6 +4,7 @@ import { agentAblations } from "./agent.ts";
 import { bufferAblations } from "./buffer.ts";
 import { bufferAccountAblations } from "./buffer-accounts.ts";
 import { bufferDamageAblations } from "./buffer-damage.ts";
+import { clusterAblations } from "./cluster.ts";
 import { mappingAblations } from "./mapping.ts";
 import { modbusAblations } from "./modbus.ts";
 import { mqttAblations } from "./mqtt.ts";
@@ -15,6 +16,7 @@ import { uploadAblations } from "./upload.ts";
 
 export const ablations: readonly Ablation[] = [
   ...agentAblations,
+  ...clusterAblations,
   ...mappingAblations,
   ...modbusAblations,
   ...mqttAblations,

@@ -1,0 +1,183 @@
+// A lease in a key-value bucket: at most one agent holds it. Create is acquire, update with the last revision is renew.
+//
+//   agent A   acquire ── renew ── renew ──x (dies)
+//   agent B   get: revision 7 ····· get: still 7 for leaseTtl ── update(7) = acquire
+//
+// Each agent measures with its own monotonic clock how long it has seen the same revision. The wall clocks of the servers,
+// by which entries of a bucket expire, decide nothing: an entry that expires early or late is at most taken earlier or later.
+import { randomUUID } from "node:crypto";
+import { isAgentError } from "../core/errors.ts";
+import type { Runtime } from "../core/runtime.ts";
+import type { KeyBucket, KeyEntry } from "./jetstream.ts";
+
+export interface LeaseOptions {
+  readonly bucket: KeyBucket;
+  readonly key: string;
+  /** `agent.name`: shown as the holder. */
+  readonly node: string;
+  readonly ttlMs: number;
+}
+
+/** One uninterrupted holding of a lease. */
+export interface LeaseTerm {
+  /** Revision of the lease at its acquisition. A later term of the same bucket has a higher one. */
+  readonly generation: number;
+  /** Monotonic time at which it was acquired. */
+  readonly since: number;
+  /** Aborts once the lease is another agent's, or could not be renewed for `ttlMs`. */
+  readonly signal: AbortSignal;
+  /**
+   * Renews the lease. Resolves with the monotonic time just before the renewal was sent; undefined: the term is over. Rejects
+   * with `CLUSTER_UNREACHABLE` where nothing is known. Calls may overlap: they run one after the other.
+   */
+  renew(): Promise<number | undefined>;
+  /** Ends the term and deletes the entry, so that another agent need not wait for `ttlMs`. */
+  release(): Promise<void>;
+}
+
+/** Renewals in one time to live, so that two may fail. */
+const renewals = 3;
+/** Looks at the entry in one time to live while another agent holds it. */
+const looks = 12;
+const retryMs = 200;
+
+/**
+ * Waits for the lease and resolves with the term. It takes an entry that does not exist, or one that nobody has renewed for
+ * `ttlMs`. Rejects with `signal.reason`. Servers that do not answer are asked again. `mayTake`: asked before the lease is
+ * taken; false leaves it to others for now.
+ */
+export async function acquireLease(
+  options: LeaseOptions,
+  { clock, log }: Pick<Runtime, "clock" | "log">,
+  signal: AbortSignal,
+  mayTake: () => boolean = () => true,
+): Promise<LeaseTerm> {
+  const { bucket, key, node, ttlMs } = options;
+  // Shows whether an entry is this attempt's, where an answer of the servers was lost.
+  const token = randomUUID();
+  const value = Buffer.from(JSON.stringify({ node, token }));
+  let seen: { readonly revision: number; readonly since: number } | undefined;
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      const askedAt = clock.monotonic();
+      const entry = await bucket.get(key);
+      if (entry && entry.revision !== seen?.revision) seen = { revision: entry.revision, since: clock.monotonic() };
+      const isFree = !entry || holderOf(entry).token === token || askedAt - (seen?.since ?? askedAt) >= ttlMs;
+      if (isFree && !signal.aborted && mayTake()) {
+        const sentAt = clock.monotonic();
+        const revision = entry ? await bucket.update(key, value, entry.revision) : await bucket.create(key, value);
+        if (revision !== undefined) return new Term(options, { value, token, revision, sentAt }, { clock, log });
+      }
+    } catch (error) {
+      if (!isAgentError(error)) throw error;
+    }
+    await clock.sleep(ttlMs / looks, signal);
+  }
+}
+
+/** Who holds the lease of an entry. An entry that cannot be read has no holder. */
+export function holderOf({ value }: KeyEntry): {
+  readonly node: string | undefined;
+  readonly token: string | undefined;
+} {
+  try {
+    const { node, token } = JSON.parse(Buffer.from(value).toString("utf8"));
+    return { node: typeof node === "string" ? node : undefined, token: typeof token === "string" ? token : undefined };
+  } catch {
+    return { node: undefined, token: undefined };
+  }
+}
+
+interface Acquired {
+  readonly value: Uint8Array;
+  readonly token: string;
+  readonly revision: number;
+  readonly sentAt: number;
+}
+
+class Term implements LeaseTerm {
+  readonly generation: number;
+  readonly since: number;
+  readonly #options: LeaseOptions;
+  readonly #acquired: Acquired;
+  readonly #runtime: Pick<Runtime, "clock" | "log">;
+  readonly #over = new AbortController();
+  readonly #running: Promise<void>;
+  #revision: number;
+  #renewedAt: number;
+  #renewal: Promise<unknown> = Promise.resolve();
+
+  constructor(options: LeaseOptions, acquired: Acquired, runtime: Pick<Runtime, "clock" | "log">) {
+    this.generation = acquired.revision;
+    this.since = runtime.clock.monotonic();
+    this.#options = options;
+    this.#acquired = acquired;
+    this.#runtime = runtime;
+    this.#revision = acquired.revision;
+    this.#renewedAt = acquired.sentAt;
+    this.#running = this.#keep();
+  }
+
+  get signal(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  renew(): Promise<number | undefined> {
+    const renewal = this.#renewal.then(() => this.#renew());
+    this.#renewal = renewal.catch(() => {});
+    return renewal;
+  }
+
+  async release(): Promise<void> {
+    this.#end("the lease is released");
+    await this.#running;
+    await this.#renewal;
+    await this.#options.bucket.delete(this.#options.key, this.#revision).catch(() => {});
+  }
+
+  async #renew(): Promise<number | undefined> {
+    const { bucket, key, ttlMs } = this.#options;
+    const { clock } = this.#runtime;
+    while (!this.signal.aborted) {
+      const sentAt = clock.monotonic();
+      const revision = await bucket.update(key, this.#acquired.value, this.#revision, ttlMs / renewals);
+      if (revision !== undefined) {
+        this.#revision = revision;
+        this.#renewedAt = sentAt;
+        return this.signal.aborted ? undefined : sentAt;
+      }
+      // The answer to a renewal of this term may have been lost: then the entry is still its own.
+      const entry = await bucket.get(key);
+      if (!entry || holderOf(entry).token !== this.#acquired.token) {
+        this.#end(`${entry ? (holderOf(entry).node ?? "another agent") : "nobody"} has the lease now`);
+        return undefined;
+      }
+      this.#revision = entry.revision;
+    }
+    return undefined;
+  }
+
+  /** Renews until the term is over. */
+  async #keep(): Promise<void> {
+    const { clock } = this.#runtime;
+    const { ttlMs } = this.#options;
+    while (!this.signal.aborted) {
+      const left = this.#renewedAt + ttlMs - clock.monotonic();
+      if (left <= 0) return this.#end(`it could not be renewed for ${ttlMs} ms`);
+      const due = this.#renewedAt + ttlMs / renewals - clock.monotonic();
+      try {
+        if (due > 0) await clock.sleep(due, this.signal);
+        else await Promise.race([this.renew(), clock.sleep(left, this.signal)]);
+      } catch {
+        await clock.sleep(Math.min(retryMs, left), this.signal).catch(() => {});
+      }
+    }
+  }
+
+  #end(reason: string): void {
+    if (this.signal.aborted) return;
+    this.#runtime.log.info({ lease: this.#options.key, reason }, "the term of a lease is over");
+    this.#over.abort(new Error(`the lease ${this.#options.key} is over: ${reason}`));
+  }
+}

@@ -1,0 +1,64 @@
+// The safeguards of delivery by one agent of several.
+import type { Ablation } from "./ablation.ts";
+
+const rate = "unit/cluster/delivery-rate.test.ts";
+const lease = "unit/cluster/lease.test.ts";
+
+export const clusterAblations: readonly Ablation[] = [
+  {
+    safeguard: "renewing the delivery lease before each request",
+    file: "cluster/lease-gate.ts",
+    code: "await orAbort(term.renew(), signal);",
+    without: "(await Promise.resolve(), clock.monotonic());",
+    test: rate,
+  },
+  {
+    safeguard: "a request that starts late after its renewal is not sent",
+    file: "cluster/lease-gate.ts",
+    code: "clock.monotonic() - renewedAt < startWithinMs",
+    without: "renewedAt > 0",
+    test: rate,
+  },
+  {
+    safeguard: "a new holder of the delivery lease waits",
+    file: "cluster/lease-gate.ts",
+    code: "term.since + intervalMs + startWithinMs + transitMs",
+    without: "term.since",
+    test: rate,
+  },
+  {
+    safeguard: "a request counts from its first byte, not from its turn",
+    file: "upload/client/pacer.ts",
+    code: "          if (isSent) begin();\n",
+    without: "",
+    test: rate,
+  },
+  {
+    safeguard: "asking whether a request may start when its connection is there",
+    file: "upload/client/http-post.ts",
+    code: "turn?.start() === false",
+    without: "false",
+    test: "unit/upload/http-post.test.ts",
+  },
+  {
+    safeguard: "a lease is taken only if nobody has renewed it for its time to live",
+    file: "cluster/lease.ts",
+    code: "askedAt - (seen?.since ?? askedAt) >= ttlMs",
+    without: "true",
+    test: lease,
+  },
+  {
+    safeguard: "a term that cannot be renewed ends by itself",
+    file: "cluster/lease.ts",
+    code: "const left = this.#renewedAt + ttlMs - clock.monotonic();",
+    without: "const left = ttlMs;",
+    test: lease,
+  },
+  {
+    safeguard: "a renewal whose answer was lost belongs to the term",
+    file: "cluster/lease.ts",
+    code: "if (!entry || holderOf(entry).token !== this.#acquired.token) {",
+    without: "if (true) {",
+    test: lease,
+  },
+];

@@ -1,0 +1,49 @@
+// A key-value bucket in memory that behaves as NATS does: revisions ascend over the bucket, conditional writes fail by them.
+import type { KeyBucket, KeyEntry } from "../../src/cluster/jetstream.ts";
+import { AgentError } from "../../src/core/errors.ts";
+
+export interface MemoryBucket extends KeyBucket {
+  /** What each call waits for, by the name of the call; may reject. The write takes effect before `after` and after `before`. */
+  before: (call: string) => Promise<void> | void;
+  after: (call: string) => Promise<void> | void;
+  /** Removes all, as servers do that lose their data; revisions start again. */
+  wipe(): void;
+  /** As the time to live of the bucket does. */
+  expire(key: string): void;
+}
+
+export function unreachable(): AgentError {
+  return new AgentError("CLUSTER_UNREACHABLE", "no answer within 5000 ms");
+}
+
+export function memoryBucket(): MemoryBucket {
+  const entries = new Map<string, KeyEntry>();
+  let last = 0;
+  async function around<T>(call: string, effect: () => T): Promise<T> {
+    await bucket.before(call);
+    const result = effect();
+    await bucket.after(call);
+    return result;
+  }
+  const write = (key: string, value: Uint8Array) => {
+    entries.set(key, { key, value, revision: ++last });
+    return last;
+  };
+  const bucket: MemoryBucket = {
+    before: () => {},
+    after: () => {},
+    wipe() {
+      entries.clear();
+      last = 0;
+    },
+    expire: (key) => void entries.delete(key),
+    get: (key) => around("get", () => entries.get(key)),
+    create: (key, value) => around("create", () => (entries.has(key) ? undefined : write(key, value))),
+    update: (key, value, revision) =>
+      around("update", () => (entries.get(key)?.revision === revision ? write(key, value) : undefined)),
+    delete: (key, revision) =>
+      around("delete", () => entries.get(key)?.revision === revision && ++last > 0 && entries.delete(key)),
+    list: (prefix) => around("list", () => [...entries.values()].filter(({ key }) => key.startsWith(prefix))),
+  };
+  return bucket;
+}

@@ -1,0 +1,102 @@
+// At most one agent holds a lease, and it passes on within a known time, whatever servers and clocks do.
+import { expect, test } from "vitest";
+import { acquireLease, holderOf, type LeaseTerm } from "../../../src/cluster/lease.ts";
+import { memoryBucket, unreachable } from "../../support/memory-bucket.ts";
+import { ManualClock, testRuntime } from "../../support/runtime.ts";
+
+const ttlMs = 6_000;
+const never = new AbortController().signal;
+
+function site() {
+  const clock = new ManualClock();
+  const bucket = memoryBucket();
+  const runtime = testRuntime({ clock });
+  const acquire = (node: string, through = bucket, signal = never) =>
+    acquireLease({ bucket: through, key: "delivery", node, ttlMs }, runtime, signal);
+  return { clock, bucket, acquire };
+}
+
+/** The term once it is there, as time passes. */
+async function within(clock: ManualClock, ms: number, term: Promise<LeaseTerm>): Promise<LeaseTerm | undefined> {
+  let found: LeaseTerm | undefined;
+  void term.then((one) => {
+    found = one;
+  });
+  await clock.advance(ms);
+  return found;
+}
+
+test("a second agent gets the lease when the first one gives it back, and not before", async () => {
+  const { clock, acquire, bucket } = site();
+  const first = await acquire("a");
+  const second = acquire("b");
+  expect(await within(clock, 60_000, second)).toBeUndefined();
+  expect(holderOf((await bucket.get("delivery"))!).node).toBe("a");
+  await first.release();
+  expect(first.signal.aborted).toBe(true);
+  expect((await within(clock, 500, second))?.generation).toBeGreaterThan(first.generation);
+});
+
+test("a holder that is gone is followed within its time to live and a look", async () => {
+  const { clock, bucket, acquire } = site();
+  const first = await acquire("a", { ...bucket, update: () => new Promise(() => {}) });
+  const second = acquire("b");
+  expect(await within(clock, ttlMs - 1, second)).toBeUndefined();
+  expect(await within(clock, ttlMs / 12 + 1, second)).toBeDefined();
+  expect(first.signal.aborted).toBe(true);
+});
+
+test("an answer that is lost does not end a term: the entry is still its own", async () => {
+  const { clock, bucket, acquire } = site();
+  const first = await acquire("a");
+  let lost = 0;
+  bucket.after = (call) => {
+    if (call === "update" && lost++ === 0) throw unreachable();
+  };
+  await clock.advance(10 * ttlMs);
+  expect(lost).toBeGreaterThan(10);
+  expect(first.signal.aborted).toBe(false);
+});
+
+test("a term ends when its entry has gone or is another agent's, at the next renewal", async () => {
+  const { bucket, acquire } = site();
+  const first = await acquire("a");
+  bucket.expire("delivery");
+  expect(await first.renew()).toBeUndefined();
+  expect(first.signal.aborted).toBe(true);
+  const second = await acquire("b");
+  bucket.expire("delivery");
+  const third = await acquire("c");
+  expect(await second.renew()).toBeUndefined();
+  expect(await third.renew()).toBe(0);
+});
+
+test("a holder that cannot renew ends its term by itself before its time to live is over for others", async () => {
+  const { clock, bucket, acquire } = site();
+  const first = await acquire("a");
+  bucket.before = () => {
+    throw unreachable();
+  };
+  await clock.advance(ttlMs);
+  expect(first.signal.aborted).toBe(true);
+});
+
+test("an agent that may not take the lease leaves it to others", async () => {
+  const { clock, bucket } = site();
+  const runtime = testRuntime({ clock });
+  let isDraining = true;
+  const term = acquireLease({ bucket, key: "delivery", node: "a", ttlMs }, runtime, never, () => !isDraining);
+  expect(await within(clock, 10_000, term)).toBeUndefined();
+  isDraining = false;
+  expect(await within(clock, 1_000, term)).toBeDefined();
+});
+
+test("waiting for a lease ends with its signal", async () => {
+  const { clock, acquire, bucket } = site();
+  await acquire("a");
+  const stop = new AbortController();
+  const second = acquire("b", bucket, stop.signal);
+  await clock.advance(1_000);
+  stop.abort(new Error("enough"));
+  await expect(second).rejects.toThrow("enough");
+});
