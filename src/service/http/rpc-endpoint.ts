@@ -63,12 +63,19 @@ interface Received {
 
 /** Bodies in memory at one time, of calls that wait or run. */
 const maxHeldBytes = 256 * 2 ** 20;
+/** Answers of queries in memory at one time that their clients have not read yet. */
+const maxUnreadBytes = 128 * 2 ** 20;
+/** Smaller answers are always sent. */
+const largeAnswerBytes = 2 ** 20;
+/** How long a client may read nothing of a large answer. */
+const unreadMs = 60_000;
 
 export class RpcEndpoint {
   readonly #parts: RpcEndpointParts;
   readonly #late: LateOutcomes;
   #faults = new FaultPlan([]);
   #heldBytes = 0;
+  #unreadBytes = 0;
 
   constructor(parts: RpcEndpointParts) {
     this.#parts = parts;
@@ -165,6 +172,7 @@ export class RpcEndpoint {
       if (key !== undefined) this.#late.keep(key, call);
       throw error;
     });
+    if (!written && outcome) this.#keepUntilRead(outcome.length, response, gone);
     const answered = outcome && id !== undefined && id !== call.id ? withId(outcome, call.id, id) : outcome;
     if (failure !== undefined) runtime.log.error({ part: "service", trace, failure }, "a request failed");
     if (fault("cutAfter")) return void response.destroy();
@@ -176,6 +184,17 @@ export class RpcEndpoint {
       const coded = await codedFor(request, answered);
       sendJson(response, 200, coded.body, { ...headers, ...coded.headers });
     }
+  }
+
+  /** Counts a large answer until its client has it. Throws `HttpRefusal` 503 where those before it take too much memory. */
+  #keepUntilRead(bytes: number, response: ServerResponse, gone: AbortSignal): void {
+    gone.throwIfAborted();
+    if (bytes < largeAnswerBytes) return;
+    if (this.#unreadBytes > maxUnreadBytes)
+      throw new HttpRefusal(503, "busy", "too many large answers are being sent", { "retry-after": "5" });
+    this.#unreadBytes += bytes;
+    gone.addEventListener("abort", () => (this.#unreadBytes -= bytes), { once: true });
+    response.setTimeout(unreadMs, () => response.destroy());
   }
 
   #limitOf(name: string | undefined, version: ServedVersion): number {

@@ -1,0 +1,56 @@
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import { expect, test } from "vitest";
+import { basic, integration, password, testService } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const data = { include: true, notBefore: "2026-01-01T00:00:00Z", before: "2026-01-05T00:00:00Z" };
+
+test("large answers that clients do not read take a bounded amount of memory, and small ones are given meanwhile", async () => {
+  using folder = temporaryFolder();
+  await using service = await testService({ data: folder.path });
+  const times = Array.from({ length: 20_000 }, (_, i) => new Date(Date.UTC(2026, 0, 1) + i * 1_000).toISOString());
+  // Values of 18 characters: 18 MB an answer.
+  const series = Object.fromEntries(
+    Array.from({ length: 50 }, (_, s) => [`s${s}`, times.map((_, i) => 0.1 + (i * 50 + s) / 3e7)]),
+  );
+  for (const input of Object.keys(series))
+    await service.call("integration.insert", { integration, data: { times, series: { [input]: series[input] } } });
+  const { body } = await service.call("admin.selectSignals", { integration, signals: { include: true, limit: 50 } });
+  const view = { name: "s", type: "numeric", sourceType: "measurement" };
+  const itemsBySignal = Object.fromEntries(Object.keys(body?.result?.["signals"]).map((id) => [id, view]));
+  await service.call("admin.publishSignals", { integration, itemsBySignal });
+
+  const params = { items: { limit: 50 }, data };
+  const unread: IncomingMessage[] = [];
+  let status = 0;
+  while (unread.length < 12 && status !== 503) {
+    const response = await begin(service.url, params);
+    status = response.statusCode ?? 0;
+    if (status === 200) unread.push(response);
+  }
+  expect(status).toBe(503);
+  expect(unread.length).toBeGreaterThan(2);
+  expect((await service.call("platform.selectItems", { items: { include: true, limit: 50 } })).status).toBe(200);
+
+  for (const response of unread) response.destroy();
+  const large = await service.call("platform.selectItems", params);
+  expect([large.status, large.body?.result?.["data"].times.length]).toEqual([200, 20_000]);
+});
+
+/** Resolves with the headers of the answer, whose body stays unread. */
+async function begin(url: string, params: object): Promise<IncomingMessage> {
+  const sent = request(`${url}/rpc`, {
+    method: "POST",
+    agent: false,
+    headers: {
+      "content-type": "application/json",
+      "x-api-version": "1.1beta1",
+      authorization: basic(integration, password),
+    },
+  });
+  sent.end(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "platform.selectItems", params }));
+  const [response]: IncomingMessage[] = await once(sent, "response");
+  if (!response) throw new Error("no answer");
+  return response;
+}
