@@ -129,6 +129,17 @@ test("a setpoint is drawn in steps from before the window, and counts with the t
   expect(opened.complaints).toEqual([]);
 });
 
+test("on a phone the values under the finger do not cover the plot", async () => {
+  const phone = { width: 390, height: 844 };
+  await using opened = await open(["temperature", "pressure", "setpoint", "mode", "valve"], day, phone);
+  expect(await tipAt(opened.page, 0.5)).toContain("valve closed");
+  const [plot, tip] = [
+    await opened.page.locator("#plot .u-over").boundingBox(),
+    await opened.page.locator("#tip").boundingBox(),
+  ];
+  expect(tip?.y).toBeGreaterThan((plot?.y ?? Number.NaN) + (plot?.height ?? Number.NaN));
+});
+
 test("each of several states is carried in from before the window", async () => {
   await using opened = await open(["mode", "valve"], day);
   expect(await tipAt(opened.page, 0.1)).toMatch(/mode on.*valve open/);

@@ -163,7 +163,10 @@ export class Chart {
     const x = within.left - box.left + left;
     const toLeft = x + this.#tip.offsetWidth + 24 > box.width;
     this.#tip.style.left = `${Math.max(0, toLeft ? x - this.#tip.offsetWidth - 12 : x + 12)}px`;
-    this.#tip.style.top = `${Math.max(0, Math.min(top, box.height - this.#tip.offsetHeight - 8))}px`;
+    // On a phone it would cover the plot, so it stands below.
+    const below = this.#tip.offsetWidth * 2 > box.width;
+    const beside = Math.max(0, Math.min(top, box.height - this.#tip.offsetHeight - 8));
+    this.#tip.style.top = `${below ? box.height + 4 : beside}px`;
   }
 
   #hideTip() {
