@@ -165,8 +165,7 @@ export class BufferInspector {
     const { index } = read;
     const coverage = this.#coverage(name, read.header);
     for (let i = 0; i < index.sequences.length; i++) {
-      const from = index.sequences[i]!;
-      const to = from + index.points[i]!;
+      const [from, to] = index.rangeOf(i);
       if (!all && coverage.coversAll(from, to)) continue;
       const points: InspectedPoint[] = [];
       this.#visit(read, i, (place, time, value) => {
@@ -180,8 +179,7 @@ export class BufferInspector {
 
   #unsettledIn(name: string, read: ReadSegment, record: number): number {
     const coverage = this.#coverage(name, read.header);
-    const from = read.index.sequences[record]!;
-    const to = from + read.index.points[record]!;
+    const [from, to] = read.index.rangeOf(record);
     if (coverage.coversAll(from, to)) return 0;
     if (!coverage.hasSeries) return to - from;
     let points = 0;

@@ -88,17 +88,15 @@ class Cutter implements BlockCut {
 
   /** Whether all of the record that is wanted is taken, or none of it may be. */
   passesOver(record: number): boolean {
-    const from = this.#index.sequences[record]!;
-    const to = from + this.#index.points[record]!;
+    const [from, to] = this.#index.rangeOf(record);
     const taken = this.#segment.taken.whole.covers(from, to) && !this.#openGaps.touches(from, to);
     return taken || this.#options.withheld(record);
   }
 
   /** False when the record cannot be understood, though its checksum is right; nothing of it is taken then. */
   add(record: number, content: RecordBytes): boolean {
-    const points = this.#index.points[record]!;
-    const from = this.#index.sequences[record]!;
-    const to = from + points;
+    const [from, to] = this.#index.rangeOf(record);
+    const points = to - from;
     const before = this.points;
     const { maxPoints, enough } = this.#options;
     // Also when the first record alone is too much: some of its series, then.

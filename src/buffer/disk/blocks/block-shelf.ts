@@ -190,8 +190,7 @@ export class BlockShelf {
     };
     using reader = new SegmentReader(disk, segment, index, lane === "backlog", checksum);
     const onDamage = (record: number) => {
-      const from = index.sequences[record]!;
-      const to = from + index.points[record]!;
+      const [from, to] = index.rangeOf(record);
       this.#countDamage(segment, index, [{ from, to, earliest: index.earliest[record], latest: index.latest[record] }]);
     };
     let withholds = false;

@@ -123,20 +123,15 @@ export function unsettledInRecords(
 ): number {
   let unsettled = 0;
   for (let i = 0; i < index.sequences.length; i++) {
-    const from = index.sequences[i]!;
-    const to = from + index.points[i]!;
+    const [from, to] = index.rangeOf(i);
     if (settled.coversAll(from, to)) continue;
     const record = reader.record(i);
     let points = 0;
-    try {
-      if (record)
-        readPoints(record.bytes, record.at, record.header, (place) => {
-          if (!settled.covers(place, from, to)) points++;
-        });
-    } catch {
-      points = -1;
-    }
-    if (record && points >= 0) unsettled += points;
+    const count = (place: number) => {
+      if (!settled.covers(place, from, to)) points++;
+    };
+    const isRead = record && attempt(() => readPoints(record.bytes, record.at, record.header, count) === undefined);
+    if (isRead) unsettled += points;
     else onDamage(from, to, i);
   }
   return unsettled;

@@ -4,7 +4,6 @@ import type { Accounts } from "../accounts/accounts.ts";
 import type { LeasedLoss } from "../accounts/buffer-state.ts";
 import { joinedSpan, type LossReason, type LostSpan, type Stretch } from "../accounts/loss-ledger.ts";
 import { type RemovedRange, RemovedRanges } from "../accounts/removed-ranges.ts";
-import { readPoints } from "../format/columns.ts";
 import type { SegmentIndex } from "../format/segment-index.ts";
 import type { Segment } from "../segments/segment.ts";
 import type { SegmentReader } from "../segments/segment-reader.ts";
@@ -128,30 +127,26 @@ export function segmentLoss(
   const stretches: PlacedStretch[] = [];
   let left = segment.unsettledPoints;
   for (let i = 0; i < index.sequences.length; i++) {
-    const first = index.sequences[i]!;
-    const end = first + index.points[i]!;
+    const [first, end] = index.rangeOf(i);
     const lost = { points: 0, from: Number.POSITIVE_INFINITY, to: Number.NEGATIVE_INFINITY, first, end };
     if (!taken.whole.touches(first, end) && !taken.mayTouchSeries(first, end)) {
       lost.points = end - first;
       lost.from = index.earliest[i]!;
       lost.to = index.latest[i]!;
-    } else if (!settled.coversAll(first, end)) {
-      const record = reader.record(i);
-      if (record)
-        readPoints(record.bytes, record.at, record.header, (place, time) => {
-          if (settled.covers(place, first, end)) return;
-          if (!taken.covers(place, first, end)) {
-            lost.points++;
-            extend(lost, time);
-            return;
-          }
-          left--;
-          const times = leases.find(({ ranges }) => ranges.get(place)?.covers(first, end))?.times;
-          const span = times?.get(place);
-          if (span) extend(span, time);
-          else times?.set(place, { from: time, to: time });
-        });
-    }
+    } else if (!settled.coversAll(first, end))
+      reader.visit(i, (place, time) => {
+        if (settled.covers(place, first, end)) return;
+        if (!taken.covers(place, first, end)) {
+          lost.points++;
+          extend(lost, time);
+          return;
+        }
+        left--;
+        const times = leases.find(({ ranges }) => ranges.get(place)?.covers(first, end))?.times;
+        const span = times?.get(place);
+        if (span) extend(span, time);
+        else times?.set(place, { from: time, to: time });
+      });
     if (lost.points === 0) continue;
     left -= lost.points;
     const last = stretches.at(-1);

@@ -8,7 +8,6 @@
 import { isInputId } from "../../../core/point.ts";
 import { crc32 } from "../files/bytes.ts";
 import { diskErrorCode, ifThere, readFile, replaceFile, withRetries, writeFully } from "../files/disk.ts";
-import { readPoints } from "../format/columns.ts";
 import type { LogParts } from "../segments/environment.ts";
 import type { KeptTimes } from "../segments/kept-times.ts";
 import type { Segment } from "../segments/segment.ts";
@@ -149,15 +148,11 @@ export class KeptFile {
     const numbers = index.dictionary.map((input) => (input === undefined ? -1 : inputs.numberOf(input)));
     if (!numbers.some((number) => kept.has(number))) return;
     using reader = new SegmentReader(disk, segment, index, true, checksum);
-    for (const [at, sequence] of index.sequences.entries()) {
-      const isTold = sequence + index.points[at]! <= this.#sequence;
-      const record = isTold ? undefined : reader.record(at);
-      if (!record) continue;
-      readPoints(record.bytes, record.at, record.header, (place, time) => {
-        const number = numbers[place] ?? -1;
-        if (kept.has(number)) kept.occupy(number, time);
-      });
-    }
+    const occupy = (place: number, time: number) => {
+      const number = numbers[place] ?? -1;
+      if (kept.has(number)) kept.occupy(number, time);
+    };
+    for (let i = 0; i < index.sequences.length; i++) if (index.rangeOf(i)[1] > this.#sequence) reader.visit(i, occupy);
   }
 }
 

@@ -50,6 +50,12 @@ export class SegmentIndex {
     this.salt = salt;
   }
 
+  /** Sequence numbers of a record. */
+  rangeOf(record: number): [from: number, to: number] {
+    const from = this.sequences[record]!;
+    return [from, from + this.points[record]!];
+  }
+
   /** Of all records; undefined while there is none. */
   get earliestTime(): number | undefined {
     return this.earliest.length === 0 ? undefined : this.earliest.reduce((a, b) => Math.min(a, b));
@@ -78,18 +84,6 @@ export class SegmentIndex {
     const lastRecord = (this.sequences.at(-1) ?? first) + (this.points.at(-1) ?? 0);
     this.endSequence = Math.max(lastRecord, this.damage.at(-1)?.to ?? first);
     this.endOffset = offset;
-  }
-
-  /** Index of the record that holds the point `sequence`, or of the first one after it. */
-  find(sequence: number): number {
-    let low = 0;
-    let high = this.sequences.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.sequences[middle]! + this.points[middle]! > sequence) high = middle;
-      else low = middle + 1;
-    }
-    return low;
   }
 }
 

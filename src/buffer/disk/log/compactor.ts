@@ -8,7 +8,6 @@ import { constants, zstdCompressSync } from "node:zlib";
 import { attempt } from "../../../lib/attempt.ts";
 import { ByteWriter } from "../files/bytes.ts";
 import { type DiskFile, writeFully } from "../files/disk.ts";
-import { readPoints } from "../format/columns.ts";
 import { maxPayloadBytes } from "../format/record.ts";
 import { SegmentEncoder } from "../format/segment-encoder.ts";
 import { type SegmentHeader, writeSegmentHeader } from "../format/segment-header.ts";
@@ -170,21 +169,19 @@ export class Compactor {
     let count = 0;
     using reader = new SegmentReader(disk, segment, index, true, checksum);
     for (let i = first; i < end; i++) {
-      const sequence = index.sequences[i]!;
-      const to = sequence + index.points[i]!;
-      if (segment.settled.coversAll(sequence, to)) continue;
-      const record = reader.record(i);
-      if (!record) throw new Error(`a record of ${segment.name} is damaged`);
+      const [from, to] = index.rangeOf(i);
+      if (segment.settled.coversAll(from, to)) continue;
       const mayBeSettled = segment.settled.hasSeries;
-      readPoints(record.bytes, record.at, record.header, (place, time, value) => {
+      const isRead = reader.visit(i, (place, time, value) => {
         const number = numbers[place] ?? -1;
         if (number < 0) throw new Error(`a name in ${segment.name} is damaged`);
-        if (mayBeSettled && segment.settled.covers(place, sequence, to)) return;
+        if (mayBeSettled && segment.settled.covers(place, from, to)) return;
         points.inputs[count] = number;
         points.times[count] = time;
         points.values[count] = value;
         count++;
       });
+      if (!isRead) throw new Error(`a record of ${segment.name} is damaged`);
     }
     return { ...points, count };
   }

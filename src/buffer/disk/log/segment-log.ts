@@ -155,7 +155,7 @@ export class SegmentLog {
 
   #dropForRoom(now: Moment): boolean {
     const { bounds } = this.#options;
-    if (!bounds.mayDropForFullDisk || !this.#fullDisk.mayDrop(this.#missingRoom, now.monotonic)) return false;
+    if (!bounds.mayDropForFullDisk() || !this.#fullDisk.mayDrop(this.#missingRoom, now.monotonic)) return false;
     const bytes = bounds.dropForFullDisk(now);
     if (bytes === undefined) return false;
     this.#fullDisk.dropped(bytes - segmentHeaderBytes);

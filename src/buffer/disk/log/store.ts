@@ -14,7 +14,7 @@ import type { Ground, Moment, StoreOptions } from "../segments/environment.ts";
 import { InputMarks } from "../segments/input-marks.ts";
 import { mendSegment } from "../segments/seal.ts";
 import type { Segment } from "../segments/segment.ts";
-import { Bounds } from "./bounds.ts";
+import { type Bounds, openBounds } from "./bounds.ts";
 import { Compactor } from "./compactor.ts";
 import { Keeper } from "./keeper.ts";
 import { Scrubber } from "./scrubber.ts";
@@ -46,7 +46,6 @@ export class Store {
 
   /** Throws `BUFFER_NEWER`, `BUFFER_OLDER`, or what the disk throws where the folder cannot be used at all. */
   constructor(options: StoreOptions, ground: Ground, now: Moment) {
-    const { disk } = ground;
     const { folder, segmentBytes } = options;
     const { inputs } = this;
     this.#options = options;
@@ -60,8 +59,8 @@ export class Store {
     const log = { ...ground, folder, stream, integration, inputs, accounts, segments };
     const shelf = new BlockShelf(log);
     const keeper = new Keeper({ ...log, shelf, stateFile, uptimeBefore, opened: now.monotonic });
-    const bounds = new Bounds(options, disk, segments, keeper);
     const parts = { ...log, shelf, keeper };
+    const bounds = openBounds(options, parts);
     this.#shelf = shelf;
     this.#keeper = keeper;
     this.#bounds = bounds;

@@ -1,5 +1,6 @@
 // Reads sealed and active segments: the index by one pass over the file, records through a small window.
 import { type Disk, type DiskFile, readFile, readFully } from "../files/disk.ts";
+import { type PointVisitor, readPoints } from "../format/columns.ts";
 import { type Checksum, isPayloadWhole, type RecordHeader, readRecordHeader } from "../format/record.ts";
 import { type SegmentIndex, scanSegment } from "../format/segment-index.ts";
 import type { Segment } from "./segment.ts";
@@ -57,6 +58,13 @@ export class SegmentReader implements Disposable {
     if (!header || header.sequence !== this.#index.sequences[at] || header.points !== this.#index.points[at])
       return undefined;
     return isPayloadWhole(bytes, offset, header, this.#checksum) ? { header, bytes, at: offset } : undefined;
+  }
+
+  /** Calls `visit` for each point of a record. False: it is not what was written. Throws as `record` and `readPoints` do. */
+  visit(at: number, visit: PointVisitor): boolean {
+    const record = this.record(at);
+    if (record) readPoints(record.bytes, record.at, record.header, visit);
+    return record !== undefined;
   }
 
   [Symbol.dispose](): void {

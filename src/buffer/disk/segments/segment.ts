@@ -97,10 +97,8 @@ export class Segment {
     const { index, settled } = this;
     if (!index || settled.whole.isEmpty) return this.earliest;
     let oldest = Number.POSITIVE_INFINITY;
-    for (let i = 0; i < index.sequences.length; i++) {
-      const from = index.sequences[i]!;
-      if (index.earliest[i]! < oldest && !settled.coversAll(from, from + index.points[i]!)) oldest = index.earliest[i]!;
-    }
+    for (let i = 0; i < index.sequences.length; i++)
+      if (index.earliest[i]! < oldest && !settled.coversAll(...index.rangeOf(i))) oldest = index.earliest[i]!;
     return Number.isFinite(oldest) ? oldest : this.earliest;
   }
 }
