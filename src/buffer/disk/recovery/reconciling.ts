@@ -2,7 +2,7 @@
 // as lost; points that were lost or settled and are stored again are taken off the ones or the others.
 import type { Accounts } from "../accounts/accounts.ts";
 import type { BufferState, SegmentState } from "../accounts/buffer-state.ts";
-import type { LossReason } from "../accounts/loss-ledger.ts";
+import { joinedSpan, type LossReason, type LostSpan } from "../accounts/loss-ledger.ts";
 import { RangeSet } from "../accounts/range-set.ts";
 import { unsettledInRecords } from "../blocks/damage-books.ts";
 import type { Disk, Notes } from "../files/disk.ts";
@@ -126,10 +126,10 @@ function settledIn(first: number, end: number, states: readonly SegmentState[]):
  * wider than what is missing, and is not narrower. `durable`: where the log had ended at least.
  */
 function missingSpan(segments: readonly Segment[], durable: number, state: BufferState) {
-  let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  let span: LostSpan = { points: 0, from: undefined, to: undefined };
   const note = (before: Segment | undefined, after: Segment | undefined) => {
-    from = Math.min(from, before?.latest ?? state.oldest ?? Number.POSITIVE_INFINITY);
-    to = Math.max(to, after?.earliest ?? state.latest ?? Number.NEGATIVE_INFINITY);
+    const [from, to] = [before?.latest ?? state.oldest, after?.earliest ?? state.latest];
+    span = joinedSpan(span, { points: 0, from, to });
   };
   const held = segments.filter(({ points }) => points > 0);
   const [first] = held;
@@ -141,6 +141,7 @@ function missingSpan(segments: readonly Segment[], durable: number, state: Buffe
     if ((next?.first ?? durable) > segment.endSequence) note(segment, next);
   }
   if (!first) note(undefined, undefined);
+  const { from = Infinity, to = -Infinity } = span;
   return from <= to ? { from, to } : { from: undefined, to: undefined };
 }
 

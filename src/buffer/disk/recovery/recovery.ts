@@ -63,9 +63,7 @@ export function recover(options: RecoveryOptions): Recovered {
   // One slot and no segment: the power failed while the buffer was made for the first time.
   const stateDamaged = state === undefined && (found.length > 0 || slots > 1);
   const accounts = Accounts.from(state);
-  const hadState = state !== undefined;
-  const known = { durable: accounts.next, hadState, removed: accounts.removed, state };
-  const { segments, aside } = openSegments(found, { ...options, stream, ...known });
+  const { segments, aside } = openSegments(found, { ...options, stream, accounts, state });
   applyState(state, segments, options);
   const newest = parseSegmentName(state?.newest ?? "");
   const setAside = aside.includes(state?.newest ?? "");

@@ -1,6 +1,6 @@
 // Opens the segments that are found at a start: by their seal where there is one, else by reading all of them.
+import type { Accounts } from "../accounts/accounts.ts";
 import type { BufferState } from "../accounts/buffer-state.ts";
-import type { RemovedRanges } from "../accounts/removed-ranges.ts";
 import { readFile, readPart, withFile, withRetries } from "../files/disk.ts";
 import { keepAside, moveAside } from "../files/quarantine.ts";
 import type { Checksum } from "../format/record.ts";
@@ -16,13 +16,9 @@ export interface OpeningOptions extends Ground {
   readonly integration: string;
   /** UUID of the buffer. */
   readonly stream: string;
-  /** Points before this sequence number are known to have been durable. */
-  readonly durable: number;
-  /** Whether the state says so. */
-  readonly hadState: boolean;
-  /** What is in no segment any more. */
-  readonly removed: RemovedRanges;
-  readonly state: Pick<BufferState, "starts" | "segments"> | undefined;
+  /** `next`: points before this sequence number are known to have been durable. */
+  readonly accounts: Pick<Accounts, "next" | "removed">;
+  readonly state: BufferState | undefined;
 }
 
 const keptOfTornBytes = 65_536;
@@ -57,16 +53,16 @@ export function openSegments(files: readonly FoundFile[], options: OpeningOption
 
 /** A file without a header. Its records prove what it is, where they fit between the segments that are known. */
 function openDoubtful(found: FoundSegment, segments: readonly Segment[], options: OpeningOptions): Segment | undefined {
-  const { disk, folder, durable, hadState, checksum } = options;
+  const { disk, folder, accounts, state, checksum } = options;
   const before = segments.findLast(({ first }) => first <= found.first);
   const limit = segments.find(({ first }) => first > found.first)?.first ?? Number.POSITIVE_INFINITY;
   // A segment begins where the one before ends, which was durable by then.
-  const known = hadState ? Math.max(durable, before?.endSequence ?? 0) : Number.POSITIVE_INFINITY;
+  const known = state ? Math.max(accounts.next, before?.endSequence ?? 0) : Number.POSITIVE_INFINITY;
   const fits = (before?.endSequence ?? 0) <= found.first && found.first <= known;
   try {
     return withRetries(() => {
       const bytes = readFile(disk, `${folder}/${found.name}`);
-      const scan = { first: found.first, salt: undefined, limit, end: undefined, durable, checksum };
+      const scan = { first: found.first, salt: undefined, limit, end: undefined, durable: accounts.next, checksum };
       const { sequences, salt } = scanSegment(bytes, scan);
       const isCopy = segments.some(({ header }) => header.salt === salt);
       if (fits && !isCopy && sequences.length > 0) return openSegment(found, limit, options);
@@ -81,7 +77,8 @@ function openDoubtful(found: FoundSegment, segments: readonly Segment[], options
 }
 
 function openSegment(found: FoundSegment, limit: number, options: OpeningOptions): Segment {
-  const { disk, folder, checksum, durable, note } = options;
+  const { disk, folder, checksum, accounts, note } = options;
+  const durable = accounts.next;
   const segment = newSegment(found, options);
   const isSealed = withFile(disk, segment.path, "read", (file) => {
     segment.bytes = file.size();
@@ -120,9 +117,7 @@ function openUnreadable(
   options: OpeningOptions,
 ): Segment | undefined {
   options.note("error", { segment: found.name, err: String(error) }, "a segment cannot be read");
-  if (Number.isFinite(limit)) {
-    return sealedUpTo(endOfUnreadable(found, limit, options), found, options);
-  }
+  if (Number.isFinite(limit)) return sealedUpTo(endOfUnreadable(found, limit, options), found, options);
   // Where the log ends is not known, and that must not keep the agent from starting: the bytes are kept for whoever can
   // read them, the log goes on behind what is known to have been durable, and what came after that nobody can count.
   options.note(
@@ -136,8 +131,8 @@ function openUnreadable(
   } catch (moving) {
     options.note("error", { segment: found.name, err: String(moving) }, "it could not be moved");
     // Without any known point it is left alone: as an empty segment it would be removed.
-    if (options.durable <= found.first) return undefined;
-    return sealedUpTo(options.durable, found, options);
+    const { next: durable } = options.accounts;
+    return durable <= found.first ? undefined : sealedUpTo(durable, found, options);
   }
 }
 
@@ -149,11 +144,11 @@ function sealedUpTo(end: number, found: FoundSegment, options: OpeningOptions): 
 }
 
 /** As far as the state tells. */
-function endOfUnreadable({ name, first }: FoundSegment, limit: number, { removed, state }: OpeningOptions): number {
+function endOfUnreadable({ name, first }: FoundSegment, limit: number, { accounts, state }: OpeningOptions): number {
   const next = Math.min(limit, state?.starts.find((start) => start > first) ?? limit);
   // Damaged points at its end are settled, and are still in it.
   const settledEnd = state?.segments.find((each) => each.name === name)?.whole.at(-1) ?? first;
-  return Math.max(removed.endOf(first, next), Math.min(settledEnd, next));
+  return Math.max(accounts.removed.endOf(first, next), Math.min(settledEnd, next));
 }
 
 function newSegment({ name, first, header }: FoundSegment, { folder, stream, integration }: OpeningOptions): Segment {
