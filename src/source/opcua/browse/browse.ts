@@ -18,7 +18,7 @@ import { Resumption } from "../session/resumption.ts";
 import { readFacts } from "../session/server-facts.ts";
 import { type Child, readValues, Services } from "../session/services.ts";
 import { loadStack } from "../session/stack.ts";
-import { described, sha256Of, thumbprintOf } from "../session/trust.ts";
+import { certificateIn, described, isCalled, thumbprintOf } from "../session/trust.ts";
 import { builtIn, builtInNames, convert, type VariantLike } from "../types/value.ts";
 
 const mostNodes = 100_000;
@@ -46,7 +46,10 @@ export async function* browseOpcua(
     () => chooseEndpoint(offered, options),
   );
   const { serverCertificate: certificate } = endpoint;
-  if (isTrusted(certificate, target.trust)) await pki.store.trustCertificate(certificate);
+  const shown = certificateIn(certificate);
+  // The one that a person has compared.
+  if (shown && target.trust !== undefined && isCalled(shown, target.trust))
+    await pki.store.trustCertificate(certificate);
   await verifyServer(endpoint, linkOptions);
   const resumption = await Resumption.open(join(temporaryDir, "session.json"), "", runtime.log);
   const link = await openLink(stack, linkOptions, endpoint, resumption, runtime.log, signal);
@@ -75,13 +78,6 @@ async function certificatesOf(target: BrowseTarget, temporaryDir: string): Promi
     return { agent, dir: temporaryDir, remedy: (thumbprint) => `tagferry browse … --trust ${thumbprint}` };
   const { dir, forbidden } = await probePlace(sharedDir, temporaryDir);
   return { agent, dir, configFile, remedy: remedyIn(forbidden) };
-}
-
-/** Whether it is the one that a person has compared. */
-function isTrusted(certificate: Uint8Array | undefined, thumbprint: string | undefined): boolean {
-  if (thumbprint === undefined || !certificate?.length) return false;
-  const compared = new X509Certificate(certificate);
-  return [thumbprintOf(compared), sha256Of(compared)].includes(thumbprint.replaceAll(":", "").toLowerCase());
 }
 
 /** What protects each way into a server. Rejects as `browseOpcua` does. */

@@ -13,7 +13,7 @@ import {
   type Unknown,
 } from "../types/structure.ts";
 import { builtIn, type Converted, member, type VariantLike } from "../types/value.ts";
-import { lookUp } from "./type-dictionary.ts";
+import { findStructure } from "./type-dictionary.ts";
 
 /** Where a value is to be taken from. */
 export interface FieldOf {
@@ -109,7 +109,7 @@ export class StructureTypes implements KnownTypes {
     if (type) await this.#define(type, signal);
     let key = type?.toString();
     if (key === undefined || !this.#definitions.has(key)) {
-      const described = await lookUp(this.#services, encoding, signal);
+      const described = await findStructure(this.#services, encoding, signal);
       for (const [each, definition] of described?.types ?? []) this.#definitions.set(each, definition);
       key = described?.key;
     }

@@ -140,7 +140,7 @@ interface Described {
  * a description, which is a component of the dictionary.
  * Undefined where the server has none. Rejects with `SOURCE_*` when it cannot be asked.
  */
-export async function lookUp(
+export async function findStructure(
   services: Services,
   encoding: string,
   signal: AbortSignal,

@@ -8,7 +8,7 @@ import { AgentError } from "../../../core/errors.ts";
 import { commandLine } from "../../../lib/command-line.ts";
 import type { OpcuaConfig } from "../config/options.ts";
 import type { CertificateStore, Stack } from "./stack.ts";
-import { thumbprintOf, uriOf } from "./trust.ts";
+import { certificateIn, described, thumbprintOf, uriOf } from "./trust.ts";
 
 export interface Pki extends AsyncDisposable {
   readonly store: CertificateStore;
@@ -160,16 +160,11 @@ function exists(path: string): Promise<boolean> {
 
 /** The certificate and what is wrong with it, with the command that mends it where there is one. */
 function describe(certificate: Uint8Array, status: string, remedy: (thumbprint: string) => string): string {
-  let what = "the server's certificate";
-  let thumbprint = "";
-  try {
-    const server = new X509Certificate(certificate);
-    thumbprint = thumbprintOf(server);
-    const subject = server.subject.replaceAll("\n", ", ");
-    what += ` ${thumbprint} (${subject}; ${uriOf(server) ?? "no URI"}; ${server.validFrom} to ${server.validTo})`;
-  } catch {
-    return `${what} cannot be read (${status})`;
-  }
+  const server = certificateIn(certificate);
+  if (!server) return `the server's certificate cannot be read (${status})`;
+  const thumbprint = thumbprintOf(server);
+  const { subject, validFrom, validTo } = described(server);
+  const what = `the server's certificate ${thumbprint} (${subject}; ${uriOf(server) ?? "no URI"}; ${validFrom} to ${validTo})`;
   if (status !== "BadCertificateUntrusted")
     return `${what} is refused (${status}); this clock says ${new Date().toISOString()}`;
   return `${what} is not trusted; compare it with the server's own, then: ${remedy(thumbprint)}`;
