@@ -98,10 +98,7 @@ export async function offeredEndpoints(
       secure: isSecure(endpoint),
       logins: loginsOf(endpoint),
       passwordInClear: passwordInClear(endpoint),
-      ...(certificate && {
-        certificate: thumbprintOf(certificate),
-        ...described(certificate),
-      }),
+      ...(certificate && { certificate: thumbprintOf(certificate), ...described(certificate) }),
       ...(warning !== undefined && { warning }),
     };
   });
@@ -154,12 +151,8 @@ async function* walk(
   const level = async (children: readonly Child[]): Promise<Level> => {
     const nodes = unseen(children);
     const ids = nodes.map(({ nodeId }) => nodeId);
-    return {
-      nodes,
-      below: await services.children(ids, signal),
-      facts: await factsOf(services, nodes, signal),
-      next: 0,
-    };
+    const below = await services.children(ids, signal);
+    return { nodes, below, facts: await factsOf(services, nodes, signal), next: 0 };
   };
   const [roots = []] = await services.children([objects], signal);
   const path = [await level(roots)];
@@ -185,20 +178,17 @@ async function factsOf(
 ): Promise<Partial<BrowsedNode>[]> {
   const variables = nodes.filter(({ variable }) => variable);
   const nodeIds = variables.map(({ nodeId }) => nodeId);
-  const values = await readValues(services, nodeIds, signal);
+  const values = (await readValues(services, nodeIds, signal)).values();
   const described = variables.map(({ nodeId, name }) => ({ tag: 0 as TagId, captures: {}, address: name, nodeId }));
-  const descriptions = await describe(services, described, signal);
-  const facts = new Map(
-    variables.map(({ nodeId }, i) => {
-      const converted = convert(values[i]?.value);
-      const type = typeOf(values[i]?.value);
-      return [
-        nodeId,
-        { ...("value" in converted && converted), ...(type && { type }), signal: descriptions[i]?.signal ?? {} },
-      ] as const;
-    }),
-  );
-  return nodes.map(({ nodeId }) => facts.get(nodeId) ?? {});
+  const descriptions = (await describe(services, described, signal)).values();
+  return nodes.map(({ variable }) => {
+    if (!variable) return {};
+    const value = values.next().value?.value;
+    const converted = convert(value);
+    const type = typeOf(value);
+    const description = descriptions.next().value?.signal ?? {};
+    return { ...("value" in converted && converted), ...(type && { type }), signal: description };
+  });
 }
 
 /** `Double`, `Int32[]`, `Float[][]`. */
