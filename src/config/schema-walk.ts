@@ -98,14 +98,9 @@ export function isSecret(schema: z.core.$ZodType): boolean {
 export function boundsOf(schema: z.core.$ZodType): { readonly min?: number; readonly max?: number } {
   const inner = core(schema);
   if (!(inner instanceof z.ZodNumber)) return {};
-  return { ...bound("min", inner.minValue), ...bound("max", inner.maxValue) };
-}
-
-/** Bounds that only say "a number" are none. */
-function bound(name: "min" | "max", value: number | null): { min?: number; max?: number } {
-  return value === null || !Number.isFinite(value) || Math.abs(value) >= Number.MAX_SAFE_INTEGER
-    ? {}
-    : { [name]: value };
+  // Bounds that only say "a number" are none.
+  const bounds = Object.entries({ min: inner.minValue, max: inner.maxValue });
+  return Object.fromEntries(bounds.filter(([, value]) => Math.abs(value ?? Infinity) < Number.MAX_SAFE_INTEGER));
 }
 
 const kinds: Readonly<Record<string, string>> = {
