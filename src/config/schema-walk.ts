@@ -18,8 +18,7 @@ interface Definition {
 }
 
 function definition(schema: Schema): Definition {
-  // These members have these types in every kind of schema that has them.
-  return schema._zod.def as Definition;
+  return schema._zod.def;
 }
 
 /** What is written, without the wrappers that make it optional, give it a default or transform it; outermost first. */
