@@ -1,12 +1,20 @@
-// What every `PointBuffer` must do, whatever it keeps its points in. Run by a test file of each implementation.
+// What every `PointBuffer`, and every reader, must do, whatever it keeps its points in. Run by a test file of each implementation.
 import { expect, test } from "vitest";
 import type { Block } from "../../src/core/block.ts";
-import type { BufferReader, PointBuffer } from "../../src/core/buffer.ts";
+import type { BufferReader, BufferStats, PointBuffer } from "../../src/core/buffer.ts";
 import { epochMicros, type InputId, type Point } from "../../src/core/point.ts";
 
 /** A place where one buffer lives, across restarts. */
 export interface BufferPlace extends AsyncDisposable {
   open(integration?: string): Promise<PointBuffer>;
+}
+
+/** What the reader is tested by: points go in somewhere. */
+type ReadBuffer = Pick<PointBuffer, "append" | "reader"> & Partial<Pick<PointBuffer, "stats">> & AsyncDisposable;
+
+/** A place where points live across restarts of what reads them. */
+export interface ReadPlace extends AsyncDisposable {
+  open(): Promise<ReadBuffer>;
 }
 
 const never = new AbortController().signal;
@@ -31,7 +39,43 @@ async function drain(reader: BufferReader): Promise<Block[]> {
 }
 const inputsOf = (block: Block) => block.series.map((series) => series.input);
 
+/** Where the buffer counts. */
+function expectStats(buffer: ReadBuffer, expected: Partial<BufferStats>): void {
+  if (buffer.stats) expect(buffer.stats()).toMatchObject(expected);
+}
+
 export function bufferContract(place: () => BufferPlace): void {
+  readerContract(place);
+
+  test("a backlog of another integration is not delivered, and capturing goes on", async () => {
+    await using home = place();
+    {
+      await using buffer = await home.open("first");
+      await buffer.append(points(1), { awaited: true }, never);
+    }
+    {
+      await using buffer = await home.open("second");
+      await expect(buffer.reader()).rejects.toMatchObject({ code: "BUFFER_FOREIGN" });
+      await buffer.append(points(2), { awaited: true }, never);
+    }
+
+    await using buffer = await home.open("first");
+    await using reader = await buffer.reader();
+
+    expect(buffer.stats().unsettledPoints).toBe(4);
+    expect(await reader.take("backlog", all, never)).toBeDefined();
+  });
+
+  test("only one can have the buffer open", async () => {
+    await using home = place();
+    await using buffer = await home.open();
+
+    await expect(home.open()).rejects.toMatchObject({ code: "DATA_DIR_IN_USE" });
+    await buffer.append(points(1), { awaited: true }, never);
+  });
+}
+
+export function readerContract(place: () => ReadPlace): void {
   test("points come out by series, in columns, by ascending time", async () => {
     await using home = place();
     await using buffer = await home.open();
@@ -69,7 +113,7 @@ export function bufferContract(place: () => BufferPlace): void {
       await buffer.append(points(1, 2), { awaited: true }, never);
       const block = (await reader.take("backlog", all, never))!;
       await reader.settle([{ block: block.id, inputs: ["a" as InputId], refused: 1 }]);
-      expect(buffer.stats()).toMatchObject({ settledPoints: 1, refusedPoints: 1, unsettledPoints: 2 });
+      expectStats(buffer, { settledPoints: 1, refusedPoints: 1, unsettledPoints: 2 });
     }
 
     await using buffer = await home.open();
@@ -78,7 +122,7 @@ export function bufferContract(place: () => BufferPlace): void {
 
     expect(inputsOf(block)).toEqual(["b"]);
     expect(seconds(block, "b")).toEqual([1, 2]);
-    expect(buffer.stats()).toMatchObject({ appendedPoints: 4, settledPoints: 1, refusedPoints: 1, unsettledPoints: 2 });
+    expectStats(buffer, { appendedPoints: 4, settledPoints: 1, refusedPoints: 1, unsettledPoints: 2 });
   });
 
   test("settling twice, or a block that nobody knows, changes nothing", async () => {
@@ -93,7 +137,7 @@ export function bufferContract(place: () => BufferPlace): void {
     await reader.settle(done);
     await reader.settle([{ ...done[0]!, block: (block.id + 1_000) as typeof block.id }]);
 
-    expect(buffer.stats()).toMatchObject({ settledPoints: 2, unsettledPoints: 0, oldest: undefined });
+    expectStats(buffer, { settledPoints: 2, unsettledPoints: 0, oldest: undefined });
   });
 
   test("released blocks can be taken again by either lane, and are out to one lane at a time", async () => {
@@ -138,7 +182,7 @@ export function bufferContract(place: () => BufferPlace): void {
       expect([inputsOf(rest), seconds(rest)]).toEqual([["a"], [3, 4]]);
       expect(await reader.take("live", { ...all, except }, never)).toBeUndefined();
       await reader.settle([oldest, rest].map((block) => ({ block: block.id, inputs: inputsOf(block) })));
-      expect(buffer.stats()).toMatchObject({ settledPoints: 4, unsettledPoints: 4 });
+      expectStats(buffer, { settledPoints: 4, unsettledPoints: 4 });
     }
 
     await using buffer = await home.open();
@@ -148,7 +192,7 @@ export function bufferContract(place: () => BufferPlace): void {
     const held = (await reader.take("live", all, never))!;
 
     expect([inputsOf(held), seconds(held, "b")]).toEqual([["b"], [1, 2, 3, 4]]);
-    expect(buffer.stats()).toMatchObject({ settledPoints: 4, unsettledPoints: 4 });
+    expectStats(buffer, { settledPoints: 4, unsettledPoints: 4 });
   });
 
   test("waiting for a block ends when there is one, and with the reason of the signal", async () => {
@@ -192,7 +236,7 @@ export function bufferContract(place: () => BufferPlace): void {
       block?.series.map(({ late, values }) => [late === true, [...values]]);
     expect(valuesOf(live)).toEqual([[false, [1]]]);
     expect(valuesOf(late)).toEqual([[true, [0, 1]]]);
-    expect(buffer.stats()).toMatchObject({ duplicatePoints: 1, collidedPoints: 2, appendedPoints: 3 });
+    expectStats(buffer, { duplicatePoints: 1, collidedPoints: 2, appendedPoints: 3 });
   });
 
   test("waiting in the live lane ends when there are late points alone", async () => {
@@ -219,7 +263,7 @@ export function bufferContract(place: () => BufferPlace): void {
     const late = (await reader.take("backlog", all, never))!;
 
     await reader.settle([{ block: late.id, inputs: ["a" as InputId] }]);
-    expect(buffer.stats()).toMatchObject({ settledPoints: 0, unsettledPoints: 3 });
+    expectStats(buffer, { settledPoints: 0, unsettledPoints: 3 });
     reader.release([first.id]);
 
     const again = await drain(reader);
@@ -230,7 +274,7 @@ export function bufferContract(place: () => BufferPlace): void {
       ["a", 1],
       ["a", 2],
     ]);
-    expect(buffer.stats()).toMatchObject({ settledPoints: 0, unsettledPoints: 3 });
+    expectStats(buffer, { settledPoints: 0, unsettledPoints: 3 });
   });
 
   test("a late point is settled with the last of what it may replace", async () => {
@@ -245,33 +289,6 @@ export function bufferContract(place: () => BufferPlace): void {
     await reader.settle([{ block: late.id, inputs: ["a" as InputId] }]);
     await reader.settle([{ block: first.id, inputs: ["a" as InputId] }]);
 
-    expect(buffer.stats()).toMatchObject({ settledPoints: 2, unsettledPoints: 0 });
-  });
-
-  test("a backlog of another integration is not delivered, and capturing goes on", async () => {
-    await using home = place();
-    {
-      await using buffer = await home.open("first");
-      await buffer.append(points(1), { awaited: true }, never);
-    }
-    {
-      await using buffer = await home.open("second");
-      await expect(buffer.reader()).rejects.toMatchObject({ code: "BUFFER_FOREIGN" });
-      await buffer.append(points(2), { awaited: true }, never);
-    }
-
-    await using buffer = await home.open("first");
-    await using reader = await buffer.reader();
-
-    expect(buffer.stats().unsettledPoints).toBe(4);
-    expect(await reader.take("backlog", all, never)).toBeDefined();
-  });
-
-  test("only one can have the buffer open", async () => {
-    await using home = place();
-    await using buffer = await home.open();
-
-    await expect(home.open()).rejects.toMatchObject({ code: "DATA_DIR_IN_USE" });
-    await buffer.append(points(1), { awaited: true }, never);
+    expectStats(buffer, { settledPoints: 2, unsettledPoints: 0 });
   });
 }

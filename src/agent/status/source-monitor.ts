@@ -36,9 +36,11 @@ export class SourceMonitor {
   readonly #counters;
   #state: SourceState = "opening";
   readonly #since: Since;
-  #error: ShownError | undefined;
+  #error:
+    | (Pick<AgentError, "message"> & { readonly remedy?: string | undefined; readonly code?: ErrorCode | undefined })
+    | undefined;
   #takenOverAtMs = Number.NEGATIVE_INFINITY;
-  #bufferError: ShownError | undefined;
+  #bufferError: AgentError | undefined;
   #connection: Source | undefined;
   #readings = 0;
   #points = 0;
@@ -108,7 +110,10 @@ export class SourceMonitor {
     if (this.#isSteady() && !isTakeover) this.#logged = undefined;
     this.#flapping = this.#state === "online" && !this.#isSteady();
     this.#takenOverAtMs = isTakeover ? this.#runtime.clock.monotonic() : Number.NEGATIVE_INFINITY;
-    const { message, remedy: hint, code } = (this.#error = shownError(error));
+    const message = reasonOf(error);
+    const known = isAgentError(error) ? error : undefined;
+    const hint = remedyOf(error);
+    this.#error = { message, remedy: hint, code: known?.code };
     this.#enter("waiting");
     this.#reconnects++;
     this.#counters.online.set(0, this.#labels);
@@ -123,7 +128,7 @@ export class SourceMonitor {
     this.#repeats = 0;
     this.#connectedLogged = false;
     const fields = {
-      code,
+      code: known?.code,
       attempt: this.#attempt,
       retryInMs: Math.round(waitMs),
       hint,
@@ -131,7 +136,7 @@ export class SourceMonitor {
       ...(repeats > 0 && { repeats }),
     };
     // An error of no code of ours is a defect: its stack is wanted.
-    if (code) this.#runtime.log.warn(fields, "source lost");
+    if (known) this.#runtime.log.warn(fields, "source lost");
     else this.#runtime.log.error({ ...fields, err: error }, "source failed unexpectedly");
   }
 
@@ -143,7 +148,7 @@ export class SourceMonitor {
         "points cannot be stored, reading is held back",
       );
     if (!error && this.#bufferError) this.#runtime.log.info({}, "points are stored again");
-    this.#bufferError = error && shownError(error);
+    this.#bufferError = error;
   }
 
   stopped(): void {
@@ -162,8 +167,11 @@ export class SourceMonitor {
   }
 
   status(): SourceStatus {
-    const isLost = this.#state !== "online" || (this.#flapping && !this.#isSteady()) || this.#wasTakenOver();
-    const error = this.#bufferError ?? (isLost ? this.#error : undefined);
+    const error = this.#bufferError
+      ? { message: this.#bufferError.message, remedy: this.#bufferError.hint, code: this.#bufferError.code }
+      : this.#state !== "online" || (this.#flapping && !this.#isSteady()) || this.#wasTakenOver()
+        ? this.#error
+        : undefined;
     const unknown = this.#connection?.unknown?.() ?? [];
     return {
       ...this.#source,
@@ -201,17 +209,6 @@ export class SourceMonitor {
     this.#state = state;
     this.#since.restart();
   }
-}
-
-interface ShownError {
-  readonly message: string;
-  readonly remedy: string | undefined;
-  /** Undefined: it is a defect. */
-  readonly code: ErrorCode | undefined;
-}
-
-function shownError(error: unknown): ShownError {
-  return { message: reasonOf(error), remedy: remedyOf(error), code: isAgentError(error) ? error.code : undefined };
 }
 
 /** Readings a second, over the last ten seconds. */

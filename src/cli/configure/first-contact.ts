@@ -6,7 +6,13 @@ import { commandRuntime } from "../shared/command-runtime.ts";
 import { addressOverTls, driverOfAddress, knownCertificates } from "../shared/protocols.ts";
 import { visible } from "../terminal/text.ts";
 import type { SourceAnswers } from "./init-options.ts";
-import { confirmed, type Interview, type SourceInterview } from "./question.ts";
+import { confirmed, type Interview } from "./question.ts";
+
+export interface AgentFolder {
+  readonly agent: string;
+  readonly dataDir: string;
+  readonly configFile: string;
+}
 
 interface FirstContact {
   /** `security.mode` of the source; undefined: the best that the server offers. */
@@ -17,9 +23,11 @@ interface FirstContact {
 }
 
 /** Asks nothing about devices that have no endpoints, or whose endpoints cannot be had. Rejects as `answer` does. */
-export async function firstContact(given: SourceAnswers, interview: SourceInterview): Promise<FirstContact> {
-  const { url, securityMode } = given;
-  const { agent, dataDir, target: configFile } = interview;
+export async function firstContact(
+  { url, securityMode, trust }: SourceAnswers,
+  { agent, dataDir, configFile }: AgentFolder,
+  interview: Interview,
+): Promise<FirstContact> {
   const driver = driverOfAddress(url);
   if (!driver?.endpoints) return { securityMode, target: {}, offered: [] };
   const target = { agent, sharedDir: dataDir, configFile, ...(securityMode && { security: { mode: securityMode } }) };
@@ -33,7 +41,7 @@ export async function firstContact(given: SourceAnswers, interview: SourceInterv
   }
   const secure = offered.find((endpoint) => endpoint.secure);
   if (secure && securityMode !== "none") {
-    const compared = await comparedCertificate(secure, given, interview);
+    const compared = await comparedCertificate(secure, { url, trust }, dataDir, interview);
     return { securityMode, target: { ...target, ...compared }, offered };
   }
   if (securityMode !== undefined) return { securityMode, target, offered };
@@ -55,17 +63,17 @@ export async function firstContact(given: SourceAnswers, interview: SourceInterv
  * the decision to send it in clear text. Rejects as `answer` does.
  */
 export async function passwordWithoutSecurity(
-  given: SourceAnswers,
+  { url, trust, allowInsecurePassword }: SourceAnswers,
   { offered }: FirstContact,
-  interview: SourceInterview,
+  dataDir: string,
+  interview: Interview,
 ): Promise<Pick<BrowseTarget, "trust"> & { readonly allowInsecurePassword?: true }> {
-  const { url, allowInsecurePassword } = given;
   const [endpoint] = offered.filter(
     ({ logins, security }) => security.startsWith("none") && logins.includes("username"),
   );
   if (allowInsecurePassword === true) return { allowInsecurePassword };
   if (!endpoint) return {};
-  if (endpoint.passwordInClear !== true) return await comparedCertificate(endpoint, given, interview);
+  if (endpoint.passwordInClear !== true) return await comparedCertificate(endpoint, { url, trust }, dataDir, interview);
   const allowed = await confirmed(
     {
       text: "  The password would go in clear text: everybody on the way can read it. Send it all the same?",
@@ -103,8 +111,9 @@ export async function loginAllowed(
 /** Nothing where the agent trusts the certificate already, or the person does not. Rejects as `answer` does. */
 async function comparedCertificate(
   endpoint: OfferedEndpoint,
-  { url, trust: given }: SourceAnswers,
-  interview: SourceInterview,
+  { url, trust: given }: Pick<SourceAnswers, "url" | "trust">,
+  dataDir: string,
+  interview: Interview,
 ): Promise<Pick<BrowseTarget, "trust">> {
   const { certificate: thumbprint, sha256 } = endpoint;
   if (thumbprint === undefined) return {};
@@ -119,7 +128,7 @@ async function comparedCertificate(
     const message = `--trust ${given}: the server shows another certificate\n${certificate.join("\n")}`;
     throw new AgentError("CONFIG_INVALID", message);
   }
-  const known = await knownCertificates(interview.dataDir);
+  const known = await knownCertificates(dataDir);
   if (known.some((each) => each.state === "trusted" && each.thumbprint === thumbprint)) return {};
   if (!interview.unattended) {
     interview.io.complain("  The server shows this certificate; compare it with what the server itself displays:");

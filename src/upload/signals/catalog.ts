@@ -5,7 +5,7 @@ import { checkGridMs, type Runtime } from "../../core/runtime.ts";
 import type { PartialSignalMetadata, SignalCatalog } from "../../core/signal.ts";
 import { signalAttributes } from "../../wire/signal-view.ts";
 import { canonicalJson, hashOf } from "./attribute-map.ts";
-import { type CatalogFile, type CatalogRow, openCatalogFile, replaceCatalogFile } from "./catalog-file.ts";
+import { type CatalogFile, openCatalogFile, replaceCatalogFile } from "./catalog-file.ts";
 
 /** What is known of one signal. */
 export interface CatalogEntry {
@@ -24,8 +24,13 @@ export interface CatalogEntry {
 const flushEveryMs = 5_000;
 const rowsPerSlice = 2_000;
 
-/** With `metadata` while they wait to be written; afterwards the file has them. */
-type Known = { -readonly [Key in keyof CatalogRow]: CatalogRow[Key] };
+interface Known {
+  /** Metadata as JSON while they wait to be written; afterwards the file has them. */
+  unwritten: string | undefined;
+  hash: string | undefined;
+  saved: string | undefined;
+  id: SignalId | undefined;
+}
 
 /**
  * Opens the list kept at `path`. Resolves once it is read. A file that cannot be read is set aside with a warning and an
@@ -56,7 +61,8 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     this.#path = path;
     this.#runtime = runtime;
     this.#file = openCatalogFile(path, runtime.log);
-    for (const row of this.#file.rows()) this.#remember(row);
+    for (const { input, hash, saved, id } of this.#file.rows())
+      this.#remember(input, { unwritten: undefined, hash, saved, id });
     this.#flushing = this.#flushForEver();
   }
 
@@ -92,12 +98,16 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     const now = before ?? hashOf(metadata);
     this.#hashes.set(signal, now);
     if (known?.hash === now) return;
-    this.#change(known ?? newRow(input), { metadata, hash: now });
+    const changed = { unwritten: metadata, hash: now };
+    if (known) return this.#change(input, known, changed);
+    this.#remember(input, { unwritten: metadata, hash: now, saved: undefined, id: undefined });
+    this.#dirty.add(input);
   }
 
   entry(input: InputId): CatalogEntry | undefined {
     const known = this.#known.get(input);
-    return known && { input, signal: this.#metadata(known), hash: known.hash, saved: isSaved(known), id: known.id };
+    if (!known) return undefined;
+    return { input, signal: this.#metadata(input, known), hash: known.hash, saved: isSaved(known), id: known.id };
   }
 
   /** All signals, in no order. */
@@ -113,14 +123,15 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     } catch (error) {
       this.#replace(error);
     }
-    for (const known of Array.from(this.#known.values())) this.#change(known, { saved: undefined, id: undefined });
+    for (const [input, known] of Array.from(this.#known))
+      this.#change(input, known, { saved: undefined, id: undefined });
   }
 
   /** The service has the metadata that `savedHash` names; undefined: it has none any longer, or others, and is to get ours again. */
   markSaved(input: InputId, savedHash: string | undefined, id: SignalId | undefined): void {
     const known = this.#known.get(input);
     if (!known) return;
-    this.#change(known, { saved: savedHash, id: id ?? known.id });
+    this.#change(input, known, { saved: savedHash, id: id ?? known.id });
   }
 
   /** The service would not take the metadata that `refusedHash` names. */
@@ -141,7 +152,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     if (known?.id === id) return;
     this.#revision++;
     if (known) known.id = id;
-    else this.#remember({ ...newRow(input), id });
+    else this.#remember(input, { unwritten: undefined, hash: undefined, saved: undefined, id });
     this.#dirty.add(input);
   }
 
@@ -151,25 +162,31 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     this.#file[Symbol.dispose]();
   }
 
-  #remember(known: Known): void {
-    this.#known.set(known.input, known);
+  #remember(input: InputId, known: Known): void {
+    this.#known.set(input, known);
     if (isSaved(known)) this.#savedCount++;
-    else if (known.hash !== undefined) this.#pending.add(known.input);
+    else if (known.hash !== undefined) this.#pending.add(input);
   }
 
-  #change(known: Known, changed: Partial<Omit<Known, "input">>): void {
-    if (isSaved(known)) this.#savedCount--;
-    this.#pending.delete(known.input);
-    this.#refused.delete(known.input);
+  #change(input: InputId, known: Known, changed: Partial<Known>): void {
+    this.#forget(input, known);
     this.#revision++;
-    this.#remember(Object.assign(known, changed));
-    this.#dirty.add(known.input);
+    const { unwritten, hash, saved, id } = { ...known, ...changed };
+    // Written out, since a copy by spreading keeps these four apart from the object.
+    this.#remember(input, { unwritten, hash, saved, id });
+    this.#dirty.add(input);
   }
 
-  #metadata({ input, metadata, hash }: Known): PartialSignalMetadata | undefined {
-    if (hash === undefined) return undefined;
+  #forget(input: InputId, known: Known): void {
+    if (isSaved(known)) this.#savedCount--;
+    this.#pending.delete(input);
+    this.#refused.delete(input);
+  }
+
+  #metadata(input: InputId, known: Known): PartialSignalMetadata | undefined {
+    if (known.hash === undefined) return undefined;
     try {
-      const json = metadata ?? this.#file.metadata(input);
+      const json = known.unwritten ?? this.#file.metadata(input);
       const parsed = signalAttributes.safeParse(json === undefined ? undefined : JSON.parse(json));
       return parsed.success ? parsed.data : undefined;
     } catch (error) {
@@ -192,7 +209,10 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     while (this.#dirty.size > 0) {
       const slice = [...this.#dirty.values().take(rowsPerSlice)];
       try {
-        const rows = slice.flatMap((input) => this.#known.get(input) ?? []);
+        const rows = slice.flatMap((input) => {
+          const known = this.#known.get(input);
+          return known ? [{ ...known, input, metadata: known.unwritten }] : [];
+        });
         if (!this.#file.put(rows, this.#runtime.log)) return;
       } catch (error) {
         this.#replace(error);
@@ -201,7 +221,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
       for (const input of slice) {
         this.#dirty.delete(input);
         const known = this.#known.get(input);
-        if (known) known.metadata = undefined;
+        if (known) known.unwritten = undefined;
       }
       await setImmediate();
     }
@@ -211,13 +231,9 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
   #replace(cause: unknown): void {
     this.#file = replaceCatalogFile(this.#file, this.#path, cause, this.#runtime.log);
     this.#hashes = new WeakMap();
-    for (const known of Array.from(this.#known.values()))
-      this.#change(known, { hash: known.metadata === undefined ? undefined : known.hash });
+    for (const [input, known] of Array.from(this.#known))
+      this.#change(input, known, { hash: known.unwritten === undefined ? undefined : known.hash });
   }
-}
-
-function newRow(input: InputId): Known {
-  return { input, metadata: undefined, hash: undefined, saved: undefined, id: undefined };
 }
 
 function isSaved({ hash: now, saved }: Known): boolean {

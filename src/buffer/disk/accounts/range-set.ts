@@ -96,6 +96,12 @@ export class RangeSet {
     return at % 2 === 1 ? this.#bounds[at] : undefined;
   }
 
+  /** Where it begins. */
+  startOf(value: number): number | undefined {
+    const at = this.#after(value);
+    return at % 2 === 1 ? this.#bounds[at - 1] : undefined;
+  }
+
   /** Removes the lowest range that does not hold `but`. */
   removeFirst(but: number): void {
     this.#bounds.splice(this.endOf(but) === this.#bounds[1] ? 2 : 0, 2);

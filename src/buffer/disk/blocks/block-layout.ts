@@ -28,7 +28,12 @@ export interface LaidOut {
 const keptPoints = 65_536;
 
 /** `numbers` gives the number of the input by its place in the segment's dictionary. */
-export function layOut(id: number, cut: BlockCut, numbers: readonly number[], sorter: SeriesSorter): LaidOut {
+export function layOut(
+  id: number,
+  cut: Pick<BlockCut, "places" | "times" | "values" | "points" | "late">,
+  numbers: readonly number[],
+  sorter: SeriesSorter,
+): LaidOut {
   const { times, values, points } = cut;
   const columns = sorter.sort(cut.places, times, values, 0, points);
   const count = columns.seriesCount;

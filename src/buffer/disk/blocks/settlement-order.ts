@@ -15,6 +15,13 @@ export interface BlockSettlement {
   readonly refused: number;
 }
 
+/** A block that is out. */
+interface LeasedInputs {
+  readonly series: Pick<Lease["series"], "count" | "has">;
+  /** Inputs with late points. */
+  readonly late: ReadonlySet<number>;
+}
+
 interface Waiting {
   readonly settlement: BlockSettlement;
   /** Its late inputs. */
@@ -25,12 +32,12 @@ interface Waiting {
 
 export class SettlementOrder {
   /** By id, ascending. */
-  readonly #leased: ReadonlyMap<number, Pick<Lease, "series" | "late">>;
+  readonly #leased: ReadonlyMap<number, LeasedInputs>;
   #waiting: Waiting[] = [];
   /** Inputs of a block that were settled in vain: they are given back with the rest of it. */
   readonly #revoked = new Map<number, Set<number>>();
 
-  constructor(leased: ReadonlyMap<number, Pick<Lease, "series" | "late">>) {
+  constructor(leased: ReadonlyMap<number, LeasedInputs>) {
     this.#leased = leased;
   }
 

@@ -31,8 +31,8 @@ export class Gaps<Item> {
 
   /** One that waits for the same item becomes part of it. */
   add(gap: HistoryGap<Item>): void {
-    this.#open.set(gap.key, (this.#open.get(gap.key) ?? 0) + 1);
-    this.giveBack(gap);
+    if (!this.#waiting.has(gap.item)) this.#open.set(gap.key, (this.#open.get(gap.key) ?? 0) + 1);
+    this.#wait(gap);
   }
 
   /** Takes all that wait. */
@@ -44,9 +44,8 @@ export class Gaps<Item> {
 
   /** One that was taken could not be filled for now: it waits again. */
   giveBack(gap: HistoryGap<Item>): void {
-    const before = this.#waiting.get(gap.item);
-    if (before) this.close(gap.key);
-    this.#waiting.set(gap.item, before ? joined(gap, before) : gap);
+    if (this.#waiting.has(gap.item)) this.close(gap.key);
+    this.#wait(gap);
   }
 
   /** One is filled, or never will be. True: nothing of this node is missing any more. */
@@ -56,25 +55,32 @@ export class Gaps<Item> {
     else this.#open.delete(key);
     return left === 0;
   }
-}
 
-function joined<Item>(gap: HistoryGap<Item>, before: HistoryGap<Item>): HistoryGap<Item> {
-  return {
-    ...gap,
-    from: epochMicros(Math.min(gap.from, before.from)),
-    to: epochMicros(Math.max(gap.to, before.to)),
-    causes: new Set([...gap.causes, ...before.causes]),
-    valueAtEnd: gap.to > before.to ? gap.valueAtEnd : before.valueAtEnd,
-  };
+  #wait(gap: HistoryGap<Item>): void {
+    const before = this.#waiting.get(gap.item);
+    if (!before) this.#waiting.set(gap.item, gap);
+    else
+      this.#waiting.set(gap.item, {
+        ...gap,
+        from: epochMicros(Math.min(gap.from, before.from)),
+        to: epochMicros(Math.max(gap.to, before.to)),
+        causes: new Set([...gap.causes, ...before.causes]),
+        valueAtEnd: gap.to > before.to ? gap.valueAtEnd : before.valueAtEnd,
+      });
+  }
 }
 
 /** As the agent is told of it: each cause by itself, since it records them apart. */
 export function tagGaps(
-  gap: Omit<HistoryGap<Pick<TagGap, "tag" | "captures" | "address">>, "key" | "valueAtEnd">,
+  {
+    item,
+    from,
+    to,
+    causes,
+  }: Pick<HistoryGap<Pick<TagGap, "tag" | "captures" | "address">>, "item" | "from" | "to" | "causes">,
   state: TagGap["state"],
   reason: string,
 ): TagGap[] {
-  const { item, from, to, causes } = gap;
   const { tag, captures, address = "" } = item;
   return [...causes].map((cause) => ({ tag, captures, address, from, to, cause, state, reason }));
 }

@@ -133,7 +133,12 @@ async function readCertificate(file: string): Promise<X509Certificate> {
     return new X509Certificate(await readFile(file));
   } catch (error) {
     const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
-    const message = `security.serverCertificate: ${file} cannot be read as a certificate${code}`;
-    throw new AgentError("SOURCE_REFUSED", message, { cause: error });
+    throw new AgentError(
+      "SOURCE_REFUSED",
+      `security.serverCertificate: ${file} cannot be read as a certificate${code}`,
+      {
+        cause: error,
+      },
+    );
   }
 }

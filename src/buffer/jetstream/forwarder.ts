@@ -1,0 +1,334 @@
+// Publishes the points of the local buffer to the stream of the cluster.
+//
+//   local buffer ─▶ take live, backlog ─▶ frame ─▶ publish ─▶ PubAck ─▶ kept tail on disk ─▶ settle in the local buffer
+//                                                   ▲                        │ lost in the cluster
+//                                                   └────────────────────────┘
+//
+// One message is in flight, and the server stores it only behind the one that it stored last for this node. So frames stand
+// in the stream in the order of their numbers, and a stream that lost its end is noticed before anything follows the hole.
+import { randomBytes } from "node:crypto";
+import type { KeyBucket, PointStream } from "../../cluster/jetstream.ts";
+import { Block } from "../../core/block.ts";
+import type { BufferReader, PointBuffer } from "../../core/buffer.ts";
+import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import { BackOff } from "../../lib/back-off.ts";
+import { type KeptFrame, KeptTail } from "./kept-tail.ts";
+import { readSettlement, SettledFrames } from "./settled-frames.ts";
+import {
+  decodeFrameHeader,
+  encodeFrame,
+  epochKey,
+  type FrameHeader,
+  maxFrameBytes,
+  maxFramePoints,
+  messageIdOf,
+} from "./stream-frame.ts";
+import { PublishedNames, subjectOf } from "./stream-names.ts";
+
+export interface ForwarderOptions {
+  /** The local buffer, whose one reader this is. */
+  readonly buffer: Pick<PointBuffer, "reader">;
+  readonly stream: PointStream;
+  /** Bucket without time to live. */
+  readonly state: KeyBucket;
+  readonly node: string;
+  /** Differs at each start of the agent. */
+  readonly bootEpoch: string;
+  /** Folder of the kept tail. */
+  readonly directory: string;
+  /** How long what was published is kept, at most; 10 minutes. */
+  readonly keepMs?: number;
+  /** How much of it; 1 GiB. */
+  readonly keepBytes?: number;
+}
+
+export interface ForwarderStatus {
+  /** How long it has not been at the end of the local buffer; 0: it is. */
+  readonly lagMs: number;
+  /** `full`: the stream has `maxSize`. */
+  readonly paused: "full" | "unreachable" | undefined;
+  readonly publishedPoints: number;
+  readonly publishedBytes: number;
+  /** Frames that were published again because the cluster had lost them. */
+  readonly republished: number;
+  readonly keptBytes: number;
+}
+
+/** New points are gathered for so long. A frame of few points costs the servers as much as one of many. */
+const gatherMs = 200;
+/** Points of a live block: what is new is not kept waiting by what is old. */
+const livePoints = 16_384;
+const checkEveryMs = 10_000;
+const retry = { minMs: 250, maxMs: 5_000 } as const;
+
+export class Forwarder {
+  readonly #options: ForwarderOptions;
+  readonly #runtime: Runtime;
+  readonly #subject: string;
+  readonly #names: PublishedNames;
+  /** Of this forwarder alone: frames are told apart by it and their number. */
+  readonly #epoch: string;
+  #tail!: KeptTail;
+  /** Sequence of the last message of this node, and of which stream. */
+  #last = 0;
+  #created = "";
+  #number = 0;
+  #points = 0;
+  #bytes = 0;
+  #republished = 0;
+  /** Times up to this one go as late: an earlier start, or another node, may have published them. */
+  #floor = Number.NEGATIVE_INFINITY;
+  #latest = Number.NEGATIVE_INFINITY;
+  #hasMoved = false;
+  #mustVerify = true;
+  #verifiedAt = 0;
+  #paused: ForwarderStatus["paused"];
+  #behindSince: number | undefined;
+
+  constructor(options: ForwarderOptions, runtime: Runtime) {
+    this.#options = options;
+    this.#runtime = { ...runtime, log: runtime.log.child({ part: "cluster" }) };
+    this.#epoch = `${options.bootEpoch}-${randomBytes(4).toString("hex")}`;
+    this.#subject = subjectOf(options.node);
+    this.#names = new PublishedNames(options.state, options.node);
+  }
+
+  get status(): ForwarderStatus {
+    return {
+      lagMs: this.#behindSince === undefined ? 0 : this.#runtime.clock.monotonic() - this.#behindSince,
+      paused: this.#paused,
+      publishedPoints: this.#points,
+      publishedBytes: this.#bytes,
+      republished: this.#republished,
+      keptBytes: this.#tail.bytes,
+    };
+  }
+
+  /**
+   * A source was moved to this node or away from it. Call it before the first reading is appended: points with times that
+   * any node has published so far then go as late ones, and the order in the stream decides which value is the last.
+   */
+  sourceMoved(): void {
+    this.#hasMoved = true;
+    this.#mustVerify = true;
+  }
+
+  /** Publishes until `signal` aborts; rejects with its reason, or as the local buffer or the disk does. */
+  async run(signal: AbortSignal): Promise<never> {
+    const { buffer, directory, keepMs = 600_000, keepBytes = 2 ** 30 } = this.#options;
+    await using tail = await KeptTail.open({ directory, keepMs, keepBytes }, this.#runtime.clock);
+    this.#tail = tail;
+    for (const { header } of tail.frames) this.#floor = Math.max(this.#floor, header.latest);
+    await using reader = await buffer.reader();
+    await this.#untilDone(signal, () => this.#names.open());
+    for (;;) {
+      await this.#untilDone(signal, () => this.#verifyIfDue());
+      const points = await this.#forwardSome(reader, signal);
+      if (points < livePoints) await this.#runtime.clock.sleep(gatherMs, signal);
+    }
+  }
+
+  /** Some new points, then some of the backlog. Waits where there is nothing. Resolves with how many. */
+  async #forwardSome(reader: BufferReader, signal: AbortSignal): Promise<number> {
+    const { clock } = this.#runtime;
+    const live = await reader.take("live", { wait: false, maxPoints: livePoints }, signal);
+    if (live) await this.#forward(reader, live, signal);
+    const old = await reader.take("backlog", { wait: false, maxPoints: maxFramePoints }, signal);
+    if (old) {
+      this.#behindSince ??= clock.monotonic();
+      await this.#forward(reader, old, signal);
+    }
+    if (live || old) return (live?.points ?? 0) + (old?.points ?? 0);
+    this.#behindSince = undefined;
+    // Wakes up for the next check, too.
+    const due = new AbortController();
+    const any = AbortSignal.any([signal, due.signal]);
+    const timer = clock.sleep(checkEveryMs, any).then(
+      () => due.abort(),
+      () => {},
+    );
+    try {
+      const block = await reader.take("live", { wait: true, maxPoints: livePoints }, any);
+      if (block) {
+        this.#behindSince = clock.monotonic();
+        await this.#forward(reader, block, signal);
+      }
+      return block?.points ?? 0;
+    } catch (error) {
+      if (signal.aborted || !due.signal.aborted) throw error;
+      return 0;
+    } finally {
+      due.abort();
+      await timer;
+    }
+  }
+
+  /** Resolves once the block is published, kept and settled. */
+  async #forward(reader: BufferReader, block: Block, signal: AbortSignal): Promise<void> {
+    const isLate = (at: number) => block.late[at] === 1 || block.times[block.timeStarts[at]!]! <= this.#floor;
+    const all = Array.from(block.inputs.keys());
+    for (const late of [false, true]) {
+      const series = all.filter((at) => isLate(at) === late);
+      for (const group of byPoints(block, series)) await this.#publishSeries(block, group, late, signal);
+    }
+    await reader.settle([{ block: block.id, inputs: block.inputs }]);
+  }
+
+  async #publishSeries(block: Block, series: readonly number[], late: boolean, signal: AbortSignal): Promise<void> {
+    if (series.length === 0) return;
+    const numbers = await this.#untilDone(signal, () => this.#names.numbersOf(series.map((at) => block.inputs[at]!)));
+    let points = 0;
+    let latest = this.#latest;
+    for (const at of series) {
+      const count = block.valueStarts[at + 1]! - block.valueStarts[at]!;
+      points += count;
+      latest = Math.max(latest, block.times[block.timeStarts[at]! + count - 1]!);
+    }
+    const { node } = this.#options;
+    const { dictionary } = this.#names;
+    const header = { node, epoch: this.#epoch, number: this.#number, before: this.#points, dictionary, late, latest };
+    const frame = encodeFrame(header, block, series, numbers);
+    if (frame.length > maxFrameBytes && (series.length > 1 || points > 1)) {
+      if (series.length > 1) {
+        const half = series.length >> 1;
+        await this.#publishSeries(block, series.slice(0, half), late, signal);
+        return await this.#publishSeries(block, series.slice(half), late, signal);
+      }
+      for (const part of halves(block, series[0]!)) await this.#publishSeries(part, [0], late, signal);
+      return;
+    }
+    // Never again for another frame, even where this one comes to nothing: it may be in the stream.
+    this.#number++;
+    this.#points += points;
+    this.#latest = latest;
+    const sequence = await this.#untilDone(signal, () => this.#publish(frame, messageIdOf(header), header));
+    await this.#tail.add(sequence, this.#created, frame);
+    this.#bytes += frame.length;
+  }
+
+  /** Rejects as the stream does; then `#verifyIfDue` comes before the next try. */
+  async #publish(frame: Uint8Array, id: string, header: FrameHeader): Promise<number> {
+    await this.#verifyIfDue();
+    for (;;) {
+      const sequence = await this.#stored(frame, id);
+      if (sequence !== undefined) return sequence;
+      const last = await this.#verify();
+      // It was stored, and the answer was lost longer ago than the servers remember.
+      if (last && epochKey(last) === epochKey(header) && last.number === header.number) return this.#last;
+    }
+  }
+
+  async #stored(frame: Uint8Array, id: string): Promise<number | undefined> {
+    const sequence = await this.#options.stream.publish(this.#subject, frame, id, this.#last);
+    if (sequence !== undefined) this.#last = sequence;
+    return sequence;
+  }
+
+  async #verifyIfDue(): Promise<void> {
+    if (this.#mustVerify || this.#runtime.clock.monotonic() - this.#verifiedAt >= checkEveryMs) await this.#verify();
+  }
+
+  /** Finds out what the cluster has lost, and publishes that again. Resolves with the last frame of this node. */
+  async #verify(): Promise<FrameHeader | undefined> {
+    this.#mustVerify = true;
+    const { stream, state: bucket } = this.#options;
+    let state = await stream.state();
+    if (!state) await stream.create();
+    state ??= await stream.state();
+    if (!state) throw new AgentError("CLUSTER_UNREACHABLE", "the stream is being created");
+    const { created, firstSequence } = state;
+    await this.#names.restore();
+    const last = await stream.last(this.#subject);
+    const header = last && decodeFrameHeader(last.data);
+    const settlement = await readSettlement(bucket);
+    const settled = new SettledFrames(settlement?.frames);
+    await this.#tail.trim((frame) => settled.has(frame));
+    this.#last = last?.sequence ?? 0;
+    this.#created = created;
+    if (header && header.epoch !== this.#epoch) this.#floor = Math.max(this.#floor, header.latest);
+    this.#latest = Math.max(this.#latest, this.#floor);
+    if (this.#hasMoved) await this.#raiseFloor();
+    const isLost = (frame: KeptFrame) =>
+      frame.created !== created || frame.sequence < firstSequence || frame.sequence > this.#last;
+    const lost = this.#tail.frames.filter(isLost);
+    const again = lost.length > 0 ? await this.#republish(lost) : header;
+    this.#mustVerify = false;
+    this.#verifiedAt = this.#runtime.clock.monotonic();
+    return again;
+  }
+
+  /** In their order, under other IDs: the servers may remember one whose message they have lost. */
+  async #republish(lost: readonly KeptFrame[]): Promise<FrameHeader | undefined> {
+    const { log, random } = this.#runtime;
+    const round = Math.floor(random() * 2 ** 32).toString(36);
+    log.warn({ messages: lost.length }, "the cluster has lost messages; publishing them again");
+    for (const kept of lost) {
+      const frame = await this.#tail.read(kept);
+      const sequence = await this.#stored(frame, `${messageIdOf(kept.header)}.${round}`);
+      if (sequence === undefined)
+        throw new AgentError("CLUSTER_UNREACHABLE", `another process publishes as ${this.#options.node}`);
+      await this.#tail.add(sequence, this.#created, frame);
+      this.#republished++;
+    }
+    return lost.at(-1)?.header;
+  }
+
+  async #raiseFloor(): Promise<void> {
+    const { stream } = this.#options;
+    for (const subject of await stream.subjects()) {
+      const last = await stream.last(subject);
+      if (last) this.#floor = Math.max(this.#floor, decodeFrameHeader(last.data).latest);
+    }
+    this.#hasMoved = false;
+  }
+
+  /** Tries again until `call` succeeds: the points wait in the local buffer, whose own limits apply. */
+  async #untilDone<T>(signal: AbortSignal, call: () => Promise<T>): Promise<T> {
+    const { clock, log, random } = this.#runtime;
+    const backOff = new BackOff({ ...retry, random });
+    for (;;) {
+      signal.throwIfAborted();
+      try {
+        const result = await call();
+        if (this.#paused) log.info({}, "publishing to the cluster goes on");
+        this.#paused = undefined;
+        return result;
+      } catch (error) {
+        if (!isAgentError(error) || !error.code.startsWith("CLUSTER_")) throw error;
+        const paused = error.code === "CLUSTER_FULL" ? "full" : "unreachable";
+        if (this.#paused !== paused) log.warn({ reason: reasonOf(error) }, "publishing to the cluster is paused");
+        this.#paused = paused;
+        this.#behindSince ??= clock.monotonic();
+        this.#mustVerify ||= paused === "unreachable";
+        await clock.sleep(backOff.next(), signal);
+      }
+    }
+  }
+}
+
+/** Groups of at most `maxFramePoints`, unless a single series has more. */
+function* byPoints({ valueStarts }: Block, series: readonly number[]): Generator<readonly number[]> {
+  let group: number[] = [];
+  let points = 0;
+  for (const at of series) {
+    const count = valueStarts[at + 1]! - valueStarts[at]!;
+    if (group.length > 0 && points + count > maxFramePoints) {
+      yield group;
+      [group, points] = [[], 0];
+    }
+    group.push(at);
+    points += count;
+  }
+  yield group;
+}
+
+/** Both halves of one series, as blocks. */
+function halves(block: Block, at: number): Block[] {
+  const { input, times, values } = block.series[at]!;
+  const middle = times.length >> 1;
+  const part = (from: number, to: number) => [
+    { input, times: times.subarray(from, to), values: values.subarray(from, to) },
+  ];
+  return [Block.of(block.id, part(0, middle)), Block.of(block.id, part(middle, times.length))];
+}

@@ -1,0 +1,136 @@
+// Which series of which frames are leased to the reader, settled, or free.
+import { RangeSet } from "../disk/accounts/range-set.ts";
+import type { FrameHeader } from "./stream-frame.ts";
+
+const free = 0;
+const leased = 1;
+const settled = 2;
+
+/** A frame of which something is leased, or a part is settled. */
+export class OpenFrame {
+  readonly header: FrameHeader;
+  /** Where it stands in the stream; undefined: not known since the stream has lost messages. */
+  sequence: number | undefined;
+  /** Numbers of its inputs, by series, and what became of each. */
+  readonly inputs: Uint32Array;
+  readonly #states: Uint8Array;
+  #free: number;
+  #unsettled: number;
+
+  /** `open`: ranges of the series that are not settled; undefined: none is. */
+  constructor(header: FrameHeader, inputs: Uint32Array, open?: readonly number[]) {
+    this.header = header;
+    this.inputs = inputs;
+    this.#states = new Uint8Array(inputs.length).fill(open ? settled : free);
+    for (const [from, to] of new RangeSet(open).ranges(0, inputs.length)) this.#states.fill(free, from, to);
+    this.#unsettled = this.#free = this.#states.filter((state) => state === free).length;
+  }
+
+  get hasFree(): boolean {
+    return this.#free > 0;
+  }
+
+  get isSettled(): boolean {
+    return this.#unsettled === 0;
+  }
+
+  /** Nothing of it is leased or settled. */
+  get isUntouched(): boolean {
+    return this.#free === this.inputs.length;
+  }
+
+  isFree(series: number): boolean {
+    return this.#states[series] === free;
+  }
+
+  lease(series: number): void {
+    this.#states[series] = leased;
+    this.#free--;
+  }
+
+  release(series: number): void {
+    this.#states[series] = free;
+    this.#free++;
+  }
+
+  settle(series: number): void {
+    this.#states[series] = settled;
+    this.#unsettled--;
+  }
+
+  /** Ranges of the series that are not settled. */
+  get open(): readonly number[] {
+    const ranges = new RangeSet();
+    for (const [series, state] of this.#states.entries()) if (state !== settled) ranges.add(series, series + 1);
+    return ranges.bounds;
+  }
+}
+
+/** What a block holds: by input, ascending, which series of which frames. */
+export class FrameLease {
+  readonly frames: readonly OpenFrame[];
+  /** Inputs with late points. */
+  readonly late: ReadonlySet<number>;
+  readonly #inputs: Uint32Array;
+  readonly #frameAt: Uint16Array;
+  readonly #seriesAt: Uint32Array;
+  readonly #isOpen: Uint8Array;
+  #count = 0;
+
+  /** `series`: of each frame, what was taken of it. */
+  constructor(frames: readonly OpenFrame[], series: readonly (readonly number[])[]) {
+    this.frames = frames;
+    const entries = frames.flatMap((frame, f) => series[f]!.map((s) => [frame.inputs[s]!, f, s] as const));
+    entries.sort((a, b) => a[0] - b[0]);
+    this.#inputs = Uint32Array.from(entries, ([input]) => input);
+    this.#frameAt = Uint16Array.from(entries, ([, frame]) => frame);
+    this.#seriesAt = Uint32Array.from(entries, ([, , s]) => s);
+    this.#isOpen = new Uint8Array(entries.length).fill(1);
+    this.late = new Set(entries.flatMap(([input, frame]) => (frames[frame]!.header.late ? [input] : [])));
+    for (const [i, input] of this.#inputs.entries()) if (input !== this.#inputs[i - 1]) this.#count++;
+    for (const [f, frame] of frames.entries()) for (const s of series[f]!) frame.lease(s);
+  }
+
+  /** Inputs that are not settled. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** As `SettlementOrder` asks. */
+  get series(): this {
+    return this;
+  }
+
+  has(input: number): boolean {
+    const at = this.#find(input);
+    return this.#inputs[at] === input && this.#isOpen[at] === 1;
+  }
+
+  settle(inputs: readonly number[]): void {
+    for (const input of inputs) {
+      if (!this.has(input)) continue;
+      this.#count--;
+      for (let at = this.#find(input); this.#inputs[at] === input; at++) this.#end(at, "settle");
+    }
+  }
+
+  release(): void {
+    for (let at = 0; at < this.#inputs.length; at++) if (this.#isOpen[at] === 1) this.#end(at, "release");
+  }
+
+  #end(at: number, how: "settle" | "release"): void {
+    this.#isOpen[at] = 0;
+    this.frames[this.#frameAt[at]!]![how](this.#seriesAt[at]!);
+  }
+
+  #find(input: number): number {
+    let low = 0;
+    let high = this.#inputs.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#inputs[middle]! < input) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

@@ -1,0 +1,189 @@
+// The frames published last, on disk, until the service has them or they are old: servers that lose the stream get them again.
+//
+//   tail-<n>.log    records one behind the other: u32 length, u32 checksum; then float64 sequence in the stream, text of the
+//                   stream's creation, and the frame
+//
+// A record is synced before the local buffer forgets its points. A file goes when nothing of it is kept any more.
+import { type FileHandle, mkdir, open, readdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "../../core/runtime.ts";
+import { syncName } from "../../lib/atomic-file.ts";
+import { ByteReader, ByteWriter, crc32 } from "../disk/files/bytes.ts";
+import { decodeFrameHeader, type FrameHeader } from "./stream-frame.ts";
+
+const fileBytes = 8 * 2 ** 20;
+const fileMs = 60_000;
+const headBytes = 8;
+
+export interface KeptFrame {
+  readonly header: FrameHeader;
+  /** Where it stands in the stream that was created then. */
+  readonly sequence: number;
+  readonly created: string;
+}
+
+interface Place extends KeptFrame {
+  readonly file: number;
+  readonly offset: number;
+  readonly bytes: number;
+  readonly since: number;
+}
+
+export interface KeptTailOptions {
+  readonly directory: string;
+  readonly keepMs: number;
+  readonly keepBytes: number;
+}
+
+const nameOf = ({ node, epoch, number }: FrameHeader) => `${node}\n${epoch}\n${number}`;
+
+export class KeptTail implements AsyncDisposable {
+  readonly #options: KeptTailOptions;
+  readonly #clock: Clock;
+  /** By the name of the frame, in the order in which they were published. */
+  readonly #places = new Map<string, Place>();
+  #file: FileHandle | undefined;
+  #number = 0;
+  #length = 0;
+  #since = 0;
+  #bytes = 0;
+
+  private constructor(options: KeptTailOptions, clock: Clock) {
+    this.#options = options;
+    this.#clock = clock;
+  }
+
+  /** Reads what an earlier start has left. Rejects as the disk does. */
+  static async open(options: KeptTailOptions, clock: Clock): Promise<KeptTail> {
+    const tail = new KeptTail(options, clock);
+    await mkdir(options.directory, { recursive: true });
+    const names = await readdir(options.directory);
+    const numbers = names.flatMap((name) => /^tail-(\d+)\.log$/.exec(name)?.[1] ?? []).map(Number);
+    for (const number of numbers.sort((a, b) => a - b)) await tail.#load(number);
+    return tail;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Oldest first. */
+  get frames(): readonly KeptFrame[] {
+    return [...this.#places.values()];
+  }
+
+  /** Resolves once the frame is on disk. One that is kept already is kept as of now, at its new place in the stream. */
+  async add(sequence: number, created: string, frame: Uint8Array): Promise<void> {
+    const payload = new ByteWriter(frame.length + 64);
+    payload.f64(sequence);
+    payload.text(created);
+    payload.raw(frame);
+    const record = new ByteWriter(payload.length + headBytes);
+    record.u32(payload.length);
+    record.u32(crc32(payload.written()));
+    record.raw(payload.written());
+    try {
+      const file = await this.#writable();
+      await file.write(record.written(), 0, record.length, this.#length);
+      await file.datasync();
+    } catch (error) {
+      // What the kernel still has of the file after a failed sync is unknown: the next try writes to another one.
+      await this.#close();
+      throw error;
+    }
+    this.#note({ sequence, created, header: decodeFrameHeader(frame) }, this.#number, this.#length, record.length);
+    this.#length += record.length;
+  }
+
+  /** The frame as it was published. Rejects as the disk does, or where it is damaged. */
+  async read({ header }: KeptFrame): Promise<Uint8Array> {
+    const place = this.#places.get(nameOf(header))!;
+    await using file = await open(this.#path(place.file));
+    const { buffer } = await file.read(Buffer.alloc(place.bytes), 0, place.bytes, place.offset);
+    const reader = recordAt(buffer, 0);
+    if (!reader) throw new Error(`${this.#path(place.file)} is damaged`);
+    reader.f64();
+    reader.text();
+    return reader.raw(reader.left);
+  }
+
+  /** Forgets what is settled, too old or too much. */
+  async trim(isSettled: (header: FrameHeader) => boolean): Promise<void> {
+    const { keepMs, keepBytes } = this.#options;
+    for (const [name, { header, since, bytes }] of this.#places)
+      if (isSettled(header) || this.#clock.monotonic() - since > keepMs || this.#bytes > keepBytes) {
+        this.#places.delete(name);
+        this.#bytes -= bytes;
+      }
+    const used = new Set(Array.from(this.#places.values(), ({ file }) => file));
+    for (let number = this.#oldest; number < this.#number; number++) {
+      if (used.has(number)) continue;
+      await rm(this.#path(number), { force: true });
+      if (number === this.#oldest) this.#oldest++;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#close();
+  }
+
+  #oldest = 0;
+
+  #path(number: number): string {
+    return join(this.#options.directory, `tail-${number}.log`);
+  }
+
+  #note(frame: KeptFrame, file: number, offset: number, bytes: number): void {
+    const name = nameOf(frame.header);
+    this.#bytes += bytes - (this.#places.get(name)?.bytes ?? 0);
+    this.#places.delete(name);
+    this.#places.set(name, { ...frame, file, offset, bytes, since: this.#clock.monotonic() });
+  }
+
+  async #writable(): Promise<FileHandle> {
+    if (this.#length >= fileBytes || this.#clock.monotonic() - this.#since >= fileMs) await this.#close();
+    if (this.#file) return this.#file;
+    const path = this.#path(++this.#number);
+    this.#file = await open(path, "w", 0o600);
+    this.#length = 0;
+    this.#since = this.#clock.monotonic();
+    await syncName(path);
+    return this.#file;
+  }
+
+  async #close(): Promise<void> {
+    const file = this.#file;
+    this.#file = undefined;
+    this.#length = 0;
+    await file?.close();
+  }
+
+  async #load(number: number): Promise<void> {
+    const bytes = await readFile(this.#path(number));
+    if (this.#number === 0) this.#oldest = number;
+    this.#number = number;
+    for (let at = 0; ; ) {
+      const reader = recordAt(bytes, at);
+      if (!reader) break;
+      const length = reader.left + headBytes;
+      const frame = {
+        sequence: reader.f64(),
+        created: reader.text(),
+        header: decodeFrameHeader(reader.raw(reader.left)),
+      };
+      this.#note(frame, number, at, length);
+      at += length;
+    }
+  }
+}
+
+/** The payload of the record at `at`; undefined: there is no whole one. */
+function recordAt(bytes: Uint8Array, at: number): ByteReader | undefined {
+  if (bytes.length - at < headBytes) return undefined;
+  const head = new ByteReader(bytes, at);
+  const length = head.u32();
+  const checksum = head.u32();
+  const start = at + headBytes;
+  if (length > bytes.length - start || crc32(bytes, start, start + length) !== checksum) return undefined;
+  return new ByteReader(bytes, start, start + length);
+}

@@ -1,0 +1,123 @@
+// Which frames the service has, whatever place they have in the stream. The key-value bucket keeps them under one key.
+import type { KeyBucket } from "../../cluster/jetstream.ts";
+import { AgentError, isAgentError } from "../../core/errors.ts";
+import type { Clock } from "../../core/runtime.ts";
+import { RangeSet } from "../disk/accounts/range-set.ts";
+import { epochKey, type FrameHeader } from "./stream-frame.ts";
+
+const settledKey = "settled.points";
+/** Starts of one node that are remembered: frames of earlier ones are long delivered, or come twice. */
+const keptEpochs = 8;
+const retryMs = 250;
+
+/** A frame of which some series are settled. */
+export interface PartialFrame {
+  readonly epoch: string;
+  readonly number: number;
+  /** Begin and end of each range of series that are not. */
+  readonly open: readonly number[];
+}
+
+/** As it is stored. */
+export interface StoredSettlement {
+  /** Of the reader that wrote it: one of an earlier term finds another one here. */
+  readonly token: string;
+  readonly generation: number;
+  /** Of the stream whose sequences `whole` are, and which server led it. */
+  readonly stream: string;
+  readonly whole: readonly number[];
+  readonly partial: readonly PartialFrame[];
+  /** Numbers of frames by `epochKey`, the newest epoch of a node last. */
+  readonly frames: readonly (readonly [epoch: string, bounds: readonly number[]])[];
+}
+
+export class SettledFrames {
+  readonly #epochs = new Map<string, RangeSet>();
+
+  constructor(stored: StoredSettlement["frames"] = []) {
+    for (const [epoch, bounds] of stored) this.#epochs.set(epoch, new RangeSet(bounds));
+  }
+
+  has(frame: FrameHeader): boolean {
+    return this.#epochs.get(epochKey(frame))?.covers(frame.number, frame.number + 1) ?? false;
+  }
+
+  add(frame: FrameHeader): void {
+    const key = epochKey(frame);
+    let ranges = this.#epochs.get(key);
+    if (!ranges) {
+      this.#epochs.set(key, (ranges = new RangeSet()));
+      const ofNode = [...this.#epochs.keys()].filter((each) => each.startsWith(`${frame.node}\n`));
+      if (ofNode.length > keptEpochs) this.#epochs.delete(ofNode[0]!);
+    }
+    ranges.add(frame.number, frame.number + 1);
+  }
+
+  get stored(): StoredSettlement["frames"] {
+    return Array.from(this.#epochs, ([epoch, { bounds }]) => [epoch, bounds] as const);
+  }
+}
+
+async function readEntry(bucket: KeyBucket) {
+  const entry = await bucket.get(settledKey);
+  // Written by a reader of the stream.
+  return (
+    entry && { stored: JSON.parse(Buffer.from(entry.value).toString()) as StoredSettlement, revision: entry.revision }
+  );
+}
+
+/** Undefined: nothing was settled yet, or the servers have lost it. Rejects as the bucket does. */
+export async function readSettlement(bucket: KeyBucket): Promise<StoredSettlement | undefined> {
+  return (await readEntry(bucket))?.stored;
+}
+
+/** What the reader of one term writes. A write by a reader of a later term ends it. */
+export class SettlementRecord {
+  readonly #bucket: KeyBucket;
+  readonly #clock: Clock;
+  readonly #token: string;
+  #revision: number | undefined;
+
+  constructor(bucket: KeyBucket, token: string, clock: Clock) {
+    this.#bucket = bucket;
+    this.#token = token;
+    this.#clock = clock;
+  }
+
+  /** What the term before has left. Call `write` next, which takes it over. Rejects as the bucket does. */
+  async open(): Promise<StoredSettlement | undefined> {
+    const found = await readEntry(this.#bucket);
+    this.#revision = found?.revision;
+    return found?.stored;
+  }
+
+  /** Resolves once it is stored. Rejects with `CLUSTER_FENCED` where another reader has written since, or with the reason of `signal`. */
+  async write(settlement: Omit<StoredSettlement, "token">, signal: AbortSignal): Promise<void> {
+    const value = Buffer.from(JSON.stringify({ token: this.#token, ...settlement }));
+    for (;;) {
+      signal.throwIfAborted();
+      try {
+        const revision =
+          this.#revision === undefined
+            ? await this.#bucket.create(settledKey, value)
+            : await this.#bucket.update(settledKey, value, this.#revision);
+        if (revision === undefined) await this.#lookAgain();
+        else {
+          this.#revision = revision;
+          return;
+        }
+      } catch (error) {
+        if (!isAgentError(error) || error.code === "CLUSTER_FENCED") throw error;
+        await this.#clock.sleep(retryMs, signal);
+      }
+    }
+  }
+
+  /** A write whose answer was lost is ours, and goes on. */
+  async #lookAgain(): Promise<void> {
+    const found = await readEntry(this.#bucket);
+    if (found && found.stored.token !== this.#token)
+      throw new AgentError("CLUSTER_FENCED", "another agent settles the points of the cluster now");
+    this.#revision = found?.revision;
+  }
+}

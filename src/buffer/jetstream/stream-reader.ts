@@ -1,0 +1,234 @@
+// Reads the stream of the cluster as the uploader reads the local buffer.
+import { randomBytes } from "node:crypto";
+import type { KeyBucket, PointStream } from "../../cluster/jetstream.ts";
+import { Block, type BlockId } from "../../core/block.ts";
+import type { BufferReader, Lane, Settlement, TakeOptions } from "../../core/buffer.ts";
+import { AgentError, isAgentError } from "../../core/errors.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import { layOut } from "../disk/blocks/block-layout.ts";
+import { type BlockSettlement, SettlementOrder } from "../disk/blocks/settlement-order.ts";
+import { InputTable } from "../disk/format/input-table.ts";
+import { SeriesSorter } from "../disk/format/series-sorter.ts";
+import { FrameLease } from "./frame-lease.ts";
+import { SettledFrames, SettlementRecord, type StoredSettlement } from "./settled-frames.ts";
+import { StreamCutter } from "./stream-cut.ts";
+import { StreamNames } from "./stream-names.ts";
+
+export interface StreamReaderOptions {
+  readonly stream: PointStream;
+  /** Bucket without time to live. */
+  readonly state: KeyBucket;
+  /** Of the term of leadership: shown in the record. */
+  readonly generation: number;
+}
+
+/** How often the stream is looked at while a take waits. */
+const pollMs = 200;
+/** The stream is trimmed when so many settled messages are at its beginning, or so long after the last time. */
+const trimMessages = 64;
+const trimMs = 10_000;
+
+/** Takes over from the reader of an earlier term, whose next settlement fails. Rejects as the servers do, or with `signal.reason`. */
+export async function openStreamReader(
+  options: StreamReaderOptions,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<StreamReader> {
+  const record = new SettlementRecord(options.state, randomBytes(8).toString("hex"), runtime.clock);
+  const before = await record.open();
+  const reader = new StreamReader(options, runtime, record, before);
+  await reader.open(signal);
+  return reader;
+}
+
+export class StreamReader implements BufferReader {
+  readonly #options: StreamReaderOptions;
+  readonly #runtime: Runtime;
+  readonly #record: SettlementRecord;
+  readonly #settled: SettledFrames;
+  readonly #cutter: StreamCutter;
+  readonly #inputs = new InputTable();
+  readonly #sorter = new SeriesSorter();
+  readonly #leased = new Map<number, FrameLease>();
+  readonly #order = new SettlementOrder(this.#leased);
+  readonly #closed = new AbortController();
+  #before: StoredSettlement | undefined;
+  #nextId: number;
+  #turn: Promise<unknown> = Promise.resolve();
+  #writing: Promise<void> = Promise.resolve();
+  #wake = Promise.withResolvers<void>();
+  #trimmedAt = 0;
+  #lostMessages = 0;
+
+  constructor(
+    options: StreamReaderOptions,
+    runtime: Runtime,
+    record: SettlementRecord,
+    before: StoredSettlement | undefined,
+  ) {
+    this.#options = options;
+    this.#runtime = runtime;
+    this.#record = record;
+    this.#before = before;
+    this.#settled = new SettledFrames(before?.frames);
+    const parts = {
+      stream: options.stream,
+      names: new StreamNames(options.state),
+      inputs: this.#inputs,
+      settled: this.#settled,
+      onLost: (messages: number) => this.#lost(messages),
+    };
+    this.#cutter = new StreamCutter(parts, before?.partial ?? []);
+    // Blocks of an earlier term are nobody's.
+    this.#nextId = Math.floor(runtime.random() * 2 ** 20) * 2 ** 32;
+  }
+
+  /** Resolves once an earlier reader can settle nothing more. */
+  async open(signal: AbortSignal): Promise<void> {
+    await this.#follow();
+    await this.#write(signal);
+  }
+
+  /** Messages that were gone before they were delivered. */
+  get lostMessages(): number {
+    return this.#lostMessages;
+  }
+
+  async take(lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
+    for (;;) {
+      signal.throwIfAborted();
+      this.#closed.signal.throwIfAborted();
+      const news = this.#wake.promise;
+      // Late points alone are no reason to go on waiting, and only the backlog has them.
+      const lanes: readonly Lane[] = lane === "live" && options.wait ? ["live", "backlog"] : [lane];
+      for (const each of lanes) {
+        const block = await this.#inTurn(() => this.#cut(each, options, signal));
+        if (block || signal.aborted) {
+          if (block && signal.aborted) this.release([block.id]);
+          signal.throwIfAborted();
+          return block;
+        }
+      }
+      if (!options.wait) return undefined;
+      const both = AbortSignal.any([signal, this.#closed.signal]);
+      await Promise.race([news, this.#runtime.clock.sleep(pollMs, both)]);
+    }
+  }
+
+  async settle(done: readonly Settlement[]): Promise<void> {
+    for (const { block, inputs, refused = 0 } of done) {
+      const numbers = inputs.map((input) => this.#inputs.find(input)).filter((number) => number !== undefined);
+      const settlement = { block, inputs: numbers, refused };
+      if (this.#order.admit(settlement)) this.#settle(settlement);
+    }
+    for (const settlement of this.#order.ready()) this.#settle(settlement);
+    await this.#persist();
+  }
+
+  release(blocks: readonly BlockId[]): void {
+    this.#release(blocks);
+    for (const settlement of this.#order.ready()) this.#settle(settlement);
+    this.#wake.resolve();
+    this.#wake = Promise.withResolvers();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed.abort(new AgentError("BUFFER_UNAVAILABLE", "the reader of the stream is closed"));
+    await this.#turn;
+    await this.#writing;
+  }
+
+  #release(blocks: readonly number[]): void {
+    for (const id of blocks) {
+      const lease = this.#leased.get(id);
+      if (!lease) continue;
+      const followers = this.#order.release(id);
+      lease.release();
+      this.#cutter.update(lease.frames);
+      this.#leased.delete(id);
+      this.#release(followers);
+    }
+  }
+
+  #settle({ block, inputs }: BlockSettlement): void {
+    const lease = this.#leased.get(block);
+    if (!lease) return;
+    lease.settle(inputs);
+    this.#cutter.update(lease.frames);
+    if (lease.count === 0) {
+      this.#order.forget(block);
+      this.#leased.delete(block);
+    } else if (this.#order.isRevoked(block)) this.#release([block]);
+  }
+
+  async #cut(lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
+    if (signal.aborted) return undefined;
+    try {
+      await this.#follow();
+      const cut = await this.#cutter.cut(lane, options);
+      if (!cut) return undefined;
+      const lease = new FrameLease(cut.frames, cut.series);
+      this.#cutter.update(cut.frames);
+      const id = this.#nextId++;
+      this.#leased.set(id, lease);
+      const { block } = layOut(id, { ...cut, late: lease.late }, numbersUpTo(this.#inputs.size), this.#sorter);
+      const inputs = Array.from(block.inputs, (number) => this.#inputs.inputAt(number));
+      return new Block(id as BlockId, { ...block, inputs }); // as the next one of this reader
+    } catch (error) {
+      // Servers that do not answer have nothing to give for now.
+      if (isAgentError(error) && error.code === "CLUSTER_UNREACHABLE") return undefined;
+      throw error;
+    }
+  }
+
+  async #follow(): Promise<void> {
+    const state = await this.#options.stream.state();
+    if (!state) return;
+    const before = this.#before;
+    this.#before = undefined;
+    this.#cutter.follow(state, before?.stream === `${state.created} ${state.leader}` ? before.whole : []);
+    await this.#trim();
+  }
+
+  /** Only what was stored as settled is removed, and only positions that `#follow` has just confirmed. */
+  async #trim(): Promise<void> {
+    const { settledUpTo, first } = this.#cutter;
+    const now = this.#runtime.clock.monotonic();
+    if (settledUpTo === first || (settledUpTo - first < trimMessages && now - this.#trimmedAt < trimMs)) return;
+    await this.#persist();
+    await this.#options.stream.purgeBefore(settledUpTo);
+    this.#trimmedAt = now;
+  }
+
+  /** One write after the other. */
+  #persist(): Promise<void> {
+    const writing = this.#writing.then(() => this.#write(this.#closed.signal));
+    this.#writing = writing.catch(() => {});
+    return writing;
+  }
+
+  async #write(signal: AbortSignal): Promise<void> {
+    const { stream, done: whole, partial } = this.#cutter;
+    const { generation } = this.#options;
+    await this.#record.write({ generation, stream, whole, partial, frames: this.#settled.stored }, signal);
+  }
+
+  #lost(messages: number): void {
+    this.#lostMessages += messages;
+    this.#runtime.log.error({ messages }, "the stream of the cluster has lost messages that were not delivered");
+  }
+
+  /** One take looks at the stream at a time. */
+  #inTurn<T>(call: () => Promise<T>): Promise<T> {
+    const result = this.#turn.then(call);
+    this.#turn = result.catch(() => {});
+    return result;
+  }
+}
+
+/** Places of a cut are numbers of inputs already. */
+let identity: number[] = [];
+function numbersUpTo(count: number): readonly number[] {
+  if (identity.length < count) identity = Array.from({ length: 2 * count }, (_, i) => i);
+  return identity;
+}

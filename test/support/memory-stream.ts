@@ -1,0 +1,112 @@
+// The stream of points in memory, which behaves as nats-server 2.15: de-duplication before the expected last sequence, that
+// before the size; sequences ascend over purges. `peer` tests run the same stories on the real server.
+import type { PointStream, StreamMessage, StreamState } from "../../src/cluster/jetstream.ts";
+import { AgentError } from "../../src/core/errors.ts";
+
+export interface MemoryStream extends PointStream {
+  /** What each call waits for, by its name; may reject. `after`: with the effect in place, as an answer that is lost. */
+  before: (call: string) => Promise<void> | void;
+  after: (call: string) => Promise<void> | void;
+  maxBytes: number;
+  readonly messages: readonly StreamMessage[];
+  /** As an operator who deletes the stream. */
+  delete(): void;
+  /** As a quorum of servers that lose what was not synced: the last `count` messages, and another leader. */
+  loseLast(count: number): void;
+  /** As `max_age` does. */
+  dropFirst(count: number): void;
+}
+
+export function memoryStream(): MemoryStream {
+  let incarnation = 0;
+  let term = 0;
+  let exists = false;
+  let first = 1;
+  let last = 0;
+  let messages: StreamMessage[] = [];
+  const ids = new Map<string, number>();
+  async function around<T>(call: string, effect: () => T): Promise<T> {
+    await stream.before(call);
+    const result = effect();
+    await stream.after(call);
+    return result;
+  }
+  const missing = () => new AgentError("CLUSTER_UNREACHABLE", "stream not found");
+  const lastOf = (subject: string) => messages.findLast((message) => message.subject === subject);
+  const bytes = () => messages.reduce((sum, { data }) => sum + data.length, 0);
+  const stream: MemoryStream = {
+    before: () => {},
+    after: () => {},
+    maxBytes: Number.POSITIVE_INFINITY,
+    get messages() {
+      return messages;
+    },
+    delete() {
+      exists = false;
+      messages = [];
+      ids.clear();
+    },
+    loseLast(count) {
+      messages = messages.slice(0, messages.length - count);
+      last = messages.at(-1)?.sequence ?? first - 1;
+      for (const [id, sequence] of ids) if (sequence > last) ids.delete(id);
+      term++;
+    },
+    dropFirst(count) {
+      messages = messages.slice(count);
+      first = messages[0]?.sequence ?? last + 1;
+    },
+    create: () =>
+      around("create", () => {
+        if (exists) return;
+        exists = true;
+        incarnation++;
+        first = 1;
+        last = 0;
+      }),
+    state: () =>
+      around("state", (): StreamState | undefined =>
+        exists
+          ? {
+              created: `stream ${incarnation}`,
+              leader: `n1 ${term}`,
+              firstSequence: first,
+              lastSequence: last,
+              messages: messages.length,
+              bytes: bytes(),
+              maxBytes: stream.maxBytes,
+              replicas: 3,
+              replicasInPlace: 3,
+            }
+          : undefined,
+      ),
+    publish: (subject, data, messageId, expectedLast) =>
+      around("publish", () => {
+        if (!exists) throw missing();
+        const stored = ids.get(messageId);
+        if (stored !== undefined) return stored;
+        if ((lastOf(subject)?.sequence ?? 0) !== expectedLast) return undefined;
+        if (bytes() + data.length > stream.maxBytes) throw new AgentError("CLUSTER_FULL", "maximum bytes exceeded");
+        messages.push({ sequence: ++last, subject, data });
+        ids.set(messageId, last);
+        return last;
+      }),
+    last: (subject) =>
+      around("last", () => {
+        if (!exists) throw missing();
+        return lastOf(subject);
+      }),
+    subjects: () => around("subjects", () => [...new Set(messages.map(({ subject }) => subject))]),
+    next: (sequence) =>
+      around("next", () => {
+        if (!exists) throw missing();
+        return messages.find((message) => message.sequence >= sequence);
+      }),
+    purgeBefore: (sequence) =>
+      around("purgeBefore", () => {
+        messages = messages.filter((message) => message.sequence >= sequence);
+        first = Math.max(first, Math.min(sequence, last + 1));
+      }),
+  };
+  return stream;
+}

@@ -1,0 +1,75 @@
+// Collectors that publish to one stream and the reader of it, with what the service would have stored in the end.
+
+import type { KeyBucket, PointStream } from "../../src/cluster/jetstream.ts";
+import type { Block } from "../../src/core/block.ts";
+import type { BufferReader } from "../../src/core/buffer.ts";
+import { epochMicros, type InputId } from "../../src/core/point.ts";
+import { memoryBucket } from "./memory-bucket.ts";
+import { MemoryDisk } from "./memory-disk.ts";
+import { memoryStream } from "./memory-stream.ts";
+import { type Collector, openCollector, openReader } from "./stream-place.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
+
+const never = new AbortController().signal;
+const t0 = Date.parse("2026-01-01T00:00:00Z") * 1_000;
+
+export type Points = Readonly<Record<string, readonly (readonly [second: number, value: number])[]>>;
+
+/** A node whose disks outlive its process. */
+export interface WorldNode extends Disposable {
+  start(): Promise<Collector>;
+}
+
+export function worldNode(stream: PointStream, state: KeyBucket, node: string, keepMs?: number): WorldNode {
+  const home = temporaryFolder();
+  const disk = new MemoryDisk();
+  const keep = keepMs === undefined ? {} : { keepMs };
+  return {
+    start: () => openCollector({ stream, state, node, directory: home.path, ...keep }, disk),
+    [Symbol.dispose]: () => home[Symbol.dispose](),
+  };
+}
+
+/** Appends to the local buffer; resolves as it acknowledges. */
+export async function append({ local }: Collector, points: Points): Promise<void> {
+  const all = Object.entries(points).flatMap(([input, of]) =>
+    of.map(([second, value]) => ({ input: input as InputId, time: epochMicros(t0 + second * 1e6), value })),
+  );
+  await local.append(all, { awaited: true }, never);
+}
+
+/** What the service stores: the last value delivered for each time, and how often points came. */
+export class ServiceStore {
+  readonly values = new Map<string, number>();
+  deliveries = 0;
+
+  take(block: Block): void {
+    for (const { input, times, values } of block.series)
+      for (const [i, time] of times.entries()) {
+        this.values.set(`${input}@${(time - t0) / 1e6}`, values[i]!);
+        this.deliveries++;
+      }
+  }
+
+  /** Delivers everything there is, from either lane as `lane` says, and settles it. */
+  async drain(reader: BufferReader, lane: () => "live" | "backlog" = () => "backlog"): Promise<void> {
+    for (;;) {
+      const options = { wait: false, maxPoints: 1e6 };
+      const block = (await reader.take(lane(), options, never)) ?? (await reader.take("backlog", options, never));
+      if (!block) return;
+      this.take(block);
+      await reader.settle([{ block: block.id, inputs: block.inputs }]);
+    }
+  }
+}
+
+export function memoryWorld() {
+  const stream = memoryStream();
+  const state = memoryBucket();
+  return {
+    stream,
+    state,
+    node: (name: string) => worldNode(stream, state, name),
+    reader: () => openReader(stream, state),
+  };
+}

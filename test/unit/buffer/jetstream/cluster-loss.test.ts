@@ -1,0 +1,190 @@
+// What the cluster loses comes again from the kept tail, in its order and once.
+import { expect, test } from "vitest";
+import { AgentError } from "../../../../src/core/errors.ts";
+import { eventually } from "../../../support/eventually.ts";
+import { append, memoryWorld, ServiceStore } from "../../../support/stream-world.ts";
+
+const never = new AbortController().signal;
+const stored = (service: ServiceStore) => Object.fromEntries(service.values);
+
+test("a deleted stream gets everything again that was not delivered", async () => {
+  const { stream, node, reader: open } = memoryWorld();
+  using gateway = node("gw1");
+  await using collector = await gateway.start();
+  const service = new ServiceStore();
+  await append(collector, { a: [[1, 1]] });
+  await collector.forwarded();
+  await using reader = await open();
+  await service.drain(reader);
+  await append(collector, { a: [[2, 2]], b: [[2, 5]] });
+  await collector.forwarded();
+
+  stream.delete();
+  await append(collector, { a: [[3, 3]] });
+  await collector.forwarded();
+  await eventually(() => collector.forwarder.status.republished > 0);
+  await service.drain(reader);
+
+  expect(stored(service)).toEqual({ "a@1": 1, "a@2": 2, "b@2": 5, "a@3": 3 });
+  expect(service.deliveries).toBe(4);
+});
+
+test("servers that lose the end of the stream get it again, although others have published behind it", async () => {
+  const { stream, node, reader: open } = memoryWorld();
+  using first = node("gw1");
+  using second = node("gw2");
+  await using one = await first.start();
+  await using other = await second.start();
+  const service = new ServiceStore();
+  await append(one, { a: [[1, 1]] });
+  await one.forwarded();
+  await using reader = await open();
+  await service.drain(reader);
+  await append(one, { a: [[2, 2]] });
+  await one.forwarded();
+  await append(one, { a: [[2, 3]] });
+  await one.forwarded();
+
+  stream.loseLast(2);
+  for (let i = 0; i < 4; i++) {
+    await append(other, { b: [[i, i]] });
+    await other.forwarded();
+  }
+  await append(one, { a: [[2, 4]] });
+  await one.forwarded();
+  await service.drain(reader);
+
+  expect(stored(service)).toMatchObject({ "a@1": 1, "a@2": 4, "b@3": 3 });
+  expect(one.forwarder.status.republished).toBe(2);
+});
+
+test("what another node publishes in place of lost messages is delivered", async () => {
+  const { stream, node, reader: open } = memoryWorld();
+  using first = node("gw1");
+  using second = node("gw2");
+  await using one = await first.start();
+  await using other = await second.start();
+  const service = new ServiceStore();
+  for (let i = 1; i <= 3; i++) {
+    await append(one, { a: [[i, i]] });
+    await one.forwarded();
+  }
+  await using reader = await open();
+  await service.drain(reader, () => "live");
+
+  stream.loseLast(2);
+  for (let i = 1; i <= 3; i++) {
+    await append(other, { b: [[i, i]] });
+    await other.forwarded();
+  }
+  await service.drain(reader);
+
+  expect(stored(service)).toEqual({ "a@1": 1, "a@2": 2, "a@3": 3, "b@1": 1, "b@2": 2, "b@3": 3 });
+});
+
+test("the tail outlives the process: a restarted collector publishes again what the cluster loses later", async () => {
+  const { stream, node, reader: open } = memoryWorld();
+  using gateway = node("gw1");
+  {
+    await using collector = await gateway.start();
+    await append(collector, { a: [[1, 1]] });
+    await collector.forwarded();
+  }
+  stream.delete();
+
+  await using collector = await gateway.start();
+  await eventually(() => collector.forwarder.status.republished === 1);
+  const service = new ServiceStore();
+  await using reader = await open();
+  await service.drain(reader);
+
+  expect(stored(service)).toEqual({ "a@1": 1 });
+});
+
+test("an answer that is lost makes nothing come twice, nor does a restart", async () => {
+  const { stream, node, reader: open } = memoryWorld();
+  using gateway = node("gw1");
+  const service = new ServiceStore();
+  {
+    await using collector = await gateway.start();
+    let answers = 0;
+    stream.after = (call) => {
+      if (call === "publish" && answers++ % 2 === 0) throw new AgentError("CLUSTER_UNREACHABLE", "no answer");
+    };
+    for (let i = 0; i < 5; i++) {
+      await append(collector, { a: [[i, i]] });
+      await collector.forwarded();
+    }
+  }
+  stream.after = () => {};
+  await using collector = await gateway.start();
+  await append(collector, { a: [[5, 5]] });
+  await collector.forwarded();
+  await using reader = await open();
+  await service.drain(reader);
+
+  expect(service.values.size).toBe(6);
+  expect(service.deliveries).toBe(6);
+});
+
+test("a full stream pauses forwarding; the points wait in the local buffer and go once there is room", async () => {
+  const { stream, node, reader: open } = memoryWorld();
+  using gateway = node("gw1");
+  await using collector = await gateway.start();
+  const service = new ServiceStore();
+  await append(collector, { a: [[1, 1]] });
+  await collector.forwarded();
+  stream.maxBytes = 10;
+
+  await append(collector, { a: [[2, 2]] });
+  await eventually(() => collector.forwarder.status.paused === "full");
+  expect(collector.local.stats().unsettledPoints).toBe(1);
+  stream.maxBytes = 1_000;
+  await collector.forwarded();
+  await using reader = await open();
+  await service.drain(reader);
+
+  expect(stored(service)).toEqual({ "a@1": 1, "a@2": 2 });
+  expect(collector.forwarder.status.paused).toBeUndefined();
+});
+
+test("settled messages are removed from the stream, and nothing else", async () => {
+  const { stream, node, reader: open } = memoryWorld();
+  using gateway = node("gw1");
+  await using collector = await gateway.start();
+  for (let i = 1; i <= 5; i++) {
+    await append(collector, { a: [[i, i]] });
+    await collector.forwarded();
+  }
+  await using reader = await open();
+  const service = new ServiceStore();
+  const held = (await reader.take("live", { wait: false, maxPoints: 1 }, never))!;
+  await service.drain(reader);
+  await eventually(async () => {
+    await service.drain(reader);
+    return stream.messages.length < 5;
+  });
+
+  expect(stream.messages.map(({ sequence }) => sequence)).toEqual([5]);
+  await reader.settle([{ block: held.id, inputs: held.inputs }]);
+});
+
+test("points that the cluster dropped before they were delivered are published again and not counted as delivered", async () => {
+  const { stream, node, reader: open } = memoryWorld();
+  using gateway = node("gw1");
+  await using collector = await gateway.start();
+  const service = new ServiceStore();
+  await append(collector, { a: [[1, 1]] });
+  await collector.forwarded();
+  await using reader = await open();
+  await service.drain(reader);
+  await append(collector, { a: [[2, 2]] });
+  await collector.forwarded();
+
+  stream.dropFirst(2);
+  await append(collector, { a: [[3, 3]] });
+  await collector.forwarded();
+  await service.drain(reader);
+
+  expect(stored(service)).toEqual({ "a@1": 1, "a@2": 2, "a@3": 3 });
+});

@@ -1,0 +1,120 @@
+// One reader after the other: settlements of an earlier term count for nothing, what is settled does not come again.
+import { expect, test } from "vitest";
+import type { InputId } from "../../../../src/core/point.ts";
+import { unreachable } from "../../../support/memory-bucket.ts";
+import { append, memoryWorld, ServiceStore } from "../../../support/stream-world.ts";
+
+const never = new AbortController().signal;
+const all = { wait: false, maxPoints: 1e6 } as const;
+
+test("a reader of an earlier term cannot settle any more", async () => {
+  const { node, reader: open } = memoryWorld();
+  using gateway = node("gw1");
+  await using collector = await gateway.start();
+  await append(collector, { a: [[1, 1]] });
+  await collector.forwarded();
+  await using suspended = await open();
+  const block = (await suspended.take("backlog", all, never))!;
+  await using holder = await open();
+
+  const settling = suspended.settle([{ block: block.id, inputs: block.inputs }]);
+  await expect(settling).rejects.toMatchObject({ code: "CLUSTER_FENCED" });
+  const again = await holder.take("backlog", all, never);
+  expect(again?.points).toBe(1);
+});
+
+test("a settlement whose answer is lost is the reader's own", async () => {
+  const { state, node, reader: open } = memoryWorld();
+  using gateway = node("gw1");
+  await using collector = await gateway.start();
+  await append(collector, { a: [[1, 1]] });
+  await collector.forwarded();
+  await using reader = await open();
+  const block = (await reader.take("backlog", all, never))!;
+  let failures = 0;
+  state.after = (call) => {
+    if (call === "update" && failures++ === 0) throw unreachable();
+  };
+  await reader.settle([{ block: block.id, inputs: block.inputs }]);
+
+  await using next = await open();
+  expect(await next.take("backlog", all, never)).toBeUndefined();
+  expect(failures).toBeGreaterThan(1);
+});
+
+test("a new term goes on within a frame: series that are settled do not come again", async () => {
+  const { node, reader: open } = memoryWorld();
+  using gateway = node("gw1");
+  await using collector = await gateway.start();
+  await append(collector, { a: [[1, 1]], b: [[1, 2]], c: [[1, 3]] });
+  await collector.forwarded();
+  {
+    await using reader = await open();
+    const block = (await reader.take("live", all, never))!;
+    await reader.settle([{ block: block.id, inputs: ["b" as InputId] }]);
+  }
+
+  await using reader = await open();
+  const rest = await reader.take("backlog", all, never);
+  expect(rest?.inputs.toSorted()).toEqual(["a", "c"]);
+});
+
+test("fresh points of any collector go first while a backlog drains", async () => {
+  const { node, reader: open } = memoryWorld();
+  using first = node("gw1");
+  using second = node("gw2");
+  await using one = await first.start();
+  await using other = await second.start();
+  for (let i = 0; i < 20; i++) {
+    await append(one, { a: [[i, i]] });
+    await one.forwarded();
+  }
+  await using reader = await open();
+  await reader.take("backlog", { wait: false, maxPoints: 5 }, never);
+  await append(other, { b: [[100, 1]] });
+  await other.forwarded();
+
+  const fresh = await reader.take("live", { wait: false, maxPoints: 1 }, never);
+  expect(fresh?.inputs).toEqual(["b"]);
+});
+
+test("a value appended after a restart replaces one that is still on the stream", async () => {
+  const { node, reader: open } = memoryWorld();
+  using gateway = node("gw1");
+  {
+    await using collector = await gateway.start();
+    await append(collector, { a: [[10, 1]] });
+    await collector.forwarded();
+  }
+  await using collector = await gateway.start();
+  await append(collector, {
+    a: [
+      [10, 2],
+      [11, 3],
+    ],
+  });
+  await collector.forwarded();
+  const service = new ServiceStore();
+  await using reader = await open();
+  await service.drain(reader, () => "live");
+
+  expect(Object.fromEntries(service.values)).toEqual({ "a@10": 2, "a@11": 3 });
+});
+
+test("points of the collector that took a source over come behind those of the one before", async () => {
+  const { node, reader: open } = memoryWorld();
+  using first = node("gw1");
+  using second = node("gw2");
+  await using one = await first.start();
+  await append(one, { a: [[10, 1]] });
+  await one.forwarded();
+  await using other = await second.start();
+  other.forwarder.sourceMoved();
+  await append(other, { a: [[10, 2]] });
+  await other.forwarded();
+  const service = new ServiceStore();
+  await using reader = await open();
+  await service.drain(reader, () => "live");
+
+  expect(Object.fromEntries(service.values)).toEqual({ "a@10": 2 });
+});
