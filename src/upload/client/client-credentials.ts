@@ -7,7 +7,7 @@ import { orAbort } from "../../lib/abort.ts";
 import { writeAtomically } from "../../lib/atomic-file.ts";
 import { BackOff } from "../../lib/back-off.ts";
 import { readStateFile } from "../../lib/state-file.ts";
-import { basicAuthorization, type Credentials, type CredentialsContent, CredentialsFile } from "./credentials.ts";
+import { basicAuthorization, type Credentials, type CredentialsContent, credentialsFile } from "./credentials.ts";
 import { HttpPost } from "./http-post.ts";
 import type { ServiceOptions } from "./options.ts";
 
@@ -45,7 +45,7 @@ const rightsAgeMs = { least: 600_000, most: 7_200_000 } as const;
 export class ClientCredentials implements Credentials {
   readonly #options: ClientCredentialsOptions;
   readonly #runtime: Runtime;
-  readonly #file: CredentialsFile;
+  readonly #readFile: () => Promise<CredentialsContent>;
   readonly #backOff: BackOff;
   #token: Token | undefined;
   #rightsAgeMs: number = rightsAgeMs.least;
@@ -57,7 +57,7 @@ export class ClientCredentials implements Credentials {
   private constructor(options: ClientCredentialsOptions, runtime: Runtime, token: Token | undefined) {
     this.#options = options;
     this.#runtime = runtime;
-    this.#file = new CredentialsFile(options.file);
+    this.#readFile = credentialsFile(options.file);
     this.#backOff = new BackOff({ minMs: 5_000, maxMs: 60_000, random: runtime.random });
     this.#token = token;
   }
@@ -68,7 +68,7 @@ export class ClientCredentials implements Credentials {
   }
 
   async authorization(signal: AbortSignal): Promise<string> {
-    const content = await this.#file.read();
+    const content = await this.#readFile();
     const { credentials, integration, apiUrl } = content;
     if (integration !== this.#options.integration)
       throw new AgentError(

@@ -51,29 +51,25 @@ const schema = z.object({
 });
 export type CredentialsContent = z.output<typeof schema>;
 
-/** The credentials file as the service hands it out, read again whenever it changes. */
-export class CredentialsFile {
-  readonly #path: string;
-  #version = "";
-  #content: CredentialsContent | undefined;
-
-  constructor(path: string) {
-    this.#path = path;
-  }
-
-  /** The content as it is now; the same object while the file stays the same. Rejects with `SERVICE_REFUSED`. */
-  async read(): Promise<CredentialsContent> {
+/**
+ * Gives a function that resolves with the credentials file as it is now, as the service hands it out; the same object while
+ * the file stays the same. It rejects with `SERVICE_REFUSED`.
+ */
+export function credentialsFile(path: string): () => Promise<CredentialsContent> {
+  let version = "";
+  let content: CredentialsContent | undefined;
+  return async () => {
     try {
-      const { mtimeMs, size, ino } = await stat(this.#path);
-      const version = `${mtimeMs} ${size} ${ino}`;
-      if (this.#content && version === this.#version) return this.#content;
-      this.#content = parse(await readFile(this.#path, "utf8"));
-      this.#version = version;
-      return this.#content;
+      const { mtimeMs, size, ino } = await stat(path);
+      const found = `${mtimeMs} ${size} ${ino}`;
+      if (content && found === version) return content;
+      content = parse(await readFile(path, "utf8"));
+      version = found;
+      return content;
     } catch (error) {
-      throw new AgentError("SERVICE_REFUSED", `credentials file ${this.#path}: ${reasonOf(error)}`, { cause: error });
+      throw new AgentError("SERVICE_REFUSED", `credentials file ${path}: ${reasonOf(error)}`, { cause: error });
     }
-  }
+  };
 }
 
 /** Never puts what stands in the file into an error. */

@@ -16,7 +16,7 @@ import type { Shipment } from "./portion.ts";
 import { Prefetcher } from "./prefetcher.ts";
 import type { Rejects } from "./rejects.ts";
 import { RetryProbes } from "./retry-probes.ts";
-import { ServiceReturn } from "./service-return.ts";
+import { openServiceReturn } from "./service-return.ts";
 import { Window } from "./window.ts";
 
 export interface DispatcherParts {
@@ -79,7 +79,7 @@ export class Dispatcher {
   readonly #parked: ParkedInputs;
   readonly #probes: RetryProbes;
   /** Undefined: the sink cannot find out. */
-  readonly #serviceReturn: ServiceReturn | undefined;
+  readonly #serviceReturn: ReturnType<typeof openServiceReturn> | undefined;
 
   constructor(parts: DispatcherParts, runtime: Runtime) {
     const { reader, limit, integration, maxLagMs, holds, sink } = parts;
@@ -110,7 +110,7 @@ export class Dispatcher {
     const hasAll = () => this.#prefetcher.hasAll;
     this.#loader = new Loader({ window, bisection, search, clock, integration, limit, maxLagMs, hasAll, holds });
     this.#outcomes = new OutcomeHandler({ ...parts, window, parked, bisection, search, loader: this.#loader }, runtime);
-    this.#serviceReturn = sink.connects && new ServiceReturn(sink.connects.bind(sink), runtime);
+    this.#serviceReturn = sink.connects && openServiceReturn(sink.connects.bind(sink), runtime);
     const { random } = runtime;
     this.#probes = new RetryProbes({ prefetcher: this.#prefetcher, loader: this.#loader, parked, window, random });
   }
@@ -164,7 +164,7 @@ export class Dispatcher {
     const over = new AbortController();
     const either = AbortSignal.any([stop, over.signal]);
     const waits = [this.#runtime.clock.sleep(waitMs, either).then(() => false)];
-    if (isAway && this.#serviceReturn) waits.push(this.#serviceReturn.wait(either).then(() => true));
+    if (isAway && this.#serviceReturn) waits.push(this.#serviceReturn(either).then(() => true));
     try {
       return await Promise.race(waits);
     } finally {

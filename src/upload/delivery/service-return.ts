@@ -14,26 +14,20 @@ import type { Sink } from "../../core/sink.ts";
 const probeEveryMs = 1_000;
 const spread = 0.25;
 
-export class ServiceReturn {
-  readonly #connects: NonNullable<Sink["connects"]>;
-  readonly #runtime: Pick<Runtime, "clock" | "random">;
+/** Gives a function that resolves when the destination takes a connection after it took none. It rejects with `signal.reason`. */
+export function openServiceReturn(
+  connects: NonNullable<Sink["connects"]>,
+  { clock, random }: Pick<Runtime, "clock" | "random">,
+): (signal: AbortSignal) => Promise<void> {
   /** What the last probe found, also the one before the last request: that may have failed as the service came back. */
-  #wasAway = false;
-
-  constructor(connects: NonNullable<Sink["connects"]>, runtime: Pick<Runtime, "clock" | "random">) {
-    this.#connects = connects;
-    this.#runtime = runtime;
-  }
-
-  /** Resolves when the destination takes a connection after it took none. Rejects with `signal.reason`. */
-  async wait(signal: AbortSignal): Promise<void> {
-    const { clock, random } = this.#runtime;
+  let wasAway = false;
+  return async (signal) => {
     for (;;) {
-      const isThere = await this.#connects(signal);
-      const isBack = isThere && this.#wasAway;
-      this.#wasAway = !isThere;
+      const isThere = await connects(signal);
+      const isBack = isThere && wasAway;
+      wasAway = !isThere;
       if (isBack) return;
       await clock.sleep(probeEveryMs * (1 - spread + 2 * spread * random()), signal);
     }
-  }
+  };
 }

@@ -65,7 +65,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
   {
     safeguard: "sealed segments are checked in an outage",
     file: "buffer/disk/log/store.ts",
-    code: "    this.#scrubber.step(now);\n",
+    code: "    this.#scrub(now);\n",
     without: "",
     test: "unit/buffer/disk/scrub.test.ts",
   },

@@ -37,7 +37,7 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "leaving a service in peace that takes connections all the time",
     file: "upload/delivery/service-return.ts",
-    code: "isThere && this.#wasAway;",
+    code: "isThere && wasAway;",
     without: "isThere;",
     test: "unit/upload/service-return.test.ts",
   },

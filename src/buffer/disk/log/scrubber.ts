@@ -15,64 +15,23 @@ const everyMs = 1_900;
 const coldAfterMs = 60_000;
 const againAfterMs = 3_600_000;
 
-export class Scrubber {
-  readonly #options: UpkeepParts;
+/** Gives a function that checks one piece where that is due. It never throws. */
+export function openScrubber({ checksum, disk, keeper, note, segments, shelf }: UpkeepParts): (now: Moment) => void {
   /** When each was checked, milliseconds of the buffer's life, and its salt then. */
-  readonly #checked = new WeakMap<Segment, { readonly at: number; readonly salt: number }>();
-  #last = Number.NEGATIVE_INFINITY;
+  const checked = new WeakMap<Segment, { readonly at: number; readonly salt: number }>();
+  let last = Number.NEGATIVE_INFINITY;
   /** What is under way: all before `at` is as it was written. */
-  #job: { readonly segment: Segment; readonly salt: number; at: number } | undefined;
+  let job: { readonly segment: Segment; readonly salt: number; at: number } | undefined;
 
-  constructor(options: UpkeepParts) {
-    this.#options = options;
-  }
-
-  /** Checks one piece where that is due. Never throws. */
-  step(now: Moment): void {
-    if (now.monotonic - this.#last < everyMs) return;
-    const { keeper, note, segments } = this.#options;
-    const uptime = keeper.uptime(now);
-    const job = this.#job;
-    // Rewritten or dropped since.
-    if (job && (!segments.includes(job.segment) || job.segment.header.salt !== job.salt)) this.#job = undefined;
-    this.#job ??= this.#next(uptime);
-    if (!this.#job) return;
-    this.#last = now.monotonic;
-    const { segment } = this.#job;
-    try {
-      const at = this.#check(segment, this.#job.at);
-      if (at !== "damaged" && at < segment.bytes) {
-        this.#job.at = at;
-        return;
-      }
-      if (at === "damaged") this.#recheck(segment, now);
-    } catch (error) {
-      note("error", { segment: segment.name, err: String(error) }, "a segment cannot be read");
-    }
-    this.#checked.set(segment, { at: uptime, salt: segment.header.salt });
-    this.#job = undefined;
-  }
-
-  #next(uptime: number) {
-    const segment = this.#options.segments.find(
-      (each) =>
-        each.sealed &&
-        each.unsettledPoints > 0 &&
-        !each.needsMending &&
-        uptime - each.lastUptime > coldAfterMs &&
-        this.#isDue(each, uptime),
-    );
-    return segment && { segment, salt: segment.header.salt, at: segmentHeaderBytes };
-  }
-
-  #isDue(segment: Segment, uptime: number): boolean {
-    const checked = this.#checked.get(segment);
-    return checked?.salt !== segment.header.salt || uptime - checked.at > againAfterMs;
+  function isDue(segment: Segment, uptime: number): boolean {
+    const { header, lastUptime, needsMending, sealed, unsettledPoints } = segment;
+    if (!sealed || unsettledPoints === 0 || needsMending || uptime - lastUptime <= coldAfterMs) return false;
+    const before = checked.get(segment);
+    return before?.salt !== header.salt || uptime - before.at > againAfterMs;
   }
 
   /** How far the segment is as it was written, from `from` on: one piece of it, or a longer record. */
-  #check(segment: Segment, from: number): number | "damaged" {
-    const { disk, checksum } = this.#options;
+  function check(segment: Segment, from: number): number | "damaged" {
     return withFile(disk, segment.path, "read", (file) => {
       let bytes = readPart(file, from, Math.min(pieceBytes, segment.bytes - from));
       let at = 0;
@@ -92,13 +51,33 @@ export class Scrubber {
     });
   }
 
-  #recheck(segment: Segment, now: Moment): void {
-    const { keeper, shelf } = this.#options;
-    segment.index = undefined;
-    shelf.index(segment);
-    // What is lost is not forgotten by a power cut, so no count of losses ever goes down.
-    if (shelf.changed) keeper.persist(now);
-  }
+  return (now) => {
+    if (now.monotonic - last < everyMs) return;
+    const uptime = keeper.uptime(now);
+    // Rewritten or dropped since.
+    if (job && (!segments.includes(job.segment) || job.segment.header.salt !== job.salt)) job = undefined;
+    const segment = job?.segment ?? segments.find((each) => isDue(each, uptime));
+    if (!segment) return;
+    job ??= { segment, salt: segment.header.salt, at: segmentHeaderBytes };
+    last = now.monotonic;
+    try {
+      const at = check(segment, job.at);
+      if (at !== "damaged" && at < segment.bytes) {
+        job.at = at;
+        return;
+      }
+      if (at === "damaged") {
+        segment.index = undefined;
+        shelf.index(segment);
+        // What is lost is not forgotten by a power cut, so no count of losses ever goes down.
+        if (shelf.changed) keeper.persist(now);
+      }
+    } catch (error) {
+      note("error", { segment: segment.name, err: String(error) }, "a segment cannot be read");
+    }
+    checked.set(segment, { at: uptime, salt: segment.header.salt });
+    job = undefined;
+  };
 }
 
 const viewOf = (bytes: Uint8Array) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

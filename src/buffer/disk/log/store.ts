@@ -17,7 +17,7 @@ import type { Segment } from "../segments/segment.ts";
 import { type Bounds, openBounds } from "./bounds.ts";
 import { Compactor } from "./compactor.ts";
 import { Keeper } from "./keeper.ts";
-import { Scrubber } from "./scrubber.ts";
+import { openScrubber } from "./scrubber.ts";
 import { SegmentLog } from "./segment-log.ts";
 
 /** An active segment with a backlog is sealed when it is this part of `maxAge` old, so that age drops little at once. */
@@ -36,7 +36,7 @@ export class Store {
   readonly #bounds: Bounds;
   readonly #log: SegmentLog;
   readonly #compactor: Compactor;
-  readonly #scrubber: Scrubber;
+  readonly #scrub: (now: Moment) => void;
   readonly #marks: InputMarks;
   readonly #keptFile: KeptFile;
   /** Sequence number at which this store began to append. */
@@ -68,7 +68,7 @@ export class Store {
     this.#keptFile = new KeptFile({ ...log, kept: this.#marks.kept });
     const beforeSeal = (next: number) => this.#keptFile.sealing(next);
     this.#log = new SegmentLog({ ...parts, segmentBytes, bounds, beforeSeal });
-    this.#scrubber = new Scrubber(parts);
+    this.#scrub = openScrubber(parts);
     this.#compactor = new Compactor({ ...parts, coldPoints: options.coldPoints });
     this.#begun = accounts.next;
     this.#keptFile.restore(segments, shelf);
@@ -126,7 +126,7 @@ export class Store {
   /** Some 10 ms of work that can wait. Says whether there is more. */
   work(now: Moment): boolean {
     const more = this.#compactor.step(now);
-    this.#scrubber.step(now);
+    this.#scrub(now);
     return more;
   }
 
