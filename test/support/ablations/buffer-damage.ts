@@ -73,8 +73,8 @@ export const bufferDamageAblations: readonly Ablation[] = [
   {
     safeguard: "a full buffer drops the oldest segment, leased or not",
     file: "buffer/disk/log/keeper.ts",
-    code: "(segment) => segment.sealed && !this.#condemned.has(segment)",
-    without: "(segment) => segment.sealed && segment.blocksOut === 0 && !this.#condemned.has(segment)",
+    code: "({ sealed, unsettledPoints }) => sealed && unsettledPoints > 0",
+    without: "({ sealed, unsettledPoints, blocksOut }) => sealed && blocksOut === 0 && unsettledPoints > 0",
     test: "unit/buffer/disk/overflow.test.ts",
   },
   {

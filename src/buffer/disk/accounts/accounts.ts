@@ -33,6 +33,12 @@ export class Accounts {
     return this.next - this.origin;
   }
 
+  /** The service has so many points; it refused some of them. */
+  settle(points: number, refused: number): void {
+    this.refused += Math.min(refused, points);
+    this.settled += points - Math.min(refused, points);
+  }
+
   /** Counts lost points whose sequence numbers are known. */
   lose(reason: LossReason, loss: Stretch, first: number, end: number): void {
     this.losses.add(reason, loss);

@@ -238,10 +238,7 @@ export class BlockShelf {
       if (this.dropped.settle(block, inputs, refused)) this.changed = true;
       return;
     }
-    const points = out.settle(inputs);
-    const { accounts } = this.#options;
-    accounts.refused += Math.min(refused, points);
-    accounts.settled += points - Math.min(refused, points);
+    this.#options.accounts.settle(out.settle(inputs), refused);
     this.changed = true;
     if (out.series.count === 0) this.#return(block, out);
     else if (this.#order.isRevoked(block)) this.release([block]);

@@ -46,9 +46,7 @@ export class DroppedBlocks {
     if (!block) return false;
     const before = block.series.points;
     block.series.settle(inputs);
-    const points = before - block.series.points;
-    this.#accounts.refused += Math.min(refused, points);
-    this.#accounts.settled += points - Math.min(refused, points);
+    this.#accounts.settle(before - block.series.points, refused);
     if (block.series.count === 0) this.#blocks.delete(id);
     return true;
   }

@@ -27,8 +27,6 @@ export interface UpkeepParts extends LogParts {
 
 export class Keeper {
   readonly #options: KeeperOptions;
-  /** Dropped ones whose files are still there. */
-  readonly #condemned = new Set<Segment>();
   /** Of removed segments that a power cut may bring back: the folder could not be synced. */
   #removed: SegmentState[] = [];
   #persistedAt = Number.NEGATIVE_INFINITY;
@@ -101,7 +99,6 @@ export class Keeper {
       points += stretch.points;
     }
     accounts.removed.add(segment.first, segment.endSequence, points, reason);
-    this.#condemned.add(segment);
     this.changed = true;
     const message = reason === "missing" ? "stored points are missing" : "dropped the oldest points";
     if (points > 0) note("error", { points, reason, segment: segment.name }, message);
@@ -110,14 +107,13 @@ export class Keeper {
 
   /** The segment to be dropped next: the oldest that is sealed, also where blocks of it are leased. */
   oldestSealed(): Segment | undefined {
-    return this.#options.segments.find((segment) => segment.sealed && !this.#condemned.has(segment));
+    return this.#options.segments.find(({ sealed, unsettledPoints }) => sealed && unsettledPoints > 0);
   }
 
   /** Removes all that is settled. Says how many bytes came free. */
   removeSettled(now: Moment): number {
     const before = this.bytes();
-    for (const segment of this.#options.segments) if (isDone(segment)) this.#condemned.add(segment);
-    if (this.#condemned.size > 0) this.persist(now);
+    if (this.#options.segments.some(isDone)) this.persist(now);
     return before - this.bytes();
   }
 
@@ -141,7 +137,6 @@ export class Keeper {
         this.#removed.push(stateOf(segment));
         accounts.removed.add(segment.first, segment.endSequence);
         segments.splice(segments.indexOf(segment), 1);
-        this.#condemned.delete(segment);
         shelf.forget(segment);
       }
       disk.syncFolder(folder);
@@ -159,16 +154,7 @@ export class Keeper {
     const { opens, next, origin, settled, refused, duplicates, collided, losses } = accounts;
     const segments = this.#removed.slice();
     for (const segment of this.#options.segments) if (!segment.settled.isEmpty) segments.push(stateOf(segment));
-    const counts = {
-      opens,
-      uptime: this.uptime(now),
-      durable: next,
-      origin,
-      settled,
-      refused,
-      duplicates,
-      collided,
-    };
+    const counts = { opens, uptime: this.uptime(now), durable: next, origin, settled, refused, duplicates, collided };
     const newest = this.#options.segments.find(({ sealed }) => !sealed)?.name ?? "";
     const times = timesOf(this.#options.segments);
     const starts = this.#options.segments.map(({ first }) => first);
