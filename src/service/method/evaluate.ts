@@ -5,16 +5,13 @@ import { readCurrentDataQuery } from "../query/data-query.ts";
 import { computeFormula, sizeOf } from "../query/formula.ts";
 import { buildFrame, type Column } from "../query/frame-builder.ts";
 import { lastOf } from "./data-frame.ts";
-import { readCalculations, readGroups, readItemAggregations } from "./evaluate-params.ts";
+import { readEvaluation } from "./evaluate-params.ts";
 import { aggregateGroup, aggregateItem, gapfilledItem, gridOf, lastOfWindow } from "./evaluate-series.ts";
 import { answerOf, readAnswerOptions } from "./resource-view.ts";
 
 export function evaluate(call: MethodCall): object {
   const { params, store, now, faults } = call;
-  const aliases = new Set<string>();
-  const items = readItemAggregations(params["items"], store, aliases, faults);
-  const groups = readGroups(params["groups"], store, aliases, faults);
-  const calculations = readCalculations(params["calculations"], items, aliases, faults);
+  const { items, groups, calculations, aliases } = readEvaluation(call);
   const query = readCurrentDataQuery(params["data"], now, faults);
   const options = readAnswerOptions(call, "data", faults);
   if (!query.bucketOf) faults.add("data.rollup", "required");
@@ -28,15 +25,9 @@ export function evaluate(call: MethodCall): object {
   const { starts } = grid;
   const columns = new Map(items.map((item) => [item.alias, aggregateItem(grid, item)]));
   for (const group of groups) columns.set(group.alias, aggregateGroup(grid, group));
-  const ofStarts = (compute: (start: number) => number) => Float64Array.from(starts, compute);
-  columns.set(
-    "time_seconds",
-    ofStarts((start) => start / 1e6),
-  );
-  columns.set(
-    "bucket_seconds",
-    ofStarts((start) => (bucketOf(start).end - start) / 1e6),
-  );
+  const seconds = Float64Array.from(starts, (start) => start / 1e6);
+  const widths = Float64Array.from(starts, (start) => (bucketOf(start).end - start) / 1e6);
+  columns.set("time_seconds", seconds).set("bucket_seconds", widths);
   const column = (name: string) => columns.get(name) ?? new Float64Array(starts.length).fill(Number.NaN);
   const gapfilled = (alias: string) => {
     const item = items.find((candidate) => candidate.alias === alias);

@@ -2,7 +2,7 @@
 // signals and items that filters and sorting may name.
 import { parseTimestamp } from "../../wire/timestamp.ts";
 import { isGiven, isRecord } from "../call/params.ts";
-import { type Faults, RpcFault } from "../call/rpc-fault.ts";
+import { type Faults, invalidParams } from "../call/rpc-fault.ts";
 import type { ItemRecord, Signal } from "../store/resource.ts";
 import { LinearRegex, RegexBudgetError, RegexSyntaxError, type StepBudget } from "./linear-regex.ts";
 
@@ -105,7 +105,7 @@ export function parseFilter<Resource>(
     if (key.startsWith("$")) return refused(at, "unknown operator");
     const field = fields(key);
     if (!field) return refused(at, "cannot be filtered by this field");
-    const test = parseCondition(field, operand, at, faults, budget);
+    const test = parseCondition({ field, faults, budget }, operand, at);
     return (resource) => test(field.read(resource));
   }
 
@@ -126,7 +126,7 @@ export function parseFilter<Resource>(
       return matches(resource);
     } catch (error) {
       if (!(error instanceof RegexBudgetError)) throw error;
-      throw new RpcFault("invalidParams", { params: { [path]: [error.message] }, cause: error });
+      throw invalidParams(path, error.message, error);
     }
   };
 }
@@ -134,19 +134,20 @@ export function parseFilter<Resource>(
 type Scalar = string | number | boolean | null;
 type Test<Value> = (value: Value) => boolean;
 
-function parseCondition(
-  field: Field<never>,
-  operand: unknown,
-  at: string,
-  faults: Faults,
-  budget: StepBudget,
-): Test<FieldValue> {
-  if (!isRecord(operand)) return ofAny(equals(scalar(field, operand, at, faults)));
+/** What a condition is about. */
+interface Subject {
+  readonly field: Field<never>;
+  readonly faults: Faults;
+  readonly budget: StepBudget;
+}
+
+function parseCondition(subject: Subject, operand: unknown, at: string): Test<FieldValue> {
+  if (!isRecord(operand)) return ofAny(equals(scalar(subject, operand, at)));
   const tests = Object.entries(operand).map(([operator, value]) => {
-    const test = ofAny(parseOperator(field, operator, value, `${at}.${operator}`, faults, budget));
+    const test = ofAny(parseOperator(subject, operator, value, `${at}.${operator}`));
     return operator === "$ne" || operator === "$nin" ? (read: FieldValue) => !test(read) : test;
   });
-  if (tests.length === 0) faults.add(at, "must hold an operator such as $in");
+  if (tests.length === 0) subject.faults.add(at, "must hold an operator such as $in");
   return (value) => tests.every((test) => test(value));
 }
 
@@ -155,54 +156,41 @@ function ofAny(test: Test<Scalar>): Test<FieldValue> {
   return (value) => (typeof value === "object" && value !== null ? value.some(test) : test(value));
 }
 
-const comparisons: Readonly<Record<string, (value: string | number, bound: string | number) => boolean>> = {
-  $lt: (value, bound) => value < bound,
-  $lte: (value, bound) => value <= bound,
-  $gt: (value, bound) => value > bound,
-  $gte: (value, bound) => value >= bound,
-};
+type Comparison = (value: string | number, bound: string | number) => boolean;
+
+const comparisons = new Map<string, Comparison>([
+  ["$lt", (value, bound) => value < bound],
+  ["$lte", (value, bound) => value <= bound],
+  ["$gt", (value, bound) => value > bound],
+  ["$gte", (value, bound) => value >= bound],
+]);
 
 /** The test of an operator; `$ne` and `$nin` are to be turned round. */
-function parseOperator(
-  field: Field<never>,
-  operator: string,
-  operand: unknown,
-  at: string,
-  faults: Faults,
-  budget: StepBudget,
-): Test<Scalar> {
-  switch (operator) {
-    case "$ne":
-      return equals(scalar(field, operand, at, faults));
-    case "$in":
-    case "$nin": {
-      if (!Array.isArray(operand)) faults.add(at, "must be an array");
-      const values: readonly unknown[] = Array.isArray(operand) ? operand : [];
-      const known = new Set(values.map((value, index) => scalar(field, value, `${at}.${index}`, faults)));
-      return (value) => known.has(value);
-    }
-    case "$regex":
-      return matchesRegex(field, operand, at, faults, budget);
-    default: {
-      const compare = Object.hasOwn(comparisons, operator) ? comparisons[operator] : undefined;
-      if (compare) return ordered(field, operand, at, faults, compare);
-      faults.add(at, "unknown operator");
-      return () => true;
-    }
+function parseOperator(subject: Subject, operator: string, operand: unknown, at: string): Test<Scalar> {
+  const compare = comparisons.get(operator);
+  if (compare) return ordered(subject, operand, at, compare);
+  if (operator === "$ne") return equals(scalar(subject, operand, at));
+  if (operator === "$regex") return matchesRegex(subject, operand, at);
+  if (operator === "$in" || operator === "$nin") {
+    if (!Array.isArray(operand)) subject.faults.add(at, "must be an array");
+    const values: readonly unknown[] = Array.isArray(operand) ? operand : [];
+    const known = new Set(values.map((value, index) => scalar(subject, value, `${at}.${index}`)));
+    return (value) => known.has(value);
   }
+  subject.faults.add(at, "unknown operator");
+  return () => true;
 }
 
+const operandOf = { text: "a text", flag: "true, false", time: "an RFC 3339 timestamp" } as const;
+
 /** The operand as the field holds it: times become milliseconds. */
-function scalar(field: Field<never>, operand: unknown, at: string, faults: Faults): Scalar {
+function scalar({ field, faults }: Subject, operand: unknown, at: string): Scalar {
   if (operand === null) return null;
   const time = field.kind === "time" && typeof operand === "string" ? parseTimestamp(operand) : undefined;
   if (time !== undefined) return time / 1_000;
   if (field.kind === "text" && typeof operand === "string") return operand;
   if (field.kind === "flag" && typeof operand === "boolean") return operand;
-  faults.add(
-    at,
-    `must be ${{ text: "a text", flag: "true, false", time: "an RFC 3339 timestamp" }[field.kind]} or null`,
-  );
+  faults.add(at, `must be ${operandOf[field.kind]} or null`);
   return null;
 }
 
@@ -210,27 +198,15 @@ function equals(operand: Scalar): Test<Scalar> {
   return (value) => value === operand;
 }
 
-function ordered(
-  field: Field<never>,
-  operand: unknown,
-  at: string,
-  faults: Faults,
-  compare: (value: string | number, bound: string | number) => boolean,
-): Test<Scalar> {
-  const bound = scalar(field, operand, at, faults);
+function ordered(subject: Subject, operand: unknown, at: string, compare: Comparison): Test<Scalar> {
+  const bound = scalar(subject, operand, at);
   if (typeof bound === "string" || typeof bound === "number")
     return (value) => (typeof value === "string" || typeof value === "number") && compare(value, bound);
-  faults.add(at, field.kind === "flag" ? "this field has no order" : "must not be null");
+  subject.faults.add(at, subject.field.kind === "flag" ? "this field has no order" : "must not be null");
   return () => true;
 }
 
-function matchesRegex(
-  field: Field<never>,
-  pattern: unknown,
-  at: string,
-  faults: Faults,
-  budget: StepBudget,
-): Test<Scalar> {
+function matchesRegex({ field, faults, budget }: Subject, pattern: unknown, at: string): Test<Scalar> {
   if (field.kind !== "text") faults.add(at, "only texts can be matched");
   if (typeof pattern !== "string") faults.add(at, "must be a text");
   if (field.kind !== "text" || typeof pattern !== "string") return () => true;
