@@ -26,6 +26,11 @@ export class RpcFault extends Error {
   }
 }
 
+/** -32602 with one fault. */
+export function invalidParams(path: string, message: string, cause?: unknown): RpcFault {
+  return new RpcFault("invalidParams", { params: { [path]: [message] }, cause });
+}
+
 /** More faults than this are counted, not listed: a full request could hold a million. */
 const maxListed = 1_000;
 

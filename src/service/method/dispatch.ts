@@ -3,7 +3,7 @@ import { rpcErrors } from "../../wire/json-rpc.ts";
 import { grantOf, isSince, type Method, methods, renamedMethods, type ServedVersion } from "../../wire/method.ts";
 import { readInsert } from "../call/insert-reader.ts";
 import { type Caller, checkShape, isGiven, isRecord, type Members, type MethodHandler } from "../call/params.ts";
-import { Faults, RpcFault } from "../call/rpc-fault.ts";
+import { Faults, invalidParams, RpcFault } from "../call/rpc-fault.ts";
 import type { ServiceStore } from "../store/store.ts";
 import { connectSignals, disconnectSignals } from "./connect.ts";
 import { selectDataFrame } from "./data-frame.ts";
@@ -37,31 +37,29 @@ interface RpcOutput {
   readonly failure?: string;
 }
 
-/** What answers a method, since which version, and the names of positional params. */
-const operations: Readonly<
-  Record<Method, readonly [MethodHandler, since: ServedVersion, positions: readonly string[]]>
-> = {
-  "integration.insert": [insert, "1.0", ["integration", "data"]],
-  "integration.saveSignals": [saveSignals, "1.0", ["integration", "inputs", "createOnly"]],
-  "admin.selectSignals": [selectSignals, "1.1beta1", ["integration", "signals", "items"]],
-  "admin.publishSignals": [publishSignals, "1.1beta1", ["integration", "itemsBySignal", "createOnly"]],
-  "admin.connectSignals": [connectSignals, "1.2beta1", []],
-  "admin.disconnectSignals": [disconnectSignals, "1.2beta1", []],
-  "platform.selectItems": [selectItems, "1.1beta1", ["items", "data"]],
-  "platform.dataFrame": [selectDataFrame, "1.1", ["query", "data", "include", "format"]],
-  "platform.evaluate": [evaluate, "1.1", ["items", "calculations", "data", "include", "format"]],
-};
-
-/** Methods that change nothing; any thread that reads the store can answer them. */
-const readingMethods: readonly Method[] = [
-  "admin.selectSignals",
-  "platform.selectItems",
-  "platform.dataFrame",
-  "platform.evaluate",
+type Operation = readonly [
+  MethodHandler,
+  effect: "reads" | "writes",
+  since: ServedVersion,
+  positions: readonly string[],
 ];
 
+/** What answers a method, whether that changes anything, since which version, and the names of positional params. */
+const operations: Readonly<Record<Method, Operation>> = {
+  "integration.insert": [insert, "writes", "1.0", ["integration", "data"]],
+  "integration.saveSignals": [saveSignals, "writes", "1.0", ["integration", "inputs", "createOnly"]],
+  "admin.selectSignals": [selectSignals, "reads", "1.1beta1", ["integration", "signals", "items"]],
+  "admin.publishSignals": [publishSignals, "writes", "1.1beta1", ["integration", "itemsBySignal", "createOnly"]],
+  "admin.connectSignals": [connectSignals, "writes", "1.2beta1", []],
+  "admin.disconnectSignals": [disconnectSignals, "writes", "1.2beta1", []],
+  "platform.selectItems": [selectItems, "reads", "1.1beta1", ["items", "data"]],
+  "platform.dataFrame": [selectDataFrame, "reads", "1.1", ["query", "data", "include", "format"]],
+  "platform.evaluate": [evaluate, "reads", "1.1", ["items", "calculations", "data", "include", "format"]],
+};
+
+/** Whether any thread that reads the store can answer a method. */
 export function onlyReads(method: Method): boolean {
-  return readingMethods.includes(method);
+  return operations[method][1] === "reads";
 }
 
 /** Inserts from this size on are read straight from their bytes. */
@@ -71,24 +69,20 @@ const largeBytes = 65_536;
 export function dispatch(input: RpcInput, store: ServiceStore): RpcOutput {
   const id = input.id ?? "null";
   try {
-    const request = parse(input);
-    const result = call(request, input, store);
-    return {
-      body: input.id === undefined ? undefined : `{"jsonrpc":"2.0","id":${id},"result":${JSON.stringify(result)}}`,
-    };
+    const result = call(parse(input), input, store);
+    const body = `{"jsonrpc":"2.0","id":${id},"result":${JSON.stringify(result)}}`;
+    return { body: input.id === undefined ? undefined : body };
   } catch (error) {
     const fault = error instanceof RpcFault ? error : new RpcFault("internalError", { cause: error });
-    const failure = fault.code === rpcErrors.internalError.code ? { failure: describe(error) } : {};
+    const described = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    const failure = fault.code === rpcErrors.internalError.code ? { failure: described } : {};
     // A request that cannot be read as one may have wanted an answer.
     const unreadable = fault.code === rpcErrors.parseError.code || fault.code === rpcErrors.invalidRequest.code;
     if (input.id === undefined && !unreadable) return { body: undefined, ...failure };
-    const body = {
-      jsonrpc: "2.0",
-      id: 0,
-      error: { code: fault.code, message: fault.message, data: { trace: input.trace, ...fault.details } },
-    };
+    const { code, message, details } = fault;
+    const answer = JSON.stringify({ code, message, data: { trace: input.trace, ...details } });
     return {
-      body: JSON.stringify(body).replace('"id":0', () => `"id":${unreadable && !echoable(id) ? "null" : id}`),
+      body: `{"jsonrpc":"2.0","id":${unreadable && !echoable(id) ? "null" : id},"error":${answer}}`,
       ...failure,
     };
   }
@@ -146,7 +140,7 @@ function call(request: Members, input: RpcInput, store: ServiceStore): object {
   const name = String(request["method"]);
   const method = methodOf(name, namespace);
   if (!method) throw new RpcFault("methodNotFound");
-  const [handler, since, positions] = operations[method];
+  const [handler, , since, positions] = operations[method];
   const nameSince = renamedIn12(canonicalName(name, namespace)) === undefined ? since : "1.2";
   if (!isSince(version, nameSince)) throw new RpcFault("methodNotFound");
   const grant = grantOf(method);
@@ -164,14 +158,9 @@ function named(params: unknown, positions: readonly string[]): Members {
   if (!isGiven(params)) return {};
   if (isRecord(params)) return params;
   if (!Array.isArray(params)) throw invalidRequest("params must be an object or an array");
-  if (params.length > positions.length)
-    throw new RpcFault("invalidParams", {
-      params: {
-        [String(positions.length)]: [
-          positions.length === 0 ? "takes params by name alone" : `takes ${positions.length} params`,
-        ],
-      },
-    });
+  const { length } = positions;
+  if (params.length > length)
+    throw invalidParams(String(length), length === 0 ? "takes params by name alone" : `takes ${length} params`);
   return Object.fromEntries(params.map((value: unknown, index) => [positions[index], value]));
 }
 
@@ -183,8 +172,4 @@ function echoable(id: string): boolean {
   } catch {
     return false;
   }
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

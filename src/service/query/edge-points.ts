@@ -1,5 +1,4 @@
 // Points next to a window, found by seeking: what held when the window began, and where the data of an item begin and end.
-import type { BlockColumns } from "../store/point-block.ts";
 import type { ServiceStore } from "../store/store.ts";
 import type { BucketOf } from "./buckets.ts";
 import type { DataQuery } from "./data-query.ts";
@@ -23,23 +22,22 @@ const latest = Number.MAX_SAFE_INTEGER;
 
 /** The last point of an item before `time`; undefined when there is none. */
 export function pointBefore(store: ServiceStore, item: string, time = latest): EdgePoint | undefined {
-  let found: EdgePoint | undefined;
-  for (const { number } of store.resources.signalsOf(item)) {
-    const block = firstOf(store.points.scan(number, earliest, time, true));
-    const last = block && pointAt(block, block.times.length - 1);
-    // Of equal times that of the signal that was created last, as `blocksOf` does.
-    if (last && (!found || last.time >= found.time)) found = last;
-  }
-  return found;
+  return nearest(store, item, earliest, time, true);
 }
 
 /** The first point of an item that is not before `time`; undefined when there is none. */
 export function pointFrom(store: ServiceStore, item: string, time = earliest): EdgePoint | undefined {
+  return nearest(store, item, time, latest, false);
+}
+
+function nearest(store: ServiceStore, item: string, from: number, before: number, backwards: boolean) {
   let found: EdgePoint | undefined;
   for (const { number } of store.resources.signalsOf(item)) {
-    const block = firstOf(store.points.scan(number, time, latest));
-    const first = block && pointAt(block, 0);
-    if (first && (!found || first.time <= found.time)) found = first;
+    const [block] = store.points.scan(number, from, before, backwards);
+    const index = block && backwards ? block.times.length - 1 : 0;
+    const point = block && { time: block.times[index]!, value: block.values[index]! };
+    // Of equal times that of the signal that was created last, as `blocksOf` does.
+    if (point && (!found || (backwards ? point.time >= found.time : point.time <= found.time))) found = point;
   }
   return found;
 }
@@ -107,13 +105,4 @@ export function spansOf(store: ServiceStore, item: string, query: DataQuery): re
   const start =
     last === undefined ? from : startOfLast(store, item, { from, before }, last, (time) => bucketOf(time).start);
   return [earlier, { from: start, before }, later].filter((span) => span !== undefined);
-}
-
-function firstOf(blocks: Iterable<BlockColumns>): BlockColumns | undefined {
-  for (const block of blocks) return block;
-  return undefined;
-}
-
-function pointAt({ times, values }: BlockColumns, index: number): EdgePoint {
-  return { time: times[index]!, value: values[index]! };
 }

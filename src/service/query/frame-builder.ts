@@ -3,7 +3,7 @@ import { epochMicros } from "../../core/point.ts";
 import type { DataFrame } from "../../wire/results.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
 import { emptyMap } from "../call/params.ts";
-import { RpcFault } from "../call/rpc-fault.ts";
+import { invalidParams } from "../call/rpc-fault.ts";
 import type { BlockColumns } from "../store/point-block.ts";
 
 export interface Column {
@@ -24,9 +24,7 @@ export class CellBudget {
   take(count: number): void {
     this.#left -= count;
     if (this.#left < 0)
-      throw new RpcFault("invalidParams", {
-        params: { data: [`would return more than ${maxCells} values: narrow the window or use a rollup`] },
-      });
+      throw invalidParams("data", `would return more than ${maxCells} values: narrow the window or use a rollup`);
   }
 
   /** Gives `blocks`, and throws as `take` does. */
@@ -42,11 +40,10 @@ export class CellBudget {
 export function buildFrame(columns: readonly Column[]): DataFrame {
   const times = unionOf(columns);
   if (times.length * columns.length > maxCells)
-    throw new RpcFault("invalidParams", {
-      params: {
-        data: [`would return ${times.length} times for ${columns.length} series: narrow the window or use a rollup`],
-      },
-    });
+    throw invalidParams(
+      "data",
+      `would return ${times.length} times for ${columns.length} series: narrow the window or use a rollup`,
+    );
   // An alias may be called `__proto__`.
   const series = emptyMap<(number | null)[]>();
   for (const { key, times: own, values } of columns) {

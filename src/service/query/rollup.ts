@@ -1,24 +1,17 @@
 // Aggregates points into buckets: numbers, and how long a signal was in each of its states.
-import { RpcFault } from "../call/rpc-fault.ts";
+import { rollupColumns } from "../../wire/results.ts";
+import { invalidParams, type RpcFault } from "../call/rpc-fault.ts";
 import type { BlockColumns } from "../store/point-block.ts";
 import { holdOf, type ItemRecord } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
 import type { BucketOf } from "./buckets.ts";
 import { pointBefore, type TimeSpan } from "./edge-points.ts";
 
-/** Buckets that hold points, by ascending start, in columns of one length. */
-interface Aggregates {
-  /** Start of each bucket, microseconds since the epoch. */
-  readonly times: number[];
-  readonly count: number[];
-  readonly min: number[];
-  readonly max: number[];
-  readonly sum: number[];
-  /** Mean of the samples, not weighted by time. */
-  readonly avg: number[];
-  readonly first: number[];
-  readonly last: number[];
-}
+/** `avg` is the mean of the samples, not weighted by time. */
+const aggregates = [...rollupColumns, "first", "last"] as const;
+
+/** Buckets that hold points, by ascending start in microseconds since the epoch, in columns of one length. */
+type Aggregates = Readonly<Record<"times" | (typeof aggregates)[number], number[]>>;
 
 /** `blocks` by ascending time. */
 export function rollUp(blocks: Iterable<BlockColumns>, bucketOf: BucketOf): Aggregates {
@@ -28,13 +21,8 @@ export function rollUp(blocks: Iterable<BlockColumns>, bucketOf: BucketOf): Aggr
   const close = () => {
     if (count === 0) return;
     buckets.times.push(start);
-    buckets.count.push(count);
-    buckets.min.push(min);
-    buckets.max.push(max);
-    buckets.sum.push(sum);
-    buckets.avg.push(sum / count);
-    buckets.first.push(first);
-    buckets.last.push(last);
+    const values = { count, min, max, sum, avg: sum / count, first, last };
+    for (const name of aggregates) buckets[name].push(values[name]);
   };
   for (const { times, values } of blocks)
     for (let i = 0; i < times.length; i++) {
@@ -123,7 +111,5 @@ export function stateTimes(
 }
 
 export function tooManyBuckets(): RpcFault {
-  return new RpcFault("invalidParams", {
-    params: { "data.rollup": ["too many buckets: narrow the window or use longer ones"] },
-  });
+  return invalidParams("data.rollup", "too many buckets: narrow the window or use longer ones");
 }

@@ -63,10 +63,7 @@ export class ResourceStore {
 
   /** Forgets what memory holds in favour of what the file holds: after a transaction that was rolled back. */
   reload(): void {
-    this.#signals.clear();
-    this.#byInput.clear();
-    this.#byItem.clear();
-    this.#items.clear();
+    for (const kept of [this.#signals, this.#byInput, this.#byItem, this.#items]) kept.clear();
     for (const row of this.#select("signal", "ORDER BY number").iterate()) this.#keepSignal(resourceOf<Signal>(row));
     for (const row of this.#select("item", "ORDER BY number").iterate()) this.#keepItem(itemOf(row));
     this.takeChanges();
@@ -118,19 +115,10 @@ export class ResourceStore {
   }
 
   createSignal(integration: string, input: string, attributes: Attributes, nowMs: number): Signal {
-    const id = this.#newId(Math.floor(nowMs / 1_000));
+    const created = { id: this.#newId(nowMs), attributes, createdAt: nowMs, updatedAt: nowMs };
     const json = JSON.stringify(attributes);
-    const number = Number(this.#insertSignal.run(id, integration, input, null, json, nowMs, nowMs).lastInsertRowid);
-    return this.#keepSignal({
-      id,
-      number,
-      integration,
-      input,
-      item: null,
-      attributes,
-      createdAt: nowMs,
-      updatedAt: nowMs,
-    });
+    const row = this.#insertSignal.run(created.id, integration, input, null, json, nowMs, nowMs);
+    return this.#keepSignal({ ...created, number: Number(row.lastInsertRowid), integration, input, item: null });
   }
 
   updateSignal(signal: Signal): void {
@@ -139,10 +127,9 @@ export class ResourceStore {
   }
 
   createItem(attributes: Attributes, visible: boolean, nowMs: number): ItemRecord {
-    const id = this.#newId(Math.floor(nowMs / 1_000));
-    const json = JSON.stringify(attributes);
-    const number = Number(this.#insertItem.run(id, visible ? 1 : 0, json, nowMs, nowMs).lastInsertRowid);
-    return this.#keepItem({ id, number, visible, attributes, createdAt: nowMs, updatedAt: nowMs });
+    const created = { id: this.#newId(nowMs), attributes, createdAt: nowMs, updatedAt: nowMs };
+    const row = this.#insertItem.run(created.id, visible ? 1 : 0, JSON.stringify(attributes), nowMs, nowMs);
+    return this.#keepItem({ ...created, number: Number(row.lastInsertRowid), visible });
   }
 
   updateItem(item: ItemRecord): void {
@@ -195,12 +182,12 @@ function itemOf(row: unknown): ItemRecord {
  * Makes identifiers that do not repeat, across restarts and machines: 12 bytes (seconds, machine, counter) in lower-case
  * base32hex, so that they sort by creation.
  */
-function xidGenerator(): (seconds: number) => string {
+function xidGenerator(): (nowMs: number) => string {
   const machine = randomBytes(5);
   let counter = randomBytes(3).readUIntBE(0, 3);
-  return (seconds) => {
+  return (nowMs) => {
     const bytes = Buffer.alloc(12);
-    bytes.writeUInt32BE(seconds >>> 0, 0);
+    bytes.writeUInt32BE(Math.floor(nowMs / 1_000) >>> 0, 0);
     machine.copy(bytes, 4);
     counter = (counter + 1) & 0xffffff;
     bytes.writeUIntBE(counter, 9, 3);
