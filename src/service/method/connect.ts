@@ -2,8 +2,8 @@
 import { maxSelected } from "../../wire/method.ts";
 import { resourceIdPattern } from "../../wire/signal-view.ts";
 import { anyIntegration, type MethodCall, readFlag } from "../call/params.ts";
-import { readSignalQuery, select } from "../query/resource-query.ts";
-import { readAnswerOptions, selectionOf, signalResource } from "./resource-view.ts";
+import { readSignalQuery } from "../query/resource-query.ts";
+import { readAnswers, signalResource } from "./resource-view.ts";
 import { itemsOf } from "./select.ts";
 
 /** Lets an item show the signals of a query. A signal that another item shows moves to this one. */
@@ -27,10 +27,10 @@ function relate(call: MethodCall, item: string | null): object {
   // Without a limit all signals that match are meant, and not a page of them.
   const query = readSignalQuery(params, faults, maxSelected.signals);
   const dryRun = readFlag(params["dryRun"], "dryRun", faults);
-  const options = readAnswerOptions(call, "resources", faults);
+  const answers = readAnswers(call, "resources");
   faults.throwIfAny();
   const updatedAt = Math.floor(call.now / 1_000);
-  const { resources, total } = select(store.resources.signals(integration), query);
+  const { resources, total } = query.select(store.resources.signals(integration));
   if (total > maxSelected.signals && !query.isLimited)
     faults.add(
       "query",
@@ -41,5 +41,5 @@ function relate(call: MethodCall, item: string | null): object {
   if (!dryRun) store.transaction(() => changed.forEach((signal) => store.resources.updateSignal(signal)));
   const byId = new Map(changed.map((signal) => [signal.id, signal]));
   const affected = resources.map((signal) => byId.get(signal.id) ?? signal);
-  return selectionOf(affected, signalResource, total, options, itemsOf(affected, store));
+  return answers.ofResources(affected, signalResource, total, itemsOf(affected, store));
 }

@@ -6,21 +6,21 @@ import { type DataQuery, readCurrentDataQuery } from "../query/data-query.ts";
 import { outsideSpans, spansOf } from "../query/edge-points.ts";
 import { itemFields } from "../query/filter.ts";
 import { buildFrame, CellBudget, type Column } from "../query/frame-builder.ts";
-import { readResourceQuery, select } from "../query/resource-query.ts";
+import { readResourceQuery } from "../query/resource-query.ts";
 import { maxStateBuckets, rollUp, type StateBudget, stateTimes } from "../query/rollup.ts";
 import { type BlockColumns, joinedBlocks } from "../store/point-block.ts";
 import type { ItemRecord } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
-import { answerOf, readAnswerOptions } from "./resource-view.ts";
+import { readAnswers } from "./resource-view.ts";
 
 export function selectDataFrame(call: MethodCall): object {
   const { params, store, now, faults } = call;
   const bounds = { fields: itemFields, defaultLimit, maxLimit: maxSelected.itemsWithData };
   const query = readResourceQuery(params["query"], "query", bounds, faults);
   const data = readCurrentDataQuery(params["data"], now, faults);
-  const options = readAnswerOptions(call, "data", faults);
+  const answers = readAnswers(call, "data");
   faults.throwIfAny();
-  const { resources, total } = select(store.resources.items(), query);
+  const { resources, total } = query.select(store.resources.items());
   const budget = { left: maxStateBuckets };
   const cells = new CellBudget();
   const columns = resources.flatMap((item) =>
@@ -29,7 +29,7 @@ export function selectDataFrame(call: MethodCall): object {
       : numericColumns(store, item.id, data, cells),
   );
   const frame = buildFrame(columns.map((column) => lastOf(column, data.last)));
-  return answerOf(options.format.dataAsArray ? [frame] : frame, total, options, resources);
+  return answers.ofFrame(frame, total, resources);
 }
 
 /** The last so many points of a column. */

@@ -4,7 +4,7 @@ import { isGiven, isRecord, type Members, type MethodCall, readInteger } from ".
 import { itemFields } from "../query/filter.ts";
 import { constants, type Formula, namesIn, parseFormula } from "../query/formula.ts";
 import { FormulaError } from "../query/formula-tokens.ts";
-import { readResourceQuery, select } from "../query/resource-query.ts";
+import { readResourceQuery } from "../query/resource-query.ts";
 import type { ItemRecord } from "../store/resource.ts";
 
 /** How the items of a group are brought together, bucket by bucket. */
@@ -86,7 +86,7 @@ export function readEvaluation({ params, store, faults }: MethodCall): Evaluatio
     if (!aggregation) faults.add(`${path}.groupAggregation`, `must be one of ${groupAggregations.join(", ")}`);
     const alias = readAlias(entry["alias"], `${path}.alias`);
     if (!member || !aggregation || faults.any) return [];
-    const { resources, total } = select(store.resources.items(), query);
+    const { resources, total } = query.select(store.resources.items());
     if (total > maxGroup && !query.isLimited)
       faults.add(
         `${path}.query`,

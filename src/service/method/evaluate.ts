@@ -7,13 +7,13 @@ import { buildFrame, type Column } from "../query/frame-builder.ts";
 import { lastOf } from "./data-frame.ts";
 import { readEvaluation } from "./evaluate-params.ts";
 import { aggregateGroup, aggregateItem, gapfilledItem, gridOf, lastOfWindow } from "./evaluate-series.ts";
-import { answerOf, readAnswerOptions } from "./resource-view.ts";
+import { readAnswers } from "./resource-view.ts";
 
 export function evaluate(call: MethodCall): object {
   const { params, store, now, faults } = call;
   const { items, groups, calculations, aliases } = readEvaluation(call);
   const query = readCurrentDataQuery(params["data"], now, faults);
-  const options = readAnswerOptions(call, "data", faults);
+  const answers = readAnswers(call, "data");
   if (!query.bucketOf) faults.add("data.rollup", "required");
   faults.throwIfAny();
   const bucketOf = query.bucketOf ?? oneBucket({ start: query.from, end: query.before });
@@ -41,7 +41,7 @@ export function evaluate(call: MethodCall): object {
       .map((alias) => lastOf(present(alias, starts, column(alias)), query.last)),
   );
   const included = new Map(items.map(({ item }) => [item.id, item]));
-  return answerOf(options.format.dataAsArray ? [frame] : frame, -1, options, [...included.values()]);
+  return answers.ofFrame(frame, -1, [...included.values()]);
 }
 
 /** The rows that have a value. */

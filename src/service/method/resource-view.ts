@@ -4,7 +4,6 @@ import { createHash } from "node:crypto";
 import { isSince } from "../../wire/method.ts";
 import type { ItemSelectView, SignalSelectView } from "../../wire/signal-view.ts";
 import { isGiven, type MethodCall, membersOf, readFlag } from "../call/params.ts";
-import type { Faults } from "../call/rpc-fault.ts";
 import { type Attributes, contentHash, type ItemRecord, type Signal } from "../store/resource.ts";
 
 export function selectedSignalView(signal: Signal): SignalSelectView {
@@ -94,77 +93,57 @@ function escaped(json: string): string {
   return json.replace(/[&<>\u2028\u2029]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** How an answer of the current dialect is to look. */
-export interface AnswerOptions {
-  /** Clients call them `item` and `items`. */
-  readonly includesItems: boolean;
-  /** Whether resources have their hashes. */
-  readonly hashes: boolean;
-  readonly format: {
-    /** False: `data` is a map by ID. */
-    readonly dataAsArray: boolean;
-    /** False: `included` is one array of all types. */
-    readonly groupIncludedByType: boolean;
-  };
+/** Makes the answers of a call in the current dialect. */
+export interface Answers {
+  /** An answer with these data; `items` are those to be included if the request wants them. */
+  of(data: object, total: number, items: readonly ItemRecord[]): object;
+  /** The same with a data frame. */
+  ofFrame(frame: object, total: number, items: readonly ItemRecord[]): object;
+  /** The same whose data are resources. */
+  ofResources<Resource extends { readonly id: string }>(
+    resources: readonly Resource[],
+    view: (resource: Resource) => TypedResource,
+    total: number,
+    items: readonly ItemRecord[],
+  ): object;
 }
 
 /** Reads `include` and `format`; null and absent members have their defaults. */
-export function readAnswerOptions(
-  { params, version }: MethodCall,
-  about: "resources" | "data",
-  faults: Faults,
-): AnswerOptions {
+export function readAnswers({ params, version, faults }: MethodCall, about: "resources" | "data"): Answers {
   const { include } = params;
   if (isGiven(include) && !Array.isArray(include)) faults.add("include", "must be an array of texts");
   const names: readonly unknown[] = Array.isArray(include) ? include : [];
   for (const [index, name] of names.entries())
     if (name !== "item" && name !== "items") faults.add(`include.${index}`, 'can be "item"');
-  const format = membersOf(params["format"], "format", faults);
-  const flag = (name: string, otherwise: boolean) => readFlag(format[name], `format.${name}`, faults, otherwise);
-  const common = {
-    dataAsArray: flag("dataAsArray", about === "resources"),
-    groupIncludedByType: flag("groupIncludedByType", false),
-  };
+  const given = membersOf(params["format"], "format", faults);
+  const flag = (name: string, otherwise: boolean) => readFlag(given[name], `format.${name}`, faults, otherwise);
+  // False: `data` is a map by ID, and `included` one array of all types.
+  const dataAsArray = flag("dataAsArray", about === "resources");
+  const groupIncludedByType = flag("groupIncludedByType", false);
   const refused = isSince(version, "1.2beta1") ? unknownForms[about] : [];
   for (const name of refused)
     if (flag(name, false)) faults.add(`format.${name}`, "must be false: how that form looks is not public");
   const hashes = !isSince(version, "1.2beta1") || flag("includeResourceHashFields", true);
   // clarify-go at 1.2alpha1 fails over a format with more members.
   const added = { includeResourceHashFields: hashes, ...Object.fromEntries(refused.map((name) => [name, false])) };
-  return {
-    includesItems: names.length > 0,
-    hashes,
-    format: version === "1.2" ? { ...common, ...added } : common,
+  const format = { dataAsArray, groupIncludedByType, ...(version === "1.2" && added) };
+  const answers: Answers = {
+    of(data, total, items) {
+      const views = names.length > 0 ? items.map((item) => shownAs(itemResource(item), hashes)) : [];
+      const included = groupIncludedByType ? { items: views } : views;
+      // A public client stumbles over an `included` that is empty, so then there is none.
+      return { meta: { total, format }, data, ...(views.length > 0 && { included }) };
+    },
+    ofFrame: (frame, total, items) => answers.of(dataAsArray ? [frame] : frame, total, items),
+    ofResources(resources, view, total, items) {
+      const shownOf = (resource: (typeof resources)[number]) => shownAs(view(resource), hashes);
+      return answers.of(dataAsArray ? resources.map(shownOf) : byId(resources, shownOf), total, items);
+    },
   };
+  return answers;
 }
 
 const unknownForms = { resources: ["flattenResourceFields"], data: ["flattenResourceFields", "usePathErrors"] };
-
-/** An answer of the current dialect; `items` are those to be included if the request wants them. */
-export function answerOf(
-  data: object,
-  total: number,
-  { includesItems, hashes, format }: AnswerOptions,
-  items: readonly ItemRecord[],
-): object {
-  const views = includesItems ? items.map((item) => shownAs(itemResource(item), hashes)) : [];
-  const included = format.groupIncludedByType ? { items: views } : views;
-  // A public client stumbles over an `included` that is empty, so then there is none.
-  return { meta: { total, format }, data, ...(views.length > 0 && { included }) };
-}
-
-/** An answer whose data are resources. */
-export function selectionOf<Resource extends { readonly id: string }>(
-  resources: readonly Resource[],
-  view: (resource: Resource) => TypedResource,
-  total: number,
-  options: AnswerOptions,
-  items: readonly ItemRecord[],
-): object {
-  const shownOf = (resource: Resource) => shownAs(view(resource), options.hashes);
-  const data = options.format.dataAsArray ? resources.map(shownOf) : byId(resources, shownOf);
-  return answerOf(data, total, options, items);
-}
 
 function shownAs(resource: TypedResource, hashes: boolean): object {
   const { attributesHash: _, relationshipsHash: __, ...meta } = resource.meta;

@@ -6,17 +6,16 @@ import { anyIntegration, isGiven, isRecord, type MethodCall, membersOf, readFlag
 import { readSpecifiedDataQuery } from "../query/data-query.ts";
 import { itemFields, signalFields } from "../query/filter.ts";
 import { buildFrame, CellBudget } from "../query/frame-builder.ts";
-import { currentDefaultLimit, readResourceQuery, readSignalQuery, select } from "../query/resource-query.ts";
+import { currentDefaultLimit, readResourceQuery, readSignalQuery } from "../query/resource-query.ts";
 import type { ItemRecord, Signal } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
 import { lastOf, numericColumns } from "./data-frame.ts";
 import {
   byId,
   itemResource,
-  readAnswerOptions,
+  readAnswers,
   selectedItemView,
   selectedSignalView,
-  selectionOf,
   signalResource,
 } from "./resource-view.ts";
 
@@ -29,17 +28,17 @@ export function selectSignals(call: MethodCall): object {
   const integration = anyIntegration(params, faults);
   if (!speaksSpecified(call)) {
     const query = readSignalQuery(params, faults);
-    const options = readAnswerOptions(call, "resources", faults);
+    const answers = readAnswers(call, "resources");
     faults.throwIfAny();
-    const { resources, total } = select(store.resources.signals(integration), query);
-    return selectionOf(resources, signalResource, total, options, itemsOf(resources, store));
+    const { resources, total } = query.select(store.resources.signals(integration));
+    return answers.ofResources(resources, signalResource, total, itemsOf(resources, store));
   }
   const bounds = { fields: signalFields, defaultLimit, maxLimit: maxSelected.signals };
   const query = readResourceQuery(params["signals"], "signals", bounds, faults);
   const items = membersOf(params["items"], "items", faults);
   const includesItems = readFlag(items["include"], "items.include", faults);
   faults.throwIfAny();
-  const { resources } = select(store.resources.signals(integration), query);
+  const { resources } = query.select(store.resources.signals(integration));
   return {
     ...(query.include && { signals: byId(resources, selectedSignalView) }),
     ...(includesItems && { items: byId(itemsOf(resources, store), selectedItemView) }),
@@ -58,17 +57,17 @@ export function selectItems(call: MethodCall): object {
   const asksForData = isRecord(params["data"]) && isGiven(params["data"]["include"]);
   if (!speaksSpecified(call) && !asksForData) {
     const query = readResourceQuery(params["query"], "query", bounds, faults);
-    const options = readAnswerOptions(call, "resources", faults);
+    const answers = readAnswers(call, "resources");
     faults.throwIfAny();
-    const { resources, total } = select(store.resources.items(), query);
+    const { resources, total } = query.select(store.resources.items());
     // There is nothing to include yet; clients send lists all the same.
-    return selectionOf(resources, itemResource, total, options, []);
+    return answers.ofResources(resources, itemResource, total, []);
   }
   const data = readSpecifiedDataQuery(params["data"], now, isSince(version, "1.1"), faults);
   const maxLimit = data.include ? maxSelected.itemsWithData : maxSelected.items;
   const query = readResourceQuery(params["items"], "items", { ...bounds, defaultLimit, maxLimit }, faults);
   faults.throwIfAny();
-  const { resources } = select(store.resources.items(), query);
+  const { resources } = query.select(store.resources.items());
   const result: { items?: object; data?: DataFrame } = {};
   if (query.include) result.items = byId(resources, selectedItemView);
   if (data.include) {

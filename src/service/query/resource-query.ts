@@ -3,29 +3,20 @@ import { maxSelected } from "../../wire/method.ts";
 import { isGiven, type Members, membersOf, readFlag, readInteger } from "../call/params.ts";
 import type { Faults } from "../call/rpc-fault.ts";
 import type { Signal } from "../store/resource.ts";
-import { type FieldTable, type FieldValue, type Predicate, parseFilter, signalFields } from "./filter.ts";
+import { type FieldTable, type FieldValue, parseFilter, signalFields } from "./filter.ts";
 
 interface Query<Resource> {
   readonly include: boolean;
-  readonly matches: Predicate<Resource>;
-  readonly limit: number;
   /** Whether the query sets a limit of its own. */
   readonly isLimited: boolean;
-  readonly skip: number;
-  /** Zero: keep the order they come in. */
-  compare(a: Resource, b: Resource): number;
+  /** The resources that match, in the order of the query; without one in the order they come in, which is by creation. */
+  select(resources: Iterable<Resource>): { readonly resources: readonly Resource[]; readonly total: number };
 }
 
 interface QueryBounds<Resource> {
   readonly fields: FieldTable<Resource>;
   readonly defaultLimit: number;
   readonly maxLimit: number;
-}
-
-interface Selected<Resource> {
-  readonly resources: readonly Resource[];
-  /** How many match, whatever limit and skip. */
-  readonly total: number;
 }
 
 /** Reads the query at `path`; null and absent members have their defaults. */
@@ -36,38 +27,29 @@ export function readResourceQuery<Resource>(
   faults: Faults,
 ): Query<Resource> {
   const members = membersOf(query, path, faults);
-  const limit = readInteger(members["limit"], `${path}.limit`, defaultLimit, faults);
-  if (limit > maxLimit) faults.add(`${path}.limit`, `must be at most ${maxLimit}`);
-  return {
-    include: readFlag(members["include"], `${path}.include`, faults),
-    matches: parseFilter(members["filter"], fields, `${path}.filter`, faults),
-    // Clients say -1 for as many as allowed.
-    limit: limit < 0 ? maxLimit : limit,
-    isLimited: (members["limit"] ?? -1) !== -1,
-    skip: Math.max(0, readInteger(members["skip"], `${path}.skip`, 0, faults)),
-    compare: readSort(members["sort"], fields, `${path}.sort`, faults),
+  const asked = readInteger(members["limit"], `${path}.limit`, defaultLimit, faults);
+  if (asked > maxLimit) faults.add(`${path}.limit`, `must be at most ${maxLimit}`);
+  // Clients say -1 for as many as allowed.
+  const limit = asked < 0 ? maxLimit : asked;
+  const include = readFlag(members["include"], `${path}.include`, faults);
+  const matches = parseFilter(members["filter"], fields, `${path}.filter`, faults);
+  const skip = Math.max(0, readInteger(members["skip"], `${path}.skip`, 0, faults));
+  const compare = readSort(members["sort"], fields, `${path}.sort`, faults);
+  const select = (resources: Iterable<Resource>) => {
+    const matching = [...resources].filter(matches).sort(compare);
+    // How many match, whatever limit and skip.
+    return { resources: matching.slice(skip, skip + limit), total: matching.length };
   };
+  return { include, isLimited: (members["limit"] ?? -1) !== -1, select };
 }
 
 /** Resources a query of the current dialect gives when it says nothing. */
-export const currentDefaultLimit = 20;
+export const currentDefaultLimit: number = 20;
 
 /** The `query` of methods about signals, in the current dialect. */
-export function readSignalQuery(
-  params: Members,
-  faults: Faults,
-  defaultLimit: number = currentDefaultLimit,
-): Query<Signal> {
+export function readSignalQuery(params: Members, faults: Faults, defaultLimit = currentDefaultLimit): Query<Signal> {
   const bounds = { fields: signalFields, defaultLimit, maxLimit: maxSelected.signals };
   return readResourceQuery(params["query"], "query", bounds, faults);
-}
-
-/** The resources of a query, in its order; without one in the order they come in, which is by creation. */
-export function select<Resource>(resources: Iterable<Resource>, query: Query<Resource>): Selected<Resource> {
-  const matching: Resource[] = [];
-  for (const resource of resources) if (query.matches(resource)) matching.push(resource);
-  matching.sort((a, b) => query.compare(a, b));
-  return { resources: matching.slice(query.skip, query.skip + query.limit), total: matching.length };
 }
 
 const maxSortFields = 10;

@@ -29,6 +29,8 @@ export class StoreThreads implements AsyncDisposable {
   /** One query for each thread: what waits goes to the thread that is free first. */
   readonly #queries = new PQueue({ concurrency: maxReaders });
   readonly #failed = Promise.withResolvers<Error>();
+  /** Resolves when a thread has ended unasked, for want of memory perhaps: calls can no longer be answered. */
+  readonly failed = this.#failed.promise;
   readonly #maxLogBytes: number;
   /** Size of the log at which queries wait for a checkpoint. */
   #logLimit: number;
@@ -48,11 +50,6 @@ export class StoreThreads implements AsyncDisposable {
     const writer = threads.use(new WorkerThread({ data, reads: false }));
     await writer.opened;
     return new StoreThreads(data, writer, threads.move(), maxLog);
-  }
-
-  /** Resolves when a thread has ended unasked, for want of memory perhaps: calls can no longer be answered. */
-  get failed(): Promise<Error> {
-    return this.#failed.promise;
   }
 
   /**

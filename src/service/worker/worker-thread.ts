@@ -52,6 +52,10 @@ export class WorkerThread implements AsyncDisposable {
   readonly #opened = Promise.withResolvers<void>();
   readonly #closed = Promise.withResolvers<void>();
   readonly #failed = Promise.withResolvers<Error>();
+  /** Resolves when the store is open. Rejects with `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or `BUFFER_NEWER`. */
+  readonly opened = this.#opened.promise;
+  /** Resolves when the thread has ended unasked, for want of memory perhaps: no call can be answered any more. */
+  readonly failed = this.#failed.promise;
   #next = 0;
   #ended: Error | undefined;
   #closing = false;
@@ -84,16 +88,6 @@ export class WorkerThread implements AsyncDisposable {
       this.#fail(new Error("the thread with the store has ended"));
       this.#closed.resolve();
     });
-  }
-
-  /** Resolves when the store is open. Rejects with `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or `BUFFER_NEWER`. */
-  get opened(): Promise<void> {
-    return this.#opened.promise;
-  }
-
-  /** Resolves when the thread has ended unasked, for want of memory perhaps: no call can be answered any more. */
-  get failed(): Promise<Error> {
-    return this.#failed.promise;
   }
 
   /** Calls that wait or run. */
