@@ -1,0 +1,131 @@
+// Three real servers that fail: nothing is lost, and next to nothing comes twice.
+import { expect, test } from "vitest";
+import { eventually } from "../../support/eventually.ts";
+import { natsWorld } from "../../support/nats-world.ts";
+import { openReader } from "../../support/stream-place.ts";
+import { append, ServiceStore, worldNode } from "../../support/stream-world.ts";
+
+const patience = 120_000;
+
+async function world(options: Parameters<typeof natsWorld>[0] = {}) {
+  const servers = await natsWorld(options);
+  const gateway = worldNode(servers.stream, servers.state, "gw 1");
+  const collector = await gateway.start();
+  const service = new ServiceStore();
+  let second = 0;
+  return {
+    ...servers,
+    collector,
+    service,
+    /** Appends a second of three inputs. */
+    async append() {
+      second++;
+      await append(collector, Object.fromEntries(["a", "b", "c"].map((input) => [input, [[second, second]]])));
+    },
+    reader: () => eventually(() => openReader(servers.stream, servers.state), patience),
+    /** Delivers until all that was appended is stored. */
+    async delivered() {
+      await eventually(async () => {
+        const reader = await openReader(servers.stream, servers.state);
+        try {
+          await service.drain(reader, () => (service.deliveries % 2 === 0 ? "live" : "backlog"));
+        } finally {
+          await reader[Symbol.asyncDispose]();
+        }
+        return service.values.size === 3 * second;
+      }, patience);
+    },
+    async [Symbol.asyncDispose]() {
+      await collector[Symbol.asyncDispose]();
+      gateway[Symbol.dispose]();
+      await servers[Symbol.asyncDispose]();
+    },
+  };
+}
+
+async function appendSome(there: Awaited<ReturnType<typeof world>>, count = 5) {
+  for (let i = 0; i < count; i++) {
+    await there.append();
+    await there.collector.forwarded();
+  }
+}
+
+test("a stream that is deleted gets back what was not delivered", { timeout: 2 * patience }, async () => {
+  await using there = await world();
+  await appendSome(there);
+  await there.delivered();
+  const before = there.service.deliveries;
+  await appendSome(there);
+  await there.deleteStream();
+  await appendSome(there);
+  await there.delivered();
+
+  expect(there.collector.forwarder.status.republished).toBe(5);
+  expect(there.service.deliveries - before).toBe(30);
+});
+
+test("servers that lose all their data get back what was not delivered", { timeout: 2 * patience }, async () => {
+  await using there = await world();
+  await appendSome(there);
+  for (const server of there.cluster.servers) await server.kill();
+  for (const server of there.cluster.servers) server.wipe();
+  await there.append();
+  for (const server of there.cluster.servers) await server.start();
+  await there.cluster.healthy();
+  await there.delivered();
+
+  expect(there.service.deliveries).toBe(18);
+});
+
+test("the leader is killed with its data while points come; all are delivered", { timeout: 2 * patience }, async () => {
+  await using there = await world();
+  await appendSome(there);
+  const name = await there.leader();
+  const leader = there.cluster.servers.find((server) => server.name === name)!;
+  await leader.kill();
+  leader.wipe();
+  for (let i = 0; i < 20; i++) await there.append();
+  await there.delivered();
+  await leader.start();
+  await there.cluster.healthy();
+  await there.append();
+  await there.delivered();
+
+  expect(there.service.deliveries).toBe(3 * 26);
+});
+
+test("a stream that has maxSize pauses forwarding until something is delivered", {
+  timeout: 2 * patience,
+}, async () => {
+  await using there = await world();
+  const random = (seconds: number) =>
+    Array.from({ length: 20_000 }, (_, i) => [seconds + i * 1e-6, Math.random()] as const);
+  // Noise takes 7 bytes a point: 64 MiB are full after some 9 million points.
+  const forwarder = there.collector.forwarder;
+  for (let i = 0; forwarder.status.paused !== "full" && i < 800; i++)
+    await append(there.collector, { noise: random(i) });
+  expect(forwarder.status.paused).toBe("full");
+  const waiting = there.collector.local.stats().unsettledPoints;
+  expect(waiting).toBeGreaterThan(0);
+  await using reader = await there.reader();
+  await eventually(async () => {
+    await there.service.drain(reader);
+    return forwarder.status.paused === undefined && there.collector.local.stats().unsettledPoints === 0;
+  }, patience);
+});
+
+test("an end of the stream that the servers have lost is published again", { timeout: 2 * patience }, async () => {
+  await using there = await world();
+  await appendSome(there);
+  // What an operator, or a restored backup, takes away; the sequence goes on, and the hole stays.
+  const state = (await there.stream.state())!;
+  await there.link.use("delete", async ({ manager }) => {
+    for (const sequence of [state.lastSequence - 1, state.lastSequence])
+      await manager.streams.deleteMessage("tagferry-points", sequence);
+  });
+  await appendSome(there);
+  await there.delivered();
+
+  expect(there.collector.forwarder.status.republished).toBe(2);
+  expect(there.service.deliveries).toBe(30);
+});

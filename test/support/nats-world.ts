@@ -1,0 +1,30 @@
+// The stream and the state of the cluster on real servers.
+import { natsBucket } from "../../src/cluster/nats-bucket.ts";
+import { NatsLink } from "../../src/cluster/nats-connection.ts";
+import { natsStream } from "../../src/cluster/nats-stream.ts";
+import { clusterOptions } from "../../src/cluster/options.ts";
+import { openNatsServers } from "./nats-servers.ts";
+import { testRuntime } from "./runtime.ts";
+
+export async function natsWorld({ count = 3, maxSize = "64MiB", syncAlways = false } = {}) {
+  const cluster = await openNatsServers({ count, syncAlways });
+  const parsed = clusterOptions.parse({ servers: [...cluster.urls], replicas: count, maxSize });
+  const link = new NatsLink(parsed, "gw1", testRuntime());
+  await link.connected(AbortSignal.timeout(20_000));
+  return {
+    cluster,
+    link,
+    stream: natsStream(link, parsed),
+    state: natsBucket(link, { name: "tagferry-state", replicas: parsed.replicas }),
+    /** Deletes the stream, as an operator may. */
+    deleteStream: () =>
+      link.use("delete", async ({ manager }) => void (await manager.streams.delete("tagferry-points"))),
+    /** Name of the server that leads the stream. */
+    leader: () =>
+      link.use("leader", async ({ manager }) => (await manager.streams.info("tagferry-points")).cluster?.leader),
+    async [Symbol.asyncDispose]() {
+      await link[Symbol.asyncDispose]();
+      await cluster[Symbol.asyncDispose]();
+    },
+  };
+}
