@@ -6,15 +6,15 @@ import { clusterOptions } from "../../src/cluster/options.ts";
 import { openNatsServers } from "./nats-servers.ts";
 import { testRuntime } from "./runtime.ts";
 
-export async function natsWorld({ count = 3, maxSize = "64MiB", syncAlways = false } = {}) {
+export async function natsWorld({ count = 3, maxSize = 64 * 2 ** 20, syncAlways = false } = {}) {
   const cluster = await openNatsServers({ count, syncAlways });
-  const parsed = clusterOptions.parse({ servers: [...cluster.urls], replicas: count, maxSize });
+  const parsed = clusterOptions.parse({ servers: [...cluster.urls], replicas: count });
   const link = new NatsLink(parsed, "gw1", testRuntime());
   await link.connected(AbortSignal.timeout(20_000));
   return {
     cluster,
     link,
-    stream: natsStream(link, parsed),
+    stream: natsStream(link, { ...parsed, maxSize }),
     state: natsBucket(link, { name: "tagferry-state", replicas: parsed.replicas }),
     /** Deletes the stream, as an operator may. */
     deleteStream: () =>

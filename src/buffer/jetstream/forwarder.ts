@@ -69,7 +69,7 @@ export class Forwarder {
   readonly #names: PublishedNames;
   /** Of this forwarder alone: frames are told apart by it and their number. */
   readonly #epoch: string;
-  #tail!: KeptTail;
+  #tail: KeptTail | undefined;
   /** Sequence of the last message of this node, and of which stream. */
   #last = 0;
   #created = "";
@@ -101,7 +101,7 @@ export class Forwarder {
       publishedPoints: this.#points,
       publishedBytes: this.#bytes,
       republished: this.#republished,
-      keptBytes: this.#tail.bytes,
+      keptBytes: this.#tail?.bytes ?? 0,
     };
   }
 
@@ -127,6 +127,11 @@ export class Forwarder {
       const points = await this.#forwardSome(reader, signal);
       if (points < livePoints) await this.#runtime.clock.sleep(gatherMs, signal);
     }
+  }
+
+  get #kept(): KeptTail {
+    if (!this.#tail) throw new Error("the forwarder does not run");
+    return this.#tail;
   }
 
   /** Some new points, then some of the backlog. Waits where there is nothing. Resolves with how many. */
@@ -203,7 +208,7 @@ export class Forwarder {
     this.#points += points;
     this.#latest = latest;
     const sequence = await this.#untilDone(signal, () => this.#publish(frame, messageIdOf(header), header));
-    await this.#tail.add(sequence, this.#created, frame);
+    await this.#kept.add(sequence, this.#created, frame);
     this.#bytes += frame.length;
   }
 
@@ -243,7 +248,7 @@ export class Forwarder {
     const header = last && decodeFrameHeader(last.data);
     const settlement = await readSettlement(bucket);
     const settled = new SettledFrames(settlement?.frames);
-    await this.#tail.trim((frame) => settled.has(frame));
+    await this.#kept.trim((frame) => settled.has(frame));
     this.#last = last?.sequence ?? 0;
     this.#created = created;
     if (header && header.epoch !== this.#epoch) this.#floor = Math.max(this.#floor, header.latest);
@@ -251,7 +256,7 @@ export class Forwarder {
     if (this.#hasMoved) await this.#raiseFloor();
     const isLost = (frame: KeptFrame) =>
       frame.created !== created || frame.sequence < firstSequence || frame.sequence > this.#last;
-    const lost = this.#tail.frames.filter(isLost);
+    const lost = this.#kept.frames.filter(isLost);
     const again = lost.length > 0 ? await this.#republish(lost) : header;
     this.#mustVerify = false;
     this.#verifiedAt = this.#runtime.clock.monotonic();
@@ -264,11 +269,11 @@ export class Forwarder {
     const round = Math.floor(random() * 2 ** 32).toString(36);
     log.warn({ messages: lost.length }, "the cluster has lost messages; publishing them again");
     for (const kept of lost) {
-      const frame = await this.#tail.read(kept);
+      const frame = await this.#kept.read(kept);
       const sequence = await this.#stored(frame, `${messageIdOf(kept.header)}.${round}`);
       if (sequence === undefined)
         throw new AgentError("CLUSTER_UNREACHABLE", `another process publishes as ${this.#options.node}`);
-      await this.#tail.add(sequence, this.#created, frame);
+      await this.#kept.add(sequence, this.#created, frame);
       this.#republished++;
     }
     return lost.at(-1)?.header;

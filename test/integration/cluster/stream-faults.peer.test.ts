@@ -97,14 +97,13 @@ test("the leader is killed with its data while points come; all are delivered", 
 test("a stream that has maxSize pauses forwarding until something is delivered", {
   timeout: 2 * patience,
 }, async () => {
-  await using there = await world();
+  await using there = await world({ maxSize: 2 ** 20 });
   const random = (seconds: number) =>
     Array.from({ length: 20_000 }, (_, i) => [seconds + i * 1e-6, Math.random()] as const);
-  // Noise takes 7 bytes a point: 64 MiB are full after some 9 million points.
+  // Noise takes 7 bytes a point.
   const forwarder = there.collector.forwarder;
-  for (let i = 0; forwarder.status.paused !== "full" && i < 800; i++)
-    await append(there.collector, { noise: random(i) });
-  expect(forwarder.status.paused).toBe("full");
+  for (let i = 0; i < 10; i++) await append(there.collector, { noise: random(i) });
+  await eventually(() => forwarder.status.paused === "full");
   const waiting = there.collector.local.stats().unsettledPoints;
   expect(waiting).toBeGreaterThan(0);
   await using reader = await there.reader();
