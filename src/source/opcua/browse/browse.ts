@@ -18,7 +18,7 @@ import { Resumption } from "../session/resumption.ts";
 import { readFacts } from "../session/server-facts.ts";
 import { type Child, readValues, Services } from "../session/services.ts";
 import { loadStack } from "../session/stack.ts";
-import { described, sha256Of, thumbprintOf } from "../session/trust.ts";
+import { certificateIn, described, isCalled, thumbprintOf } from "../session/trust.ts";
 import { builtIn, builtInNames, convert, type VariantLike } from "../types/value.ts";
 
 const mostNodes = 100_000;
@@ -46,7 +46,10 @@ export async function* browseOpcua(
     () => chooseEndpoint(offered, options),
   );
   const { serverCertificate: certificate } = endpoint;
-  if (isTrusted(certificate, target.trust)) await pki.store.trustCertificate(certificate);
+  const shown = certificateIn(certificate);
+  // The one that a person has compared.
+  if (shown && target.trust !== undefined && isCalled(shown, target.trust))
+    await pki.store.trustCertificate(certificate);
   await verifyServer(endpoint, linkOptions);
   const resumption = await Resumption.open(join(temporaryDir, "session.json"), "", runtime.log);
   const link = await openLink(stack, linkOptions, endpoint, resumption, runtime.log, signal);
@@ -77,13 +80,6 @@ async function certificatesOf(target: BrowseTarget, temporaryDir: string): Promi
   return { agent, dir, configFile, remedy: remedyIn(forbidden) };
 }
 
-/** Whether it is the one that a person has compared. */
-function isTrusted(certificate: Uint8Array | undefined, thumbprint: string | undefined): boolean {
-  if (thumbprint === undefined || !certificate?.length) return false;
-  const compared = new X509Certificate(certificate);
-  return [thumbprintOf(compared), sha256Of(compared)].includes(thumbprint.replaceAll(":", "").toLowerCase());
-}
-
 /** What protects each way into a server. Rejects as `browseOpcua` does. */
 export async function offeredEndpoints(
   target: BrowseTarget,
@@ -102,10 +98,7 @@ export async function offeredEndpoints(
       secure: isSecure(endpoint),
       logins: loginsOf(endpoint),
       passwordInClear: passwordInClear(endpoint),
-      ...(certificate && {
-        certificate: thumbprintOf(certificate),
-        ...described(certificate),
-      }),
+      ...(certificate && { certificate: thumbprintOf(certificate), ...described(certificate) }),
       ...(warning !== undefined && { warning }),
     };
   });
@@ -158,12 +151,8 @@ async function* walk(
   const level = async (children: readonly Child[]): Promise<Level> => {
     const nodes = unseen(children);
     const ids = nodes.map(({ nodeId }) => nodeId);
-    return {
-      nodes,
-      below: await services.children(ids, signal),
-      facts: await factsOf(services, nodes, signal),
-      next: 0,
-    };
+    const below = await services.children(ids, signal);
+    return { nodes, below, facts: await factsOf(services, nodes, signal), next: 0 };
   };
   const [roots = []] = await services.children([objects], signal);
   const path = [await level(roots)];
@@ -189,20 +178,17 @@ async function factsOf(
 ): Promise<Partial<BrowsedNode>[]> {
   const variables = nodes.filter(({ variable }) => variable);
   const nodeIds = variables.map(({ nodeId }) => nodeId);
-  const values = await readValues(services, nodeIds, signal);
+  const values = (await readValues(services, nodeIds, signal)).values();
   const described = variables.map(({ nodeId, name }) => ({ tag: 0 as TagId, captures: {}, address: name, nodeId }));
-  const descriptions = await describe(services, described, signal);
-  const facts = new Map(
-    variables.map(({ nodeId }, i) => {
-      const converted = convert(values[i]?.value);
-      const type = typeOf(values[i]?.value);
-      return [
-        nodeId,
-        { ...("value" in converted && converted), ...(type && { type }), signal: descriptions[i]?.signal ?? {} },
-      ] as const;
-    }),
-  );
-  return nodes.map(({ nodeId }) => facts.get(nodeId) ?? {});
+  const descriptions = (await describe(services, described, signal)).values();
+  return nodes.map(({ variable }) => {
+    if (!variable) return {};
+    const value = values.next().value?.value;
+    const converted = convert(value);
+    const type = typeOf(value);
+    const description = descriptions.next().value?.signal ?? {};
+    return { ...("value" in converted && converted), ...(type && { type }), signal: description };
+  });
 }
 
 /** `Double`, `Int32[]`, `Float[][]`. */

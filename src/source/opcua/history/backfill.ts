@@ -179,9 +179,36 @@ export class Backfill {
     past.place = this.#options.memory.stored(past.key, time, past.place);
   }
 
-  /** Fills gaps and writes down how far the values are stored, until `signal` aborts. */
+  /**
+   * Fills gaps and writes down how far the values are stored, until `signal` aborts. What cannot be filled for now is tried again,
+   * also by a later connection; it never ends the source.
+   */
   async run(signal: AbortSignal): Promise<never> {
-    return await Promise.race([this.#fillAll(signal), this.#saveAgainAndAgain(signal), this.#retry(signal)]);
+    const { memory, runtime } = this.#options;
+    const rest = (ms: number) => runtime.clock.sleep(ms, signal);
+    const filling = async () => {
+      for (;;) {
+        await this.#handOver.take(() => this.#gaps.size > 0 || undefined, signal);
+        await rest(settlingMs);
+        this.#failed.push(...(await this.#filler.fill(this.#gaps.take(), signal)));
+      }
+    };
+    const saving = async () => {
+      for (;;) {
+        for (let ms = 0; ms < saveEveryMs && !memory.outdated; ms += saveClosedMs) await rest(saveClosedMs);
+        await this.save();
+        // At a disk that fails, too, no more often than that.
+        await rest(saveClosedMs);
+      }
+    };
+    const retrying = async () => {
+      for (;;) {
+        await rest(retryMs);
+        for (const gap of this.#failed.splice(0)) this.#gaps.giveBack(gap);
+        if (this.#gaps.size > 0) this.#handOver.notify();
+      }
+    };
+    return await Promise.race([filling(), saving(), retrying()]);
   }
 
   /**
@@ -210,34 +237,6 @@ export class Backfill {
     this.#gaps.add(gap);
     this.#handOver.notify();
     return tagGaps(gap, "open", gap.causes.has("overflow") ? "the server's queue was full" : "nobody was connected");
-  }
-
-  async #saveAgainAndAgain(signal: AbortSignal): Promise<never> {
-    const { memory, runtime } = this.#options;
-    for (;;) {
-      for (let ms = 0; ms < saveEveryMs && !memory.outdated; ms += saveClosedMs)
-        await runtime.clock.sleep(saveClosedMs, signal);
-      await this.save();
-      // At a disk that fails, too, no more often than that.
-      await runtime.clock.sleep(saveClosedMs, signal);
-    }
-  }
-
-  async #retry(signal: AbortSignal): Promise<never> {
-    for (;;) {
-      await this.#options.runtime.clock.sleep(retryMs, signal);
-      for (const gap of this.#failed.splice(0)) this.#gaps.giveBack(gap);
-      if (this.#gaps.size > 0) this.#handOver.notify();
-    }
-  }
-
-  /** What fails for now is tried again, also by a later connection; it never ends the source. */
-  async #fillAll(signal: AbortSignal): Promise<never> {
-    for (;;) {
-      await this.#handOver.take(() => this.#gaps.size > 0 || undefined, signal);
-      await this.#options.runtime.clock.sleep(settlingMs, signal);
-      this.#failed.push(...(await this.#filler.fill(this.#gaps.take(), signal)));
-    }
   }
 
   #past(item: Item): Past {

@@ -31,8 +31,8 @@ export class Gaps<Item> {
 
   /** One that waits for the same item becomes part of it. */
   add(gap: HistoryGap<Item>): void {
-    if (!this.#waiting.has(gap.item)) this.#open.set(gap.key, (this.#open.get(gap.key) ?? 0) + 1);
-    this.#wait(gap);
+    this.#open.set(gap.key, (this.#open.get(gap.key) ?? 0) + 1);
+    this.giveBack(gap);
   }
 
   /** Takes all that wait. */
@@ -44,8 +44,9 @@ export class Gaps<Item> {
 
   /** One that was taken could not be filled for now: it waits again. */
   giveBack(gap: HistoryGap<Item>): void {
-    if (this.#waiting.has(gap.item)) this.close(gap.key);
-    this.#wait(gap);
+    const before = this.#waiting.get(gap.item);
+    if (before) this.close(gap.key);
+    this.#waiting.set(gap.item, before ? joined(gap, before) : gap);
   }
 
   /** One is filled, or never will be. True: nothing of this node is missing any more. */
@@ -55,32 +56,25 @@ export class Gaps<Item> {
     else this.#open.delete(key);
     return left === 0;
   }
+}
 
-  #wait(gap: HistoryGap<Item>): void {
-    const before = this.#waiting.get(gap.item);
-    if (!before) this.#waiting.set(gap.item, gap);
-    else
-      this.#waiting.set(gap.item, {
-        ...gap,
-        from: epochMicros(Math.min(gap.from, before.from)),
-        to: epochMicros(Math.max(gap.to, before.to)),
-        causes: new Set([...gap.causes, ...before.causes]),
-        valueAtEnd: gap.to > before.to ? gap.valueAtEnd : before.valueAtEnd,
-      });
-  }
+function joined<Item>(gap: HistoryGap<Item>, before: HistoryGap<Item>): HistoryGap<Item> {
+  return {
+    ...gap,
+    from: epochMicros(Math.min(gap.from, before.from)),
+    to: epochMicros(Math.max(gap.to, before.to)),
+    causes: new Set([...gap.causes, ...before.causes]),
+    valueAtEnd: gap.to > before.to ? gap.valueAtEnd : before.valueAtEnd,
+  };
 }
 
 /** As the agent is told of it: each cause by itself, since it records them apart. */
 export function tagGaps(
-  {
-    item,
-    from,
-    to,
-    causes,
-  }: Pick<HistoryGap<Pick<TagGap, "tag" | "captures" | "address">>, "item" | "from" | "to" | "causes">,
+  gap: Omit<HistoryGap<Pick<TagGap, "tag" | "captures" | "address">>, "key" | "valueAtEnd">,
   state: TagGap["state"],
   reason: string,
 ): TagGap[] {
+  const { item, from, to, causes } = gap;
   const { tag, captures, address = "" } = item;
   return [...causes].map((cause) => ({ tag, captures, address, from, to, cause, state, reason }));
 }

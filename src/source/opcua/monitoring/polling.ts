@@ -11,6 +11,17 @@ export interface ReadingOptions {
   readonly deliver: (values: readonly (readonly [Item, DataValueLike])[], signal: AbortSignal) => Promise<void>;
 }
 
+/** Reads items: a value with each. Rejects with `SOURCE_*` when the server cannot be asked. */
+export async function readItems(
+  services: Pick<Services, "read">,
+  items: readonly Item[],
+  signal: AbortSignal,
+): Promise<(readonly [Item, DataValueLike])[]> {
+  const nodes = items.map(({ nodeId }) => nodeId);
+  const values = await readValues(services, nodes, signal);
+  return items.flatMap((item, i) => (values[i] ? [[item, values[i]] as const] : []));
+}
+
 /** How often to look whether there is something to poll at all. */
 const idleMs = 1_000;
 
@@ -32,14 +43,9 @@ export async function poll(
       const slot = Math.floor(elapsed / every);
       if (slots.get(every) === slot) continue;
       slots.set(every, slot);
-      const nodes = due.map(({ nodeId }) => nodeId);
-      const values = await readValues(services, nodes, signal);
-      const changed = due.flatMap((item, i) => {
-        const value = values[i];
-        if (!value || same(last.get(item), value)) return [];
-        last.set(item, value);
-        return [[item, value] as const];
-      });
+      const read = await readItems(services, due, signal);
+      const changed = read.filter(([item, value]) => !same(last.get(item), value));
+      for (const [item, value] of changed) last.set(item, value);
       if (changed.length > 0) await deliver(changed, signal);
     }
     const now = clock.monotonic() - start;
@@ -98,9 +104,7 @@ export class Reread {
       this.#due = this.#added;
       this.#added = new Set();
       if (due.length === 0) continue;
-      const nodes = due.map(({ nodeId }) => nodeId);
-      const values = await readValues(services, nodes, signal);
-      const read = due.flatMap((item, i) => (values[i] && this.#reading.has(item) ? [[item, values[i]] as const] : []));
+      const read = (await readItems(services, due, signal)).filter(([item]) => this.#reading.has(item));
       if (read.length > 0) await deliver(read, signal);
     }
   }

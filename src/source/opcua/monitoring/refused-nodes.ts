@@ -3,10 +3,10 @@
 import type { ConfigFault, SourceCheck, TagId } from "../../../core/source.ts";
 import type { Item, Tag } from "../nodes/items.ts";
 import type { StructureTypes } from "../nodes/structure-types.ts";
-import { readValues, type Services } from "../session/services.ts";
-import type { DataValueLike } from "../types/reading.ts";
+import type { Services } from "../session/services.ts";
 import { convert, transient } from "../types/value.ts";
 import type { MonitoringFailure } from "./monitoring.ts";
+import { readItems } from "./polling.ts";
 
 /** By status code: what was expected of the node. */
 const refusals: Readonly<Record<string, Expected>> = {
@@ -55,12 +55,7 @@ export async function refusedNodes(
   );
   const failed = new Set(lasting.map(({ tag, address }) => `${tag} ${address}`));
   const asked = items.filter(({ tag, address }) => !failed.has(`${tag} ${address}`));
-  const read = await readValues(
-    services,
-    asked.map(({ nodeId }) => nodeId),
-    signal,
-  );
-  const pairs = asked.flatMap((item, i): (readonly [Item, DataValueLike])[] => (read[i] ? [[item, read[i]]] : []));
+  const pairs = await readItems(services, asked, signal);
   await structures.learn(pairs, signal);
   const values: Required<SourceCheck>["values"][number][] = [];
   for (const [item, { statusCode, value }] of pairs) {

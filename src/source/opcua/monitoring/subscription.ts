@@ -144,38 +144,18 @@ async function create(
   }
   const { subscriptionId: id } = answer;
   link.subscriptions.add(id);
-  const given = countsIn(answer);
+  let given = countsIn(answer);
   if (!given) throw new AgentError("SOURCE_PROTOCOL", "the server revised the subscription to intervals of zero");
-  return {
-    id,
-    group,
-    wanted,
-    ...(given.publishingMs === wanted.publishingMs ? given : await fitCounts(link, id, given, counts, signal)),
-    started: facts.started,
-    namespaces: [...facts.namespaces],
-    nextHandle: 1,
-    items: [],
-    begun: false,
-    firstSequence: 1,
-    origin: "new",
-    former: undefined,
-  };
-}
-
-/**
- * Asks for other counts where the server revised the publishing interval: they count intervals, so at 25 s instead of 100 ms a
- * lifetime of 30 min would become 125 h, and a keep-alive of 10 s would come after 42 min. A server that refuses keeps its own.
- */
-async function fitCounts(
-  link: Link,
-  subscriptionId: number,
-  given: Counts,
-  counts: Obtaining["counts"],
-  signal: AbortSignal,
-): Promise<Counts> {
-  const request = { subscriptionId, ...requestedParameters(counts(given.publishingMs)) };
-  const answer = await orRefused(link.call("ModifySubscription", request, signal), signal);
-  return (answer && countsIn(answer)) ?? given;
+  if (given.publishingMs !== publishingMs) {
+    // Both counts are of intervals: at 25 s instead of 100 ms a lifetime of 30 min would become 125 h, and a keep-alive of 10 s would
+    // come after 42 min. A server that refuses others keeps its own.
+    const other = { subscriptionId: id, ...requestedParameters(counts(given.publishingMs)) };
+    const modified = await orRefused(link.call("ModifySubscription", other, signal), signal);
+    given = (modified && countsIn(modified)) ?? given;
+  }
+  const namespaces = [...facts.namespaces];
+  const record = { id, group, ...given, started: facts.started, namespaces, nextHandle: 1, items: [], begun: false };
+  return { ...record, wanted, firstSequence: 1, origin: "new", former: undefined };
 }
 
 function requestedParameters({ publishingMs, keepAliveCount, lifetimeCount }: Counts) {
@@ -189,13 +169,9 @@ function requestedParameters({ publishingMs, keepAliveCount, lifetimeCount }: Co
 }
 
 /** Undefined: the server has given intervals of zero. */
-function countsIn({
-  revisedPublishingInterval: publishingMs,
-  revisedMaxKeepAliveCount: keepAliveCount,
-  revisedLifetimeCount: lifetimeCount,
-}: Pick<ServiceResponse<"ModifySubscription">, `revised${string}` & keyof ServiceResponse<"ModifySubscription">>):
-  | Counts
-  | undefined {
+function countsIn(answer: ServiceResponse<"CreateSubscription" | "ModifySubscription">): Counts | undefined {
+  const publishingMs = answer.revisedPublishingInterval;
+  const [keepAliveCount, lifetimeCount] = [answer.revisedMaxKeepAliveCount, answer.revisedLifetimeCount];
   return publishingMs > 0 && keepAliveCount > 0 ? { publishingMs, keepAliveCount, lifetimeCount } : undefined;
 }
 

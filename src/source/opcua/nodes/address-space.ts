@@ -1,7 +1,6 @@
 // Walks a server's address space by browse paths, level by level, so that one call asks for many nodes.
-import { readFile } from "node:fs/promises";
 import { z } from "zod";
-import { writeStateFile } from "../../../lib/state-file.ts";
+import { readStateFile, writeStateFile } from "../../../lib/state-file.ts";
 import { type BrowsePathStep, isDeep, stepMatches } from "../config/node-address.ts";
 import type { Child, NodeId, Services } from "../session/services.ts";
 
@@ -52,26 +51,20 @@ export class AddressSpace {
   }
 
   async #browse(states: readonly State[], signal: AbortSignal): Promise<void> {
-    const unknown = new Map(
-      states.map(({ nodeId }) => [nodeId.toString(), nodeId] as const).filter(([key]) => !this.#children.has(key)),
-    );
+    const nodes = states.map(({ nodeId }) => [nodeId.toString(), nodeId] as const);
+    const unknown = new Map(nodes.filter(([key]) => !this.#children.has(key)));
     const answers = await this.#services.children([...unknown.values()], signal);
     for (const [i, key] of [...unknown.keys()].entries()) this.#children.set(key, answers[i] ?? []);
   }
 
-  #descend(state: State, steps: readonly BrowsePathStep[]): State[] {
-    const step = steps[state.step];
+  #descend({ nodeId, step: at, trail }: State, steps: readonly BrowsePathStep[]): State[] {
+    const step = steps[at];
     if (!step) return [];
     const wild = step.name.includes("*");
-    const children = (this.#children.get(state.nodeId.toString()) ?? []).filter(
-      (child) => !(wild && (child.property || isServerObject(child))) && stepMatches(step, child.namespace, child.name),
-    );
-    return children.map((child) => ({
-      nodeId: child.nodeId,
-      variable: child.variable,
-      step: isDeep(step) ? state.step : state.step + 1,
-      trail: [...state.trail, child.name],
-    }));
+    return (this.#children.get(nodeId.toString()) ?? [])
+      .filter((child) => !(wild && (child.property || isServerObject(child))))
+      .filter(({ namespace, name }) => stepMatches(step, namespace, name))
+      .map((child) => ({ ...child, step: isDeep(step) ? at : at + 1, trail: [...trail, child.name] }));
   }
 }
 
@@ -111,18 +104,13 @@ export async function rememberNamespaces(
   used: readonly number[],
   namespaces: readonly string[],
 ): Promise<ReadonlyMap<number, string>> {
-  const known = await readKnown(path);
+  const stored = await readStateFile(path, content, (error) => {
+    throw error;
+  });
+  const known = new Map(Object.entries(stored ?? {}).map(([index, uri]) => [Number(index), uri]));
   const fresh = used.filter((index) => !known.has(index) && namespaces[index] !== undefined);
   if (fresh.length === 0) return known;
   for (const index of fresh) known.set(index, namespaces[index] ?? "");
   await writeStateFile(path, Object.fromEntries(known));
   return known;
-}
-
-async function readKnown(path: string): Promise<Map<number, string>> {
-  const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return "{}";
-    throw error;
-  });
-  return new Map(Object.entries(content.parse(JSON.parse(text))).map(([index, uri]) => [Number(index), uri]));
 }

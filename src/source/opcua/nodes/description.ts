@@ -59,11 +59,9 @@ export async function describe(
 async function readProperties(services: Services, nodes: readonly NodeId[], signal: AbortSignal): Promise<Facts[]> {
   const children = await services.children(nodes, signal);
   const wanted = children.map((all) => all.filter(({ property, name }) => property && properties.includes(name)));
-  const flat = wanted.flat();
-  const nodeIds = flat.map(({ nodeId }) => nodeId);
-  const values = await readValues(services, nodeIds, signal);
-  const byChild = new Map(flat.map((child, i) => [child, values[i]?.value?.value] as const));
-  return wanted.map((all) => new Map(all.map((child) => [child.name, byChild.get(child)] as const)));
+  const nodeIds = wanted.flat().map(({ nodeId }) => nodeId);
+  const values = (await readValues(services, nodeIds, signal)).values();
+  return wanted.map((all) => new Map(all.map(({ name }) => [name, values.next().value?.value?.value])));
 }
 
 /** Names of the states of each data type that is an enumeration, by the type's NodeId. */
@@ -71,21 +69,15 @@ async function readEnumerations(
   services: Services,
   dataTypes: readonly unknown[],
   signal: AbortSignal,
-): Promise<Map<string, Record<string, string>>> {
+): Promise<ReadonlyMap<string, Record<string, string> | undefined>> {
   const own = dataTypes.filter(isNodeId).filter((type) => type.namespace !== 0 || Number(type.value) > lastBuiltIn);
-  const types = [...new Map(own.map((type) => [String(type), type] as const))];
-  const nodes = types.map(([, type]) => type);
-  const facts = await readProperties(services, nodes, signal);
-  const states = new Map<string, Record<string, string>>();
-  for (const [i, [key]] of types.entries()) {
-    const names = statesOf(facts[i] ?? new Map());
-    if (names) states.set(key, names);
-  }
+  const types = [...new Map(own.map((type) => [String(type), type] as const)).values()];
+  const facts = await readProperties(services, types, signal);
+  const states = new Map(types.map((type, i) => [String(type), statesOf(facts[i] ?? new Map())]));
   // Where the type has no such property, it may have a definition (OPC UA 1.04).
-  const unnamed = types.filter(([key]) => !states.has(key));
-  const undefinedTypes = unnamed.map(([, nodeId]) => nodeId);
-  const definitions = await readValues(services, undefinedTypes, signal, attributes.dataTypeDefinition);
-  for (const [i, [key]] of unnamed.entries()) {
+  const unnamed = types.filter((type) => !states.get(String(type)));
+  const definitions = await readValues(services, unnamed, signal, attributes.dataTypeDefinition);
+  for (const [i, type] of unnamed.entries()) {
     const fields = member(definitions[i]?.value?.value, "fields");
     const values = (Array.isArray(fields) ? fields : []).map((field: unknown) => {
       const displayName = member(field, "displayName");
@@ -93,8 +85,8 @@ async function readEnumerations(
       return { value: member(field, "value"), displayName: name };
     });
     // The fields of a structure have no values.
-    const names = statesOf(new Map([["EnumValues", values.filter(({ value }) => value !== undefined)]]));
-    if (names) states.set(key, names);
+    const named = values.filter(({ value }) => value !== undefined);
+    states.set(String(type), statesOf(new Map([["EnumValues", named]])));
   }
   return states;
 }

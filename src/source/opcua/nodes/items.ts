@@ -142,12 +142,8 @@ function addressesOf(found: readonly FoundNode[], { namespaces }: Resolver): rea
   });
 }
 
-function itemOf(
-  tag: TagId,
-  { every, index, field, deadband, trigger }: Tag,
-  { structures }: Resolver,
-  where: Place,
-): Item {
+function itemOf(tag: TagId, config: Tag, { structures }: Resolver, where: Place): Item {
+  const { every, index, field, deadband, trigger } = config;
   const place = { nodeId: where.nodeId, index, field };
   const part: Item["part"] = field && ((variant) => structures.convert(variant, place));
   return { tag, ...where, every, clockCheck: new ClockCheck(), index, field, part, deadband, trigger };

@@ -13,7 +13,7 @@ import {
   type Unknown,
 } from "../types/structure.ts";
 import { builtIn, type Converted, member, type VariantLike } from "../types/value.ts";
-import { findDescription, readDictionary } from "./type-dictionary.ts";
+import { findStructure } from "./type-dictionary.ts";
 
 /** Where a value is to be taken from. */
 export interface FieldOf {
@@ -104,30 +104,21 @@ export class StructureTypes implements KnownTypes {
   async #ask({ unknown: encoding }: Unknown, { nodeId }: FieldOf, signal: AbortSignal): Promise<void> {
     const [types = []] = await this.#services.related([encoding], "Inverse", hasEncoding, signal);
     // Some servers do not lead back from an encoding: then it can only be that of the variable's own type.
-    const type = types[0] ?? (await this.#dataType(nodeId, signal));
+    const [own] = types[0] ? [] : await readValues(this.#services, [nodeId], signal, attributes.dataType);
+    const type = types[0] ?? (isNodeId(own?.value?.value) ? own.value.value : undefined);
     if (type) await this.#define(type, signal);
-    const name = type?.toString();
-    const known = name !== undefined && this.#definitions.has(name);
-    const found = known ? name : await this.#lookUp(encoding, signal);
-    this.#types.set(encoding, found);
-    if (found === undefined)
-      this.#log.warn({ encoding, type: name ?? "unknown" }, "the server does not tell how a structure is made up");
-  }
-
-  /** Looks an encoding up in the dictionary that describes it. Undefined: there is none, or it is not in it. */
-  async #lookUp(encoding: string, signal: AbortSignal): Promise<string | undefined> {
-    const found = await findDescription(this.#services, encoding, signal);
-    if (!found) return undefined;
-    const { dictionary, name, xml } = found;
-    const keyOf = (each: string) => `${dictionary} ${each}`;
-    for (const [each, type] of readDictionary(xml, keyOf)) this.#definitions.set(keyOf(each), type);
-    return this.#definitions.has(keyOf(name)) ? keyOf(name) : undefined;
-  }
-
-  async #dataType(nodeId: NodeId, signal: AbortSignal): Promise<NodeId | undefined> {
-    const [answer] = await readValues(this.#services, [nodeId], signal, attributes.dataType);
-    const type = answer?.value?.value;
-    return isNodeId(type) ? type : undefined;
+    let key = type?.toString();
+    if (key === undefined || !this.#definitions.has(key)) {
+      const described = await findStructure(this.#services, encoding, signal);
+      for (const [each, definition] of described?.types ?? []) this.#definitions.set(each, definition);
+      key = described?.key;
+    }
+    if (key !== undefined && this.#definitions.has(key)) this.#types.set(encoding, key);
+    else {
+      this.#types.set(encoding, undefined);
+      const fields = { encoding, type: type?.toString() ?? "unknown" };
+      this.#log.warn(fields, "the server does not tell how a structure is made up");
+    }
   }
 
   /** Learns a data type, and those of its fields, level by level. */
@@ -163,18 +154,19 @@ export class StructureTypes implements KnownTypes {
           .filter(([key]) => standardType(key) === undefined && !seen(key)),
       );
     }
+    const simple = (key: string) => standardType(key) ?? this.#simple.get(key);
     for (const key of parents.keys()) {
-      const number = builtInAbove(key, parents, (each) => this.#simple.get(each));
+      let at: string | undefined = key;
+      for (let steps = 0; at !== undefined && simple(at) === undefined && steps < mostLevels; steps++)
+        at = parents.get(at);
+      const number = at === undefined ? undefined : simple(at);
       if (number !== undefined) this.#simple.set(key, number);
     }
+    const typeOf = (key: string) => simple(key) ?? (raw.has(key) || this.#definitions.has(key) ? key : undefined);
     for (const [key, definition] of raw) {
-      const made = structureType(definition, (each) => this.#typeOfField(each, raw));
+      const made = structureType(definition, typeOf);
       if (made) this.#definitions.set(key, made);
     }
-  }
-
-  #typeOfField(key: string, raw: ReadonlyMap<string, unknown>): number | string | undefined {
-    return standardType(key) ?? this.#simple.get(key) ?? (raw.has(key) || this.#definitions.has(key) ? key : undefined);
   }
 }
 
@@ -184,20 +176,6 @@ function standardType(key: string): number | undefined {
   if (abstract.includes(number)) return builtIn.variant;
   if (number === enumeration) return builtIn.int32;
   return number >= 1 && number <= lastBuiltIn ? number : undefined;
-}
-
-function builtInAbove(
-  key: string,
-  parents: ReadonlyMap<string, string>,
-  known: (key: string) => number | undefined,
-): number | undefined {
-  let at: string | undefined = key;
-  for (let level = 0; at !== undefined && level < mostLevels; level++) {
-    const number = standardType(at) ?? known(at);
-    if (number !== undefined) return number;
-    at = parents.get(at);
-  }
-  return undefined;
 }
 
 function fieldTypes(definition: unknown): NodeId[] {

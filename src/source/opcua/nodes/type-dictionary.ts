@@ -129,24 +129,22 @@ function plainText(text: string): string {
 const hasDescription = "i=39";
 const hasComponent = "i=47";
 
-interface TypeDescription {
-  /** NodeId of the dictionary. */
-  readonly dictionary: string;
-  /** Of the type, in it. */
-  readonly name: string;
-  readonly xml: string;
+/** Structures of a dictionary by their keys, and the key of the one that was looked for. */
+interface Described {
+  readonly key: string;
+  readonly types: Iterable<readonly [key: string, type: StructureType]>;
 }
 
 /**
- * The dictionary in which a server describes an encoding, and the name that the type has there (OPC 10000-5, 9.6 before 1.04): the
- * encoding has a description, which is a component of the dictionary.
+ * The dictionary in which a server describes an encoding, and the type that it is of (OPC 10000-5, 9.6 before 1.04): the encoding has
+ * a description, which is a component of the dictionary.
  * Undefined where the server has none. Rejects with `SOURCE_*` when it cannot be asked.
  */
-export async function findDescription(
+export async function findStructure(
   services: Services,
   encoding: string,
   signal: AbortSignal,
-): Promise<TypeDescription | undefined> {
+): Promise<Described | undefined> {
   const [[description] = []] = await services.related([encoding], "Forward", hasDescription, signal);
   if (!description) return undefined;
   const [[dictionary] = []] = await services.related([description], "Inverse", hasComponent, signal);
@@ -154,5 +152,7 @@ export async function findDescription(
   const [name, content] = await readValues(services, [description, dictionary], signal);
   const [text, bytes]: unknown[] = [name?.value?.value, content?.value?.value];
   if (typeof text !== "string" || !(bytes instanceof Uint8Array)) return undefined;
-  return { dictionary: dictionary.toString(), name: text, xml: new TextDecoder().decode(bytes) };
+  const keyOf = (each: string) => `${dictionary.toString()} ${each}`;
+  const types = readDictionary(new TextDecoder().decode(bytes), keyOf);
+  return { key: keyOf(text), types: types.entries().map(([each, type]) => [keyOf(each), type]) };
 }

@@ -12,7 +12,7 @@ import { openPki, pkiOf } from "../session/pki.ts";
 import { partnerAdvice } from "../session/server-facts.ts";
 import { loadStack } from "../session/stack.ts";
 import { type ServerWatch, watchServer } from "./server-watch.ts";
-import { chooseServer, isHealthy, RedundancyMemory } from "./service-level.ts";
+import { chooseServer, isHealthy, openRedundancyMemory } from "./service-level.ts";
 
 const failOvers = {
   name: "source_opcua_fail_overs_total",
@@ -31,7 +31,7 @@ export async function openRedundant(config: OpcuaConfig, runtime: Runtime, signa
   const { name, agent, options, stateDir, sharedDir = stateDir } = config;
   const { clock, log, metrics } = runtime;
   const stack = await loadStack(log);
-  const memory = await RedundancyMemory.open(stateDir);
+  const memory = await openRedundancyMemory(stateDir);
   await using resources = new AsyncDisposableStack();
   const pki = resources.use(await openPki(stack, pkiOf(config)));
   const identity = await identityOf(stack, options);
@@ -39,7 +39,7 @@ export async function openRedundant(config: OpcuaConfig, runtime: Runtime, signa
     // A session that a cut leaves behind is gone soon.
     const watched = { ...options, url, session: { timeout: watchSessionMs } };
     const link = { name: `${name}-watch`, agent, options: watched, pki, identity };
-    return resources.use(watchServer({ stack, link, dir: join(memory.folder(url), "watch") }, runtime));
+    return resources.use(watchServer(stack, link, join(memory.folder(url), "watch"), runtime));
   });
   const watchOf = (url: string | undefined) => watches.find((watch) => watch.url === url);
   const choose = () => chooseServer(watches, memory.inUse, memory.sinceMs(clock.now()));
@@ -91,14 +91,8 @@ export async function openRedundant(config: OpcuaConfig, runtime: Runtime, signa
       }
     },
     details() {
-      const uris = watches.map(({ set }) => set.uri);
-      const advice =
-        own &&
-        partnerAdvice(
-          own.set,
-          uris,
-          watches.map((watch) => watch.url),
-        );
+      const [uris, urls] = [watches.map(({ set }) => set.uri), watches.map((watch) => watch.url)];
+      const advice = own && partnerAdvice(own.set, uris, urls);
       const levels = watches.map((watch) => `${watch.url} ${watch.level ?? watch.failure ?? "unreachable"}`);
       return {
         ...source.details(),

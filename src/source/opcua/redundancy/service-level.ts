@@ -9,11 +9,8 @@ import { readStateFile, writeStateFile } from "../../../lib/state-file.ts";
 /** Undefined: the server cannot be reached. */
 export type ServiceLevel = number | undefined;
 
-/** Sub-ranges of ServiceLevel: within one, servers are as good as each other, but for `degraded`. */
-const noData = 1;
-const degraded = 2;
-const healthy = 200;
-
+/** Where the sub-ranges of ServiceLevel begin: within one, servers are as good as each other, but for degraded ones. */
+const ranges = { maintenance: 0, noData: 1, degraded: 2, healthy: 200 };
 /** Between degraded servers, so much makes a difference. */
 const worthwhile = 20;
 /** After a change the next one waits so long in milliseconds, unless the server in use cannot serve at all. */
@@ -26,19 +23,11 @@ export interface Choice {
 
 /** From worst to best: unreachable, maintenance, no data, degraded, healthy. */
 function rankOf(level: ServiceLevel): number {
-  if (level === undefined) return 0;
-  if (level < noData) return 1;
-  if (level < degraded) return 2;
-  return level < healthy ? 3 : 4;
-}
-
-/** Whether `level` gives data at all. */
-export function serves(level: ServiceLevel): boolean {
-  return rankOf(level) >= 3;
+  return level === undefined ? 0 : Object.values(ranges).filter((begin) => level >= begin).length;
 }
 
 export function isHealthy(level: ServiceLevel): boolean {
-  return rankOf(level) === 4;
+  return level !== undefined && level >= ranges.healthy;
 }
 
 /**
@@ -46,61 +35,40 @@ export function isHealthy(level: ServiceLevel): boolean {
  * `sinceMs`: for how long. The one in use stays unless another is better by a class, or clearly so among degraded ones.
  */
 export function chooseServer(servers: readonly Choice[], inUse: string | undefined, sinceMs: number): string {
-  const [first, ...others] = servers.toSorted(
-    (a, b) => rankOf(b.level) - rankOf(a.level) || degree(b.level) - degree(a.level),
-  );
-  const best = first ?? others[0];
+  const degree = (level: ServiceLevel = 0) => (level >= ranges.degraded && level < ranges.healthy ? level : 0);
+  const [best] = servers.toSorted((a, b) => rankOf(b.level) - rankOf(a.level) || degree(b.level) - degree(a.level));
   if (!best) throw new RangeError("a redundant set has servers");
   const current = servers.find(({ url }) => url === inUse);
   if (!current) return best.url;
-  const gain = rankOf(best.level) - rankOf(current.level);
-  if (gain === 0 && degree(best.level) - degree(current.level) < worthwhile) return current.url;
-  if (serves(current.level) && sinceMs < holdMs) return current.url;
-  return best.url;
-}
-
-/** Healthy servers are as good as each other. */
-function degree(level: ServiceLevel): number {
-  return level !== undefined && rankOf(level) === 3 ? level : 0;
+  const isSimilar = degree(best.level) - degree(current.level) < worthwhile;
+  if (rankOf(best.level) === rankOf(current.level) && isSimilar) return current.url;
+  const serves = (current.level ?? 0) >= ranges.degraded;
+  return serves && sinceMs < holdMs ? current.url : best.url;
 }
 
 const record = z.object({ inUse: z.string(), since: z.number() });
 
 /** Which server of the set is in use, over connections and restarts, and what each of them has to remember. */
-export class RedundancyMemory {
-  readonly #dir: string;
-  #used: z.output<typeof record> | undefined;
-
-  private constructor(dir: string, used: z.output<typeof record> | undefined) {
-    this.#dir = dir;
-    this.#used = used;
-  }
-
-  static async open(dir: string): Promise<RedundancyMemory> {
-    return new RedundancyMemory(dir, await readStateFile(join(dir, "redundancy.json"), record));
-  }
-
-  get inUse(): string | undefined {
-    return this.#used?.inUse;
-  }
-
-  sinceMs(now: number): number {
-    return this.#used ? Math.max(0, (now - this.#used.since) / 1_000) : holdMs;
-  }
-
+export async function openRedundancyMemory(dir: string) {
+  const file = join(dir, "redundancy.json");
+  let used = await readStateFile(file, record);
   /** Folder of a server: its session and its namespaces are its own. */
-  folder(url: string): string {
-    return join(this.#dir, "servers", createHash("sha256").update(url).digest("hex").slice(0, 12));
-  }
-
-  /** From now on this one is used. It is told up to when values are stored, whoever they came from. */
-  async use(url: string, now: number): Promise<void> {
-    await mkdir(this.folder(url), { recursive: true, mode: 0o700 });
-    const before = this.inUse;
-    if (before === url) return;
-    const historyOf = (server: string) => join(this.folder(server), "history.json");
-    if (before !== undefined) await copyFile(historyOf(before), historyOf(url)).catch(() => {});
-    this.#used = { inUse: url, since: now };
-    await writeStateFile(join(this.#dir, "redundancy.json"), this.#used);
-  }
+  const folder = (url: string) => join(dir, "servers", createHash("sha256").update(url).digest("hex").slice(0, 12));
+  return {
+    folder,
+    get inUse(): string | undefined {
+      return used?.inUse;
+    },
+    sinceMs: (now: number) => (used ? Math.max(0, (now - used.since) / 1_000) : holdMs),
+    /** From now on this one is used. It is told up to when values are stored, whoever they came from. */
+    async use(url: string, now: number): Promise<void> {
+      await mkdir(folder(url), { recursive: true, mode: 0o700 });
+      const before = used?.inUse;
+      if (before === url) return;
+      const historyOf = (server: string) => join(folder(server), "history.json");
+      if (before !== undefined) await copyFile(historyOf(before), historyOf(url)).catch(() => {});
+      used = { inUse: url, since: now };
+      await writeStateFile(file, used);
+    },
+  };
 }

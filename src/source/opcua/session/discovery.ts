@@ -133,12 +133,7 @@ async function readCertificate(file: string): Promise<X509Certificate> {
     return new X509Certificate(await readFile(file));
   } catch (error) {
     const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
-    throw new AgentError(
-      "SOURCE_REFUSED",
-      `security.serverCertificate: ${file} cannot be read as a certificate${code}`,
-      {
-        cause: error,
-      },
-    );
+    const message = `security.serverCertificate: ${file} cannot be read as a certificate${code}`;
+    throw new AgentError("SOURCE_REFUSED", message, { cause: error });
   }
 }

@@ -48,15 +48,11 @@ const clocks = "compare the clocks of both machines";
 export const offers = "tagferry browse URL --endpoints lists what the server offers";
 const wait = "the agent tries again; if this goes on, look at the server";
 const free = "close a client of the server, or raise its limit";
-const login: Remedy = [
-  true,
-  "the server refuses this user or password, or does not trust userCertificate",
-  credentialsHint,
-];
-const untrusted: Remedy = [true, "the server does not trust this agent", trustThere];
-const badCertificate: Remedy = [true, "the server does not accept this agent's certificate", anotherCertificate];
-/** What the server finds wrong with the agent's own certificate. */
+/** A refusal; by default it is the agent's own certificate that the server finds fault with. */
 const finds = (what: string, hint = anotherCertificate): Remedy => [true, `the server ${what}`, hint];
+const login = finds("refuses this user or password, or does not trust userCertificate", credentialsHint);
+const untrusted = finds("does not trust this agent", trustThere);
+const badCertificate = finds("does not accept this agent's certificate");
 const services = "its documentation lists the services it supports";
 
 /** The statuses that are explained; the others are told by their name. */
@@ -99,21 +95,16 @@ const networkFaults: Readonly<Record<string, string>> = {
   ENETUNREACH: "there is no way to this network",
 };
 
-/** How the stack says that a message is larger than it takes. */
-const tooLarge = /max (?:message size|chunk count) exceeded/;
-
-function tooLargeError(error: Error, doing: string): AgentError {
-  const limit = formatByteSize(largestMessageBytes);
-  return new AgentError("SOURCE_UNREACHABLE", `${doing}: the server sent a message of more than ${limit}`, {
-    cause: error,
-    hint: "leave large arrays and images out of the tags, or let the server send larger messages",
-  });
-}
-
 /** Any failure as an `AgentError`: `SOURCE_REFUSED` where the server turned us away, else `SOURCE_UNREACHABLE`. What the stack says of it is the cause alone. */
 export function sourceError(error: unknown, doing: string): AgentError {
   if (isAgentError(error)) return error;
-  if (error instanceof Error && tooLarge.test(error.message)) return tooLargeError(error, doing);
+  // How the stack says that a message is larger than it takes.
+  if (error instanceof Error && /max (?:message size|chunk count) exceeded/.test(error.message)) {
+    const limit = formatByteSize(largestMessageBytes);
+    const hint = "leave large arrays and images out of the tags, or let the server send larger messages";
+    const message = `${doing}: the server sent a message of more than ${limit}`;
+    return new AgentError("SOURCE_UNREACHABLE", message, { cause: error, hint });
+  }
   const status = statusOf(error);
   const [refused, text, known] = remedies[status ?? ""] ?? [];
   const hint = known ?? (status && "the documentation of the server says what this status means");
@@ -148,10 +139,6 @@ function hungUp(error: unknown): boolean {
   return hangingUp.test(text) && !/ECONNREFUSED|timeout/i.test(text);
 }
 
-function noAnswer(error: AgentError): boolean {
-  return error.code === "SOURCE_UNREACHABLE" && /no answer (?:in time|within)/.test(error.message);
-}
-
 /** What a server has to trust of the agent. */
 export interface OwnCertificate {
   readonly thumbprint: string;
@@ -169,13 +156,14 @@ export function channelError(
   now: Date,
 ): unknown {
   if (!isAgentError(error)) return error;
-  if (noAnswer(error))
+  const isUnreachable = error.code === "SOURCE_UNREACHABLE";
+  if (isUnreachable && /no answer (?:in time|within)/.test(error.message))
     return new AgentError(
       "SOURCE_UNREACHABLE",
       `the server has just listed ${security}, and does not answer to opening such a channel; it may not support it`,
       { cause: error, hint: `choose another endpoint with security: { mode, policy }; ${offers}` },
     );
-  const speechless = error.code === "SOURCE_UNREACHABLE" && statusOf(error) === undefined && hungUp(error.cause);
+  const speechless = isUnreachable && statusOf(error) === undefined && hungUp(error.cause);
   if (!speechless && error.code !== "SOURCE_REFUSED") return error;
   const what = speechless ? "the server hangs up, most likely because it does not trust this agent" : error.message;
   const clock = statusOf(error) === "BadCertificateTimeInvalid" ? `; this clock says ${now.toISOString()}` : "";

@@ -81,11 +81,8 @@ export function guardLogin(
 /** The logins that a server names with a session on this endpoint. Empty: it says nothing of them. */
 function sessionLogins({ serverEndpoints }: Session, endpoint: EndpointDescription): readonly Login[] {
   const found = serverEndpoints.find((each) => securityOf(each) === securityOf(endpoint) && !isDirect(each));
-  return (found?.userIdentityTokens ?? []).map(({ policyId, tokenType, securityPolicyUri }) => ({
-    policyId,
-    tokenType,
-    securityPolicyUri,
-  }));
+  const tokens = found?.userIdentityTokens ?? [];
+  return tokens.map(({ policyId, tokenType, securityPolicyUri }) => ({ policyId, tokenType, securityPolicyUri }));
 }
 
 /** Names of logins that servers were seen to use; what they mean stands in the kind of the token. */
@@ -123,9 +120,8 @@ export async function identityOf(
     const { certFile, keyFile, keyPassphrase } = userCertificate;
     const certificate = await readFor(certFile, (content) => new X509Certificate(content));
     const passphrase = keyPassphrase?.reveal();
-    const key = await readFor(keyFile, (content) =>
-      createPrivateKey({ key: content, ...(passphrase !== undefined && { passphrase }) }),
-    );
+    const lock = passphrase === undefined ? {} : { passphrase };
+    const key = await readFor(keyFile, (content) => createPrivateKey({ key: content, ...lock }));
     if (!certificate.checkPrivateKey(key))
       throw refusal(`userCertificate: the key in ${keyFile} is not that of ${certFile}`, ownFiles);
     const ends = new Date(certificate.validTo);

@@ -4,11 +4,11 @@ import { constants } from "node:fs";
 import { access, chmod, cp, lchown, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
-import { AgentError } from "../../../core/errors.ts";
 import { commandLine } from "../../../lib/command-line.ts";
 import type { OpcuaConfig } from "../config/options.ts";
+import { refusal } from "./failure.ts";
 import type { CertificateStore, Stack } from "./stack.ts";
-import { thumbprintOf, uriOf } from "./trust.ts";
+import { certificateIn, described, thumbprintOf, uriOf } from "./trust.ts";
 
 export interface Pki extends AsyncDisposable {
   readonly store: CertificateStore;
@@ -38,14 +38,8 @@ export interface PkiOptions {
 }
 
 /** The certificates of a source. */
-export function pkiOf({
-  agent,
-  configFile,
-  stateDir,
-  sharedDir: dir = stateDir,
-  forbiddenDir,
-}: OpcuaConfig): PkiOptions {
-  return { agent, dir, configFile, remedy: remedyIn(forbiddenDir) };
+export function pkiOf({ agent, configFile, stateDir, sharedDir, forbiddenDir }: OpcuaConfig): PkiOptions {
+  return { agent, dir: sharedDir ?? stateDir, configFile, remedy: remedyIn(forbiddenDir) };
 }
 
 /** What to do about a certificate where this user may not keep it in the agent's data directory. */
@@ -89,11 +83,9 @@ export async function openPki(stack: Stack, { agent, dir, configFile, remedy }: 
       await giveToOwner(folder, dir);
       const accept = (thumbprint: string) =>
         `${commandLine(["trust", "accept", thumbprint], configFile)}; it waits in ${join(folder, "rejected")}`;
-      throw new AgentError(
-        "SOURCE_REFUSED",
-        [need, describe(certificate, status.name, remedy ?? accept)].filter((part) => part !== undefined).join("; "),
-        { hint: "no login and no password is sent to a server whose certificate is not verified" },
-      );
+      const what = describe(certificate, status.name, remedy ?? accept);
+      const hint = "no login and no password is sent to a server whose certificate is not verified";
+      throw refusal(need === undefined ? what : `${need}; ${what}`, hint);
     },
     [Symbol.asyncDispose]: () => store.dispose(),
   };
@@ -160,16 +152,11 @@ function exists(path: string): Promise<boolean> {
 
 /** The certificate and what is wrong with it, with the command that mends it where there is one. */
 function describe(certificate: Uint8Array, status: string, remedy: (thumbprint: string) => string): string {
-  let what = "the server's certificate";
-  let thumbprint = "";
-  try {
-    const server = new X509Certificate(certificate);
-    thumbprint = thumbprintOf(server);
-    const subject = server.subject.replaceAll("\n", ", ");
-    what += ` ${thumbprint} (${subject}; ${uriOf(server) ?? "no URI"}; ${server.validFrom} to ${server.validTo})`;
-  } catch {
-    return `${what} cannot be read (${status})`;
-  }
+  const server = certificateIn(certificate);
+  if (!server) return `the server's certificate cannot be read (${status})`;
+  const thumbprint = thumbprintOf(server);
+  const { subject, validFrom, validTo } = described(server);
+  const what = `the server's certificate ${thumbprint} (${subject}; ${uriOf(server) ?? "no URI"}; ${validFrom} to ${validTo})`;
   if (status !== "BadCertificateUntrusted")
     return `${what} is refused (${status}); this clock says ${new Date().toISOString()}`;
   return `${what} is not trusted; compare it with the server's own, then: ${remedy(thumbprint)}`;

@@ -58,14 +58,15 @@ type Fields = z.output<typeof record>;
 
 /** The record of one source. Nothing is remembered while another living process owns it: a probe beside a running agent. */
 export class Resumption {
+  /** Another living process owns the record. */
+  readonly guest: boolean;
   readonly #path: string;
-  readonly #guest: boolean;
   readonly #log: Logger;
   #fields: Fields;
 
   private constructor(path: string, guest: boolean, log: Logger, fields: Fields) {
     this.#path = path;
-    this.#guest = guest;
+    this.guest = guest;
     this.#log = log;
     this.#fields = fields;
   }
@@ -78,11 +79,6 @@ export class Resumption {
     const stored = await readStateFile(path, record);
     if (stored && stored.pid !== process.pid && (await lives(stored))) return new Resumption(path, true, log, fresh);
     return new Resumption(path, false, log, stored?.connection === connection ? { ...stored, ...owner } : fresh);
-  }
-
-  /** Another living process owns the record. */
-  get guest(): boolean {
-    return this.#guest;
   }
 
   get session(): SessionRecord | undefined {
@@ -100,7 +96,7 @@ export class Resumption {
   /** Changes the record on disk. Where that fails there is none afterwards; rejects only when the old one cannot be removed. */
   async remember(change: Partial<Pick<Fields, "session" | "subscriptions" | "attempts">>): Promise<void> {
     this.#fields = { ...this.#fields, ...change };
-    if (this.#guest) return;
+    if (this.guest) return;
     try {
       await writeStateFile(this.#path, this.#fields);
     } catch (error) {

@@ -4,19 +4,6 @@ import type { Runtime } from "../../../core/runtime.ts";
 import type { Link } from "./link.ts";
 import { readValues, Services } from "./services.ts";
 
-export interface ServerFacts {
-  /** URI of each namespace by its index. Changes when the server starts again. */
-  readonly namespaces: readonly string[];
-  /** Operations in one call; 0: no limit is declared. */
-  readonly limits: Readonly<Record<keyof typeof limits, number>>;
-  readonly product: Product;
-  /** When it started, as text to compare; empty where it does not tell. */
-  readonly started: string;
-}
-
-/** Who made the server (BuildInfo, OPC 10000-5, 12.4). */
-export type Product = Readonly<Record<keyof typeof product, string>>;
-
 /** Nodes of the Server object (OPC 10000-5, 6.3). */
 const nodes = {
   serverArray: 2254,
@@ -26,27 +13,46 @@ const nodes = {
   redundancySupport: 3709,
   serverUris: 11314,
 } as const;
-const limits = { read: 11705, browse: 11710, monitor: 11714, history: 12165, itemsPerSubscription: 24104 };
-const product = { name: 2261, uri: 2262, manufacturer: 2263, version: 2264 };
+
+export type ServerFacts = Awaited<ReturnType<typeof readFacts>>;
 
 /** Reads them, one by one: a server may allow no more in one call than it has yet to tell. Rejects with `SOURCE_*`. */
-export async function readFacts(link: Link, signal: AbortSignal): Promise<ServerFacts> {
+export async function readFacts(link: Link, signal: AbortSignal) {
   const services = new Services(link, { read: 1, browse: 1 });
   const value = async (node: number): Promise<unknown> => (await readValues(services, [node], signal))[0]?.value?.value;
-  const each = async <K extends string, T>(of: Readonly<Record<K, number>>, as: (value: unknown) => T) => {
-    const found: [string, T][] = [];
-    for (const [name, node] of Object.entries<number>(of)) found.push([name, as(await value(node))]);
-    return Object.fromEntries(found) as Record<K, T>; // with the same keys
+  const text = async (node: number) => {
+    const found = await value(node);
+    return typeof found === "string" ? found : "";
+  };
+  const limit = async (node: number) => {
+    const found = await value(node);
+    return typeof found === "number" && found > 0 ? found : 0;
   };
   const namespaces = await value(nodes.namespaces);
   if (!Array.isArray(namespaces) || !namespaces.every((uri) => typeof uri === "string" || uri === null))
     throw new AgentError("SOURCE_PROTOCOL", "the server does not tell its namespaces (NamespaceArray, i=2255)");
+  const uris: readonly string[] = namespaces.map((uri) => uri ?? "");
   const started = await value(nodes.started);
   return {
+    /** As text to compare; empty where it does not tell. */
     started: started instanceof Date ? started.toISOString() : "",
-    namespaces: namespaces.map((uri) => uri ?? ""),
-    limits: await each(limits, (limit) => (typeof limit === "number" && limit > 0 ? limit : 0)),
-    product: await each(product, (text) => (typeof text === "string" ? text : "")),
+    /** URI of each namespace by its index. Changes when the server starts again. */
+    namespaces: uris,
+    /** Operations in one call; 0: no limit is declared. */
+    limits: {
+      read: await limit(11705),
+      browse: await limit(11710),
+      monitor: await limit(11714),
+      history: await limit(12165),
+      itemsPerSubscription: await limit(24104),
+    },
+    /** Who made the server (BuildInfo, OPC 10000-5, 12.4). */
+    product: {
+      name: await text(2261),
+      uri: await text(2262),
+      manufacturer: await text(2263),
+      version: await text(2264),
+    },
   };
 }
 
@@ -62,7 +68,7 @@ export interface ServerProfile {
 }
 
 /** What is known of a product. Undefined: nothing to heed. */
-export function profileOf({ manufacturer, uri, version }: Product): ServerProfile | undefined {
+export function profileOf({ manufacturer, uri, version }: ServerFacts["product"]): ServerProfile | undefined {
   // Its queue drops the oldest value without a mark (asyncua 2.1, internal_subscription.py); opcua is the older package.
   const asyncua = manufacturer === "FreeOpcUa" || uri.includes("freeopcua");
   // The mark came with 1.0 (issue 1505 of open62541).
@@ -75,25 +81,24 @@ export function profileOf({ manufacturer, uri, version }: Product): ServerProfil
 }
 
 /** ServerState (OPC 10000-5, 12.6): what a server says of itself. */
-const states = [
-  "running",
-  "failed",
-  "not configured",
-  "suspended",
-  "shutting down",
-  "being tested",
-  "in communication fault",
-  "unknown",
-];
+const states = "running, failed, not configured, suspended, shutting down, being tested, in communication fault".split(
+  ", ",
+);
 const mostOftenMs = 1_000;
 const leastOftenMs = 60_000;
 
+interface KeeperParts {
+  readonly link: Link;
+  readonly services: Services;
+  readonly runtime: Runtime;
+}
+
 /** Keeps the session alive where nothing else is asked for long, and knows how the server says that it is. */
 export class SessionKeeper {
-  readonly #parts: { readonly link: Link; readonly services: Services; readonly runtime: Runtime };
+  readonly #parts: KeeperParts;
   #state = 0;
 
-  constructor(parts: { readonly link: Link; readonly services: Services; readonly runtime: Runtime }) {
+  constructor(parts: KeeperParts) {
     this.#parts = parts;
   }
 
@@ -123,21 +128,14 @@ export class SessionKeeper {
   }
 }
 
-/** Another server of the set. */
-export interface Partner {
-  /** Of its application. */
-  readonly uri: string;
-  /** Where it can be reached, as far as this server knows. */
-  readonly urls: readonly string[];
-}
-
 /** What a server tells of the redundant set it belongs to (OPC 10000-4, 6.6.2). */
 export interface RedundantSet {
   /** `hot`, `warm`; undefined: the server does not tell of a set, or it changes over by itself. */
   readonly support: string | undefined;
   /** Of the server's own application. */
   readonly uri: string | undefined;
-  readonly partners: readonly Partner[];
+  /** Other servers of the set: their applications, and where they can be reached as far as this server knows. */
+  readonly partners: readonly { readonly uri: string; readonly urls: readonly string[] }[];
 }
 
 /** Names of RedundancySupport (OPC 10000-5, 12.5); those without one are no set, or change over by themselves. */
@@ -157,20 +155,20 @@ export async function readRedundantSet(
   const uri = textsOf(own)[0];
   const support = typeof mode === "number" ? supports[mode] : undefined;
   const others = support === undefined ? [] : [...new Set(textsOf(members))].filter((each) => each !== uri);
-  const urls = others.length === 0 ? new Map<string, string[]>() : await addressesOf(link, url, others, signal);
-  return { support, uri, partners: others.map((other) => ({ uri: other, urls: urls.get(other) ?? [] })) };
-}
-
-/** Asks the server where the others are (FindServers). Empty where it does not know. */
-async function addressesOf(link: Link, endpointUrl: string, serverUris: string[], signal: AbortSignal) {
-  const found = await link.call("FindServers", { endpointUrl, serverUris }, signal).catch(() => undefined);
+  if (others.length === 0) return { support, uri, partners: [] };
+  // Where they are the server may know, too.
+  const asking = link.call("FindServers", { endpointUrl: url, serverUris: others }, signal);
+  const found = await asking.catch(() => undefined);
   signal.throwIfAborted();
-  return new Map(
-    (found?.servers ?? []).map(({ applicationUri, discoveryUrls }) => [
-      applicationUri ?? "",
-      textsOf(discoveryUrls).filter((each) => each.startsWith("opc.tcp://")),
-    ]),
-  );
+  const urlsOf = (other: string) =>
+    (found?.servers ?? [])
+      .filter((each) => each.applicationUri === other)
+      .flatMap((each) => textsOf(each.discoveryUrls));
+  const partners = others.map((other) => ({
+    uri: other,
+    urls: urlsOf(other).filter((each) => each.startsWith("opc.tcp://")),
+  }));
+  return { support, uri, partners };
 }
 
 /** What to write for those of its partners that are not among the servers known by URI or address. Undefined: nothing. */

@@ -5,12 +5,7 @@ import { isIP } from "node:net";
 import { join } from "node:path";
 import type { KnownCertificate } from "../../../core/commissioning.ts";
 
-const folders = {
-  trusted: "trusted/certs",
-  rejected: "rejected",
-  issuer: "issuers/certs",
-  own: "own/certs",
-} as const;
+const folders = { trusted: "trusted/certs", rejected: "rejected", issuer: "issuers/certs", own: "own/certs" } as const;
 const states = ["trusted", "rejected", "issuer", "own"] as const;
 
 /** All of them. `dir`: where `pki` is, the agent's data directory. Files that are no certificates are passed by. */
@@ -35,12 +30,9 @@ export function rejectCertificate(dir: string, thumbprint: string): Promise<bool
 }
 
 async function move(dir: string, thumbprint: string, to: "trusted" | "rejected"): Promise<boolean> {
-  const wanted = thumbprint.replaceAll(":", "").toLowerCase();
-  const found = (await find(dir)).filter(
-    ({ certificate, state }) =>
-      (state === "trusted" || state === "rejected") &&
-      [thumbprintOf(certificate), sha256Of(certificate)].includes(wanted),
-  );
+  const found = (await find(dir))
+    .filter(({ state }) => state === "trusted" || state === "rejected")
+    .filter(({ certificate }) => isCalled(certificate, thumbprint));
   const target = join(dir, "pki", folders[to]);
   if (found.length > 0) await mkdir(target, { recursive: true, mode: 0o700 });
   for (const { folder, name } of found) await rename(join(folder, name), join(target, name));
@@ -52,14 +44,15 @@ async function find(dir: string) {
   for (const state of states) {
     const folder = join(dir, "pki", folders[state]);
     for (const name of await readdir(folder).catch(() => [])) {
-      const certificate = await readFile(join(folder, name)).then(parse, () => undefined);
+      const certificate = await readFile(join(folder, name)).then(certificateIn, () => undefined);
       if (certificate) found.push({ folder, name, certificate, state });
     }
   }
   return found;
 }
 
-function parse(content: Buffer): X509Certificate | undefined {
+/** Undefined: it is none. DER or PEM; a chain begins with the certificate itself. */
+export function certificateIn(content: Uint8Array): X509Certificate | undefined {
   try {
     return new X509Certificate(content);
   } catch {
@@ -73,9 +66,13 @@ export function described(certificate: X509Certificate) {
   return { sha256: sha256Of(certificate), subject: certificate.subject.replaceAll("\n", ", "), validFrom, validTo };
 }
 
-/** Of any certificate, in hex. */
-export function sha256Of(certificate: X509Certificate): string {
+function sha256Of(certificate: X509Certificate): string {
   return certificate.fingerprint256.replaceAll(":", "").toLowerCase();
+}
+
+/** Whether a person means this certificate. `thumbprint`: SHA-1 or SHA-256, with or without colons. */
+export function isCalled(certificate: X509Certificate, thumbprint: string): boolean {
+  return [thumbprintOf(certificate), sha256Of(certificate)].includes(thumbprint.replaceAll(":", "").toLowerCase());
 }
 
 /** URI of the application that a certificate was made for. */
@@ -104,12 +101,8 @@ const shortestKey = 2_048;
  * `certificate`: DER; a chain begins with the server's own.
  */
 export function certificateWarnings(certificate: Uint8Array, { applicationUri, url }: CertificateUse): string[] {
-  let parsed: X509Certificate;
-  try {
-    parsed = new X509Certificate(certificate);
-  } catch {
-    return ["the server's certificate cannot be read"];
-  }
+  const parsed = certificateIn(certificate);
+  if (!parsed) return ["the server's certificate cannot be read"];
   const warnings: string[] = [];
   const uri = uriOf(parsed);
   if (uri !== (applicationUri ?? undefined))
@@ -127,12 +120,8 @@ export function certificateWarnings(certificate: Uint8Array, { applicationUri, u
 }
 
 function hostOf(url: string): string {
-  return (
-    /^opc\.tcp:\/\/(?:\[([^\]]+)\]|([^/:]+))/
-      .exec(url)
-      ?.slice(1)
-      .find((part) => part !== undefined) ?? ""
-  );
+  const [, literal, name = ""] = /^opc\.tcp:\/\/(?:\[([^\]]+)\]|([^/:]+))/.exec(url) ?? [];
+  return literal ?? name;
 }
 
 function namesIn({ subjectAltName = "" }: X509Certificate): string {
