@@ -9,6 +9,7 @@ import type { BrowsedNode, BrowseTarget, OfferedEndpoint, TagId } from "../../..
 import { portableNodeId } from "../config/node-address.ts";
 import { type OpcuaOptions, opcuaOptions } from "../config/options.ts";
 import { describe } from "../nodes/description.ts";
+import { assertReachable } from "../session/client.ts";
 import { discover, verifyServer } from "../session/discovery.ts";
 import { chooseEndpoint, isSecure, loginsOf, passwordInClear, securityOf, weaknessOf } from "../session/endpoint.ts";
 import { openLink } from "../session/link.ts";
@@ -67,6 +68,7 @@ async function lookAt(target: BrowseTarget, runtime: Runtime, signal: AbortSigna
   const pki = resources.use(await openPki(stack, await certificatesOf(target, temporaryDir)));
   const options = optionsOf(target);
   const linkOptions = { name: "browse", agent: "browse", options, pki, identity: await identityOf(stack, options) };
+  await assertReachable(options.url, options.timeout, signal);
   const offered = await discover(stack, linkOptions, signal);
   return { stack, options, linkOptions, offered, temporaryDir, resources: resources.move() };
 }
@@ -127,14 +129,6 @@ function tryOr<T>(first: () => T, second: () => T): T {
   }
 }
 
-interface Level {
-  readonly nodes: readonly Child[];
-  /** Children of each of `nodes`, asked for in one call. */
-  readonly below: readonly (readonly Child[])[];
-  readonly facts: readonly Partial<BrowsedNode>[];
-  next: number;
-}
-
 async function* walk(
   services: Services,
   namespaces: readonly string[],
@@ -148,29 +142,29 @@ async function* walk(
       seen.add(key);
       return true;
     });
-  const level = async (children: readonly Child[]): Promise<Level> => {
+  /** Nodes with what is below them, which is asked for in one call. */
+  const level = async (children: readonly Child[]) => {
     const nodes = unseen(children);
     const ids = nodes.map(({ nodeId }) => nodeId);
     const below = await services.children(ids, signal);
-    return { nodes, below, facts: await factsOf(services, nodes, signal), next: 0 };
+    const facts = await factsOf(services, nodes, signal);
+    return nodes.entries().map(([i, node]) => ({ node, below: below[i] ?? [], facts: facts[i] }));
   };
   const [roots = []] = await services.children([objects], signal);
   const path = [await level(roots)];
   for (let top = path.at(-1); top && seen.size < mostNodes; top = path.at(-1)) {
-    const i = top.next++;
-    const node = top.nodes[i];
-    if (!node) {
+    const { value: next } = top.next();
+    if (!next) {
       path.pop();
       continue;
     }
+    const { node, below, facts } = next;
     const address = portableNodeId(node.nodeId.toString(), namespaces);
-    yield { address, name: node.name, depth: path.length - 1, signal: {}, tag: { node: address }, ...top.facts[i] };
-    const below = top.below[i] ?? [];
+    yield { address, name: node.name, depth: path.length - 1, signal: {}, tag: { node: address }, ...facts };
     if (below.length > 0) path.push(await level(below));
   }
 }
 
-/** Value and description of the variables among the nodes. */
 async function factsOf(
   services: Services,
   nodes: readonly Child[],

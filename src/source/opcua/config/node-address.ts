@@ -62,7 +62,6 @@ export function stepMatches(step: BrowsePathStep, namespace: number, name: strin
   return new RegExp(`^${pattern.join(".*")}$`, "su").test(name);
 }
 
-/** Whether a path has wildcards. */
 export function isDeep(step: BrowsePathStep): boolean {
   return step.name === "**";
 }

@@ -10,7 +10,6 @@ export const securityPolicies = ["None", "Basic256Sha256", "Aes128_Sha256_RsaOae
 /** Broken, or about to be: used only where the configuration names them. */
 export const deprecatedPolicies = ["Basic128Rsa15", "Basic256"] as const;
 
-/** Reports what is wrong with a key beside others. */
 function faultIn(context: z.RefinementCtx) {
   return (key: string, message: string, input: unknown) =>
     context.addIssue({ code: "custom", path: [key], message, input });

@@ -16,14 +16,14 @@ import { ReadingColumns } from "./reading-columns.ts";
 
 /** Readings that wait together for the pipeline. */
 interface Batch {
-  readonly readings: ReadingBatch;
-  readonly descriptions: readonly Description[];
+  readonly readings?: ReadingBatch;
+  readonly descriptions?: readonly Description[];
   /** What is known of missing values, behind these readings. */
   readonly gaps?: readonly TagGap[] | undefined;
   /** To be called once they are on disk. */
   readonly stored?: (() => void) | undefined;
   /** What came before these is all there was to tell. */
-  readonly alive?: boolean;
+  readonly alive?: true;
 }
 
 interface ItemValues {
@@ -33,7 +33,6 @@ interface ItemValues {
   readonly unreported?: ReadonlySet<NotifiedValue>;
 }
 
-const none = batchOf([]);
 const batchReadings = 1_000;
 const batchesPerDelivery = 10;
 /** Batches that may wait before the server is asked for no more. */
@@ -104,7 +103,7 @@ export class NotificationQueue {
       if (!reading || reading === "untimed") continue;
       // What a former subscription hands over may be older than what has come from the new one.
       if (columns.isFull) {
-        this.#put({ readings: columns.batch(), descriptions: [] });
+        this.#put({ readings: columns.batch() });
         columns = newColumns();
       }
       const row = this.#rowOf(item);
@@ -127,7 +126,7 @@ export class NotificationQueue {
       for (const item of stamped) backfill.stored(item, epochMicros(times[i++] ?? arrival));
       stored();
     };
-    this.#put({ readings: columns.batch(), descriptions: [], stored: allStored, gaps });
+    this.#put({ readings: columns.batch(), stored: allStored, gaps });
   }
 
   #rowOf(item: Item): number {
@@ -146,17 +145,17 @@ export class NotificationQueue {
   readings(readings: readonly Reading[], stored?: () => void, gaps?: readonly TagGap[]): void {
     let from = 0;
     for (; readings.length - from > batchReadings; from += batchReadings)
-      this.#put({ readings: batchOf(readings.slice(from, from + batchReadings)), descriptions: [] });
-    this.#put({ readings: batchOf(from > 0 ? readings.slice(from) : readings), descriptions: [], stored, gaps });
+      this.#put({ readings: batchOf(readings.slice(from, from + batchReadings)) });
+    this.#put({ readings: batchOf(from > 0 ? readings.slice(from) : readings), stored, gaps });
   }
 
   descriptions(descriptions: readonly Description[]): void {
-    this.#put({ readings: none, descriptions });
+    this.#put({ descriptions });
   }
 
   /** The server has nothing to tell. Not worth telling where values wait. */
   alive(): void {
-    if (this.#queue.size < fullAt) this.#put({ readings: none, descriptions: [], alive: true });
+    if (this.#queue.size < fullAt) this.#put({ alive: true });
   }
 
   /** No more will come: what waits is still handed out, then `next` rejects with `error`. */
@@ -169,9 +168,9 @@ export class NotificationQueue {
     const batches = await this.#queue.takeAll(batchesPerDelivery, signal);
     this.#roomier.resolve();
     this.#roomier = Promise.withResolvers();
-    const readings = batches.flatMap((batch) => (batch.readings.values.length > 0 ? [batch.readings] : []));
+    const readings = batches.flatMap((batch) => (batch.readings?.values.length ? [batch.readings] : []));
     return batchDelivery(readings, {
-      descriptions: batches.flatMap(({ descriptions }) => descriptions),
+      descriptions: batches.flatMap(({ descriptions }) => descriptions ?? []),
       gaps: batches.flatMap(({ gaps }) => gaps ?? []),
       ...(batches.some(({ alive }) => alive) && { alive: true }),
       awaited: false,

@@ -28,7 +28,6 @@ export interface OpcuaSourceOptions {
   readonly pki: Pki;
   readonly resumption: Resumption;
   readonly positions: Positions;
-  /** Weaknesses of the server's product. */
   readonly profile: ServerProfile | undefined;
   readonly runtime: Runtime;
   readonly resolver: Resolver;

@@ -41,7 +41,6 @@ const interruption: ReadonlySet<Cause> = new Set<Cause>(["interruption"]);
 const overflowing: ReadonlySet<Cause> = new Set<Cause>(["overflow"]);
 const nothing: readonly TagGap[] = [];
 
-/** What is known of one item. */
 interface Past {
   readonly key: string;
   /** In the memory, once a value of it is on disk. */

@@ -74,7 +74,6 @@ const unfilled = {
   labels: ["source", "reason"],
 } as const;
 
-/** A gap whose history is read. */
 interface Looked extends HistoryRange {
   readonly gap: HistoryGap<Item>;
   /** Time of the first value that it had in the history. */

@@ -45,7 +45,6 @@ interface Call<Range> {
 
 export interface HistoryReading {
   readonly link: Link;
-  /** Nodes in one call. */
   readonly batch: BatchSize;
   readonly clock: Pick<Clock, "monotonic" | "sleep">;
 }

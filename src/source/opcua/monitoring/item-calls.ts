@@ -14,7 +14,6 @@ export interface ItemCalling {
   readonly queueSize: (everyMs: number) => number;
 }
 
-/** An item and its client handle. */
 type Numbered = readonly [handle: number, item: Item];
 
 /** An item that the server monitors now. */

@@ -6,7 +6,6 @@ import type { Link } from "../session/link.ts";
 import { inOrder, type SequenceTracker } from "./sequence.ts";
 
 export interface MissingMessagesOptions extends Republishing {
-  /** By subscription. */
   readonly trackers: ReadonlyMap<number, SequenceTracker>;
   /** Takes the messages in their order. */
   readonly deliver: (subscription: number, message: NotificationMessage, signal: AbortSignal) => Promise<void>;

@@ -88,7 +88,6 @@ export class Reread {
     for (const item of items) this.#added.add(item);
   }
 
-  /** Values of these have come. */
   arrived(items: Iterable<Item>): void {
     const waiting = [this.#added, this.#due, this.#reading].filter(({ size }) => size > 0);
     if (waiting.length > 0) for (const item of items) for (const set of waiting) set.delete(item);

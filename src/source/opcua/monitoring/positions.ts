@@ -9,7 +9,6 @@ import { after, behind } from "./sequence.ts";
 /** Which subscription: a server that starts anew gives the same numbers again. */
 export interface SubscriptionKey {
   readonly id: number;
-  /** When the server started, in its words. */
   readonly started: string;
 }
 

@@ -5,14 +5,14 @@ import { AgentError } from "../../../core/errors.ts";
 import { orAbort } from "../../../lib/abort.ts";
 import { statusOf } from "../session/failure.ts";
 import { sessionGone } from "../session/link.ts";
-import { MissingMessages, type Republishing } from "./missing-messages.ts";
+import { MissingMessages, type MissingMessagesOptions } from "./missing-messages.ts";
 import { type Acknowledgement, type Notification, readNotification } from "./notification.ts";
 import { type Counts, silenceLimitMs } from "./publishing-group.ts";
 import { FormerSubscription, SequenceTracker } from "./sequence.ts";
 import { SilenceWatch } from "./silence-watch.ts";
 import { deleteSubscription, type Former, type Subscription } from "./subscription.ts";
 
-export interface PublisherOptions extends Republishing {
+export interface PublisherOptions extends Omit<MissingMessagesOptions, "trackers" | "deliver"> {
   /** At least one. */
   readonly subscriptions: readonly (Counts & Pick<Subscription, "id" | "firstSequence" | "origin">)[];
   /** Subscriptions that hand over what they have kept, and end then. */
@@ -21,10 +21,6 @@ export interface PublisherOptions extends Republishing {
   readonly deliver: (notification: Notification, signal: AbortSignal) => Promise<void>;
   /** The server lives, and has nothing to tell: a keep-alive. */
   readonly alive: () => void;
-  /** Resolves when there is room for more. Rejects with `signal.reason`. */
-  readonly room: (signal: AbortSignal) => Promise<void>;
-  /** The server has not kept a message that did not arrive. */
-  readonly lost: (subscription: number) => void;
   /** The server does not have it any more: the next connection need not look for it. */
   readonly gone: (what: "session" | "subscriptions" | number) => Promise<void>;
 }
@@ -187,7 +183,6 @@ export class Publisher {
     await this.#options.gone(id);
   }
 
-  /** A subscription that is not needed any more. */
   async #delete(id: number, signal: AbortSignal): Promise<void> {
     if (this.#deleted.has(id)) return;
     this.#deleted.add(id);

@@ -66,7 +66,6 @@ export interface Counts {
   readonly lifetimeCount: number;
 }
 
-/** What to ask a server for. */
 export function requestedCounts({ subscription }: OpcuaOptions, publishingMs: number): Counts {
   const keepAliveCount = Math.max(3, Math.ceil(subscription.keepAlive / publishingMs));
   const lifetimeCount = Math.max(3 * keepAliveCount, Math.ceil(subscription.lifetime / publishingMs));

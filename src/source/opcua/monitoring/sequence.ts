@@ -22,7 +22,6 @@ export interface Missing {
   readonly beyond: boolean;
 }
 
-/** Keeps account of one subscription. */
 export class SequenceTracker {
   #next: number | undefined;
   #first: number | undefined;
@@ -103,16 +102,13 @@ export function behind(a: number, b: number): boolean {
 export class FormerSubscription {
   readonly id: number;
   readonly #over = Promise.withResolvers<void>();
+  /** Resolves once it has no more and all that it gave is on disk. */
+  readonly over = this.#over.promise;
   readonly #open = new Set<number>();
   #ended = false;
 
   constructor(id: number) {
     this.id = id;
-  }
-
-  /** Resolves once it has no more and all that it gave is on disk. */
-  get over(): Promise<void> {
-    return this.#over.promise;
   }
 
   delivered({ subscription, sequenceNumber }: Acknowledgement): void {

@@ -28,11 +28,9 @@ export interface Former extends SubscriptionRecord {
   readonly available: readonly number[];
 }
 
-/** What subscriptions are obtained with. */
 export interface Obtaining {
   readonly link: Link;
   readonly facts: ServerFacts;
-  /** What to ask for at a publishing interval. */
   readonly counts: (publishingMs: number) => Counts;
   readonly resumption: Resumption;
   readonly positions: Positions;

@@ -13,7 +13,6 @@ const properties = ["EURange", "EngineeringUnits", "EnumStrings", "EnumValues", 
 /** Built-in types have numbers up to 25 in the standard's namespace; behind others an enumeration may stand. */
 const lastBuiltIn = 25;
 
-/** What a description is of. */
 type DescribedNode = Pick<Item, "tag" | "captures" | "address" | "nodeId" | "field">;
 
 /** Descriptions of the items, those of which something is known. Rejects with `SOURCE_*` when the server cannot be asked. */

@@ -24,7 +24,6 @@ export interface Item {
   readonly index: readonly number[] | undefined;
   /** The way to a field of a structure; undefined: the value itself. */
   readonly field?: readonly FieldStep[] | undefined;
-  /** Reads the field. */
   readonly part?: ReadingOf["part"];
   /** What the server shall keep to itself. */
   readonly deadband?: Deadband | undefined;
@@ -32,7 +31,6 @@ export interface Item {
   readonly trigger?: Tag["trigger"];
 }
 
-/** A tag without a node, and why. */
 export interface Unresolved {
   readonly tag: TagId;
   readonly address: string;

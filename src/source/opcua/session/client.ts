@@ -1,5 +1,4 @@
 // The stack's client, set up so that it keeps quiet, reconnects nothing and stores nothing outside the source's folder.
-
 import { connect, type Socket } from "node:net";
 import type { OPCUAClient as Client, EndpointDescription, UserIdentityInfo } from "node-opcua-client";
 import { AgentError } from "../../../core/errors.ts";
@@ -14,7 +13,6 @@ export interface LinkOptions {
   readonly agent: string;
   readonly options: OpcuaOptions;
   readonly pki: Pki;
-  /** Who logs in. */
   readonly identity: UserIdentityInfo;
 }
 

@@ -1,5 +1,4 @@
 // What endpoints a server has, and which of them is used.
-
 import { createHash, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { EndpointDescription, OPCUAClient } from "node-opcua-client";
@@ -12,11 +11,6 @@ import { uriOf } from "./trust.ts";
 
 /** The endpoints of a server. They are public: asked for over a channel without security, as discovery is meant to be. */
 export async function discover(stack: Stack, link: LinkOptions, signal: AbortSignal): Promise<EndpointDescription[]> {
-  await assertReachable(link.options.url, link.options.timeout, signal);
-  return await listEndpoints(stack, link, signal);
-}
-
-async function listEndpoints(stack: Stack, link: LinkOptions, signal: AbortSignal): Promise<EndpointDescription[]> {
   const { url, timeout } = link.options;
   const client = createClient(stack, link, undefined);
   try {
@@ -59,7 +53,7 @@ export function connectionDigest({ options, pki }: LinkOptions, endpoint: Endpoi
 export async function findEndpoint(stack: Stack, link: LinkOptions, signal: AbortSignal): Promise<EndpointDescription> {
   const { options } = link;
   await assertReachable(options.url, options.timeout, signal);
-  const listed = await listEndpoints(stack, link, signal).catch((error: unknown) => {
+  const listed = await discover(stack, link, signal).catch((error: unknown) => {
     signal.throwIfAborted();
     // Some servers answer nobody without security. With mode none there is no other way to ask.
     if (options.security?.serverCertificate === undefined) throw error;
@@ -88,7 +82,6 @@ export async function verifyServer(
   await pki.verify(certificate, login ? need : undefined);
 }
 
-/** MessageSecurityMode */
 export const noSecurity = 1;
 
 /** Why a login over a channel without security needs the server's certificate. */

@@ -110,7 +110,6 @@ const refusals = {
 
 const loginNames: Readonly<Record<number, string>> = { 0: "anonymous", 1: "username", 2: "certificate", 3: "token" };
 
-/** Who may log in there. */
 export function loginsOf({ userIdentityTokens }: Pick<EndpointOffer, "userIdentityTokens">): string[] {
   return [...new Set((userIdentityTokens ?? []).map(({ tokenType }) => loginNames[tokenType] ?? "unknown"))];
 }

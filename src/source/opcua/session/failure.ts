@@ -116,7 +116,6 @@ export function sourceError(error: unknown, doing: string): AgentError {
   });
 }
 
-/** What the stack says of a network, in plain words. */
 function networkText(error: unknown): string {
   const text = reasonOf(error);
   const fault = /\bE[A-Z_]{3,}\b/.exec(text)?.[0] ?? "";
@@ -139,7 +138,6 @@ function hungUp(error: unknown): boolean {
   return hangingUp.test(text) && !/ECONNREFUSED|timeout/i.test(text);
 }
 
-/** What a server has to trust of the agent. */
 export interface OwnCertificate {
   readonly thumbprint: string;
   readonly certificateFile: string;

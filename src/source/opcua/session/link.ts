@@ -18,7 +18,6 @@ type UaRequest = Parameters<UaSession["_performMessageTransaction"]>[0];
 type Given<C> = C extends abstract new (options?: infer O) => unknown ? O : never;
 type Made<C> = C extends abstract new (...args: never[]) => infer R ? R : never;
 type ServiceOf<K> = K extends `${infer S}Request` ? (`${S}Response` extends keyof Ua ? S : never) : never;
-/** A service of OPC UA, by the name of its request and its response. */
 export type ServiceName = ServiceOf<keyof Ua>;
 export type ServiceResponse<S extends ServiceName> = Made<Ua[`${S}Response`]>;
 
@@ -198,7 +197,6 @@ function makeLink(
   };
 }
 
-/** Whether the server does not know the session any more. */
 export function sessionGone(error: unknown): boolean {
   return ["BadSessionIdInvalid", "BadSessionClosed", "BadSessionNotActivated"].includes(statusOf(error) ?? "");
 }

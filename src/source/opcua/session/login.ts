@@ -1,6 +1,5 @@
 // Who logs in at a server, and the guard of the login: the stack makes the token from what the server said last, here only what
 // was checked may go into it.
-
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { OPCUAClient as Client, EndpointDescription, UserIdentityInfo } from "node-opcua-client";
@@ -14,7 +13,6 @@ import type { Stack, Ua } from "./stack.ts";
 
 type Login = SessionRecord["logins"][number];
 
-/** What the stack makes a token from. */
 interface LoginContext {
   endpoint: EndpointDescription;
   /** As sent with the session; not necessarily the one of the endpoint. */

@@ -16,7 +16,6 @@ export interface Pki extends AsyncDisposable {
   readonly certificateFile: string;
   /** As it stands in the certificate: servers compare the two. */
   readonly applicationUri: string;
-  /** When the agent's own certificate ends. */
   readonly validTo: Date;
   /** SHA-1 of the agent's own certificate in hex, as servers show it. */
   readonly thumbprint: string;
@@ -37,7 +36,6 @@ export interface PkiOptions {
   readonly remedy?: ((thumbprint: string) => string) | undefined;
 }
 
-/** The certificates of a source. */
 export function pkiOf({ agent, configFile, stateDir, sharedDir, forbiddenDir }: OpcuaConfig): PkiOptions {
   return { agent, dir: sharedDir ?? stateDir, configFile, remedy: remedyIn(forbiddenDir) };
 }
@@ -162,7 +160,6 @@ function describe(certificate: Uint8Array, status: string, remedy: (thumbprint: 
   return `${what} is not trusted; compare it with the server's own, then: ${remedy(thumbprint)}`;
 }
 
-/** Where the certificates of a look are. */
 export interface ProbePlace {
   readonly dir: string;
   /** The agent's data directory where this user may not use it: then `dir` is another one, and nothing in it is kept. */

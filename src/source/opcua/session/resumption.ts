@@ -30,7 +30,6 @@ const subscription = z.object({
   lifetimeCount: z.number(),
   /** When the server started, in its words: after a restart the number may be another client's. */
   started: z.string(),
-  /** The namespaces that the indexes in `items` refer to. */
   namespaces: z.array(z.string()),
   /** Handles from here on were never given out: one that was, and that nobody remembers, may stand for another node. */
   nextHandle: z.int(),
@@ -106,7 +105,6 @@ export class Resumption {
   }
 }
 
-/** Whether the owner of a record is still there. */
 async function lives({ pid, began }: Pick<Fields, "pid" | "began">): Promise<boolean> {
   try {
     process.kill(pid, 0);

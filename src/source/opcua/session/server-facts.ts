@@ -132,7 +132,6 @@ export class SessionKeeper {
 export interface RedundantSet {
   /** `hot`, `warm`; undefined: the server does not tell of a set, or it changes over by itself. */
   readonly support: string | undefined;
-  /** Of the server's own application. */
   readonly uri: string | undefined;
   /** Other servers of the set: their applications, and where they can be reached as far as this server knows. */
   readonly partners: readonly { readonly uri: string; readonly urls: readonly string[] }[];

@@ -13,16 +13,10 @@ export type CertificateStore = OPCUACertificateManager;
 /** A session with the fields that are needed to take it up again on another connection. */
 export type UaSession = ClientSessionImpl;
 
-export interface Stack {
-  readonly ua: Ua;
-  readonly CertificateStore: typeof OPCUACertificateManager;
-  readonly Session: typeof ClientSessionImpl;
-  readonly transports: IClientTransportFactory;
-  readonly binary: Binary;
-}
+export type Stack = Readonly<Awaited<ReturnType<typeof loadStack>>>;
 
 /** Loads the stack once; later calls only turn its log to `log`. The stack prints to the console otherwise. */
-export async function loadStack(log: Logger): Promise<Stack> {
+export async function loadStack(log: Logger) {
   loading ??= import("./stack-parts.ts").then((loaded) => {
     readPlainValues(loaded.ua);
     return loaded;
@@ -32,13 +26,12 @@ export async function loadStack(log: Logger): Promise<Stack> {
   ua.setDebugLogger(quiet);
   ua.setWarningLogger(quiet);
   ua.setErrorLogger(quiet);
-  const transports = boundedTransports(defaultClientTransportFactory);
   return {
     ua,
     CertificateStore: OPCUACertificateManager,
     Session: ClientSessionImpl,
-    transports,
-    binary: { Stream: binary.BinaryStream, typeByName: binary.findBuiltInType },
+    transports: boundedTransports(defaultClientTransportFactory),
+    binary: { Stream: binary.BinaryStream, typeByName: binary.findBuiltInType } satisfies Binary,
   };
 }
 

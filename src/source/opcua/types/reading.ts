@@ -52,7 +52,6 @@ export function semanticsChanged(statusCode: number): boolean {
   return (statusCode & semanticsChangedBit) !== 0;
 }
 
-/** Whether the data type has changed. */
 export function structureChanged(statusCode: number): boolean {
   return (statusCode & structureChangedBit) !== 0;
 }

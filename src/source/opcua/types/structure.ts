@@ -1,6 +1,5 @@
 // Structures taken apart by their definitions (OPC 10000-6, 5.2.6 to 5.2.8), and the way to a field of one as it stands in
 // the configuration: `Motor.Axes[2].Position`. Pure.
-
 import type { BinaryStream } from "node-opcua-binary-stream";
 import type { findBuiltInType } from "node-opcua-factory";
 import { reasonOf } from "../../../core/errors.ts";
@@ -143,7 +142,6 @@ export interface StructureField {
   readonly optional: boolean;
 }
 
-/** What is known of structures. */
 export interface KnownTypes {
   readonly binary: Binary;
   /** NodeId of the data type that is encoded so. */

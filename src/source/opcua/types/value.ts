@@ -1,7 +1,6 @@
 // What a Variant holds, as a value of the agent: OPC 10000-6, 5.1 to one number, word or truth value. Pure.
 import { float32, shortestDecimal } from "../../../lib/shortest-decimal.ts";
 
-/** What is used of a Variant. */
 export interface VariantLike {
   /** Number of the built-in type, 0 for Null. */
   readonly dataType: number;
@@ -20,7 +19,6 @@ const names =
   "ExpandedNodeId StatusCode QualifiedName LocalizedText ExtensionObject DataValue Variant DiagnosticInfo";
 /** Names of the built-in types by their numbers (OPC 10000-6, 5.1.2). */
 export const builtInNames: readonly string[] = ["Null", ...names.split(" ")];
-/** Their numbers by their names. */
 export const builtInTypes: Readonly<Record<string, number>> = Object.fromEntries(
   builtInNames.map((name, number) => [name, number]),
 );
