@@ -85,21 +85,21 @@ export class Backfill {
    */
   begin(items: readonly Item[], state: "fresh" | "brief" | "kept"): TagGap[] {
     const { memory, runtime } = this.#options;
-    const fresh = state !== "kept";
     const now = runtime.clock.now();
     return items.flatMap((item) => {
       const past = this.#past(item);
       const { key } = past;
-      const last = memory.storedUpTo(key);
-      if (!fresh) past.kept = true;
-      if (state === "brief") past.brief = true;
-      if (memory.openSince(key) === undefined) past.clean = true;
-      if (fresh && last !== undefined) memory.opened(key, last, interruption);
-      const since = fresh ? undefined : memory.openSince(key);
+      const [last, since] = [memory.storedUpTo(key), memory.openSince(key)];
+      past.brief = state === "brief";
+      past.kept = state === "kept";
+      past.clean = since === undefined;
+      if (!past.kept) {
+        if (last !== undefined) memory.opened(key, last, interruption);
+        return [];
+      }
       // What opens from now on, before its first value, is no gap of an earlier connection.
-      if (!fresh && since === undefined) past.begun = true;
+      past.begun = since === undefined || since < now;
       if (since === undefined || since >= now) return [];
-      past.begun = true;
       return this.#open({ item, key, from: since, to: now, causes: memory.causesOf(key), valueAtEnd: false });
     });
   }
@@ -111,7 +111,9 @@ export class Backfill {
     const { key } = past;
     this.#ahead = Math.max(this.#ahead, time - (at ?? runtime.clock.now()));
     const known = this.#knownUpTo(past);
-    const overflow = said || (past.brief && (known ?? time) < this.#connected && this.#waited(time));
+    // What was measured until values flow again may have waited for this connection at the server.
+    const hasWaited = time - this.#ahead < this.#connected + flowingWithinUs;
+    const overflow = said || (past.brief && hasWaited && (known ?? time) < this.#connected);
     if (known === undefined) this.#firsts.set(key, time);
     const first = stream !== "former" && !past.begun;
     if (!first && !overflow && known !== undefined && known - time <= setBackUs) return nothing;
@@ -137,11 +139,6 @@ export class Backfill {
     memory.closed(key);
     const to = epochMicros(Math.max(since, runtime.clock.now() + this.#ahead));
     return told ? tagGaps({ item, from: since, to, causes }, "filled", "") : [];
-  }
-
-  /** Whether a value may have waited for this connection at the server. */
-  #waited(time: EpochMicros): boolean {
-    return time - this.#ahead < this.#connected + flowingWithinUs;
   }
 
   /** A value has come whose time nobody can tell: what was missed before it cannot be told either. */

@@ -133,10 +133,7 @@ function isDeprecated(policy: string): boolean {
 
 /** A user's certificate is worth something where its key signs what the server has sent. */
 function provesPossession(endpoint: EndpointOffer): boolean {
-  return (endpoint.userIdentityTokens ?? []).some(({ tokenType, securityPolicyUri }) => {
-    const policy = policyName(securityPolicyUri || endpoint.securityPolicyUri);
-    return tokenType === 2 && policy !== "None" && policy !== "";
-  });
+  return (endpoint.userIdentityTokens ?? []).some((token) => token.tokenType === 2 && hasPolicy(endpoint, token));
 }
 
 function rank({ securityMode, securityPolicyUri }: EndpointOffer): number {
@@ -147,7 +144,8 @@ function rank({ securityMode, securityPolicyUri }: EndpointOffer): number {
 export function passwordInClear(endpoint: EndpointOffer): boolean {
   if (endpoint.securityMode === modes.signAndEncrypt) return false;
   const token = loginToken(endpoint, { username: "", userCertificate: undefined });
-  return token === undefined || !encryptsSafely(endpoint, token);
+  if (token === undefined || !hasPolicy(endpoint, token)) return true;
+  return unsafeForPasswords.includes(tokenPolicyName(endpoint, token));
 }
 
 /**
@@ -197,7 +195,6 @@ function tokenPolicyName({ securityPolicyUri }: EndpointOffer, token: TokenPolic
   return policyName(token.securityPolicyUri || securityPolicyUri);
 }
 
-function encryptsSafely(endpoint: EndpointOffer, token: TokenPolicy): boolean {
-  const policy = tokenPolicyName(endpoint, token);
-  return policy !== "None" && policy !== "" && !unsafeForPasswords.includes(policy);
+function hasPolicy(endpoint: EndpointOffer, token: TokenPolicy): boolean {
+  return !["None", ""].includes(tokenPolicyName(endpoint, token));
 }

@@ -52,7 +52,10 @@ export async function inBatches<T, R>(
       const to = Math.min(range[1], from + batch.size);
       if (to < range[1]) ranges.push([to, range[1]]);
       try {
-        parts.push([from, await answered(items.slice(from, to), ask)]);
+        const answer = await ask(items.slice(from, to));
+        const found = `the server gave ${answer.length} results for ${to - from} operations`;
+        if (answer.length !== to - from) throw new AgentError("SOURCE_PROTOCOL", found);
+        parts.push([from, answer]);
       } catch (error) {
         if (!isTooMuch(error) || to - from <= 1) throw error;
         if (to - from <= batch.size) batch.halve();
@@ -62,13 +65,6 @@ export async function inBatches<T, R>(
   };
   await Promise.all(Array.from({ length: atATime }, work));
   return parts.toSorted(([a], [b]) => a - b).flatMap(([, results]) => results);
-}
-
-async function answered<T, R>(part: readonly T[], ask: (items: readonly T[]) => Promise<readonly R[]>) {
-  const answer = await ask(part);
-  if (answer.length !== part.length)
-    throw new AgentError("SOURCE_PROTOCOL", `the server gave ${answer.length} results for ${part.length} operations`);
-  return answer;
 }
 
 /** An attribute of a node; a number stands for a node of the standard. */
