@@ -1,8 +1,9 @@
 // The configuration as the program uses it: checked, with every default, every reference replaced and every tag expanded.
 import type { z } from "zod";
 import type { BufferOptions } from "../buffer/disk/options.ts";
+import type { Ambiguity, Driver, DriverTag } from "../core/driver.ts";
 import { Secret } from "../core/secret.ts";
-import type { Ambiguity, Driver, DriverTag, TagId } from "../core/source.ts";
+import type { TagId } from "../core/source.ts";
 import type { ListenAddress } from "../lib/fields.ts";
 import { placeholders } from "../mapping/input-template.ts";
 import type { TagRule } from "../mapping/options.ts";

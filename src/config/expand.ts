@@ -1,5 +1,5 @@
 // From `tags`, `devices` and `templates` of a source to one list of tags, each with all its fields.
-import type { Driver } from "../core/source.ts";
+import type { Driver } from "../core/driver.ts";
 import { unknownKey } from "./check-node.ts";
 import { cascadedKeys } from "./file-schema.ts";
 import type { Issues, Place } from "./issue.ts";

@@ -1,5 +1,5 @@
 // What a configuration will cost: points, traffic, how long the buffer lasts. Estimates, for `check`.
-import type { Forecast } from "../core/source.ts";
+import type { Forecast } from "../core/driver.ts";
 import type { TagRule } from "../mapping/options.ts";
 import { requestLimits } from "../wire/method.ts";
 import type { Config, ConfiguredSource } from "./config.ts";

@@ -1,6 +1,6 @@
 // The JSON Schema of the configuration, for editors: put together from the schemas that also check it.
 import { z } from "zod";
-import type { Driver } from "../core/source.ts";
+import type { Driver } from "../core/driver.ts";
 import { formatByteSize } from "../lib/byte-size.ts";
 import { formatDuration } from "../lib/duration.ts";
 import { tagOptions } from "../mapping/options.ts";

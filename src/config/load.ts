@@ -1,8 +1,8 @@
 // Reads a configuration file and all it refers to, and gives a checked `Config` or every error at once.
 import { resolve } from "node:path";
 import { z } from "zod";
+import type { Driver } from "../core/driver.ts";
 import { AgentError, isAgentError } from "../core/errors.ts";
-import type { Driver } from "../core/source.ts";
 import { leavesMachine } from "../lib/loopback.ts";
 import { drivers as allDrivers } from "../source/registry.ts";
 import { checkNode, unknownKey, warnLiteralSecrets } from "./check-node.ts";

@@ -1,5 +1,5 @@
 // The reference of the configuration in Markdown, written from the schemas that also check it.
-import type { Driver } from "../core/source.ts";
+import type { Driver } from "../core/driver.ts";
 import { tagOptions } from "../mapping/options.ts";
 import { cascadedOfSource } from "./expand.ts";
 import { sections } from "./file-schema.ts";

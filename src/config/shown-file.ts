@@ -1,7 +1,7 @@
 // A configuration file as it may be given away: without comments, secrets, and names and passwords in addresses.
 import { isMap, isPair, isScalar, isSeq, parseDocument, Scalar, visit, type YAMLMap } from "yaml";
 import { z } from "zod";
-import type { Driver } from "../core/source.ts";
+import type { Driver } from "../core/driver.ts";
 import { shownValue } from "../lib/without-secrets.ts";
 import { isHidden, isHiddenKey, shownKey } from "./excerpt.ts";
 import { sections } from "./file-schema.ts";

@@ -1,6 +1,7 @@
 // Checks one source: its driver's options, and each of its tags after everything has come together.
 import type { z } from "zod";
-import type { Claim, ConfigFault, Driver, DriverTag, TagId } from "../core/source.ts";
+import type { Claim, Driver, DriverTag } from "../core/driver.ts";
+import type { ConfigFault, TagId } from "../core/source.ts";
 import { fillInput, placeholders } from "../mapping/input-template.ts";
 import { type TagRule, tagOptions } from "../mapping/options.ts";
 import { checkNode, unknownKey } from "./check-node.ts";

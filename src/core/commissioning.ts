@@ -1,4 +1,5 @@
 // What a driver offers to the commands that set up and check an agent.
+import type { PartialSignalMetadata } from "./signal.ts";
 
 /** How a source of a protocol is written, for the file that `init` writes, for help and for messages. */
 export interface DriverExample {
@@ -69,4 +70,64 @@ export interface ProbeRow {
   readonly matches: boolean;
   /** Whether it comes near to what the display showed: values move. */
   readonly near: boolean;
+}
+
+/** Where `browse` looks. */
+export interface BrowseTarget {
+  readonly url: string;
+  readonly username?: string;
+  readonly password?: string;
+  /** As `security` of a source of this protocol. Undefined: as the protocol sees fit for a look that keeps nothing. */
+  readonly security?: Readonly<Record<string, string>>;
+  /** A user's certificate in place of user name and password, as `userCertificate` of a source. */
+  readonly userCertificate?: Readonly<Record<string, string>>;
+  /** Thumbprint of the device's certificate, which a person has compared: it is trusted, this once unless `sharedDir` is given. */
+  readonly trust?: string;
+  /** `sharedDir` of an agent: its certificate is used, and what it trusts. Undefined: certificates of the moment. */
+  readonly sharedDir?: string;
+  /** Name of that agent, for the certificate that is made where it has none yet. */
+  readonly agent?: string;
+  /** Configuration of that agent, for commands that are proposed to people. */
+  readonly configFile?: string;
+  /** Options of a source of this driver, as its schema gave them, where that source is browsed. What stands above goes before. */
+  readonly options?: Readonly<Record<string, unknown>>;
+}
+
+/** A way into a device. */
+export interface OfferedEndpoint {
+  /** As the device names it. */
+  readonly address: string;
+  /** What protects it, in the words of the configuration. */
+  readonly security: string;
+  /** Whether a source uses it without being told to by the configuration. */
+  readonly secure: boolean;
+  /** Who may log in: `anonymous`, `username`, `certificate`. */
+  readonly logins: readonly string[];
+  /** Thumbprint of the certificate that the device shows there. */
+  readonly certificate?: string;
+  /** Whose certificate it is, and when it begins and ends. */
+  readonly subject?: string;
+  readonly validFrom?: string;
+  readonly validTo?: string;
+  /** SHA-256 of the certificate in hex. */
+  readonly sha256?: string;
+  /** A password would cross the network in clear text. */
+  readonly passwordInClear?: boolean;
+  /** What is weak about it. */
+  readonly warning?: string;
+}
+
+/** One thing a device offers. */
+export interface BrowsedNode {
+  readonly address: string;
+  readonly name: string;
+  readonly depth: number;
+  readonly value?: number | bigint | boolean | string;
+  /** Its type in the protocol's words: `Double`, `Int32[]`. */
+  readonly type?: string;
+  /** How often it changed or came, a second, where browsing listens. */
+  readonly perSecond?: number;
+  readonly signal: PartialSignalMetadata;
+  /** The tag as it would stand in the configuration. */
+  readonly tag: Readonly<Record<string, unknown>>;
 }

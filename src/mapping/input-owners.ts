@@ -1,6 +1,8 @@
 // Which tag and which address feed each Input ID, so that two never write to one signal unnoticed.
+
+import type { Ambiguity } from "../core/driver.ts";
 import type { InputId } from "../core/point.ts";
-import type { Ambiguity, TagId } from "../core/source.ts";
+import type { TagId } from "../core/source.ts";
 import type { InputState, InputTag } from "./input-state.ts";
 import type { RefusedInput } from "./mapping.ts";
 

@@ -1,10 +1,11 @@
 // The mapping of one source: the way of each reading through its tag's converter, range, quality policy and report.
 
+import type { Ambiguity } from "../core/driver.ts";
 import { type EpochMicros, epochMicros, type InputId, type Point, type PointBatch } from "../core/point.ts";
 import type { ReadingBatch, ReadPlace } from "../core/reading.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
-import type { Ambiguity, Captures, Delivery, Description, FoundAddress, Reading, TagId } from "../core/source.ts";
+import type { Captures, Delivery, Description, FoundAddress, Reading, TagId } from "../core/source.ts";
 import { RateLimitedLog } from "../lib/rate-limited-log.ts";
 import { readingAt, timeAt } from "../lib/reading-batch.ts";
 import { Converter, MappingCounters, type ReadingFailure } from "./convert.ts";

@@ -1,5 +1,5 @@
 // Every protocol, one line each. Configuration, reference, schema, `check` and the agent take them from here.
-import type { Driver } from "../core/source.ts";
+import type { Driver } from "../core/driver.ts";
 import { modbusDriver } from "./modbus/driver.ts";
 import { mqttDriver } from "./mqtt/driver.ts";
 import { opcuaDriver } from "./opcua/driver.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { runCommand } from "../../src/cli/program.ts";
-import type { Driver } from "../../src/core/source.ts";
+import type { Driver } from "../../src/core/driver.ts";
 import { drivers } from "../../src/source/registry.ts";
 import { httpDriver } from "../fixtures/driver-http/driver.ts";
 import { type CommandOptions, command as commandOf } from "../support/command.ts";

@@ -2,7 +2,7 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { BrowsedNode } from "../../src/core/source.ts";
+import type { BrowsedNode } from "../../src/core/commissioning.ts";
 import { browseOpcua } from "../../src/source/opcua/browse/browse.ts";
 import { opcuaDriver } from "../../src/source/opcua/driver.ts";
 import { loadStack } from "../../src/source/opcua/session/stack.ts";

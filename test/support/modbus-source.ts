@@ -1,7 +1,8 @@
 // A Modbus source as the agent opens it, from the YAML-like options of a test.
 
+import type { BrowsedNode } from "../../src/core/commissioning.ts";
 import type { Runtime } from "../../src/core/runtime.ts";
-import type { BrowsedNode, Reading, Source } from "../../src/core/source.ts";
+import type { Reading, Source } from "../../src/core/source.ts";
 import type { ModbusConfig } from "../../src/source/modbus/config/wanted.ts";
 import { modbusDriver } from "../../src/source/modbus/driver.ts";
 import { testRuntime } from "./runtime.ts";

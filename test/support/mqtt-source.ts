@@ -1,6 +1,8 @@
 // An MQTT source as the agent opens it, from the YAML-like options of a test.
+
+import type { DriverConfig } from "../../src/core/driver.ts";
 import type { Runtime } from "../../src/core/runtime.ts";
-import type { Delivery, DriverConfig, Reading, Source } from "../../src/core/source.ts";
+import type { Delivery, Reading, Source } from "../../src/core/source.ts";
 import { mqttDriver } from "../../src/source/mqtt/driver.ts";
 
 export type MqttConfig = DriverConfig<typeof mqttDriver.schema, typeof mqttDriver.tag>;

@@ -1,6 +1,7 @@
 // What `init` decides before it looks into a server for the first time: whose certificate it is, or to do without security.
+
+import type { BrowseTarget, OfferedEndpoint } from "../../core/commissioning.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
-import type { BrowseTarget, OfferedEndpoint } from "../../core/source.ts";
 import { leavesMachine } from "../../lib/loopback.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import { addressOverTls, driverOfAddress, knownCertificates } from "../shared/protocols.ts";

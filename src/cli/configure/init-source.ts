@@ -1,8 +1,8 @@
 // What `tagferry init` asks about one source, and what it finds there.
 import { dirname, resolve } from "node:path";
 import { sourceName } from "../../config/file-schema.ts";
+import type { BrowsedNode, BrowseTarget } from "../../core/commissioning.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
-import type { BrowsedNode, BrowseTarget } from "../../core/source.ts";
 import { browsedYaml } from "../discover/browsed.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import { driverOfAddress, hasOption } from "../shared/protocols.ts";

@@ -1,6 +1,8 @@
 // `tagferry browse`: what a broker, server or device offers, with the values it has now.
+
+import type { BrowsedNode, BrowseTarget } from "../../core/commissioning.ts";
+import type { Driver } from "../../core/driver.ts";
 import { AgentError, credentialsHint, isAgentError } from "../../core/errors.ts";
-import type { BrowsedNode, BrowseTarget, Driver } from "../../core/source.ts";
 import { withoutSecrets } from "../../lib/without-secrets.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import type { Console } from "../terminal/console.ts";

@@ -2,7 +2,7 @@
 
 import { stringify } from "yaml";
 import { z } from "zod";
-import type { BrowsedNode } from "../../core/source.ts";
+import type { BrowsedNode } from "../../core/commissioning.ts";
 import { type SecurityMode, securityModes } from "../../lib/security-mode.ts";
 import { signalAttributes } from "../../wire/signal-view.ts";
 import { visible } from "../terminal/text.ts";

@@ -1,7 +1,7 @@
 // What help, questions and messages say of protocols, taken from their drivers.
 import { joinNames } from "../../config/suggest.ts";
 import type { KnownCertificate, TrustStore } from "../../core/commissioning.ts";
-import type { Driver } from "../../core/source.ts";
+import type { Driver } from "../../core/driver.ts";
 import { drivers } from "../../source/registry.ts";
 
 export interface ProtocolTexts {

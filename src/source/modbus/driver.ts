@@ -1,5 +1,5 @@
 // The protocol Modbus as the rest of the agent knows it.
-import type { Driver, Forecast } from "../../core/source.ts";
+import type { Driver, Forecast } from "../../core/driver.ts";
 import { modbusOptions, modbusTag } from "./config/options.ts";
 import { plan } from "./config/plan.ts";
 import { configFaults, type ModbusConfig, pollTargets } from "./config/wanted.ts";

@@ -1,5 +1,5 @@
 // The MQTT driver: its options, its tags, and the way to a connection.
-import type { Driver } from "../../core/source.ts";
+import type { Driver } from "../../core/driver.ts";
 import { claimedSessions, clientIdOf, connectionFindings, connectionWarnings } from "./config/connection-checks.ts";
 import { positionRemarks, topicAmbiguity, topicOverlaps } from "./config/input-ids.ts";
 import { mqttOptions } from "./config/options.ts";

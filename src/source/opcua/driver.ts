@@ -1,5 +1,5 @@
 // The driver of OPC UA: its options, its tags, and how to open a connection. The stack is loaded by the first `open`.
-import type { Driver } from "../../core/source.ts";
+import type { Driver } from "../../core/driver.ts";
 import { browseAmbiguity, browseOverlaps } from "./config/node-address.ts";
 import { type OpcuaConfig, opcuaOptions, opcuaTag } from "./config/options.ts";
 import { probePlace } from "./session/pki.ts";

@@ -1,6 +1,6 @@
 // The simulator: waves instead of a device, for demos, drills and trying out a configuration.
 import { z } from "zod";
-import type { Driver } from "../../core/source.ts";
+import type { Driver } from "../../core/driver.ts";
 import { duration } from "../../lib/fields.ts";
 import { openSimulator, waves } from "./source.ts";
 

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { BrowsedNode } from "../../../src/core/source.ts";
+import type { BrowsedNode } from "../../../src/core/commissioning.ts";
 import { mqttDriver } from "../../../src/source/mqtt/driver.ts";
 import { eventually } from "../../support/eventually.ts";
 import { openMqttBroker } from "../../support/mqtt-broker.ts";

@@ -1,5 +1,6 @@
 // The configured tags as what to read of which unit. Pure.
-import type { Captures, ConfigFault, DriverConfig, DriverTag, TagId } from "../../../core/source.ts";
+import type { DriverConfig, DriverTag } from "../../../core/driver.ts";
+import type { Captures, ConfigFault, TagId } from "../../../core/source.ts";
 import { type Address, formatAddress, registersFor } from "./address.ts";
 import type { ModbusOptions, modbusOptions, modbusTag } from "./options.ts";
 import { protocolLimit } from "./pdu.ts";

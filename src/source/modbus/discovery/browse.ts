@@ -1,8 +1,9 @@
 // What a Modbus device offers: units that answer and what they are, SunSpec models, ranges of addresses and what they
 // hold. Reads only.
+
+import type { BrowsedNode, BrowseTarget } from "../../../core/commissioning.ts";
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import type { BrowsedNode, BrowseTarget } from "../../../core/source.ts";
 import { silenceHint } from "../config/endpoint.ts";
 import { type ModbusOptions, optionsOf } from "../config/options.ts";
 import type { ReadRequest } from "../config/pdu.ts";

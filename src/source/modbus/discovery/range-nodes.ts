@@ -1,5 +1,5 @@
 // A range of addresses that answers, as nodes: what is not 0, two registers as one where they most likely are a float. Pure.
-import type { BrowsedNode } from "../../../core/source.ts";
+import type { BrowsedNode } from "../../../core/commissioning.ts";
 import { modiconNumber } from "../config/address.ts";
 import { decodeRegisters } from "../config/registers.ts";
 import { isRegisterTable } from "../config/value-type.ts";

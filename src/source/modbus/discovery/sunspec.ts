@@ -1,5 +1,5 @@
 // SunSpec: finds the map of a device, walks its models, and gives their points as tags with their scale factors.
-import type { BrowsedNode } from "../../../core/source.ts";
+import type { BrowsedNode } from "../../../core/commissioning.ts";
 import { protocolLimit } from "../config/pdu.ts";
 import type { Table } from "../config/value-type.ts";
 import { type SunspecModel, type SunspecPoint, sunspecModels, sunspecRegisters } from "./sunspec-models.ts";

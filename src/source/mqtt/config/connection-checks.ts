@@ -1,6 +1,6 @@
 // What is checked of the options of a connection: whether another client uses its session, and what protects it. Pure.
 import type { SecurityFinding } from "../../../core/commissioning.ts";
-import type { Claim, ConfigWarning, SourceOwner } from "../../../core/source.ts";
+import type { Claim, ConfigWarning, SourceOwner } from "../../../core/driver.ts";
 import { leavesMachine } from "../../../lib/loopback.ts";
 import type { MqttOptions } from "./options.ts";
 

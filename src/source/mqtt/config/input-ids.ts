@@ -1,5 +1,6 @@
 // Whether several topics or parts of a payload come to one Input ID, or an Input ID depends on the place in a list. Pure.
-import type { Ambiguity, Captures, ConfigWarning, DriverTag, TagId, TagOverlap } from "../../../core/source.ts";
+import type { Ambiguity, ConfigWarning, DriverTag, TagOverlap } from "../../../core/driver.ts";
+import type { Captures, TagId } from "../../../core/source.ts";
 import { isKind, isWild, levelsOf } from "../decoders/json-path.ts";
 import { capturesIn } from "../topics/topic-template.ts";
 import { TopicTrie } from "../topics/topic-trie.ts";

@@ -1,6 +1,6 @@
 // The fields of a tag that are MQTT's: where its messages come from and how a value and a time are found in them.
 import { z } from "zod";
-import type { DriverTag } from "../../../core/source.ts";
+import type { DriverTag } from "../../../core/driver.ts";
 import { timeRuleFields } from "../../../lib/device-time.ts";
 import { duration, parsedText } from "../../../lib/fields.ts";
 import { timeZone } from "../../../lib/time-zone.ts";

@@ -1,6 +1,6 @@
 // Which codes of a payload mean that a value is good: listed codes, a range, or the bits of a mask. Pure.
 import { z } from "zod";
-import type { ConfigWarning } from "../../../core/source.ts";
+import type { ConfigWarning } from "../../../core/driver.ts";
 import { unfit } from "../../../lib/fields.ts";
 import { scalarText } from "./json-path.ts";
 

@@ -1,8 +1,9 @@
 // Listens to a broker and says which topics there are, what is in them and how a tag for each would stand.
+
+import type { BrowsedNode, BrowseTarget } from "../../../core/commissioning.ts";
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import { Secret } from "../../../core/secret.ts";
-import type { BrowsedNode, BrowseTarget } from "../../../core/source.ts";
 import { isAbort } from "../../../lib/abort.ts";
 import { type MqttOptions, mqttOptions } from "../config/options.ts";
 import { connectBroker } from "../connection/connect.ts";

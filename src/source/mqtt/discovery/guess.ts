@@ -1,6 +1,7 @@
 // From a topic and one of its payloads to tags, as a person would write them. Pure.
+
+import type { BrowsedNode } from "../../../core/commissioning.ts";
 import type { EpochMicros } from "../../../core/point.ts";
-import type { BrowsedNode } from "../../../core/source.ts";
 import { cborDocument, messagePackDocument } from "../decoders/binary-documents.ts";
 import { jsonDocument } from "../decoders/json.ts";
 import { decompress, ifReadable, PayloadError } from "../decoders/payload.ts";

@@ -1,8 +1,10 @@
 // One connection to a broker as a `Source`: messages in, deliveries out, acknowledged once they are on disk.
+
+import type { DriverConfig } from "../../../core/driver.ts";
 import { AgentError } from "../../../core/errors.ts";
 import type { Recovery } from "../../../core/gap.ts";
 import type { Logger, Runtime } from "../../../core/runtime.ts";
-import type { Delivery, DriverConfig, Source, SourceCheck, UnknownAddress } from "../../../core/source.ts";
+import type { Delivery, Source, SourceCheck, UnknownAddress } from "../../../core/source.ts";
 import { isAbort, orAbort } from "../../../lib/abort.ts";
 import type { mqttOptions } from "../config/options.ts";
 import type { mqttTag } from "../config/tag.ts";

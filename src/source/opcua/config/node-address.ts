@@ -1,5 +1,6 @@
 // NodeIds and browse paths as they stand in the configuration, read. Pure.
-import type { Ambiguity, TagId, TagOverlap } from "../../../core/source.ts";
+import type { Ambiguity, TagOverlap } from "../../../core/driver.ts";
+import type { TagId } from "../../../core/source.ts";
 
 /** `2:Oven`, or `Oven` in any namespace; `*` stands for any name, `**` for any number of levels. */
 export interface BrowsePathStep {

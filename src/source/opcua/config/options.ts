@@ -1,6 +1,6 @@
 // What may stand in the configuration of an OPC UA source and of its tags, checked and with every default.
 import { z } from "zod";
-import type { DriverConfig } from "../../../core/source.ts";
+import type { DriverConfig } from "../../../core/driver.ts";
 import { defaultTimeRule, timeRuleFields } from "../../../lib/device-time.ts";
 import { duration, parsedText, secret, unfit } from "../../../lib/fields.ts";
 import { securityModes } from "../../../lib/security-mode.ts";

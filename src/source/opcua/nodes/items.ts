@@ -1,5 +1,6 @@
 // From configured tags to the nodes of this server that hold their values: NodeIds, browse paths and browse patterns.
-import type { Captures, DriverTag, TagId } from "../../../core/source.ts";
+import type { DriverTag } from "../../../core/driver.ts";
+import type { Captures, TagId } from "../../../core/source.ts";
 import { localNodeId, type NodeAddress, numericNamespaces, parsePath, portableNodeId } from "../config/node-address.ts";
 import type { Deadband, opcuaTag } from "../config/options.ts";
 import type { NodeId, Services } from "../session/services.ts";
