@@ -41,7 +41,7 @@ function parse<Schema extends z.ZodType>(schema: Schema, value: unknown, node: C
   }
 }
 
-function nodeAt(node: ConfigNode, path: readonly PropertyKey[]): ConfigNode | undefined {
+export function nodeAt(node: ConfigNode, path: readonly PropertyKey[]): ConfigNode | undefined {
   let found: ConfigNode | undefined = node;
   for (const key of path) found = childNode(found, key);
   return found;
@@ -199,27 +199,14 @@ function resolveQuoted({ text }: ScalarNode): boolean {
 }
 
 /** Warns of every secret in `node` that is written out. */
-export function warnLiteralSecrets(schema: z.core.$ZodType, node: ConfigNode, issues: Issues): void {
-  walk([schema], node, issues);
-}
-
-function walk(schemas: readonly z.core.$ZodType[], node: ConfigNode, issues: Issues): void {
+export function warnLiteralSecrets(schemas: readonly z.core.$ZodType[], node: ConfigNode, issues: Issues): void {
   if (schemas.length === 0) return;
-  if (node.kind === "map")
-    for (const [key, { value }] of node.entries)
-      walk(
-        schemas.flatMap((schema) => schemasAt(schema, [key])),
-        value,
-        issues,
-      );
-  else if (node.kind === "list")
-    node.items.forEach((item, index) =>
-      walk(
-        schemas.flatMap((schema) => schemasAt(schema, [index])),
-        item,
-        issues,
-      ),
-    );
+  const below = (key: string | number, value: ConfigNode) => {
+    const inner = schemas.flatMap((schema) => schemasAt(schema, [key]));
+    warnLiteralSecrets(inner, value, issues);
+  };
+  if (node.kind === "map") for (const [key, { value }] of node.entries) below(key, value);
+  else if (node.kind === "list") for (const [index, item] of node.items.entries()) below(index, item);
   else if (
     node.reference === undefined &&
     !node.broken &&

@@ -23,43 +23,46 @@ export function schemaOf(schema: z.core.$ZodType): JsonSchema {
   return rest;
 }
 
-function complete({
-  zodSchema,
-  jsonSchema,
-}: {
-  zodSchema: z.core.$ZodType;
-  jsonSchema: z.core.JSONSchema.BaseSchema;
-}): void {
+type Override = NonNullable<NonNullable<Parameters<typeof z.toJSONSchema>[1]>["override"]>;
+
+const complete: Override = ({ zodSchema, jsonSchema }) => {
   const metas = layers(zodSchema).map((layer) => z.globalRegistry.get(layer));
   const measure = metas.find((meta) => meta?.measure !== undefined)?.measure;
   // A default behind a transform is what comes out of it; people write what goes in.
   if (zodSchema instanceof z.ZodDefault && measure !== undefined) {
     const value = zodSchema.def.defaultValue;
-    jsonSchema.default =
-      measure === "duration" ? formatDuration(Number(value)) : compact(formatByteSize(Number(value)));
+    // `9 MiB` is written `9MiB`.
+    const format = measure === "duration" ? formatDuration : formatByteSize;
+    jsonSchema.default = format(Number(value)).replace(" ", "");
   }
   if (core(zodSchema) instanceof z.ZodString && metas.some((meta) => meta?.secret === true)) {
     delete jsonSchema.secret;
     jsonSchema.writeOnly = true;
   }
-}
-
-/** `9 MiB` → `9MiB`, as it is written in a file. */
-function compact(text: string): string {
-  return text.replace(" ", "");
-}
+};
 
 /** Fields of a tag of `driver`. None is required: each may come from further up. */
 function tagSchemaOf(driver: Driver): JsonSchema {
+  const { properties } = schemaOf(driver.tag);
+  return closed({ input: shared("input"), ...properties, ...cascaded(cascadedKeys), ...templateKeys });
+}
+
+/** A map with these keys and no others. */
+function closed(properties: Record<string, JsonSchema>, description?: string, required?: string[]): JsonSchema {
   return {
     type: "object",
-    properties: {
-      input: shared("input"),
-      ...schemaOf(driver.tag).properties,
-      ...cascaded(cascadedKeys),
-      ...templateKeys,
-    },
+    ...(description !== undefined && { description }),
+    properties,
+    ...(required && { required }),
     additionalProperties: false,
+  };
+}
+
+function listOf(definition: string, description?: string): JsonSchema {
+  return {
+    type: "array",
+    ...(description !== undefined && { description }),
+    items: { $ref: `#/$defs/${definition}` },
   };
 }
 
@@ -106,49 +109,35 @@ function deviceFields(driver: Driver, keys: readonly string[]): Record<string, J
 }
 
 function sourceSchemaOf(driver: Driver): JsonSchema {
+  const { type, summary, device } = driver;
   const options = schemaOf(driver.schema);
-  const goesDown = cascadedOfSource(driver);
-  const tags = { type: "array", description: "What is read.", items: { $ref: `#/$defs/${driver.type}Tag` } };
-  return {
-    type: "object",
-    description: driver.summary,
-    properties: {
-      type: { const: driver.type },
-      ...options.properties,
-      ...cascaded(goesDown.filter((key) => cascadedKeys.includes(key))),
-      ...deviceFields(
-        driver,
-        goesDown.filter((key) => !cascadedKeys.includes(key)),
-      ),
-      vars: templateKeys.vars ?? {},
-      tags,
-      tagsFrom: fromTable("tags"),
-      ...(driver.device && {
-        devicesFrom: fromTable("devices"),
-        devices: {
-          type: "array",
-          description: "Devices behind this address.",
-          items: { $ref: `#/$defs/${driver.type}Device` },
-        },
-      }),
-    },
-    required: ["type", ...(options.required ?? [])],
-    additionalProperties: false,
+  const { cascades = [], own = [] } = Object.groupBy(cascadedOfSource(driver), (key) =>
+    cascadedKeys.includes(key) ? "cascades" : "own",
+  );
+  const properties = {
+    type: { const: type },
+    ...options.properties,
+    ...cascaded(cascades),
+    ...deviceFields(driver, own),
+    vars: templateKeys.vars ?? {},
+    tags: listOf(`${type}Tag`, "What is read."),
+    tagsFrom: fromTable("tags"),
+    ...(device && {
+      devicesFrom: fromTable("devices"),
+      devices: listOf(`${type}Device`, "Devices behind this address."),
+    }),
   };
+  return closed(properties, summary, ["type", ...(options.required ?? [])]);
 }
 
 function deviceSchemaOf(driver: Driver): JsonSchema {
-  return {
-    type: "object",
-    properties: {
-      ...deviceFields(driver, driver.device ?? []),
-      ...cascaded(cascadedKeys),
-      ...templateKeys,
-      tags: { type: "array", items: { $ref: `#/$defs/${driver.type}Tag` } },
-      tagsFrom: fromTable("tags"),
-    },
-    additionalProperties: false,
-  };
+  return closed({
+    ...deviceFields(driver, driver.device ?? []),
+    ...cascaded(cascadedKeys),
+    ...templateKeys,
+    tags: listOf(`${driver.type}Tag`),
+    tagsFrom: fromTable("tags"),
+  });
 }
 
 export function configJsonSchema(drivers: readonly Driver[]): JsonSchema {
@@ -164,12 +153,7 @@ export function configJsonSchema(drivers: readonly Driver[]): JsonSchema {
     properties: {
       version: { const: 1, description: "Version of this file's format." },
       ...Object.fromEntries(own),
-      defaults: {
-        type: "object",
-        description: "What holds for every tag that says nothing else.",
-        properties: cascaded(cascadedKeys),
-        additionalProperties: false,
-      },
+      defaults: closed(cascaded(cascadedKeys), "What holds for every tag that says nothing else."),
       templates: {
         type: "object",
         description: "Lists of tags by name, for devices that are alike.",

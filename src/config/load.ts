@@ -5,7 +5,7 @@ import type { Driver } from "../core/driver.ts";
 import { AgentError, isAgentError } from "../core/errors.ts";
 import { leavesMachine } from "../lib/loopback.ts";
 import { drivers as allDrivers } from "../source/registry.ts";
-import { checkNode, unknownKey, warnLiteralSecrets } from "./check-node.ts";
+import { checkNode, nodeAt, unknownKey, warnLiteralSecrets } from "./check-node.ts";
 import type { Config, ConfiguredSource } from "./config.ts";
 import type { Environment } from "./environment.ts";
 import { dataDirOf, nameOf, readTextFile } from "./environment.ts";
@@ -118,12 +118,13 @@ function checkFile(
   // One object of all sections, so that what is missing is found along with what is wrong.
   const own = z.strictObject({ version: formatVersion, ...sections });
   const checked = checkNode(own, only(root, Object.keys(own.shape)), issues);
-  warnLiteralSecrets(own, root, issues);
+  warnLiteralSecrets([own], root, issues);
   const defaults = defaultsOf(root, issues);
   const templates = { nodes: templatesOf(root, issues), used: new Set<string>() };
   const inputs = new Map();
   const connections = new Map();
   const agentName = checked?.agent.name ?? nameOf(environment.hostname);
+  const parts = { drivers, defaults, templates, issues, inputs, connections, claims, refused, agent: agentName };
   const sources = entriesOf(root, "sources", issues).flatMap(([name, { key, value }]): ConfiguredSource[] => {
     const good = sourceName.safeParse(name);
     if (!good.success)
@@ -132,58 +133,37 @@ function checkFile(
         good.error.issues[0]?.message ?? "is no name",
         "the name stands in logs, metrics and status",
       );
-    const source = checkSource(name, value, {
-      drivers,
-      defaults,
-      templates,
-      issues,
-      inputs,
-      connections,
-      claims,
-      refused,
-      agent: agentName,
-    });
+    const source = checkSource(name, value, parts);
     const driver = drivers.find(({ type }) => type === source?.driver.type);
-    if (driver) warnLiteralSecrets(driver.schema, value, issues);
+    if (driver) warnLiteralSecrets([driver.schema], value, issues);
     return source ? [source] : [];
   });
   for (const [name, node] of templates.nodes)
     if (!templates.used.has(name)) issues.warn(node, `template ${name} is not used`);
   if (!childNode(root, "sources")) issues.warn(root, "has no sources: nothing will be read");
   if (!checked) return undefined;
-  const { agent, service, buffer, http, log } = checked;
+  const { version: _version, agent, service, ...rest } = checked;
+  const place = (...path: readonly string[]) => nodeAt(root, ["service", ...path]) ?? root;
   if (service.url.startsWith("http:") && leavesMachine(service.url))
     issues.warn(
-      childNode(childNode(root, "service"), "url") ?? root,
+      place("url"),
       "is not encrypted: the credentials and all values can be read by whoever is on the network",
       "https:// where the service offers it, with caFile where its authority is your own",
     );
   if (service.confirmation === "status")
     issues.warn(
-      childNode(childNode(root, "service"), "confirmation") ?? root,
+      place("confirmation"),
       "counts points as delivered though no answer names their inputs: what the service drops without an error is lost",
       "named, where the service names the inputs it stored",
     );
-  if (service.auth.basic?.password.reveal() === "") {
-    const basic = childNode(childNode(childNode(root, "service"), "auth"), "basic");
+  if (service.auth.basic?.password.reveal() === "")
     issues.warn(
-      childNode(basic, "password") ?? root,
+      place("auth", "basic", "password"),
       "is empty: the service will refuse it",
       "what it refers to holds nothing yet",
     );
-  }
-  return {
-    agent: {
-      ...agent,
-      name: agentName,
-      dataDir: dataDirOf(agent.dataDir, file, environment),
-    },
-    service,
-    buffer,
-    http,
-    log,
-    sources,
-  };
+  const dataDir = dataDirOf(agent.dataDir, file, environment);
+  return { ...rest, agent: { ...agent, name: agentName, dataDir }, service, sources };
 }
 
 function only(node: MapNode, keys: readonly string[]): MapNode {
@@ -214,11 +194,7 @@ function templatesOf(root: MapNode, issues: Issues): ReadonlyMap<string, ConfigN
   return new Map(templates);
 }
 
-function entriesOf(
-  root: MapNode,
-  key: string,
-  issues: Issues,
-): MapNode["entries"] extends ReadonlyMap<string, infer Entry> ? [string, Entry][] : never {
+function entriesOf(root: MapNode, key: string, issues: Issues): readonly [string, MapEntry][] {
   const node = childNode(root, key);
   if (!node) return [];
   if (node.kind === "map") return [...node.entries];

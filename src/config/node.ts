@@ -99,22 +99,10 @@ export function countNodes(node: ConfigNode): number {
 const number = /^[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?$/;
 
 export function resolveScalar(text: string): ScalarValue {
-  switch (text) {
-    case "":
-    case "~":
-    case "null":
-    case "Null":
-    case "NULL":
-      return null;
-    case "true":
-    case "True":
-    case "TRUE":
-      return true;
-    case "false":
-    case "False":
-    case "FALSE":
-      return false;
-    default:
+  if (text.length <= 5) {
+    if (/^(?:~|null|Null|NULL)?$/.test(text)) return null;
+    if (/^(?:true|True|TRUE)$/.test(text)) return true;
+    if (/^(?:false|False|FALSE)$/.test(text)) return false;
   }
   if (number.test(text)) return Number(text);
   if (/^0o[0-7]+$/.test(text) || /^0x[0-9a-fA-F]+$/.test(text)) return Number(text);

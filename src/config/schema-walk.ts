@@ -4,108 +4,80 @@ import { z } from "zod";
 import { unreachable } from "../core/unreachable.ts";
 import { joinNames } from "./suggest.ts";
 
-/** The slice of a schema that is looked at. What each kind has beside `type` differs; unknown kinds have nothing inside. */
-type Definition = Readonly<Record<string, unknown>> & { readonly type: string };
-
-function definition(schema: z.core.$ZodType): Definition {
-  // Every definition is an object of named parts; each part is checked where it is read.
-  return schema._zod.def as unknown as Definition;
+type Schema = z.core.$ZodType;
+/** What is looked at of a schema: what it wraps, and what stands inside of it. */
+interface Definition {
+  readonly type: string;
+  readonly innerType?: Schema;
+  readonly in?: Schema;
+  readonly out?: Schema;
+  readonly shape?: Readonly<Record<PropertyKey, Schema>>;
+  readonly valueType?: Schema;
+  readonly element?: Schema;
+  readonly options?: readonly Schema[];
 }
 
-function isSchema(value: unknown): value is z.core.$ZodType {
-  return typeof value === "object" && value !== null && "_zod" in value;
+function definition(schema: Schema): Definition {
+  return schema._zod.def;
 }
 
 /** What is written, without the wrappers that make it optional, give it a default or transform it; outermost first. */
-export function layers(schema: z.core.$ZodType): readonly z.core.$ZodType[] {
-  const found = [schema];
-  for (;;) {
-    const def = definition(found.at(-1) ?? schema);
-    const inner = def.type === "pipe" ? writtenSide(def) : def.innerType;
-    if (!isSchema(inner)) return found;
-    found.push(inner);
-  }
-}
-
-/** A preprocess step has a transform on its input side; what is written is then described by its output side. */
-function writtenSide({ in: input, out: output }: Definition): unknown {
-  return isSchema(input) && definition(input).type === "transform" ? output : input;
+export function layers(schema: Schema): readonly Schema[] {
+  const { innerType, in: input, out } = definition(schema);
+  // A preprocess step has a transform on its input side; what is written is then described by its output side.
+  const inner = innerType ?? (input && definition(input).type === "transform" ? out : input);
+  return inner ? [schema, ...layers(inner)] : [schema];
 }
 
 /** The innermost layer: an object, a union, a string ... */
-export function core(schema: z.core.$ZodType): z.core.$ZodType {
+export function core(schema: Schema): Schema {
   return layers(schema).at(-1) ?? schema;
 }
 
 /** The schemas that may stand at `key` of what `schema` describes: several where it is a union. */
-function inside(schema: z.core.$ZodType, key: PropertyKey): readonly z.core.$ZodType[] {
-  const inner = core(schema);
-  const def = definition(inner);
-  switch (def.type) {
-    case "object": {
-      const shape: unknown = def.shape;
-      const field: unknown =
-        typeof shape === "object" && shape !== null && Object.hasOwn(shape, key) ? Reflect.get(shape, key) : undefined;
-      return isSchema(field) ? [field] : [];
-    }
-    case "record":
-      return isSchema(def.valueType) ? [def.valueType] : [];
-    case "array":
-      return isSchema(def.element) ? [def.element] : [];
-    case "union":
-      return branches(inner).flatMap((branch) => inside(branch, key));
-    default:
-      return [];
-  }
+function inside(schema: Schema, key: PropertyKey): readonly Schema[] {
+  return branches(schema).flatMap((branch) => {
+    const { shape, valueType, element } = definition(branch);
+    const field = shape && Object.hasOwn(shape, key) ? shape[key] : (valueType ?? element);
+    return field ?? [];
+  });
 }
 
-/** The alternatives of a union; any other schema is its own only one. */
-function branches(schema: z.core.$ZodType): readonly z.core.$ZodType[] {
+/** The alternatives of a union, and of the unions in it; any other schema is its own only one. */
+function branches(schema: Schema): readonly Schema[] {
   const inner = core(schema);
-  const { type, options } = definition(inner);
-  return type === "union" && Array.isArray(options) ? options.filter(isSchema) : [inner];
+  return definition(inner).options?.flatMap(branches) ?? [inner];
 }
 
 /** The schemas of the place at `path`. Empty: `schema` knows no such place. */
-export function schemasAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): readonly z.core.$ZodType[] {
-  let found: readonly z.core.$ZodType[] = [schema];
+export function schemasAt(schema: Schema, path: readonly PropertyKey[]): readonly Schema[] {
+  let found: readonly Schema[] = [schema];
   for (const key of path) found = found.flatMap((candidate) => inside(candidate, key));
   return found;
 }
 
 /** Keys that may stand in the objects `schema` describes. */
-export function keysOf(schema: z.core.$ZodType): readonly string[] {
-  return branches(schema).flatMap((branch) => {
-    const { type, shape } = definition(core(branch));
-    return type === "object" && typeof shape === "object" && shape !== null ? Object.keys(shape) : [];
-  });
+export function keysOf(schema: Schema): readonly string[] {
+  return branches(schema).flatMap((branch) => Object.keys(definition(branch).shape ?? {}));
 }
 
 /** The text of `.describe()`, wherever among the wrappers it was put. */
-export function descriptionOf(schema: z.core.$ZodType): string | undefined {
-  for (const layer of layers(schema)) {
-    const description = z.globalRegistry.get(layer)?.description;
-    if (description !== undefined) return description;
-  }
-  return undefined;
+export function descriptionOf(schema: Schema): string | undefined {
+  const descriptions = layers(schema).map((layer) => z.globalRegistry.get(layer)?.description);
+  return descriptions.find((description) => description !== undefined);
 }
 
 /** Whether what stands there must not be shown. */
-export function isSecret(schema: z.core.$ZodType): boolean {
+export function isSecret(schema: Schema): boolean {
   return layers(schema).some((layer) => z.globalRegistry.get(layer)?.secret === true);
 }
 
-export function boundsOf(schema: z.core.$ZodType): { readonly min?: number; readonly max?: number } {
+export function boundsOf(schema: Schema): { readonly min?: number; readonly max?: number } {
   const inner = core(schema);
   if (!(inner instanceof z.ZodNumber)) return {};
-  return { ...bound("min", inner.minValue), ...bound("max", inner.maxValue) };
-}
-
-/** Bounds that only say "a number" are none. */
-function bound(name: "min" | "max", value: number | null): { min?: number; max?: number } {
-  return value === null || !Number.isFinite(value) || Math.abs(value) >= Number.MAX_SAFE_INTEGER
-    ? {}
-    : { [name]: value };
+  // Bounds that only say "a number" are none.
+  const bounds = Object.entries({ min: inner.minValue, max: inner.maxValue });
+  return Object.fromEntries(bounds.filter(([, value]) => Math.abs(value ?? Infinity) < Number.MAX_SAFE_INTEGER));
 }
 
 const kinds: Readonly<Record<string, string>> = {

@@ -58,7 +58,7 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
   return options === undefined ? undefined : { name, driver, options, tags, rules };
 }
 
-/** Expands the tags once more, which were not kept, where one is at fault. */
+/** The tags were not kept: they are expanded once more where one is at fault. */
 function tellFaults(
   faults: Iterable<ConfigFault>,
   written: readonly number[],
@@ -66,11 +66,17 @@ function tellFaults(
   issues: Issues,
 ): void {
   const byTag = Map.groupBy(faults, ({ tag }) => written[tag]);
-  if (byTag.size === 0) return;
-  let index = 0;
-  for (const { fields, origin } of expandedTags)
-    for (const { field, message, hint } of byTag.get(index++) ?? [])
+  for (const [index, { fields, origin }] of tagsAt(new Set(byTag.keys()), expandedTags))
+    for (const { field, message, hint } of byTag.get(index) ?? [])
       issues.error(childNode(fields, field) ?? origin, message, hint);
+}
+
+/** The expanded tags at these indices, with their index. Expands none where none is wanted. */
+function tagsAt(indices: ReadonlySet<number | undefined>, expandedTags: Iterable<ExpandedTag>) {
+  if (indices.size === 0) return [];
+  return Iterator.from(expandedTags)
+    .map((tag, index) => [index, tag] as const)
+    .filter(([index]) => indices.has(index));
 }
 
 const mostOverlaps = 20;
@@ -95,11 +101,8 @@ function warnOverlaps(
   const shown = [...found].slice(0, mostOverlaps);
   const needed = new Set(shown.flatMap(([later, { first }]) => [written[later], written[first]]));
   const places = new Map<number | undefined, Place>();
-  let index = 0;
-  for (const { fields, origin } of expandedTags) {
-    if (needed.has(index)) places.set(index, childNode(fields, "input") ?? origin);
-    index++;
-  }
+  for (const [index, { fields, origin }] of tagsAt(needed, expandedTags))
+    places.set(index, childNode(fields, "input") ?? origin);
   for (const [later, { first, what }] of shown) {
     const { at, path } = places.get(written[first]) ?? source;
     issues.warn(

@@ -13,6 +13,11 @@ export function orAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T>
   });
 }
 
+/** Resolves when `signal` aborts. */
+export function whenAborted(signal: AbortSignal): Promise<undefined> {
+  return orAbort(new Promise<never>(() => {}), signal).catch(() => undefined);
+}
+
 /** Whether `error` is what waiting rejects with because `signal` aborted, rather than a failure of its own. */
 export function isAbort(error: unknown, signal: AbortSignal): boolean {
   return signal.aborted && (error === signal.reason || (error instanceof Error && error.name === "AbortError"));

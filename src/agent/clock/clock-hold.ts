@@ -4,6 +4,7 @@
 import { epochMicros } from "../../core/point.ts";
 import type { MetricDeclaration, Runtime } from "../../core/runtime.ts";
 import type { Delivery, Reading } from "../../core/source.ts";
+import { whenAborted } from "../../lib/abort.ts";
 import { isStillAhead } from "../../lib/device-time.ts";
 import { latestReadings, readingCount } from "../../lib/reading-batch.ts";
 import type { AgentClock } from "./agent-clock.ts";
@@ -64,7 +65,7 @@ export class ClockHold {
   async *timed(deliveries: AsyncIterable<Delivery>, signal: AbortSignal): AsyncGenerator<Delivery> {
     const { watch } = this.#parts;
     const iterator = deliveries[Symbol.asyncIterator]();
-    const aborted = once(signal);
+    const aborted = whenAborted(signal);
     let next: Promise<IteratorResult<Delivery>> | undefined;
     try {
       for (;;) {
@@ -182,11 +183,4 @@ function shifted(delivery: Delivery, byUs: number, which: (reading: Reading) => 
 
 function unacknowledged({ delivery, ...held }: Held): Held {
   return { ...held, delivery: { ...delivery, ack() {} } };
-}
-
-function once(signal: AbortSignal): Promise<undefined> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve(undefined);
-    else signal.addEventListener("abort", () => resolve(undefined), { once: true });
-  });
 }

@@ -36,11 +36,9 @@ export class SourceMonitor {
   readonly #counters;
   #state: SourceState = "opening";
   readonly #since: Since;
-  #error:
-    | (Pick<AgentError, "message"> & { readonly remedy?: string | undefined; readonly code?: ErrorCode | undefined })
-    | undefined;
+  #error: ShownError | undefined;
   #takenOverAtMs = Number.NEGATIVE_INFINITY;
-  #bufferError: AgentError | undefined;
+  #bufferError: ShownError | undefined;
   #connection: Source | undefined;
   #readings = 0;
   #points = 0;
@@ -110,10 +108,7 @@ export class SourceMonitor {
     if (this.#isSteady() && !isTakeover) this.#logged = undefined;
     this.#flapping = this.#state === "online" && !this.#isSteady();
     this.#takenOverAtMs = isTakeover ? this.#runtime.clock.monotonic() : Number.NEGATIVE_INFINITY;
-    const message = reasonOf(error);
-    const known = isAgentError(error) ? error : undefined;
-    const hint = remedyOf(error);
-    this.#error = { message, remedy: hint, code: known?.code };
+    const { message, remedy: hint, code } = (this.#error = shownError(error));
     this.#enter("waiting");
     this.#reconnects++;
     this.#counters.online.set(0, this.#labels);
@@ -128,7 +123,7 @@ export class SourceMonitor {
     this.#repeats = 0;
     this.#connectedLogged = false;
     const fields = {
-      code: known?.code,
+      code,
       attempt: this.#attempt,
       retryInMs: Math.round(waitMs),
       hint,
@@ -136,7 +131,7 @@ export class SourceMonitor {
       ...(repeats > 0 && { repeats }),
     };
     // An error of no code of ours is a defect: its stack is wanted.
-    if (known) this.#runtime.log.warn(fields, "source lost");
+    if (code) this.#runtime.log.warn(fields, "source lost");
     else this.#runtime.log.error({ ...fields, err: error }, "source failed unexpectedly");
   }
 
@@ -148,7 +143,7 @@ export class SourceMonitor {
         "points cannot be stored, reading is held back",
       );
     if (!error && this.#bufferError) this.#runtime.log.info({}, "points are stored again");
-    this.#bufferError = error;
+    this.#bufferError = error && shownError(error);
   }
 
   stopped(): void {
@@ -167,11 +162,8 @@ export class SourceMonitor {
   }
 
   status(): SourceStatus {
-    const error = this.#bufferError
-      ? { message: this.#bufferError.message, remedy: this.#bufferError.hint, code: this.#bufferError.code }
-      : this.#state !== "online" || (this.#flapping && !this.#isSteady()) || this.#wasTakenOver()
-        ? this.#error
-        : undefined;
+    const isLost = this.#state !== "online" || (this.#flapping && !this.#isSteady()) || this.#wasTakenOver();
+    const error = this.#bufferError ?? (isLost ? this.#error : undefined);
     const unknown = this.#connection?.unknown?.() ?? [];
     return {
       ...this.#source,
@@ -209,6 +201,17 @@ export class SourceMonitor {
     this.#state = state;
     this.#since.restart();
   }
+}
+
+interface ShownError {
+  readonly message: string;
+  readonly remedy: string | undefined;
+  /** Undefined: it is a defect. */
+  readonly code: ErrorCode | undefined;
+}
+
+function shownError(error: unknown): ShownError {
+  return { message: reasonOf(error), remedy: remedyOf(error), code: isAgentError(error) ? error.code : undefined };
 }
 
 /** Readings a second, over the last ten seconds. */

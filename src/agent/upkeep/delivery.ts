@@ -1,10 +1,10 @@
 // Keeps the uploader running for as long as the agent does: what stands in its way is shown and tried again.
 import { join } from "node:path";
-import type { PointBuffer } from "../../core/buffer.ts";
+import type { BufferReader, PointBuffer } from "../../core/buffer.ts";
 import { isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Sink } from "../../core/sink.ts";
+import type { RequestGate, Sink } from "../../core/sink.ts";
 import { isAbort, orAbort } from "../../lib/abort.ts";
 import { BackOff } from "../../lib/back-off.ts";
 import { Since } from "../../lib/since.ts";
@@ -14,6 +14,7 @@ import { type DeliveryStatus, openUploader, type Uploader } from "../../upload/u
 
 export interface DeliveryParts {
   readonly options: ServiceOptions;
+  /** Delivered from where `lead` is undefined. */
   readonly buffer: PointBuffer;
   readonly catalog: Catalog;
   readonly dataDir: string;
@@ -25,6 +26,16 @@ export interface DeliveryParts {
   readonly sink?: Sink | undefined;
   /** Nothing is delivered before. */
   readonly after: Promise<void>;
+  /** Resolves when it is the turn of this agent to deliver for its cluster. Undefined: it always delivers, from its buffer. */
+  readonly lead?: ((signal: AbortSignal) => Promise<DeliveryTerm>) | undefined;
+}
+
+/** A time in which this agent delivers, for all agents of its cluster if it has one. Disposing it lets another one follow. */
+export interface DeliveryTerm extends AsyncDisposable {
+  readonly reader: BufferReader;
+  readonly gate?: RequestGate;
+  /** Aborts when the term is over. */
+  readonly signal?: AbortSignal;
 }
 
 /** Why nothing is delivered at all, as opposed to what the uploader itself reports. */
@@ -48,19 +59,30 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
   let uploader: Uploader | undefined;
   let standstill: Standstill | undefined;
 
+  /** One term, which without a cluster lasts as long as the agent runs. */
   async function deliver(): Promise<void> {
-    await using reader = await parts.buffer.reader();
-    const { options, catalog, agent, sink, configured } = parts;
+    const { options, catalog, agent, sink, configured, lead } = parts;
+    await using term = lead ? await lead(stop.signal) : await termOf(parts.buffer);
+    const { reader, gate } = term;
+    const ending = term.signal ? AbortSignal.any([stop.signal, term.signal]) : stop.signal;
     const stateDir = join(parts.dataDir, "upload");
-    await using opened = await openUploader(
-      { options, reader, catalog, stateDir, agent, configured, ...(sink && { sink }) },
-      runtime,
-      stop.signal,
-    );
-    uploader = opened;
-    standstill = undefined;
-    backOff.reset();
-    await opened.run(stop.signal);
+    try {
+      await using opened = await openUploader(
+        { options, reader, catalog, stateDir, agent, configured, gate, ...(sink && { sink }) },
+        runtime,
+        ending,
+      );
+      uploader = opened;
+      standstill = undefined;
+      backOff.reset();
+      await opened.run(ending);
+    } catch (error) {
+      // What the request in flight has brought belongs to the next holder, which repeats it.
+      if (!term.signal?.aborted) throw error;
+      log.info({ reason: reasonOf(error) }, "another agent of the cluster delivers now");
+    } finally {
+      uploader = undefined;
+    }
   }
 
   async function deliverForEver(): Promise<void> {
@@ -86,8 +108,6 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
           "nothing is delivered, points stay in the buffer",
         );
         await runtime.clock.sleep(waitMs, stop.signal).catch(() => {});
-      } finally {
-        uploader = undefined;
       }
     }
   }
@@ -103,4 +123,9 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
       await running;
     },
   };
+}
+
+async function termOf(buffer: PointBuffer): Promise<DeliveryTerm> {
+  const reader = await buffer.reader();
+  return { reader, [Symbol.asyncDispose]: () => reader[Symbol.asyncDispose]() };
 }

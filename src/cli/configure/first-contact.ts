@@ -7,13 +7,7 @@ import { commandRuntime } from "../shared/command-runtime.ts";
 import { addressOverTls, driverOfAddress, knownCertificates } from "../shared/protocols.ts";
 import { visible } from "../terminal/text.ts";
 import type { SourceAnswers } from "./init-options.ts";
-import { confirmed, type Interview } from "./question.ts";
-
-export interface AgentFolder {
-  readonly agent: string;
-  readonly dataDir: string;
-  readonly configFile: string;
-}
+import { confirmed, type Interview, type SourceInterview } from "./question.ts";
 
 interface FirstContact {
   /** `security.mode` of the source; undefined: the best that the server offers. */
@@ -24,11 +18,9 @@ interface FirstContact {
 }
 
 /** Asks nothing about devices that have no endpoints, or whose endpoints cannot be had. Rejects as `answer` does. */
-export async function firstContact(
-  { url, securityMode, trust }: SourceAnswers,
-  { agent, dataDir, configFile }: AgentFolder,
-  interview: Interview,
-): Promise<FirstContact> {
+export async function firstContact(given: SourceAnswers, interview: SourceInterview): Promise<FirstContact> {
+  const { url, securityMode } = given;
+  const { agent, dataDir, target: configFile } = interview;
   const driver = driverOfAddress(url);
   if (!driver?.endpoints) return { securityMode, target: {}, offered: [] };
   const target = { agent, sharedDir: dataDir, configFile, ...(securityMode && { security: { mode: securityMode } }) };
@@ -42,7 +34,7 @@ export async function firstContact(
   }
   const secure = offered.find((endpoint) => endpoint.secure);
   if (secure && securityMode !== "none") {
-    const compared = await comparedCertificate(secure, { url, trust }, dataDir, interview);
+    const compared = await comparedCertificate(secure, given, interview);
     return { securityMode, target: { ...target, ...compared }, offered };
   }
   if (securityMode !== undefined) return { securityMode, target, offered };
@@ -64,17 +56,17 @@ export async function firstContact(
  * the decision to send it in clear text. Rejects as `answer` does.
  */
 export async function passwordWithoutSecurity(
-  { url, trust, allowInsecurePassword }: SourceAnswers,
+  given: SourceAnswers,
   { offered }: FirstContact,
-  dataDir: string,
-  interview: Interview,
+  interview: SourceInterview,
 ): Promise<Pick<BrowseTarget, "trust"> & { readonly allowInsecurePassword?: true }> {
+  const { url, allowInsecurePassword } = given;
   const [endpoint] = offered.filter(
     ({ logins, security }) => security.startsWith("none") && logins.includes("username"),
   );
   if (allowInsecurePassword === true) return { allowInsecurePassword };
   if (!endpoint) return {};
-  if (endpoint.passwordInClear !== true) return await comparedCertificate(endpoint, { url, trust }, dataDir, interview);
+  if (endpoint.passwordInClear !== true) return await comparedCertificate(endpoint, given, interview);
   const allowed = await confirmed(
     {
       text: "  The password would go in clear text: everybody on the way can read it. Send it all the same?",
@@ -112,9 +104,8 @@ export async function loginAllowed(
 /** Nothing where the agent trusts the certificate already, or the person does not. Rejects as `answer` does. */
 async function comparedCertificate(
   endpoint: OfferedEndpoint,
-  { url, trust: given }: Pick<SourceAnswers, "url" | "trust">,
-  dataDir: string,
-  interview: Interview,
+  { url, trust: given }: SourceAnswers,
+  interview: SourceInterview,
 ): Promise<Pick<BrowseTarget, "trust">> {
   const { certificate: thumbprint, sha256 } = endpoint;
   if (thumbprint === undefined) return {};
@@ -129,7 +120,7 @@ async function comparedCertificate(
     const message = `--trust ${given}: the server shows another certificate\n${certificate.join("\n")}`;
     throw new AgentError("CONFIG_INVALID", message);
   }
-  const known = await knownCertificates(dataDir);
+  const known = await knownCertificates(interview.dataDir);
   if (known.some((each) => each.state === "trusted" && each.thumbprint === thumbprint)) return {};
   if (!interview.unattended) {
     interview.io.complain("  The server shows this certificate; compare it with what the server itself displays:");

@@ -31,8 +31,8 @@ const localService = "http://127.0.0.1:8420/v1";
 const usualPasswordFile = "service_password";
 
 /** Rejects as `askSource` does. `target`: the configuration that will be written. */
-export async function askAll(options: InitOptions, target: string, interview: Interview): Promise<Gathered> {
-  const { io, unattended } = interview;
+export async function askAll(options: InitOptions, interview: Interview): Promise<Gathered> {
+  const { io, unattended, target } = interview;
   if (!unattended) io.complain("Enter takes what stands in [ ]. ^C ends this, and nothing is written.\n");
   const { name, ...service } = { name: agentOptions.shape.name, ...serviceOptions.shape };
   const asked = (text: string, usual: string, key: "name" | "service" | "integration", judge: Judge) =>
@@ -40,13 +40,13 @@ export async function askAll(options: InitOptions, target: string, interview: In
   const agent = await asked("Name of this agent", nameOf(io.environment.hostname), "name", judgedBy(name));
   const url = await asked("Address of the service", localService, "service", judgedBy(service.url));
   const integration = await asked("Integration ID", exampleIntegration, "integration", judgedBy(service.integration));
-  const password = await passwordOfService(options, target, interview);
+  const password = await passwordOfService(options, interview);
   const secrets = [password];
   const sources: InitSource[] = [];
-  const place = { agent, dataDir: dataDirOf(undefined, target, io.environment), configFile: target };
-  const parts = { place, others: sources, inputs: new Set<string>(), offline: options.offline === true };
+  const dataDir = dataDirOf(undefined, target, io.environment);
+  const about = { ...interview, agent, dataDir, sources, inputs: new Set<string>(), offline: options.offline === true };
   for await (const given of sourcesOf(options, interview)) {
-    const { source, secret } = await askSource(given, parts, interview);
+    const { source, secret } = await askSource(given, about);
     sources.push(source);
     if (secret) secrets.push(secret);
   }
@@ -75,17 +75,17 @@ Now what is read: ${[...addressExamples(), "simulator"].join(", ")}.`);
   }
 }
 
-async function passwordOfService(options: InitOptions, target: string, interview: Interview): Promise<InitSecret> {
+async function passwordOfService(options: InitOptions, interview: Interview): Promise<InitSecret> {
   const place = passwordPlace(options);
   if (place !== undefined && (interview.unattended || "env" in place))
-    return await placedSecret(place, servicePassword, target, interview);
+    return await placedSecret(place, servicePassword, interview);
   const { file, env } = servicePassword;
   if (!interview.unattended) {
     const question = { text: "File with the password of the integration", usual: usualPasswordFile, flag: file };
-    return await askedSecret(await answer({ ...question, given: place?.file }, interview), target, interview);
+    return await askedSecret(await answer({ ...question, given: place?.file }, interview), interview);
   }
   try {
-    return await placedSecret({ file: usualPasswordFile }, servicePassword, target, interview);
+    return await placedSecret({ file: usualPasswordFile }, servicePassword, interview);
   } catch (error) {
     const message = `the password of the integration is missing: ${file} or ${env} says where it is`;
     throw new AgentError("CONFIG_INVALID", message, { cause: error });
@@ -96,17 +96,16 @@ async function passwordOfService(options: InitOptions, target: string, interview
 export async function foundDevices(
   devices: readonly BrowsedDevice[],
   options: InitOptions,
-  target: string,
-  io: Interview["io"],
+  interview: Interview,
 ): Promise<Gathered> {
   const { name, service, integration } = options;
   const password = passwordPlace(options) ?? { file: usualPasswordFile };
   const secret: InitSecret =
     "env" in password
-      ? await placedSecret(password, servicePassword, target, { io, unattended: true })
+      ? await placedSecret(password, servicePassword, interview)
       : { reference: referenceTo(password.file), file: password.file };
   return {
-    agent: name ?? nameOf(io.environment.hostname),
+    agent: name ?? nameOf(interview.io.environment.hostname),
     service: service ?? localService,
     integration: integration ?? exampleIntegration,
     password: secret.reference,

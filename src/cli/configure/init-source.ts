@@ -7,7 +7,7 @@ import { browsedYaml } from "../discover/browsed.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import { driverOfAddress, hasOption } from "../shared/protocols.ts";
 import { count } from "../terminal/text.ts";
-import { type AgentFolder, firstContact, loginAllowed, passwordWithoutSecurity } from "./first-contact.ts";
+import { firstContact, loginAllowed, passwordWithoutSecurity } from "./first-contact.ts";
 import type { InitSource } from "./init-file.ts";
 import { passwordPlace, type SourceAnswers } from "./init-options.ts";
 import {
@@ -19,6 +19,7 @@ import {
   type Judge,
   judgedBy,
   placedSecret,
+  type SourceInterview,
   sourcePassword,
 } from "./question.ts";
 
@@ -27,32 +28,23 @@ interface AskedSource {
   readonly secret?: InitSecret | undefined;
 }
 
-interface SourceParts {
-  readonly place: AgentFolder;
-  readonly others: readonly InitSource[];
-  /** Input IDs that are taken; those of this source are added. */
-  readonly inputs: Set<string>;
-  readonly offline: boolean;
-}
-
 /** Rejects as `answer` does; an unattended run also as `Driver.browse` does. */
-export async function askSource(given: SourceAnswers, parts: SourceParts, interview: Interview): Promise<AskedSource> {
+export async function askSource(given: SourceAnswers, interview: SourceInterview): Promise<AskedSource> {
   const { url: address } = given;
   const driver = driverOfAddress(address);
   const type = driver?.type ?? "simulator";
-  const usual = freeName(type, parts.others);
-  const name = given.name === undefined ? usual : await nameOf(given.name, parts.others, interview);
+  const usual = freeName(type, interview.sources);
+  const name = given.name === undefined ? usual : await nameOf(given.name, interview);
   if (type === "simulator") return { source: { name, type } };
   const url = configuredUrl(address);
   // What stands behind the address is told by its unit, and there is no login.
   if (driver?.device?.includes("unit") === true) {
     const place = await withUnit(address, interview);
     const anyUnit = /[?&]replyUnit=any(&|$)/.test(address);
-    return { source: { name, type, url, anyUnit, tags: await lookAt({ url: place }, parts, interview) } };
+    return { source: { name, type, url, anyUnit, tags: await lookAt({ url: place }, interview) } };
   }
-  const target = parts.place.configFile;
-  const caFile = await caFileOf(given, target, interview);
-  const contact = parts.offline ? undefined : await firstContact(given, parts.place, interview);
+  const caFile = await caFileOf(given, interview);
+  const contact = interview.offline ? undefined : await firstContact(given, interview);
   const securityMode = contact ? contact.securityMode : given.securityMode;
   const access: Omit<BrowseTarget, "url"> = {
     ...contact?.target,
@@ -60,16 +52,13 @@ export async function askSource(given: SourceAnswers, parts: SourceParts, interv
   };
   const username = await usernameOf(given, interview);
   const found = { name, type, url, securityMode, caFile };
-  if (username === "")
-    return { source: { ...found, tags: await lookAt({ url: address, ...access }, parts, interview) } };
+  if (username === "") return { source: { ...found, tags: await lookAt({ url: address, ...access }, interview) } };
   if (!(await loginAllowed(given, interview))) return { source: found };
-  const secret = await passwordOf(given, name, target, interview);
+  const secret = await passwordOf(given, name, interview);
   // Not every protocol has it in its configuration.
   const insecureAnswer = driver && hasOption(driver, "allowInsecurePassword") ? given.allowInsecurePassword : undefined;
   const { trust, allowInsecurePassword = insecureAnswer } =
-    contact?.securityMode === "none"
-      ? await passwordWithoutSecurity(given, contact, parts.place.dataDir, interview)
-      : {};
+    contact?.securityMode === "none" ? await passwordWithoutSecurity(given, contact, interview) : {};
   const login: BrowseTarget = {
     url: address,
     ...access,
@@ -78,25 +67,27 @@ export async function askSource(given: SourceAnswers, parts: SourceParts, interv
     ...(trust !== undefined && { trust }),
     ...(allowInsecurePassword === true && { options: { ...access.options, allowInsecurePassword } }),
   };
-  const tags = await lookAt(login, parts, interview);
+  const tags = await lookAt(login, interview);
   return { source: { ...found, username, password: secret.reference, allowInsecurePassword, tags }, secret };
 }
 
-async function nameOf(given: string, others: readonly InitSource[], interview: Interview): Promise<string> {
+async function nameOf(given: string, interview: SourceInterview): Promise<string> {
   const judge: Judge = (name) =>
-    others.some((other) => other.name === name) ? "another source has this name" : judgedBy(sourceName)(name);
+    interview.sources.some((other) => other.name === name)
+      ? "another source has this name"
+      : judgedBy(sourceName)(name);
   return await answer({ text: "  Name of the source", given, judge, flag: "--source-name" }, interview);
 }
 
 /** Servers inside a plant have certificates of an authority that no system knows. Undefined: those of the system. */
-async function caFileOf({ url, caFile }: SourceAnswers, target: string, interview: Interview) {
+async function caFileOf({ url, caFile }: SourceAnswers, interview: Interview) {
   const driver = driverOfAddress(url);
   // A scheme with an `s` behind it, as in wss beside ws.
   const overTls = driver?.schemes?.includes(url.slice(0, url.indexOf(":") - 1).toLowerCase()) === true;
   if (caFile === undefined && !(driver && overTls && hasOption(driver, "caFile"))) return undefined;
   const text = "  PEM file with the certificate authority of the broker; Enter: the authorities of the system";
   const file = await answer({ text, given: caFile, flag: "--ca-file" }, interview);
-  return file === "" ? undefined : resolve(dirname(target), file);
+  return file === "" ? undefined : resolve(dirname(interview.target), file);
 }
 
 /** Empty: none. Asked for where the protocol has a login. */
@@ -115,23 +106,18 @@ async function withUnit(address: string, interview: Interview): Promise<string> 
   return /^\d+$/.test(unit) ? `${address}${address.includes("?") ? "&" : "?"}unit=${unit}` : address;
 }
 
-async function passwordOf(
-  given: SourceAnswers,
-  name: string,
-  target: string,
-  interview: Interview,
-): Promise<InitSecret> {
+async function passwordOf(given: SourceAnswers, name: string, interview: Interview): Promise<InitSecret> {
   const place = passwordPlace(given);
-  if (place !== undefined) return await placedSecret(place, sourcePassword, target, interview);
-  if (!interview.unattended) return await askedSecret(`${name}_password`, target, interview);
+  if (place !== undefined) return await placedSecret(place, sourcePassword, interview);
+  if (!interview.unattended) return await askedSecret(`${name}_password`, interview);
   const { file, env } = sourcePassword;
   throw new AgentError("CONFIG_INVALID", `user ${given.username} needs a password: ${file} or ${env} says where it is`);
 }
 
 /** What it offers now, as tags; undefined: it was not asked, or nothing answered. */
-async function lookAt(target: BrowseTarget, parts: SourceParts, interview: Interview): Promise<string | undefined> {
-  const { io, unattended } = interview;
-  if (parts.offline) return undefined;
+async function lookAt(target: BrowseTarget, interview: SourceInterview): Promise<string | undefined> {
+  const { io, unattended, offline, inputs } = interview;
+  if (offline) return undefined;
   const wanted = { text: "  Look now what it offers, and take it all?", usual: "y", flag: "--offline" };
   if (!(await confirmed(wanted, interview))) return undefined;
   const driver = driverOfAddress(target.url);
@@ -149,7 +135,7 @@ async function lookAt(target: BrowseTarget, parts: SourceParts, interview: Inter
   }
   io.progress(undefined);
   io.complain(`  ${count(nodes.length, "node")} found`);
-  return nodes.length === 0 ? undefined : browsedYaml(nodes, parts.inputs);
+  return nodes.length === 0 ? undefined : browsedYaml(nodes, inputs);
 }
 
 /** Without what only says where to look. */

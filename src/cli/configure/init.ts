@@ -20,6 +20,7 @@ import { typedAs } from "../terminal/version.ts";
 import { initFile } from "./init-file.ts";
 import type { InitOptions } from "./init-options.ts";
 import { askAll, exampleIntegration, foundDevices, type Gathered } from "./init-questions.ts";
+import type { Interview } from "./question.ts";
 
 /**
  * Rejects with `CommandFailed` where the file is there already, or the questions were left unanswered: then nothing was
@@ -31,7 +32,8 @@ export async function init(options: InitOptions, io: Console): Promise<ExitStatu
   const target = resolve(io.environment.cwd, file);
   if (!toPrint && (await exists(target)))
     throw new CommandFailed(`${file} is there already and stays as it is; -c names another file`);
-  const gathered = unattended || io.input.typed ? await asked(options, target, io) : await piped(options, target, io);
+  const interview = { io, unattended, target };
+  const gathered = await (unattended || io.input.typed ? asked(options, interview) : piped(options, interview));
   const { secrets, ...answers } = gathered;
   const text = initFile({
     ...answers,
@@ -75,9 +77,9 @@ async function told({ config: file, unattended, offline }: InitOptions, missing:
 }
 
 /** An unattended run stops at a source that cannot be read. */
-async function asked(options: InitOptions, target: string, io: Console): Promise<Gathered> {
+async function asked(options: InitOptions, interview: Interview): Promise<Gathered> {
   try {
-    return await askAll(options, target, { io, unattended: options.unattended });
+    return await askAll(options, interview);
   } catch (error) {
     if (!isAgentError(error) || error.code === "CONFIG_INVALID") throw error;
     const flags =
@@ -89,9 +91,9 @@ async function asked(options: InitOptions, target: string, io: Console): Promise
   }
 }
 
-async function piped(options: InitOptions, target: string, io: Console): Promise<Gathered> {
-  const devices = browsedJson(await io.input.readAll());
-  if (devices) return await foundDevices(devices, options, target, io);
+async function piped(options: InitOptions, interview: Interview): Promise<Gathered> {
+  const devices = browsedJson(await interview.io.input.readAll());
+  if (devices) return await foundDevices(devices, options, interview);
   const message = "standard input is neither a terminal nor what tagferry browse URL --json prints; --yes asks nothing";
   throw new CommandFailed(message, exitStatus.usage);
 }
@@ -119,9 +121,7 @@ async function writeNew(file: string, text: string, mode: number): Promise<boole
     return true;
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "EEXIST") return false;
-    throw new Error(`${basename(file)} cannot be written: ${reasonOf(error)}`, {
-      cause: error,
-    });
+    throw new Error(`${basename(file)} cannot be written: ${reasonOf(error)}`, { cause: error });
   }
 }
 

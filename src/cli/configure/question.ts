@@ -6,6 +6,7 @@ import { AgentError } from "../../core/errors.ts";
 import { withoutSecrets } from "../../lib/without-secrets.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed } from "../terminal/exit-status.ts";
+import type { InitSource } from "./init-file.ts";
 
 /** Where a password is: it never stands in an argument, which every user of the machine can see. */
 export type PasswordPlace =
@@ -43,6 +44,20 @@ export interface Interview {
   readonly io: Console;
   /** Nobody is asked: what is not given takes its default. */
   readonly unattended: boolean;
+  /** The configuration that will be written. Files of passwords are relative to its folder. */
+  readonly target: string;
+}
+
+/** Who answers about sources. */
+export interface SourceInterview extends Interview {
+  /** Name of the agent that reads them. */
+  readonly agent: string;
+  readonly dataDir: string;
+  /** The sources so far. */
+  readonly sources: readonly InitSource[];
+  /** Input IDs that are taken; those of further sources are added. */
+  readonly inputs: Set<string>;
+  readonly offline: boolean;
 }
 
 /** One line that a person types. Rejects with `CommandFailed` where the input has ended. */
@@ -58,7 +73,10 @@ async function typedLine(prompt: string, { io }: Pick<Interview, "io">, hidden =
  * Asks until the answer is valid. Rejects with `CommandFailed`, with `CONFIG_INVALID` where an answer that was given is
  * invalid or a decision is missing, or with the reason of `io.signal`.
  */
-export async function answer(question: Question, { io, unattended }: Interview): Promise<string> {
+export async function answer(
+  question: Question,
+  { io, unattended }: Pick<Interview, "io" | "unattended">,
+): Promise<string> {
   const { text, usual = "", judge = () => undefined, given, flag, decision } = question;
   if (given !== undefined) {
     const wrong = judge(given);
@@ -79,7 +97,10 @@ export async function answer(question: Question, { io, unattended }: Interview):
 }
 
 /** As `answer`, for y or n. */
-export async function confirmed(question: Omit<Question, "judge">, interview: Interview): Promise<boolean> {
+export async function confirmed(
+  question: Omit<Question, "judge">,
+  interview: Pick<Interview, "io" | "unattended">,
+): Promise<boolean> {
   const text = `${question.text} y or n`;
   return /^y/i.test(await answer({ ...question, text, judge: yesOrNo }, interview));
 }
@@ -106,17 +127,16 @@ export const sourcePassword: PasswordFlags = { file: "--source-password-file", e
 export async function placedSecret(
   place: PasswordPlace,
   flags: PasswordFlags,
-  target: string,
-  { io }: Interview,
+  interview: Interview,
 ): Promise<InitSecret & { readonly value: string }> {
   if ("env" in place) {
-    const value = io.environment.variables[place.env];
+    const value = interview.io.environment.variables[place.env];
     if (value !== undefined && value !== "") return { reference: `\${${place.env}}`, value };
     const why = value === undefined ? "the environment has no such variable" : "the variable is empty";
     throw new AgentError("CONFIG_INVALID", `${flags.env} ${place.env}: ${why}`);
   }
   const { file } = place;
-  const value = await contentOf(file, target, { io }).catch((error: unknown) => {
+  const value = await contentOf(file, interview).catch((error: unknown) => {
     throw new AgentError("CONFIG_INVALID", `${flags.file} ${file}: ${fileProblem(error)}`, { cause: error });
   });
   if (value === "") throw new AgentError("CONFIG_INVALID", `${flags.file} ${file}: the file is empty`);
@@ -124,15 +144,15 @@ export async function placedSecret(
 }
 
 /** What is in `file`; where it is not there, the person is asked for it. */
-export async function askedSecret(file: string, target: string, { io }: Interview): Promise<InitSecret> {
+export async function askedSecret(file: string, interview: Interview): Promise<InitSecret> {
   const reference = referenceTo(file);
   try {
-    return { reference, file, value: await contentOf(file, target, { io }) };
+    return { reference, file, value: await contentOf(file, interview) };
   } catch {
     // It is not there, or not for this user to read: then it is not written over.
   }
   const prompt = `  Password, which goes into ${file} and is not shown here; Enter: later: `;
-  const typed = await typedLine(prompt, { io }, true);
+  const typed = await typedLine(prompt, interview, true);
   return typed === "" ? { reference, file } : { reference, file, value: typed };
 }
 
@@ -140,7 +160,7 @@ export function referenceTo(file: string): string {
   return `\${file:${file}}`;
 }
 
-async function contentOf(file: string, target: string, { io }: Pick<Interview, "io">): Promise<string> {
+async function contentOf(file: string, { io, target }: Interview): Promise<string> {
   const bytes = await io.environment.readFile(resolve(dirname(target), file));
   return new TextDecoder().decode(bytes).replace(/\r?\n$/, "");
 }

@@ -13,11 +13,12 @@ import type { ConfigIssue } from "../../config/issue.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
 import { isAgentError, reasonOf } from "../../core/errors.ts";
 import type { Logger, Runtime } from "../../core/runtime.ts";
+import { whenAborted } from "../../lib/abort.ts";
 import { countRejects, RejectFiles } from "../../upload/delivery/reject-files.ts";
 import type { DetailOptions } from "../../web/details.ts";
 import { openWeb } from "../../web/server.ts";
 import { knownCertificates } from "../shared/protocols.ts";
-import { type Console, stopped } from "../terminal/console.ts";
+import type { Console } from "../terminal/console.ts";
 import { count } from "../terminal/text.ts";
 import { version } from "../terminal/version.ts";
 import { type ServiceManager, serviceManager } from "./service-manager.ts";
@@ -83,7 +84,7 @@ export async function serve(
     io.complain(`\n  status page  ${web.url}\n  ^C stops the agent; what is not delivered stays on disk\n`);
   await manager.ready(`${count(config.sources.length, "source")}, page ${web.url}`);
   setTimeout(settleDown, 1_000).unref();
-  await stopped(io.signal);
+  await whenAborted(io.signal);
   log.info({}, "stopping");
 }
 

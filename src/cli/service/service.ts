@@ -3,10 +3,11 @@ import { openLog } from "../../agent/log/log.ts";
 import { metricsRegistry } from "../../agent/process/metrics.ts";
 import { systemRuntime } from "../../agent/runtime.ts";
 import { isAgentError } from "../../core/errors.ts";
+import { whenAborted } from "../../lib/abort.ts";
 import { optionsFromFlags, type ServiceFlags } from "../../service/config/flags.ts";
 import type { LocalServiceOptions } from "../../service/config/options.ts";
 import { openService } from "../../service/service.ts";
-import { type Console, stopped } from "../terminal/console.ts";
+import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus, surviveDefects } from "../terminal/exit-status.ts";
 
 /** Resolves with `usage` where a flag is wrong and with `config` where the file is, after every error was printed; with `failed` when the store has ended. */
@@ -24,7 +25,7 @@ export async function service(flags: ServiceFlags, io: Console): Promise<ExitSta
   try {
     await using running = await openService(options, systemRuntime(log, metricsRegistry()), io.signal);
     io.print(`service   ${running.url}\ntimeline  ${running.pageUrl}`);
-    const failure = await Promise.race([stopped(io.signal), running.failed]);
+    const failure = await Promise.race([whenAborted(io.signal), running.failed]);
     if (failure instanceof Error) return exitStatus.failed;
   } finally {
     log.flush();

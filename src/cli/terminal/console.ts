@@ -118,14 +118,6 @@ function progressLine(): (line: string | undefined) => void {
   };
 }
 
-/** Resolves when `signal` aborts: how a command that runs for ever waits for its end. */
-export function stopped(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
-}
-
 export interface Screen {
   readonly columns: number;
   readonly rows: number;

@@ -5,7 +5,7 @@ import { checkGridMs, type Runtime } from "../../core/runtime.ts";
 import type { PartialSignalMetadata, SignalCatalog } from "../../core/signal.ts";
 import { signalAttributes } from "../../wire/signal-view.ts";
 import { canonicalJson, hashOf } from "./attribute-map.ts";
-import { type CatalogFile, openCatalogFile, replaceCatalogFile } from "./catalog-file.ts";
+import { type CatalogFile, type CatalogRow, openCatalogFile, replaceCatalogFile } from "./catalog-file.ts";
 
 /** What is known of one signal. */
 export interface CatalogEntry {
@@ -24,13 +24,8 @@ export interface CatalogEntry {
 const flushEveryMs = 5_000;
 const rowsPerSlice = 2_000;
 
-interface Known {
-  /** Metadata as JSON while they wait to be written; afterwards the file has them. */
-  unwritten: string | undefined;
-  hash: string | undefined;
-  saved: string | undefined;
-  id: SignalId | undefined;
-}
+/** With `metadata` while they wait to be written; afterwards the file has them. */
+type Known = { -readonly [Key in keyof CatalogRow]: CatalogRow[Key] };
 
 /**
  * Opens the list kept at `path`. Resolves once it is read. A file that cannot be read is set aside with a warning and an
@@ -61,8 +56,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     this.#path = path;
     this.#runtime = runtime;
     this.#file = openCatalogFile(path, runtime.log);
-    for (const { input, hash, saved, id } of this.#file.rows())
-      this.#remember(input, { unwritten: undefined, hash, saved, id });
+    for (const row of this.#file.rows()) this.#remember(row);
     this.#flushing = this.#flushForEver();
   }
 
@@ -98,16 +92,12 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     const now = before ?? hashOf(metadata);
     this.#hashes.set(signal, now);
     if (known?.hash === now) return;
-    const changed = { unwritten: metadata, hash: now };
-    if (known) return this.#change(input, known, changed);
-    this.#remember(input, { unwritten: metadata, hash: now, saved: undefined, id: undefined });
-    this.#dirty.add(input);
+    this.#change(known ?? newRow(input), { metadata, hash: now });
   }
 
   entry(input: InputId): CatalogEntry | undefined {
     const known = this.#known.get(input);
-    if (!known) return undefined;
-    return { input, signal: this.#metadata(input, known), hash: known.hash, saved: isSaved(known), id: known.id };
+    return known && { input, signal: this.#metadata(known), hash: known.hash, saved: isSaved(known), id: known.id };
   }
 
   /** All signals, in no order. */
@@ -123,15 +113,14 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     } catch (error) {
       this.#replace(error);
     }
-    for (const [input, known] of Array.from(this.#known))
-      this.#change(input, known, { saved: undefined, id: undefined });
+    for (const known of Array.from(this.#known.values())) this.#change(known, { saved: undefined, id: undefined });
   }
 
   /** The service has the metadata that `savedHash` names; undefined: it has none any longer, or others, and is to get ours again. */
   markSaved(input: InputId, savedHash: string | undefined, id: SignalId | undefined): void {
     const known = this.#known.get(input);
     if (!known) return;
-    this.#change(input, known, { saved: savedHash, id: id ?? known.id });
+    this.#change(known, { saved: savedHash, id: id ?? known.id });
   }
 
   /** The service would not take the metadata that `refusedHash` names. */
@@ -152,7 +141,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     if (known?.id === id) return;
     this.#revision++;
     if (known) known.id = id;
-    else this.#remember(input, { unwritten: undefined, hash: undefined, saved: undefined, id });
+    else this.#remember({ ...newRow(input), id });
     this.#dirty.add(input);
   }
 
@@ -162,31 +151,25 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     this.#file[Symbol.dispose]();
   }
 
-  #remember(input: InputId, known: Known): void {
-    this.#known.set(input, known);
+  #remember(known: Known): void {
+    this.#known.set(known.input, known);
     if (isSaved(known)) this.#savedCount++;
-    else if (known.hash !== undefined) this.#pending.add(input);
+    else if (known.hash !== undefined) this.#pending.add(known.input);
   }
 
-  #change(input: InputId, known: Known, changed: Partial<Known>): void {
-    this.#forget(input, known);
-    this.#revision++;
-    const { unwritten, hash, saved, id } = { ...known, ...changed };
-    // Written out, since a copy by spreading keeps these four apart from the object.
-    this.#remember(input, { unwritten, hash, saved, id });
-    this.#dirty.add(input);
-  }
-
-  #forget(input: InputId, known: Known): void {
+  #change(known: Known, changed: Partial<Omit<Known, "input">>): void {
     if (isSaved(known)) this.#savedCount--;
-    this.#pending.delete(input);
-    this.#refused.delete(input);
+    this.#pending.delete(known.input);
+    this.#refused.delete(known.input);
+    this.#revision++;
+    this.#remember(Object.assign(known, changed));
+    this.#dirty.add(known.input);
   }
 
-  #metadata(input: InputId, known: Known): PartialSignalMetadata | undefined {
-    if (known.hash === undefined) return undefined;
+  #metadata({ input, metadata, hash }: Known): PartialSignalMetadata | undefined {
+    if (hash === undefined) return undefined;
     try {
-      const json = known.unwritten ?? this.#file.metadata(input);
+      const json = metadata ?? this.#file.metadata(input);
       const parsed = signalAttributes.safeParse(json === undefined ? undefined : JSON.parse(json));
       return parsed.success ? parsed.data : undefined;
     } catch (error) {
@@ -209,10 +192,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     while (this.#dirty.size > 0) {
       const slice = [...this.#dirty.values().take(rowsPerSlice)];
       try {
-        const rows = slice.flatMap((input) => {
-          const known = this.#known.get(input);
-          return known ? [{ ...known, input, metadata: known.unwritten }] : [];
-        });
+        const rows = slice.flatMap((input) => this.#known.get(input) ?? []);
         if (!this.#file.put(rows, this.#runtime.log)) return;
       } catch (error) {
         this.#replace(error);
@@ -221,7 +201,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
       for (const input of slice) {
         this.#dirty.delete(input);
         const known = this.#known.get(input);
-        if (known) known.unwritten = undefined;
+        if (known) known.metadata = undefined;
       }
       await setImmediate();
     }
@@ -231,9 +211,13 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
   #replace(cause: unknown): void {
     this.#file = replaceCatalogFile(this.#file, this.#path, cause, this.#runtime.log);
     this.#hashes = new WeakMap();
-    for (const [input, known] of Array.from(this.#known))
-      this.#change(input, known, { hash: known.unwritten === undefined ? undefined : known.hash });
+    for (const known of Array.from(this.#known.values()))
+      this.#change(known, { hash: known.metadata === undefined ? undefined : known.hash });
   }
+}
+
+function newRow(input: InputId): Known {
+  return { input, metadata: undefined, hash: undefined, saved: undefined, id: undefined };
 }
 
 function isSaved({ hash: now, saved }: Known): boolean {

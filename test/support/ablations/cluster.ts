@@ -61,4 +61,11 @@ export const clusterAblations: readonly Ablation[] = [
     without: "if (true) {",
     test: lease,
   },
+  {
+    safeguard: "the uploader ends with its term",
+    file: "agent/upkeep/delivery.ts",
+    code: "term.signal ? AbortSignal.any([stop.signal, term.signal]) : stop.signal",
+    without: "stop.signal",
+    test: "unit/agent/delivery-terms.test.ts",
+  },
 ];

@@ -22,7 +22,7 @@ async function written(target: string, variables: Readonly<Record<string, string
     onHangUp() {},
   };
   const given = { sources: [{ url: "simulator" }], passwordEnv: "PASSWORD", unattended: true, offline: true };
-  const { secrets: _, ...answers } = await askAll({ config: target, ...given }, target, { io, unattended: true });
+  const { secrets: _, ...answers } = await askAll({ config: target, ...given }, { io, unattended: true, target });
   return initFile({ ...answers, file: target, exampleIntegration: true });
 }
 

@@ -1,0 +1,124 @@
+// The connection, the buckets and the leases of a cluster on real servers.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { acquireLease } from "../../../src/cluster/lease.ts";
+import { natsBucket } from "../../../src/cluster/nats-bucket.ts";
+import { NatsLink } from "../../../src/cluster/nats-connection.ts";
+import { clusterOptions } from "../../../src/cluster/options.ts";
+import { eventually } from "../../support/eventually.ts";
+import { type NatsServers, openNatsServers } from "../../support/nats-servers.ts";
+import { testRuntime } from "../../support/runtime.ts";
+import { tcpProxy } from "../../support/tcp-proxy.ts";
+
+const never = new AbortController().signal;
+const bytes = (text: string) => Buffer.from(text);
+let servers: NatsServers;
+beforeAll(async () => {
+  servers = await openNatsServers();
+}, 60_000);
+afterAll(() => servers[Symbol.asyncDispose]());
+
+async function connect(urls: readonly string[] = servers.urls) {
+  const runtime = testRuntime();
+  const link = new NatsLink(clusterOptions.parse({ servers: urls }), "test", runtime);
+  await link.connected(AbortSignal.timeout(30_000));
+  return { link, runtime };
+}
+
+/** The server that leads a stream, as it is seen by the others. */
+async function leaderOf(link: NatsLink, stream: string) {
+  const { cluster } = await link.use("info", ({ manager }) => manager.streams.info(stream));
+  return servers.servers.find(({ name }) => name === cluster?.leader);
+}
+
+test("a bucket writes by revision, and says when the revision is another one", { timeout: 60_000 }, async () => {
+  const { link } = await connect();
+  await using _link = link;
+  const bucket = natsBucket(link, { name: "semantics", replicas: 3 });
+  // Servers that have just formed a cluster may not place a stream yet.
+  const first = await eventually(() => bucket.create("a.x", bytes("1")).catch(() => undefined));
+  expect(first).toBeGreaterThan(0);
+  expect(await bucket.create("a.x", bytes("2"))).toBeUndefined();
+  expect(await bucket.update("a.x", bytes("2"), first + 7)).toBeUndefined();
+  const second = await bucket.update("a.x", bytes("2"), first);
+  expect(second).toBeGreaterThan(first);
+  await bucket.create("b.x", bytes("3"));
+  expect((await bucket.list("a.")).map(({ key, value }) => `${key}=${Buffer.from(value).toString()}`)).toEqual([
+    "a.x=2",
+  ]);
+  expect(await bucket.delete("a.x", first)).toBe(false);
+  expect(await bucket.delete("a.x", second!)).toBe(true);
+  expect(await bucket.get("a.x")).toBeUndefined();
+  expect(await bucket.list("a.")).toEqual([]);
+  expect(await bucket.create("a.x", bytes("4"))).toBeGreaterThan(second!);
+});
+
+test("a lost connection refuses calls at once and comes back at another server", { timeout: 60_000 }, async () => {
+  const { link } = await connect();
+  await using _link = link;
+  const bucket = natsBucket(link, { name: "reconnect", replicas: 3 });
+  const revision = await bucket.create("k", bytes("1"));
+  const { name } = link.state.server!;
+  const server = servers.servers.find((one) => one.name === name)!;
+  await server.kill();
+  await eventually(() => link.state.server?.name !== name && link.state.isConnected);
+  // Its replica that died may have led the bucket: the others elect a leader.
+  expect(await eventually(() => bucket.update("k", bytes("2"), revision!).catch(() => undefined))).toBeGreaterThan(
+    revision!,
+  );
+  await server.start();
+  await servers.healthy();
+});
+
+test("an agent that cannot reach the servers refuses calls and keeps trying", { timeout: 60_000 }, async () => {
+  const proxy = await tcpProxy(servers.servers[0]!.port);
+  await using _proxy = proxy;
+  const runtime = testRuntime();
+  proxy.cut();
+  const options = clusterOptions.parse({ servers: [`nats://127.0.0.1:${proxy.port}`] });
+  await using link = new NatsLink(options, "test", runtime);
+  const bucket = natsBucket(link, { name: "away", replicas: 3 });
+  await expect(bucket.get("k")).rejects.toMatchObject({ code: "CLUSTER_UNREACHABLE" });
+  await eventually(() => runtime.lines.some(({ message }) => message === "cannot connect to the cluster"));
+  proxy.mend();
+  await link.connected(AbortSignal.timeout(30_000));
+  expect(await bucket.get("k")).toBeUndefined();
+});
+
+test("the lease passes on when its holder is cut off, and its term is over for both", { timeout: 60_000 }, async () => {
+  const [a, b] = await Promise.all([connect(), connect()]);
+  await using _a = a.link;
+  await using _b = b.link;
+  const lease = ({ link, runtime }: typeof a, node: string) =>
+    acquireLease(
+      { bucket: natsBucket(link, { name: "leases", replicas: 3, ttlMs: 3_000 }), key: "delivery", node, ttlMs: 3_000 },
+      runtime,
+      never,
+    );
+  const first = await lease(a, "a");
+  const second = lease(b, "b");
+  expect(await first.renew()).toBeGreaterThan(0);
+  await a.link[Symbol.asyncDispose]();
+  const term = await second;
+  expect(term.generation).toBeGreaterThan(first.generation);
+  await eventually(() => first.signal.aborted);
+  await expect(first.renew()).resolves.toBeUndefined();
+});
+
+test.each(["kill", "suspend"] as const)(
+  "a term outlasts the %s of the server that leads the lease",
+  { timeout: 90_000 },
+  async (fault) => {
+    const { link, runtime } = await connect();
+    await using _link = link;
+    const bucket = natsBucket(link, { name: `outlasts-${fault}`, replicas: 3 });
+    const term = await acquireLease({ bucket, key: "delivery", node: "a", ttlMs: 30_000 }, runtime, never);
+    const leader = (await leaderOf(link, `KV_outlasts-${fault}`))!;
+    await leader[fault]();
+    expect(await eventually(() => term.renew().catch(() => undefined))).toBeGreaterThan(0);
+    expect(term.signal.aborted).toBe(false);
+    if (fault === "kill") await leader.start();
+    else leader.resume();
+    await servers.healthy();
+    await term.release();
+  },
+);
