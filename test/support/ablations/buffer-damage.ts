@@ -94,8 +94,8 @@ export const bufferDamageAblations: readonly Ablation[] = [
   {
     safeguard: "settled ranges end where the segment ends",
     file: "buffer/disk/accounts/coverage.ts",
-    code: "new RangeSet(bounds).ranges(first, end)",
-    without: "new RangeSet(bounds).ranges(first)",
+    code: "new RangeSet(bounds).within(first, end)",
+    without: "new RangeSet(bounds)",
     test: "unit/buffer/disk/delivery-state.test.ts",
   },
   {

@@ -20,6 +20,8 @@ export interface SettledState {
 /** Series and ranges of each. */
 type SeriesRanges = Iterable<readonly [series: number, ranges: RangeSet]>;
 
+const none = new RangeSet();
+
 /** Positions are sequence numbers; series are named by their place in the segment's dictionary. */
 export class Coverage {
   /** Stretches of which every series is covered, but for `gaps`. */
@@ -79,14 +81,17 @@ export class Coverage {
 
   addSeries(series: number, ranges: RangeSet): void {
     remove(this.#gaps, series, ranges);
-    for (const [from, to] of ranges) if (!this.whole.covers(from, to)) this.#note(this.#series, series, from, to);
+    const { bounds } = ranges;
+    for (let i = 0; i < bounds.length; i += 2)
+      if (!this.whole.covers(bounds[i]!, bounds[i + 1]!)) this.#note(this.#series, series, bounds[i]!, bounds[i + 1]!);
     this.#narrow();
   }
 
   removeSeries(series: number, ranges: RangeSet): void {
     remove(this.#series, series, ranges);
-    for (const range of ranges)
-      for (const [from, to] of this.whole.ranges(...range)) this.#note(this.#gaps, series, from, to);
+    const { bounds } = ranges;
+    for (let i = 0; i < bounds.length; i += 2)
+      for (const [from, to] of this.whole.ranges(bounds[i], bounds[i + 1])) this.#note(this.#gaps, series, from, to);
     this.#narrow();
   }
 
@@ -120,10 +125,8 @@ export class Coverage {
   restore({ whole, series, gaps }: SettledState, first = -Infinity, end = Infinity): boolean {
     let isAll = true;
     const within = (bounds: readonly number[]) => {
-      const part = new RangeSet();
-      part.addAll(new RangeSet(bounds).ranges(first, end));
       isAll &&= (bounds[0] ?? first) >= first && (bounds.at(-1) ?? end) <= end;
-      return part;
+      return new RangeSet(bounds).within(first, end);
     };
     this.addWhole(within(whole));
     for (const { place, bounds } of series) this.addSeries(place, within(bounds));
@@ -141,10 +144,10 @@ export class Coverage {
   #coveredOf(wanted: SeriesRanges) {
     return Array.from(wanted, ([series, part]) => {
       const covered = new RangeSet();
-      for (const [from, to] of part) {
-        covered.addAll(this.whole.ranges(from, to));
-        covered.removeAll(this.#gaps.get(series)?.ranges(from, to) ?? []);
-        covered.addAll(this.#series.get(series)?.ranges(from, to) ?? []);
+      for (const [from, to] of part.ranges()) {
+        covered.addAll(this.whole.within(from, to));
+        covered.removeAll(this.#gaps.get(series)?.within(from, to) ?? none);
+        covered.addAll(this.#series.get(series)?.within(from, to) ?? none);
       }
       return { series, part, covered };
     });

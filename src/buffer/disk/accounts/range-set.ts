@@ -24,8 +24,9 @@ export class RangeSet {
       yield [Math.max(from, this.#bounds[i]!), Math.min(to, this.#bounds[i + 1]!)];
   }
 
-  [Symbol.iterator](): Iterator<[from: number, to: number]> {
-    return this.ranges();
+  /** What it has between `from` and `to`. */
+  within(from: number, to: number): RangeSet {
+    return new RangeSet([...this.ranges(from, to)].flat());
   }
 
   /** How many numbers are in it. */
@@ -76,18 +77,18 @@ export class RangeSet {
   }
 
   /** What of it is not in `other`. */
-  minus(other: RangeSet | undefined): RangeSet {
+  minus(other: RangeSet): RangeSet {
     const rest = new RangeSet(this.#bounds);
-    rest.removeAll(other ?? []);
+    rest.removeAll(other);
     return rest;
   }
 
-  addAll(ranges: Iterable<readonly [from: number, to: number]>): void {
-    for (const [from, to] of ranges) this.add(from, to);
+  addAll({ bounds }: RangeSet): void {
+    for (let i = 0; i < bounds.length; i += 2) this.add(bounds[i]!, bounds[i + 1]!);
   }
 
-  removeAll(ranges: Iterable<readonly [from: number, to: number]>): void {
-    for (const [from, to] of ranges) this.remove(from, to);
+  removeAll({ bounds }: RangeSet): void {
+    for (let i = 0; i < bounds.length; i += 2) this.remove(bounds[i]!, bounds[i + 1]!);
   }
 
   /** Where the range that holds `value` ends; undefined when none does. */

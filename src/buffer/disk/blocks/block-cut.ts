@@ -66,6 +66,8 @@ class Cutter implements BlockCut {
   readonly #segment: Segment;
   readonly #index: SegmentIndex;
   readonly #options: CutOptions;
+  /** Series that it holds by themselves. */
+  readonly #held = new Set<number>();
   /** Where series that are wanted are free though `taken.whole` has the record. */
   readonly #openGaps: RangeSet;
   readonly records = new RangeSet();
@@ -126,16 +128,22 @@ class Cutter implements BlockCut {
     const before = this.points;
     const left = new Set<number>();
     const unwanted = new Set<number>();
+    /** Series that the block has not held before. */
+    const held: number[] = [];
     let current = -1;
     let start = before;
     let takes = false;
     let seen = 0;
     const endSeries = () => {
+      if (!takes || !this.bySeries) return;
+      if (this.points <= maxPoints || start === 0) {
+        if (!this.#held.has(current)) held.push(current);
+        return;
+      }
       // A series that does not fit any more is left for the next block, unless it is the only one.
-      if (!takes || !this.bySeries || this.points <= maxPoints || start === 0) return;
       this.points = start;
       this.isFull = true;
-      left.add(current);
+      if (this.#held.has(current)) left.add(current);
     };
     readPoints(bytes, at, header, (place, time, value) => {
       seen++;
@@ -146,8 +154,8 @@ class Cutter implements BlockCut {
         const isWanted = wanted === undefined || wanted(place);
         const isFree = !this.bySeries || !taken.covers(place, from, to);
         takes = isWanted && isFree && !this.isFull;
-        // By themselves, series that are not wanted are in none of the records.
-        if (!takes && (isWanted || !this.bySeries)) left.add(place);
+        // By themselves, series are held in no record before the first that they are taken of.
+        if (!takes && (!this.bySeries || this.#held.has(place))) left.add(place);
         if (isFree && !isWanted) unwanted.add(place);
       }
       if (takes) this.#push(place, time, value);
@@ -157,6 +165,10 @@ class Cutter implements BlockCut {
     if (this.points === before) {
       if (!this.isFull && !bySeries) this.#markUnwanted(unwanted, new RangeSet([from, to]));
       return;
+    }
+    for (const place of held) {
+      this.#held.add(place);
+      if (!this.records.isEmpty) this.leftOut.set(place, new RangeSet(this.records.bounds));
     }
     this.records.add(from, to);
     this.leftOutPoints += seen - (this.points - before);

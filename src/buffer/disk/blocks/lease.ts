@@ -37,8 +37,8 @@ export class Lease {
       // Most of it is settled: whole stretches with a few gaps say so in less room than many series do.
       this.#asWhole = true;
       segment.settledBySeries -= this.#points + series.leftOutPoints;
-      const unsettled = Array.from(series.parts(), ({ place, ranges }) => [place, ranges] as const);
-      segment.settled.addWhole(series.records, [...unsettled, ...series.leftOut]);
+      segment.settled.addWhole(series.records, series.leftOut);
+      for (const { place, ranges } of series.parts()) segment.settled.removeSeries(place, ranges);
     }
     return points;
   }
