@@ -49,13 +49,8 @@ export function cascadedOfSource(driver: Driver): readonly string[] {
 export function* expandTags(source: MapNode, parts: ExpandParts): Generator<ExpandedTag, void, undefined> {
   const { driver, defaults, issues } = parts;
   const cascaded = cascadedOfSource(driver);
-  const scope: Scope = {
-    fields: layered(
-      defaults,
-      pick(source, (key) => cascaded.includes(key)),
-    ),
-    variables: variablesOf(source, new Map(), issues),
-  };
+  const fields = layered(defaults, pick(source, cascaded).entries);
+  const scope: Scope = { fields, variables: variablesOf(source, new Map(), issues) };
   for (const tag of listOf(source, "tags", issues)) yield* expandTag(tag, scope, parts);
   const devices = childNode(source, "devices");
   if (devices && !driver.device) {
@@ -74,13 +69,8 @@ function expandDevice(device: MapNode, above: Scope, parts: ExpandParts): readon
   const { driver, issues } = parts;
   const cascaded = [...cascadedKeys, ...(driver.device ?? [])];
   complainUnknown(device, [...deviceKeys, ...cascaded], issues);
-  const scope: Scope = {
-    fields: layered(
-      above.fields,
-      pick(device, (key) => cascaded.includes(key)),
-    ),
-    variables: variablesOf(device, above.variables, issues),
-  };
+  const fields = layered(above.fields, pick(device, cascaded).entries);
+  const scope: Scope = { fields, variables: variablesOf(device, above.variables, issues) };
   const tags = templateTags(device, parts).map((tag) => made(tag, scope, scope.variables, device));
   // Tags of the template that no tag of the device has overridden yet.
   const open = new Set(tags);

@@ -24,8 +24,9 @@ function combine(below: ConfigNode, above: ConfigNode): ConfigNode {
   return { ...above, entries: layered(below.entries, above.entries) };
 }
 
-export function pick(node: MapNode, keys: (key: string) => boolean): Fields {
-  return new Map([...node.entries].filter(([key]) => keys(key)));
+/** `node` with the fields that `keys` names and no others. */
+export function pick(node: MapNode, keys: readonly string[]): MapNode {
+  return { ...node, entries: new Map([...node.entries].filter(([key]) => keys.includes(key))) };
 }
 
 /** Variables by name, as they were written. */

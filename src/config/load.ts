@@ -13,7 +13,7 @@ import { mapsOf } from "./expand.ts";
 import { cascadedOptions, fileKeys, formatVersion, sections, sourceName } from "./file-schema.ts";
 import { readIncludes } from "./include.ts";
 import { type ConfigIssue, Issues } from "./issue.ts";
-import type { Fields } from "./layers.ts";
+import { type Fields, pick } from "./layers.ts";
 import { type ConfigNode, childNode, type MapEntry, type MapNode } from "./node.ts";
 import { replaceReferences } from "./references.ts";
 import type { Claims, RefusedTags } from "./source-config.ts";
@@ -117,7 +117,7 @@ function checkFile(
   for (const key of root.entries.keys()) if (!fileKeys.includes(key)) unknownKey(root, key, fileKeys, issues);
   // One object of all sections, so that what is missing is found along with what is wrong.
   const own = z.strictObject({ version: formatVersion, ...sections });
-  const checked = checkNode(own, only(root, Object.keys(own.shape)), issues);
+  const checked = checkNode(own, pick(root, Object.keys(own.shape)), issues);
   warnLiteralSecrets([own], root, issues);
   const defaults = defaultsOf(root, issues);
   const templates = { nodes: templatesOf(root, issues), used: new Set<string>() };
@@ -164,10 +164,6 @@ function checkFile(
     );
   const dataDir = dataDirOf(agent.dataDir, file, environment);
   return { ...rest, agent: { ...agent, name: agentName, dataDir }, service, sources };
-}
-
-function only(node: MapNode, keys: readonly string[]): MapNode {
-  return { ...node, entries: new Map([...node.entries].filter(([key]) => keys.includes(key))) };
 }
 
 /** `defaults`, checked by themselves: they may be wrong without any tag that uses them. */

@@ -9,6 +9,7 @@ import { ambiguityOf, type ConfiguredSource } from "./config.ts";
 import { cascadedOfSource, type ExpandedTag, type ExpandParts, expandTags, sourceKeys, tagNames } from "./expand.ts";
 import { checkInput, checkSignalTexts, type UsedInputs } from "./input-check.ts";
 import type { Issues, Place } from "./issue.ts";
+import { pick } from "./layers.ts";
 import { type ConfigNode, childNode, type MapNode } from "./node.ts";
 import { SharedParts } from "./shared-parts.ts";
 import { joinNames, suggestion } from "./suggest.ts";
@@ -174,7 +175,7 @@ function driverOptions(source: MapNode, driver: Driver, issues: Issues): MapNode
       );
     else unknownKey(source, key, names, issues);
   }
-  return { ...source, entries: new Map([...source.entries].filter(([key]) => own.includes(key))) };
+  return pick(source, own);
 }
 
 /** The one rule and the one address that an expanded tag comes to. */
@@ -184,12 +185,8 @@ function checkTag(expanded: ExpandedTag, driver: Driver, { inputs, issues }: Sou
   const addressKeys = Object.keys(driver.tag.shape);
   for (const key of fields.entries.keys())
     if (!ruleKeys.includes(key) && !addressKeys.includes(key)) unknownKey(fields, key, tagNames(driver), issues);
-  const some = (keys: readonly string[]): MapNode => ({
-    ...fields,
-    entries: new Map([...fields.entries].filter(([key]) => keys.includes(key))),
-  });
-  const rule = checkNode(tagOptions, some(ruleKeys), issues);
-  const address = checkNode(driver.tag, some(addressKeys), issues);
+  const rule = checkNode(tagOptions, pick(fields, ruleKeys), issues);
+  const address = checkNode(driver.tag, pick(fields, addressKeys), issues);
   // What an address that is wrong captures is not known; the rest can be said all the same.
   const captured = address && (driver.captures?.(address) ?? []);
   checkInput(expanded, captured, rule?.shared === true, inputs, issues);

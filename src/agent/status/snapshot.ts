@@ -128,6 +128,8 @@ function defined<T extends object>(facts: T): Defined<T> {
   return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as Defined<T>;
 }
 
+type UploadParts = Pick<SnapshotParts, "time" | "config" | "buffer" | "delivery" | "progress">;
+
 /** The uploader tells its state in more words than an operator needs. */
 const states = {
   idle: "delivering",
@@ -137,26 +139,15 @@ const states = {
   holding: "held",
 } as const;
 
-export function uploadStatus(
-  {
-    time,
-    config,
-    buffer,
-    delivery,
-    progress,
-  }: Pick<SnapshotParts, "time" | "config" | "buffer" | "delivery" | "progress">,
-  startedAt: EpochMicros,
-): UploadStatus {
+export function uploadStatus(parts: UploadParts, startedAt: EpochMicros): UploadStatus {
+  const { time, config, buffer, delivery, progress } = parts;
   const { url, integration } = config.service;
   const status = delivery.status();
   const failure = delivery.standstill;
   const state: UploadState = status ? states[status.state] : failure ? "held" : "stopped";
-  const error = failure
-    ? { message: failure.message, hint: failure.hint }
-    : status?.lastError?.current
-      ? status.lastError
-      : undefined;
-  const parkedInputs = status ? status.parked.refused + status.parked.unconfirmed : 0;
+  const error = failure ?? (status?.lastError?.current ? status.lastError : undefined);
+  const { refused = 0, unconfirmed = 0 } = status?.parked ?? {};
+  const parkedInputs = refused + unconfirmed;
   const { unsettledPoints: points, oldest } = buffer;
   const backlog = backlogStatus({ time, state, points, oldest, parkedInputs, progress });
   return {
@@ -164,8 +155,7 @@ export function uploadStatus(
     since: failure?.since ?? status?.since ?? startedAt,
     url,
     integration,
-    ...(error && { error: error.message }),
-    ...(error?.hint && { remedy: error.hint }),
+    ...defined({ error: error?.message, remedy: error?.hint || undefined }),
     ...(status?.lastSuccess !== undefined && { lagMs: status.lagMs }),
     backlogPoints: points,
     backlog,
@@ -175,8 +165,7 @@ export function uploadStatus(
     pointsPerRequest: status?.pointsPerRequest ?? 0,
     bytesPerRequest: status?.bytesPerRequest ?? 0,
     budgetShare: status?.budgetShare ?? 0,
-    ...(status && { parkedInputs: { refused: status.parked.refused, unconfirmed: status.parked.unconfirmed } }),
-    ...(status && { signals: signalsStatus(status.signals) }),
+    ...(status && { parkedInputs: { refused, unconfirmed }, signals: signalsStatus(status.signals) }),
   };
 }
 
