@@ -34,13 +34,8 @@ export function measureProcess(registry: MetricsRegistry): void {
   });
 }
 
-interface ProcessUsage {
-  readonly memoryBytes: number;
-  /** Of one core, since the last call. */
-  readonly cpuPercent: number;
-}
-
-export function processUsage(clock: Clock): () => ProcessUsage {
+/** `cpuPercent`: of one core, since the last call. */
+export function processUsage(clock: Clock) {
   let before = { cpu: process.cpuUsage(), ms: clock.monotonic() };
   return () => {
     const now = { cpu: process.cpuUsage(), ms: clock.monotonic() };

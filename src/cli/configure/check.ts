@@ -108,7 +108,7 @@ function report(file: string, config: Config, expected: ConfigForecast): readonl
   ];
 }
 
-function shortDisk({ buffer: { maxSize, reserveFreeDisk } }: Config, disk: DiskRoom | undefined): readonly string[] {
+function shortDisk({ buffer: { maxSize, reserveFreeDisk } }: Config, disk: DiskRoom): readonly string[] {
   if (!disk || disk.bufferBytes >= maxSize) return [];
   const { folder, freeBytes, bufferBytes } = disk;
   const reserved = `, ${formatByteSize(reserveFreeDisk)} of which are left to others (buffer.reserveFreeDisk)`;
@@ -151,19 +151,13 @@ function totals(
   ];
 }
 
-export interface DiskRoom {
-  /** Absolute path of the data directory. */
-  readonly folder: string;
-  readonly freeBytes: number;
-  /** What the buffer may come to there: less than `buffer.maxSize` where the disk is short. */
-  readonly bufferBytes: number;
-}
+type DiskRoom = Awaited<ReturnType<typeof diskRoom>>;
 
-/** Undefined: nothing is known of the disk. */
-export async function diskRoom(
-  { agent, buffer: { maxSize, reserveFreeDisk } }: Config,
-  environment: Environment,
-): Promise<DiskRoom | undefined> {
+/**
+ * The folder of the data, and what the buffer may come to there: less than `buffer.maxSize` where the disk is short.
+ * Undefined: nothing is known of the disk.
+ */
+async function diskRoom({ agent, buffer: { maxSize, reserveFreeDisk } }: Config, environment: Environment) {
   const folder = resolve(environment.cwd, agent.dataDir);
   const freeBytes = await environment.freeDisk?.(folder);
   if (freeBytes === undefined) return undefined;

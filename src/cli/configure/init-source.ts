@@ -23,13 +23,11 @@ import {
   sourcePassword,
 } from "./question.ts";
 
-interface AskedSource {
-  readonly source: InitSource;
-  readonly secret?: InitSecret | undefined;
-}
-
 /** Rejects as `answer` does; an unattended run also as `Driver.browse` does. */
-export async function askSource(given: SourceAnswers, interview: SourceInterview): Promise<AskedSource> {
+export async function askSource(
+  given: SourceAnswers,
+  interview: SourceInterview,
+): Promise<{ source: InitSource; secret?: InitSecret }> {
   const { url: address } = given;
   const driver = driverOfAddress(address);
   const type = driver?.type ?? "simulator";

@@ -2,7 +2,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { inputsOf } from "../../agent/own-signals.ts";
-import type { Config } from "../../config/config.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { Logger } from "../../core/runtime.ts";
 import { saveViewIn } from "../../upload/client/method-caller.ts";
@@ -13,11 +12,11 @@ import { PublishedItems } from "../../upload/signals/published-items.ts";
 import { savePaged } from "../../upload/signals/save-paged.ts";
 import { type OurSignals, reviewSignals } from "../../upload/signals/stored-signals.ts";
 import type { ConfigOptions } from "../shared/arguments.ts";
-import { commandRuntime } from "../shared/command-runtime.ts";
+import { commandRuntime, silent } from "../shared/command-runtime.ts";
 import { openServiceCaller } from "../shared/service-caller.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { columns, count, visible } from "../terminal/text.ts";
+import { columns, count, printResult, visible } from "../terminal/text.ts";
 import { planJson, planLines, type SignalPlan, type SignalStep, toSave } from "./signal-plan.ts";
 
 interface SignalsOptions extends ConfigOptions {
@@ -82,14 +81,9 @@ export async function signalsPublish(options: SignalsOptions, io: Console): Prom
   return refused.length === 0 ? exitStatus.done : exitStatus.failed;
 }
 
-interface Work extends AsyncDisposable {
-  readonly config: Config;
-  readonly service: Awaited<ReturnType<typeof openServiceCaller>>;
-  readonly ours: OurSignals;
-  readonly publisher: ItemPublisher;
-}
+type Work = Awaited<ReturnType<typeof prepare>>;
 
-async function prepare({ config: file }: SignalsOptions, io: Console): Promise<Work> {
+async function prepare({ config: file }: SignalsOptions, io: Console) {
   const config = await loadConfig(file, io.environment);
   const { url, integration, signals } = config.service;
   const { dataDir } = config.agent;
@@ -167,28 +161,25 @@ interface Done {
   readonly refused: readonly { readonly input: string; readonly reason: string }[];
 }
 
-function tell(plan: SignalPlan, { json }: SignalsOptions, io: Console, done?: Done): void {
-  if (json === true) {
-    io.print(JSON.stringify({ ...planJson(plan), ...(done && { done }) }, undefined, 2));
-    return;
-  }
-  for (const line of planLines(plan)) io.print(line);
-  if (!done) return;
-  if (done.saved !== undefined) io.print(`${count(done.saved, "signal")} saved`);
-  if (done.published !== undefined) io.print(`${count(done.published, "item")} published`);
-  for (const line of columns(done.refused.map(({ input, reason }) => [input, reason])))
+function tell(plan: SignalPlan, options: SignalsOptions, io: Console, done?: Done): void {
+  const { saved, published, refused = [] } = done ?? {};
+  const lines = () => [
+    ...planLines(plan),
+    ...(saved === undefined ? [] : [`${count(saved, "signal")} saved`]),
+    ...(published === undefined ? [] : [`${count(published, "item")} published`]),
+  ];
+  printResult(options, { ...planJson(plan), ...(done && { done }) }, lines, io);
+  if (options.json) return;
+  for (const line of columns(refused.map(({ input, reason }) => [input, reason])))
     io.complain(`tagferry: refused:${line}`);
 }
 
 /** The publisher's warnings are for whoever typed the command. */
 function complaining(io: Console): Logger {
-  const quiet = () => {};
   const log: Logger = {
-    debug: quiet,
-    info: quiet,
+    ...silent,
     warn: ({ reason }, message) =>
       io.complain(`tagferry: ${message}${typeof reason === "string" ? `: ${reason}` : ""}`),
-    error: quiet,
     child: () => log,
   };
   return log;

@@ -14,13 +14,10 @@ import { columns, count, csvCell, numberCell, printResult, progressBar } from ".
 
 type JsonOption = Parameters<typeof printResult>[0];
 
-interface OpenedBuffer {
-  readonly folder: string;
-  readonly inspector: BufferInspector;
-}
+type OpenedBuffer = ReturnType<typeof inspectBuffer>;
 
 /** `directory` is a data directory or the folder of its buffer. Throws `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`. */
-export function inspectBuffer(directory: string): OpenedBuffer {
+export function inspectBuffer(directory: string) {
   const disk = nodeDisk();
   const given = resolve(directory);
   const folder = [given, join(given, "buffer")].find((candidate) => BufferInspector.isBuffer(candidate, disk));

@@ -8,4 +8,4 @@ export function commandRuntime(): Runtime {
   return systemRuntime(silent, metricsRegistry());
 }
 
-const silent: Logger = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent };
+export const silent: Logger = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent };

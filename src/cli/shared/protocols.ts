@@ -13,29 +13,23 @@ export interface ProtocolTexts {
 
 /** The protocols of the drivers that have `member`: `MQTT, Modbus and OPC UA`. */
 export function protocolsWith(member: keyof Driver): string {
-  return joinNames(
-    examplesOf((driver) => driver[member] !== undefined).map(({ protocol }) => protocol),
-    "and",
-  );
+  return named("protocol", "and", (driver) => driver[member] !== undefined);
 }
 
 export function protocolsOf(option: string): string {
-  return joinNames(
-    examplesOf((driver) => hasOption(driver, option)).map(({ protocol }) => protocol),
-    "and",
-  );
+  return named("protocol", "and", (driver) => hasOption(driver, option));
 }
 
 /** What the drivers that have `member` read: `an MQTT broker, a Modbus device or an OPC UA server`. */
 export function devicesWith(member: keyof Driver): string {
-  return joinNames(
-    examplesOf((driver) => driver[member] !== undefined).map(({ device }) => device),
-    "or",
-  );
+  return named("device", "or", (driver) => driver[member] !== undefined);
 }
 
-function examplesOf(wanted: (driver: Driver) => boolean) {
-  return drivers.filter(wanted).map(({ example }) => example);
+function named(part: "protocol" | "device", word: "and" | "or", wanted: (driver: Driver) => boolean): string {
+  return joinNames(
+    drivers.filter(wanted).map(({ example }) => example[part]),
+    word,
+  );
 }
 
 export function hasOption({ schema }: Driver, option: string): boolean {

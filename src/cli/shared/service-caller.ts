@@ -13,14 +13,8 @@ import { version } from "../terminal/version.ts";
 /** As many points as a command can hold. */
 const maxAnswerBytes = 256 * 2 ** 20;
 
-interface ServiceClient extends AsyncDisposable {
-  readonly client: RpcClient;
-  /** The permitted rate, shared with an agent. Undefined: no agent ran here yet. */
-  readonly turns: TurnFolder | undefined;
-}
-
-/** Connects to nothing yet. */
-export async function openServiceClient({ service, agent }: Config, runtime: Runtime): Promise<ServiceClient> {
+/** Connects to nothing yet. `turns`: the permitted rate, shared with an agent. Undefined: no agent ran here yet. */
+export async function openServiceClient({ service, agent }: Config, runtime: Runtime) {
   await using opened = new AsyncDisposableStack();
   const stateDir = join(agent.dataDir, "upload");
   // Made by the agent alone: a folder of another user would be in its way.
