@@ -5,7 +5,7 @@
 import { accessSync, constants, statSync, truncateSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { AgentError } from "../../../core/errors.ts";
+import { AgentError, reasonOf, remedyOf } from "../../../core/errors.ts";
 import { attempt } from "../../../lib/attempt.ts";
 import { diskErrorCode } from "./disk.ts";
 
@@ -51,8 +51,11 @@ export function lockFolder(folder: string): FolderLock {
 /** What the system says of a file that cannot be opened, found out without opening it. Undefined: nothing. */
 function whyNot(path: string): unknown {
   try {
-    if (statSync(path).isDirectory())
-      return Object.assign(new Error("it is a folder"), { code: "EISDIR", syscall: "open", path });
+    if (statSync(path).isDirectory()) {
+      const cause = Object.assign(new Error("it is a folder"), { code: "EISDIR", syscall: "open", path });
+      const message = `cannot write to ${dirname(path)}: ${reasonOf(cause)}`;
+      return new AgentError("DATA_DIR_UNWRITABLE", message, { hint: remedyOf(cause), cause });
+    }
     accessSync(path, constants.R_OK | constants.W_OK);
     return undefined;
   } catch (error) {

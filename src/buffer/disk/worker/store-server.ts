@@ -1,6 +1,6 @@
 // Answers the requests of the main thread. All that the log thread does, without the thread.
 import { parentPort } from "node:worker_threads";
-import { AgentError, reasonOf, remedyOf } from "../../../core/errors.ts";
+import { AgentError, reasonOf } from "../../../core/errors.ts";
 import type { InputId } from "../../../core/point.ts";
 import { RateLimit } from "../../../lib/rate-limited-log.ts";
 import type { ShelfBlock, Taken } from "../blocks/block-layout.ts";
@@ -17,7 +17,7 @@ export interface ServerGround extends Omit<Ground, "note"> {
 }
 
 /** Errors that mean that the folder is not ours to write to, rather than that the disk is full or broken. */
-const unwritable = new Set(["EACCES", "EPERM", "EROFS", "ENOTDIR", "EISDIR", "EEXIST", "ERR_SQLITE_ERROR"]);
+const unwritable = new Set(["EACCES", "EPERM", "EROFS", "ENOTDIR", "EEXIST", "ERR_SQLITE_ERROR"]);
 
 export class StoreServer {
   readonly opened: StoreOpened;
@@ -159,11 +159,11 @@ export class StoreServer {
       action();
       return undefined;
     } catch (error) {
-      if (error instanceof AgentError) return { code: error.code, message: error.message };
+      if (error instanceof AgentError) return { code: error.code, message: error.message, hint: error.hint };
       const message = reasonOf(error);
       const code = diskErrorCode(error);
       if (folder !== "" && unwritable.has(code))
-        return { code: "DATA_DIR_UNWRITABLE", message: `cannot write to ${folder}: ${message}`, hint: remedyOf(error) };
+        return { code: "DATA_DIR_UNWRITABLE", message: `cannot write to ${folder}: ${message}` };
       if (code !== "") return { code: "BUFFER_UNAVAILABLE", message };
       return { code: "bug", message: error instanceof Error ? (error.stack ?? message) : message };
     }
