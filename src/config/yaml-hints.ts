@@ -76,11 +76,6 @@ function stumbles(before: string, text: string): boolean {
   return /[[{]/.test(text) && (/[[{]/.test(before) || /^[[{]/.test(text));
 }
 
-interface UnclosedQuote {
-  readonly offset: number;
-  readonly quote: '"' | "'";
-}
-
 /** What may stand before a value: a quote further on in a text without quotes is a letter of it. */
 const valueStart = /(?:^|[,[{]|(?:^|\s)[?-]\s|:(?:\s|$))\s*(?:[!&]\S*\s+)*$/;
 const keyLine = /^\s*(?:- +)?[\w.-]+:(?:\s|$)/;
@@ -89,7 +84,7 @@ const keyLine = /^\s*(?:- +)?[\w.-]+:(?:\s|$)/;
  * The first text in quotes that does not end in its line, and that runs to the end of the file or over a line that begins with
  * a key. A text that is meant to go on in the next line does neither.
  */
-export function unclosedQuote(text: string): UnclosedQuote | undefined {
+export function unclosedQuote(text: string) {
   let block: number | undefined;
   let lineStart = 0;
   while (lineStart <= text.length) {

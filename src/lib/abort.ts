@@ -24,7 +24,7 @@ export function isAbort(error: unknown, signal: AbortSignal): boolean {
 }
 
 /** A deadline of its own for one call: aborts `ms` after now or with `parent`. Dispose it when the call is over. */
-export function deadline(ms: number, parent: AbortSignal, reason: () => unknown): Deadline {
+export function deadline(ms: number, parent: AbortSignal, reason: () => unknown): Disposable & { signal: AbortSignal } {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(reason()), ms);
   const follow = () => controller.abort(parent.reason);
@@ -37,8 +37,4 @@ export function deadline(ms: number, parent: AbortSignal, reason: () => unknown)
       parent.removeEventListener("abort", follow);
     },
   };
-}
-
-interface Deadline extends Disposable {
-  readonly signal: AbortSignal;
 }

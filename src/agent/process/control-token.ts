@@ -5,16 +5,11 @@ import { join } from "node:path";
 import type { Logger } from "../../core/runtime.ts";
 import { Secret } from "../../core/secret.ts";
 
-export interface ControlToken extends AsyncDisposable {
-  readonly token: Secret;
-  readonly file: string;
-}
-
 /**
  * Writes a new one, mode 0600; disposing it deletes the file. Call it under the lock of the data directory. Where the
  * file cannot be written nobody will know the token, and that is logged.
  */
-export async function openControlToken(dataDir: string, log: Logger): Promise<ControlToken> {
+export async function openControlToken(dataDir: string, log: Logger) {
   const text = randomBytes(32).toString("base64url");
   const file = join(dataDir, controlTokenName);
   try {

@@ -47,23 +47,15 @@ export function processUsage(clock: Clock) {
 }
 
 /** How the running process is hardened, as it is and not as it was meant to be. */
-export interface ProcessSecurity {
-  readonly root: boolean;
-  /** A signal calls up the debugger, which opens a port. */
-  readonly debuggerSignal: boolean;
-  /** Text can be made into code. */
-  readonly codeFromText: boolean;
-  /** What comes from outside can reach the prototype of objects by the name `__proto__`. */
-  readonly proto: boolean;
-  readonly node: string;
-}
-
-export function processSecurity(): ProcessSecurity {
+export function processSecurity() {
   const flags = [...process.execArgv, ...(process.env["NODE_OPTIONS"] ?? "").split(" ")];
   return {
     root: process.getuid?.() === 0,
+    // A signal calls up the debugger, which opens a port.
     debuggerSignal: !flags.includes("--disable-sigusr1"),
+    // Text can be made into code.
     codeFromText: !flags.includes("--disallow-code-generation-from-strings"),
+    // What comes from outside can reach the prototype of objects by the name `__proto__`.
     proto: Object.hasOwn(Object.prototype, "__proto__"),
     node: process.version,
   };

@@ -146,19 +146,13 @@ function jsonOf({ tag: _tag, refused: _refused, time, raw, ...rest }: Looked): s
   return JSON.stringify({ ...rest, raw, time: formatTimestamp(time) }, exactNumber);
 }
 
-interface LiveRow {
-  readonly source: string;
-  readonly cells: readonly string[];
-  readonly good: boolean;
-}
-
 /** As often as an eye follows, in milliseconds. */
 const everyMs = 200;
 
 export class LiveTable {
   readonly #screen: Screen;
   readonly #cells: (looked: Looked) => readonly string[];
-  readonly #rows = new Map<string, LiveRow>();
+  readonly #rows = new Map<string, { readonly cells: readonly string[]; readonly good: boolean }>();
   readonly #states = new Map<string, string>();
   #readings = 0;
   #due: NodeJS.Timeout | undefined;
@@ -178,7 +172,7 @@ export class LiveTable {
       const key = `${source} ${value === undefined ? `${tag} ${address}` : input}`;
       // A tag that gave nothing has no Input ID yet; the row of its address is replaced when it has.
       if (value !== undefined) this.#rows.delete(`${source} ${tag} ${address}`);
-      this.#rows.set(key, { source, cells: this.#cells(looked), good: value !== undefined });
+      this.#rows.set(key, { cells: this.#cells(looked), good: value !== undefined });
     }
     this.#due ??= setTimeout(() => this.#draw(), everyMs);
   }
