@@ -37,9 +37,8 @@ function relate(call: MethodCall, item: string | null): object {
       `matches ${total} signals, a call can take ${maxSelected.signals}: narrow the filter or set a limit`,
     );
   faults.throwIfAny();
-  const changed = resources.filter((signal) => signal.item !== item).map((signal) => ({ ...signal, item, updatedAt }));
+  const affected = resources.map((signal) => (signal.item === item ? signal : { ...signal, item, updatedAt }));
+  const changed = affected.filter((signal, index) => signal !== resources[index]);
   if (!dryRun) store.transaction(() => changed.forEach((signal) => store.resources.updateSignal(signal)));
-  const byId = new Map(changed.map((signal) => [signal.id, signal]));
-  const affected = resources.map((signal) => byId.get(signal.id) ?? signal);
   return answers.ofResources(affected, signalResource, total, itemsOf(affected, store));
 }

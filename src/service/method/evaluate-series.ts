@@ -177,19 +177,17 @@ export function gapfilledItem(grid: Grid, member: ItemAggregation, values: Float
 
 /** For each row, the start of the bucket that is `shift` before it. */
 function wantedOf({ inside, outside, bucketOf }: Grid, shift: number) {
+  const step = (at: number) => (shift > 0 ? bucketOf(at - 1).start : bucketOf(at).end);
   const beyond: number[] = [];
-  for (let i = 0, at = (shift > 0 ? inside[0] : inside.at(-1)) ?? 0; i < Math.abs(shift); i++) {
-    at = shift > 0 ? bucketOf(at - 1).start : bucketOf(at).end;
-    beyond.push(at);
-  }
+  for (let at = (shift > 0 ? inside[0] : inside.at(-1)) ?? 0; beyond.length < Math.abs(shift); )
+    beyond.push((at = step(at)));
   const shifted =
     shift > 0
       ? [...beyond.toReversed(), ...inside].slice(0, inside.length)
       : [...inside, ...beyond].slice(-inside.length || inside.length);
   const stepped = (span: TimeSpan | undefined) => {
     let at = span?.from;
-    for (let i = 0; at !== undefined && i < Math.abs(shift); i++)
-      at = shift > 0 ? bucketOf(at - 1).start : bucketOf(at).end;
+    for (let i = 0; at !== undefined && i < Math.abs(shift); i++) at = step(at);
     return at;
   };
   const all = [stepped(outside.earlier), ...shifted, stepped(outside.later)].filter((start) => start !== undefined);

@@ -73,7 +73,7 @@ export class StoreThreads implements AsyncDisposable {
 
   /** Deletes points older than `before`, microseconds since the epoch. Rejects as `call` does. */
   expire(before: number): Promise<StoreAnswer> {
-    return this.#writer.expire(before);
+    return this.#writer.maintain({ expireBefore: before });
   }
 
   /** Waits for the calls before it. */
@@ -88,7 +88,7 @@ export class StoreThreads implements AsyncDisposable {
       if (this.#readers.length === 0 || (await this.#logBytes()) < this.#logLimit || this.#queries.isPaused) return;
       this.#queries.pause();
       await this.#queries.onPendingZero();
-      await this.#writer.checkpoint();
+      await this.#writer.maintain("checkpoint");
       // Where it failed, the disk being full perhaps, the next one comes when there is as much again.
       this.#logLimit = this.#maxLogBytes + (await this.#logBytes());
       this.#queries.start();

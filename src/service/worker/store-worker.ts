@@ -5,7 +5,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { isAgentError, reasonOf } from "../../core/errors.ts";
 import { dispatch } from "../method/dispatch.ts";
 import { ServiceStore } from "../store/store.ts";
-import type { WorkerData, WorkerReply, WorkerRequest } from "./worker-thread.ts";
+import type { StoreMaintenance, WorkerData, WorkerReply, WorkerRequest } from "./worker-thread.ts";
 
 const port = parentPort;
 if (!port) throw new Error("to be started as a worker");
@@ -35,13 +35,8 @@ try {
       case "refresh":
         store.resources.refresh(message.changes);
         break;
-      case "expire":
-      case "checkpoint": {
-        const failure = failureOf(() =>
-          message.kind === "checkpoint"
-            ? store.checkpoint()
-            : store.transaction(() => store.points.expire(message.before)),
-        );
+      case "maintain": {
+        const failure = failureOf(() => maintain(store, message.task));
         reply({ kind: "answer", number: message.number, body: undefined, failure, changes: undefined });
         break;
       }
@@ -62,6 +57,11 @@ try {
     code: isAgentError(error) ? error.code : undefined,
     message: reasonOf(error),
   });
+}
+
+function maintain(store: ServiceStore, task: StoreMaintenance): void {
+  if (task === "checkpoint") store.checkpoint();
+  else store.transaction(() => store.points.expire(task.expireBefore));
 }
 
 /** Why it failed, if it did: on a full disk even deleting can, and the next time may go better. */

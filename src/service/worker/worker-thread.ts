@@ -16,12 +16,13 @@ export interface WorkerData extends WorkerOptions {
   readonly abandoned: Int32Array<SharedArrayBuffer>;
 }
 
+/** Deletes points older than this, microseconds since the epoch, or empties the log as long as nothing reads from it. */
+export type StoreMaintenance = { readonly expireBefore: number } | "checkpoint";
+
 export type WorkerRequest =
   | { readonly kind: "call"; readonly number: number; readonly input: RpcInput }
-  /** Delete points older than this, microseconds since the epoch. Answered without a body. */
-  | { readonly kind: "expire"; readonly number: number; readonly before: number }
-  /** Empty the write-ahead log. Answered without a body. */
-  | { readonly kind: "checkpoint"; readonly number: number }
+  /** Answered without a body. */
+  | { readonly kind: "maintain"; readonly number: number; readonly task: StoreMaintenance }
   /** The thread that writes has committed these; calls behind this message see them. */
   | { readonly kind: "refresh"; readonly changes: ResourceChanges }
   | { readonly kind: "close" };
@@ -107,14 +108,9 @@ export class WorkerThread implements AsyncDisposable {
     return this.#ask((number) => ({ kind: "call", number, input }), transfer, abandoned);
   }
 
-  /** Deletes points older than `before`, microseconds since the epoch. Rejects as `call` does. */
-  expire(before: number): Promise<StoreAnswer> {
-    return this.#ask((number) => ({ kind: "expire", number, before }));
-  }
-
-  /** Empties the write-ahead log, as long as nothing reads from it. Rejects as `call` does. */
-  checkpoint(): Promise<StoreAnswer> {
-    return this.#ask((number) => ({ kind: "checkpoint", number }));
+  /** For a thread that writes. Rejects as `call` does. */
+  maintain(task: StoreMaintenance): Promise<StoreAnswer> {
+    return this.#ask((number) => ({ kind: "maintain", number, task }));
   }
 
   /** Calls from now on see what another thread has committed. */
