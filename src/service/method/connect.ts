@@ -3,7 +3,7 @@ import { maxSelected } from "../../wire/method.ts";
 import { resourceIdPattern } from "../../wire/signal-view.ts";
 import { anyIntegration, type MethodCall, readFlag } from "../call/params.ts";
 import { readSignalQuery } from "../query/resource-query.ts";
-import { readAnswers, signalResource } from "./resource-view.ts";
+import { readAnswerFormat, signalResource } from "./resource-view.ts";
 import { itemsOf } from "./select.ts";
 
 /** Lets an item show the signals of a query. A signal that another item shows moves to this one. */
@@ -27,7 +27,7 @@ function relate(call: MethodCall, item: string | null): object {
   // Without a limit all signals that match are meant, and not a page of them.
   const query = readSignalQuery(params, faults, maxSelected.signals);
   const dryRun = readFlag(params["dryRun"], "dryRun", faults);
-  const answers = readAnswers(call, "resources");
+  const answers = readAnswerFormat(call, "resources");
   faults.throwIfAny();
   const updatedAt = Math.floor(call.now / 1_000);
   const { resources, total } = query.select(store.resources.signals(integration));

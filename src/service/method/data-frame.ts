@@ -11,14 +11,14 @@ import { maxStateBuckets, rollUp, type StateBudget, stateTimes } from "../query/
 import { type BlockColumns, joinedBlocks } from "../store/point-block.ts";
 import type { ItemRecord } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
-import { readAnswers } from "./resource-view.ts";
+import { readAnswerFormat } from "./resource-view.ts";
 
 export function selectDataFrame(call: MethodCall): object {
   const { params, store, now, faults } = call;
   const bounds = { fields: itemFields, defaultLimit, maxLimit: maxSelected.itemsWithData };
   const query = readResourceQuery(params["query"], "query", bounds, faults);
   const data = readCurrentDataQuery(params["data"], now, faults);
-  const answers = readAnswers(call, "data");
+  const answers = readAnswerFormat(call, "data");
   faults.throwIfAny();
   const { resources, total } = query.select(store.resources.items());
   const budget = { left: maxStateBuckets };

@@ -7,13 +7,13 @@ import { buildFrame, type Column } from "../query/frame-builder.ts";
 import { lastOf } from "./data-frame.ts";
 import { readEvaluation } from "./evaluate-params.ts";
 import { aggregateGroup, aggregateItem, gapfilledItem, gridOf, lastOfWindow } from "./evaluate-series.ts";
-import { readAnswers } from "./resource-view.ts";
+import { readAnswerFormat } from "./resource-view.ts";
 
 export function evaluate(call: MethodCall): object {
   const { params, store, now, faults } = call;
   const { items, groups, calculations, aliases } = readEvaluation(call);
   const query = readCurrentDataQuery(params["data"], now, faults);
-  const answers = readAnswers(call, "data");
+  const answers = readAnswerFormat(call, "data");
   if (!query.bucketOf) faults.add("data.rollup", "required");
   faults.throwIfAny();
   const bucketOf = query.bucketOf ?? oneBucket({ start: query.from, end: query.before });

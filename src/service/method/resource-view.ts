@@ -109,7 +109,7 @@ export interface Answers {
 }
 
 /** Reads `include` and `format`; null and absent members have their defaults. */
-export function readAnswers({ params, version, faults }: MethodCall, about: "resources" | "data"): Answers {
+export function readAnswerFormat({ params, version, faults }: MethodCall, about: "resources" | "data"): Answers {
   const { include } = params;
   if (isGiven(include) && !Array.isArray(include)) faults.add("include", "must be an array of texts");
   const names: readonly unknown[] = Array.isArray(include) ? include : [];

@@ -13,7 +13,7 @@ import { lastOf, numericColumns } from "./data-frame.ts";
 import {
   byId,
   itemResource,
-  readAnswers,
+  readAnswerFormat,
   selectedItemView,
   selectedSignalView,
   signalResource,
@@ -28,7 +28,7 @@ export function selectSignals(call: MethodCall): object {
   const integration = anyIntegration(params, faults);
   if (!speaksSpecified(call)) {
     const query = readSignalQuery(params, faults);
-    const answers = readAnswers(call, "resources");
+    const answers = readAnswerFormat(call, "resources");
     faults.throwIfAny();
     const { resources, total } = query.select(store.resources.signals(integration));
     return answers.ofResources(resources, signalResource, total, itemsOf(resources, store));
@@ -57,7 +57,7 @@ export function selectItems(call: MethodCall): object {
   const asksForData = isRecord(params["data"]) && isGiven(params["data"]["include"]);
   if (!speaksSpecified(call) && !asksForData) {
     const query = readResourceQuery(params["query"], "query", bounds, faults);
-    const answers = readAnswers(call, "resources");
+    const answers = readAnswerFormat(call, "resources");
     faults.throwIfAny();
     const { resources, total } = query.select(store.resources.items());
     // There is nothing to include yet; clients send lists all the same.

@@ -148,13 +148,6 @@ export const serviceAblations: readonly Ablation[] = [
     name: "sees all of each or nothing",
   },
   {
-    safeguard: "refusing large answers while clients have not read those before",
-    file: "service/http/rpc-endpoint.ts",
-    code: "    if (this.#unreadBytes > maxUnreadBytes)\n",
-    without: "    if (this.#unreadBytes > Number.POSITIVE_INFINITY)\n",
-    test: "integration/service-large-answers.peer.test.ts",
-  },
-  {
     safeguard: "answering a repeated write with the outcome that came too late",
     file: "service/http/rpc-endpoint.ts",
     code: "(written && this.#late.take(written, key))",
