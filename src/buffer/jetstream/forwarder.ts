@@ -254,9 +254,12 @@ export class Forwarder {
     if (header && header.epoch !== this.#epoch) this.#floor = Math.max(this.#floor, header.latest);
     this.#latest = Math.max(this.#latest, this.#floor);
     if (this.#hasMoved) await this.#raiseFloor();
-    const isLost = (frame: KeptFrame) =>
-      frame.created !== created || frame.sequence < firstSequence || frame.sequence > this.#last;
-    const lost = this.#kept.frames.filter(isLost);
+    // Frames are published in the order of the tail, so all up to the last one are there, wherever they were before.
+    const frames = this.#kept.frames;
+    const isUpTo = (kept: FrameHeader) =>
+      header !== undefined && epochKey(kept) === epochKey(header) && kept.number <= header.number;
+    const present = frames.findLastIndex((kept) => isUpTo(kept.header));
+    const lost = frames.filter(({ sequence }, i) => i > present || sequence < firstSequence);
     const again = lost.length > 0 ? await this.#republish(lost) : header;
     this.#mustVerify = false;
     this.#verifiedAt = this.#runtime.clock.monotonic();

@@ -136,7 +136,7 @@ export class KeptTail implements AsyncDisposable {
   #note(frame: KeptFrame, file: number, offset: number, bytes: number): void {
     const name = nameOf(frame.header);
     this.#bytes += bytes - (this.#places.get(name)?.bytes ?? 0);
-    this.#places.delete(name);
+    // One that is published again keeps its place in the order.
     this.#places.set(name, { ...frame, file, offset, bytes, since: this.#clock.monotonic() });
   }
 

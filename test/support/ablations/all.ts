@@ -12,11 +12,13 @@ import { mqttFirstContactAblations } from "./mqtt-first-contact.ts";
 import { opcuaAblations } from "./opcua.ts";
 import { orderAblations } from "./order.ts";
 import { serviceAblations } from "./service.ts";
+import { streamAblations } from "./stream.ts";
 import { uploadAblations } from "./upload.ts";
 
 export const ablations: readonly Ablation[] = [
   ...agentAblations,
   ...clusterAblations,
+  ...streamAblations,
   ...mappingAblations,
   ...modbusAblations,
   ...mqttAblations,

@@ -80,6 +80,7 @@ test("what another node publishes in place of lost messages is delivered", async
   await service.drain(reader);
 
   expect(stored(service)).toEqual({ "a@1": 1, "a@2": 2, "a@3": 3, "b@1": 1, "b@2": 2, "b@3": 3 });
+  expect(service.deliveries).toBe(6);
 });
 
 test("the tail outlives the process: a restarted collector publishes again what the cluster loses later", async () => {
@@ -99,6 +100,36 @@ test("the tail outlives the process: a restarted collector publishes again what 
   await service.drain(reader);
 
   expect(stored(service)).toEqual({ "a@1": 1 });
+});
+
+test("an answer that is lost while lost messages are published again leaves out none of them", async () => {
+  const { stream, node, reader: open } = memoryWorld();
+  using first = node("gw1");
+  using second = node("gw2");
+  await using other = await second.start();
+  {
+    await using one = await first.start();
+    for (const value of [1, 2]) {
+      await append(one, { a: [[1, value]] });
+      await one.forwarded();
+    }
+  }
+  stream.loseLast(2);
+  await append(other, { b: [[1, 1]] });
+  await other.forwarded();
+  let answers = 0;
+  stream.after = (call) => {
+    if (call === "publish" && answers++ === 0) throw new AgentError("CLUSTER_UNREACHABLE", "no answer");
+  };
+
+  await using one = await first.start();
+  await append(one, { a: [[2, 3]] });
+  await one.forwarded();
+  const service = new ServiceStore();
+  await using reader = await open();
+  await service.drain(reader);
+
+  expect(stored(service)).toEqual({ "a@1": 2, "a@2": 3, "b@1": 1 });
 });
 
 test("an answer that is lost makes nothing come twice, nor does a restart", async () => {

@@ -1,0 +1,86 @@
+// The safeguards of points on the stream of the cluster.
+import type { Ablation } from "./ablation.ts";
+
+const loss = "unit/buffer/jetstream/cluster-loss.test.ts";
+const terms = "unit/buffer/jetstream/terms.test.ts";
+
+export const streamAblations: readonly Ablation[] = [
+  {
+    safeguard: "publishing the kept tail again after a loss in the cluster",
+    file: "buffer/jetstream/forwarder.ts",
+    code: "i > present || sequence < firstSequence",
+    without: "i < 0 && sequence < firstSequence && present < 0",
+    test: loss,
+  },
+  {
+    safeguard: "what is present is told by the order of the tail, not by positions of before",
+    file: "buffer/jetstream/forwarder.ts",
+    code: "i > present || sequence < firstSequence",
+    without: "(i > present && sequence > this.#last) || sequence < firstSequence",
+    test: loss,
+  },
+  {
+    safeguard: "publishing behind the node's own last message",
+    file: "buffer/jetstream/forwarder.ts",
+    code: "await this.#options.stream.publish(this.#subject, frame, id, this.#last)",
+    without:
+      "await this.#options.stream.publish(this.#subject, frame, id, (await this.#options.stream.last(this.#subject))?.sequence ?? 0)",
+    test: loss,
+  },
+  {
+    safeguard: "a stream that is full pauses forwarding",
+    file: "buffer/jetstream/forwarder.ts",
+    code: 'if (!isAgentError(error) || !error.code.startsWith("CLUSTER_")) throw error;',
+    without: 'if (!isAgentError(error, "CLUSTER_UNREACHABLE")) throw error;',
+    test: loss,
+  },
+  {
+    safeguard: "times that an earlier start has published go as late",
+    file: "buffer/jetstream/forwarder.ts",
+    code: "if (header && header.epoch !== this.#epoch) this.#floor = Math.max(this.#floor, header.latest);",
+    without: "",
+    test: terms,
+  },
+  {
+    safeguard: "times that another node has published go as late after a source has moved",
+    file: "buffer/jetstream/forwarder.ts",
+    code: "if (this.#hasMoved) await this.#raiseFloor();",
+    without: "",
+    test: terms,
+  },
+  {
+    safeguard: "a frame that was published again is delivered once",
+    file: "buffer/jetstream/stream-cut.ts",
+    code: "if (settled.has(frame)) {",
+    without: "if (at < 0 && settled.has(frame)) {",
+    test: loss,
+  },
+  {
+    safeguard: "positions do not outlive the leader of the stream",
+    file: "buffer/jetstream/stream-cut.ts",
+    code: "stream !== this.#stream || state.lastSequence < this.#last",
+    without: "state.lastSequence < 0 && stream !== this.#stream",
+    test: loss,
+  },
+  {
+    safeguard: "late frames go in the order of the stream alone",
+    file: "buffer/jetstream/stream-cut.ts",
+    code: 'if (lane === "live" && frame.late) {',
+    without: 'if (lane === "live" && frame.late && looks < 0) {',
+    test: terms,
+  },
+  {
+    safeguard: "a reader of an earlier term cannot settle",
+    file: "buffer/jetstream/settled-frames.ts",
+    code: "if (found && found.stored.token !== this.#token)",
+    without: "if (found && found.stored.token === undefined)",
+    test: terms,
+  },
+  {
+    safeguard: "a settlement whose answer was lost belongs to the reader",
+    file: "buffer/jetstream/settled-frames.ts",
+    code: "if (found && found.stored.token !== this.#token)",
+    without: "if (found)",
+    test: terms,
+  },
+];

@@ -1,0 +1,123 @@
+// Random histories of two collectors, one stream that loses things, and readers that come and go: in the end the service has
+// the last appended value of each time. One collector appends for an input, so that "last" is known.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Block } from "../../../../src/core/block.ts";
+import { isAgentError } from "../../../../src/core/errors.ts";
+import { unreachable } from "../../../support/memory-bucket.ts";
+import { runs } from "../../../support/property.ts";
+import type { Collector } from "../../../support/stream-place.ts";
+import { append, memoryWorld, ServiceStore } from "../../../support/stream-world.ts";
+
+const never = new AbortController().signal;
+
+type Step =
+  | { readonly kind: "append"; readonly node: number; readonly input: number; readonly seconds: readonly number[] }
+  | { readonly kind: "take"; readonly lane: "live" | "backlog"; readonly most: number; readonly isSettled: boolean }
+  | { readonly kind: "restart"; readonly node: number }
+  | { readonly kind: "settle" | "release" | "term" | "delete" | "answers" }
+  | { readonly kind: "lose"; readonly count: number };
+
+const node = fc.nat(1);
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant("append" as const),
+      node,
+      input: fc.nat(2),
+      seconds: fc.array(fc.nat(5), { minLength: 1, maxLength: 4 }),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant("take" as const),
+      lane: fc.constantFrom("live" as const, "backlog" as const),
+      most: fc.integer({ min: 1, max: 8 }),
+      isSettled: fc.boolean(),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.constantFrom("settle" as const, "release" as const, "term" as const).map((kind) => ({ kind })),
+  },
+  { weight: 1, arbitrary: fc.constantFrom("delete" as const, "answers" as const).map((kind) => ({ kind })) },
+  { weight: 1, arbitrary: node.map((at) => ({ kind: "restart" as const, node: at })) },
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: 4 }).map((count) => ({ kind: "lose" as const, count })) },
+);
+
+async function live(steps: readonly Step[]): Promise<void> {
+  const { stream, node: nodeOf, reader: open } = memoryWorld();
+  using first = nodeOf("gw1");
+  using second = nodeOf("gw2");
+  const homes = [first, second];
+  const collectors: Collector[] = [await first.start(), await second.start()];
+  const service = new ServiceStore();
+  const appended = new Map<string, number>();
+  let reader = await open();
+  let out: Block[] = [];
+  let value = 0;
+  try {
+    for (const each of steps) {
+      if (each.kind === "append") {
+        const input = `i${each.node}${each.input}`;
+        const points = each.seconds.map((second) => [second, ++value] as const);
+        await append(collectors[each.node]!, { [input]: points });
+        for (const [second, v] of points) appended.set(`${input}@${second}`, v);
+        await collectors[each.node]!.forwarded();
+      } else if (each.kind === "take") {
+        const block = await reader.take(each.lane, { wait: false, maxPoints: each.most }, never);
+        if (block && each.isSettled) {
+          // Late points go out behind those that the uploader holds of their input.
+          if (block.isLate && out.some(({ inputs }) => inputs.some((input) => block.inputs.includes(input))))
+            out.push(block);
+          else {
+            service.take(block);
+            await reader.settle([{ block: block.id, inputs: block.inputs }]);
+          }
+        } else if (block) out.push(block);
+      } else if (each.kind === "settle") {
+        for (const block of out) service.take(block);
+        await reader.settle(out.map(({ id, inputs }) => ({ block: id, inputs })));
+        out = [];
+      } else if (each.kind === "release") {
+        reader.release(out.map(({ id }) => id));
+        out = [];
+      } else if (each.kind === "term") {
+        await reader[Symbol.asyncDispose]();
+        reader = await open();
+        out = [];
+      } else if (each.kind === "delete") stream.delete();
+      else if (each.kind === "lose") stream.loseLast(Math.min(each.count, stream.messages.length));
+      else if (each.kind === "answers") {
+        let lost = 2;
+        stream.after = (call) => {
+          if (call === "publish" && lost-- > 0) throw unreachable();
+        };
+      } else if (each.kind === "restart") {
+        await collectors[each.node]![Symbol.asyncDispose]();
+        collectors[each.node] = await homes[each.node]!.start();
+      }
+    }
+    reader.release(out.map(({ id }) => id));
+    // Each collector looks after its tail by itself; an append makes it do so now.
+    for (const [n, collector] of collectors.entries()) {
+      await append(collector, { [`end${n}`]: [[0, 0]] });
+      await collector.forwarded();
+      appended.set(`end${n}@0`, 0);
+    }
+    await service.drain(reader, () => "live");
+    expect(Object.fromEntries(service.values)).toEqual(Object.fromEntries(appended));
+  } catch (error) {
+    if (isAgentError(error)) throw new Error(`${error.code}: ${error.message}`, { cause: error });
+    throw error;
+  } finally {
+    await reader[Symbol.asyncDispose]();
+    for (const collector of collectors) await collector[Symbol.asyncDispose]();
+  }
+}
+
+test("after any history the service has the last appended value of each time", async () => {
+  await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), live), runs(80));
+});
