@@ -36,7 +36,7 @@ export interface LeaseTerm {
 }
 
 /** Renewals in one time to live, so that two may fail. */
-const renewals = 3;
+export const renewals = 3;
 /** Looks at the entry in one time to live while another agent holds it. */
 const looks = 12;
 const retryMs = 200;

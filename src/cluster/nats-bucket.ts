@@ -69,10 +69,11 @@ export function natsBucket(link: NatsLink, { name, replicas, ttlMs }: KeyBucketO
       })) ?? false,
     list: (prefix) =>
       use(`list ${prefix}`, async (bucket) => {
-        const keys: string[] = [];
-        for await (const key of await bucket.keys(`${prefix}>`)) keys.push(key);
-        const entries = await Promise.all(keys.map((key) => bucket.get(key)));
-        return entries.flatMap((entry) => (entry?.operation === "PUT" ? [entryOf(entry)] : []));
+        const entries: KeyEntry[] = [];
+        // A bucket keeps one revision of a key.
+        for await (const entry of await bucket.history({ key: `${prefix}>` }))
+          if (entry.operation === "PUT") entries.push(entryOf(entry));
+        return entries;
       }),
   };
 }

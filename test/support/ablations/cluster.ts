@@ -2,6 +2,7 @@
 import type { Ablation } from "./ablation.ts";
 
 const rate = "unit/cluster/delivery-rate.test.ts";
+const sources = "unit/cluster/source-leases.test.ts";
 const lease = "unit/cluster/lease.test.ts";
 
 export const clusterAblations: readonly Ablation[] = [
@@ -67,5 +68,34 @@ export const clusterAblations: readonly Ablation[] = [
     code: "term.signal ? AbortSignal.any([stop.signal, term.signal]) : stop.signal",
     without: "stop.signal",
     test: "unit/agent/delivery-terms.test.ts",
+  },
+  {
+    safeguard: "a new reader waits until the former one has noticed",
+    file: "cluster/source-leases.ts",
+    code: "    await wait(ttlMs / renewals + closingMs);\n",
+    without: "",
+    test: sources,
+  },
+  {
+    safeguard: "the connection is closed before the lease of a source is given back",
+    file: "cluster/source-leases.ts",
+    code: "      await stop(source);\n",
+    without: "      void stop(source);\n",
+    test: sources,
+    name: "orders that outlast",
+  },
+  {
+    safeguard: "the hold-down before a source returns",
+    file: "cluster/placement.ts",
+    code: "one.node === node || one.aliveMs >= holdDownMs",
+    without: "true",
+    test: sources,
+  },
+  {
+    safeguard: "a member that is silent is gone",
+    file: "cluster/membership.ts",
+    code: "now - changedAt < beatsMissed * beatMs ? now - aliveSince : undefined",
+    without: "now - aliveSince",
+    test: sources,
   },
 ];

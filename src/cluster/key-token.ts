@@ -1,0 +1,14 @@
+// Names of agents and sources as one token of a key or subject: those have dots, which divide tokens, and other signs.
+
+const plain = /^[A-Za-z0-9_-]$/;
+
+/** Different names have different tokens: `north.gw1` → `north=2egw1`. */
+export function keyToken(name: string): string {
+  const bytes = [...Buffer.from(name, "utf8")];
+  return bytes
+    .map((byte) => {
+      const sign = String.fromCodePoint(byte);
+      return plain.test(sign) ? sign : `=${byte.toString(16).padStart(2, "0")}`;
+    })
+    .join("");
+}

@@ -1,0 +1,200 @@
+// The members of the cluster and the orders of operators, as this agent sees them. Each member writes a record of its own
+// at each beat. It is alive for others while they see its record change: they measure with their own monotonic clocks.
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import { isAgentError } from "../core/errors.ts";
+import type { Runtime } from "../core/runtime.ts";
+import type { KeyBucket, KeyEntry } from "./jetstream.ts";
+import { keyToken } from "./key-token.ts";
+import type { Candidate, Orders } from "./placement.ts";
+
+const memberRecord = z.object({
+  node: z.string(),
+  /** Of this start of the program. */
+  boot: z.string(),
+  version: z.string(),
+  offers: z.array(z.string()),
+  prefers: z.array(z.string()),
+  reads: z.array(z.string()),
+  forwardLagMs: z.number().optional(),
+  backlogPoints: z.number().optional(),
+});
+type MemberRecord = z.output<typeof memberRecord>;
+
+/** What a member says of itself at each beat. */
+export type MemberReport = Omit<MemberRecord, "node" | "boot">;
+
+export interface Member extends MemberRecord {
+  /** How long it has been seen alive without a break; undefined: it is gone. */
+  readonly aliveMs: number | undefined;
+}
+
+const orderRecord = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("drain"), node: z.string() }),
+  z.object({ kind: z.literal("move"), source: z.string(), node: z.string() }),
+]);
+export type ClusterOrder = z.output<typeof orderRecord>;
+
+const beatMs = 2_000;
+/** A member that misses so many beats is gone. */
+const beatsMissed = 3;
+
+export interface MembershipOptions {
+  readonly state: KeyBucket;
+  readonly node: string;
+  readonly report: () => MemberReport;
+}
+
+interface Sighting {
+  readonly record: MemberRecord;
+  readonly revision: number;
+  readonly changedAt: number;
+  readonly aliveSince: number;
+}
+
+export class Membership {
+  readonly #options: MembershipOptions;
+  readonly #runtime: Runtime;
+  readonly #boot = randomUUID();
+  #seen = new Map<string, Sighting>();
+  #orders: readonly ClusterOrder[] = [];
+  #revision: number | undefined;
+  #namesake = false;
+
+  constructor(options: MembershipOptions, runtime: Runtime) {
+    this.#options = options;
+    this.#runtime = runtime;
+  }
+
+  /** Another program with this name is a member too: one of them must get another `agent.name`. */
+  get hasNamesake(): boolean {
+    return this.#namesake;
+  }
+
+  /** All whose record is there, this agent among them once it has written its own. */
+  get members(): readonly Member[] {
+    const now = this.#runtime.clock.monotonic();
+    return [...this.#seen.values()].map(({ record, changedAt, aliveSince }) => ({
+      ...record,
+      aliveMs: now - changedAt < beatsMissed * beatMs ? now - aliveSince : undefined,
+    }));
+  }
+
+  /** The members that are alive, and this agent. */
+  get candidates(): readonly Candidate[] {
+    const { node, report } = this.#options;
+    const own = this.#seen.get(keyToken(node));
+    const others = this.members.filter((member) => member.node !== node);
+    const aliveMs = own ? this.#runtime.clock.monotonic() - own.aliveSince : 0;
+    return [
+      { node, ...report(), aliveMs },
+      ...others.flatMap((member) => (member.aliveMs === undefined ? [] : [{ ...member, aliveMs: member.aliveMs }])),
+    ];
+  }
+
+  get orders(): Orders {
+    const drained = this.#orders.flatMap((order) => (order.kind === "drain" ? [order.node] : []));
+    const moves = this.#orders.flatMap((order) => (order.kind === "move" ? [[order.source, order.node] as const] : []));
+    return { drained: new Set(drained), moves: new Map(moves) };
+  }
+
+  /** Writes and looks at each beat until `signal` aborts, then resolves. Servers that do not answer are asked again. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await this.#beat();
+        await this.#look();
+      } catch (error) {
+        if (!isAgentError(error)) throw error;
+      }
+      await this.#runtime.clock.sleep(beatMs, signal).catch(() => {});
+    }
+  }
+
+  async #beat(): Promise<void> {
+    const { state, node, report } = this.#options;
+    const key = `members.${keyToken(node)}`;
+    const value = Buffer.from(JSON.stringify({ node, boot: this.#boot, ...report() }));
+    const known = this.#revision;
+    this.#revision = known === undefined ? await state.create(key, value) : await state.update(key, value, known);
+    if (this.#revision !== undefined) return;
+    const entry = await state.get(key);
+    if (!entry) return;
+    // Another record than the last one of this program: of its last start, or of a program that has the same name.
+    const isOther = parsed(memberRecord, entry)?.boot !== this.#boot;
+    if (known !== undefined && isOther && !this.#namesake) {
+      this.#namesake = true;
+      this.#runtime.log.error({ node }, "another agent of the cluster has the same agent.name; give each one its own");
+    }
+    this.#revision = await state.update(key, value, entry.revision);
+  }
+
+  async #look(): Promise<void> {
+    const { state } = this.#options;
+    const members = await state.list("members.");
+    const orders = await state.list("orders.");
+    const now = this.#runtime.clock.monotonic();
+    const seen = new Map<string, Sighting>();
+    for (const entry of members) {
+      const record = parsed(memberRecord, entry);
+      const token = entry.key.slice("members.".length);
+      const last = this.#seen.get(token);
+      if (!record) continue;
+      if (last?.revision === entry.revision) seen.set(token, last);
+      else {
+        const isNew = !last || last.record.boot !== record.boot || now - last.changedAt >= beatsMissed * beatMs;
+        seen.set(token, {
+          record,
+          revision: entry.revision,
+          changedAt: now,
+          aliveSince: isNew ? now : last.aliveSince,
+        });
+      }
+    }
+    this.#seen = seen;
+    this.#orders = orders.flatMap((entry) => parsed(orderRecord, entry) ?? []);
+  }
+}
+
+/** Gives an order, in place of one of the same kind for the same node or source. It stays until it is taken back. */
+export async function giveOrder(state: KeyBucket, order: ClusterOrder): Promise<void> {
+  const value = Buffer.from(JSON.stringify(order));
+  for (;;) {
+    const entry = await state.get(orderKey(order));
+    const revision = entry
+      ? await state.update(orderKey(order), value, entry.revision)
+      : await state.create(orderKey(order), value);
+    if (revision !== undefined) return;
+  }
+}
+
+/** False: there is no such order. */
+export function takeBackOrder(state: KeyBucket, order: ClusterOrder): Promise<boolean> {
+  return deleteEntry(state, orderKey(order));
+}
+
+/** Removes the record of a member that will not come back; what it has handed over is delivered. False: there is none. */
+export function removeMember(state: KeyBucket, node: string): Promise<boolean> {
+  return deleteEntry(state, `members.${keyToken(node)}`);
+}
+
+function orderKey(order: ClusterOrder): string {
+  return `orders.${order.kind}.${keyToken(order.kind === "drain" ? order.node : order.source)}`;
+}
+
+async function deleteEntry(state: KeyBucket, key: string): Promise<boolean> {
+  for (;;) {
+    const entry = await state.get(key);
+    if (!entry) return false;
+    if (await state.delete(key, entry.revision)) return true;
+  }
+}
+
+/** Undefined: a record of another version that this one does not know. */
+function parsed<T>(schema: z.ZodType<T>, { value }: KeyEntry): T | undefined {
+  try {
+    return schema.safeParse(JSON.parse(Buffer.from(value).toString("utf8"))).data;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,86 @@
+// Which agent reads a source that several of them could read.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { keyToken } from "../../../src/cluster/key-token.ts";
+import { type Candidate, holdDownMs, mayRead } from "../../../src/cluster/placement.ts";
+import { runs } from "../../support/property.ts";
+
+const none = { drained: new Set<string>(), moves: new Map<string, string>() };
+const preferring: Candidate = { node: "gw1", offers: ["line"], prefers: ["line"], aliveMs: holdDownMs };
+const others: readonly Candidate[] = ["gw2", "gw3"].map((node) => ({
+  node,
+  offers: ["line"],
+  prefers: [],
+  aliveMs: holdDownMs,
+}));
+const all = [preferring, ...others];
+const readers = (candidates: readonly Candidate[], orders = none, holder?: string) =>
+  candidates
+    .filter(({ node }) => mayRead("line", { node, holds: node === holder }, candidates, orders))
+    .map(({ node }) => node);
+
+test("the agent that prefers a source reads it, and any other one while that is gone", () => {
+  expect(readers(all)).toEqual(["gw1"]);
+  expect(readers(others)).toEqual(["gw2", "gw3"]);
+});
+
+test("an agent that is back waits for the hold-down while another one reads its source", () => {
+  const back = [{ ...preferring, aliveMs: holdDownMs - 1 }, ...others];
+  expect(readers(back, none, "gw2")).toContain("gw2");
+  expect(readers(all, none, "gw2")).toEqual(["gw1"]);
+  // Nobody reads it: nothing to wait for.
+  expect(readers(back)).toEqual(["gw1"]);
+});
+
+test("a source that was moved is read there while that agent runs", () => {
+  const orders = { ...none, moves: new Map([["line", "gw3"]]) };
+  expect(readers(all, orders, "gw1")).toEqual(["gw3"]);
+  expect(readers(all.slice(0, 2), orders, "gw1")).toEqual(["gw1"]);
+});
+
+test("an agent that is drained reads nothing that another one can read", () => {
+  expect(readers(all, { ...none, drained: new Set(["gw1"]) }, "gw1")).toEqual(["gw2", "gw3"]);
+  const both = { drained: new Set(["gw1"]), moves: new Map([["line", "gw1"]]) };
+  expect(readers(all, both, "gw1")).toEqual(["gw2", "gw3"]);
+  expect(readers([preferring], both, "gw1")).toEqual(["gw1"]);
+});
+
+test("there is always an agent that may take a source which one can read", () => {
+  const node: fc.Arbitrary<string> = fc.constantFrom("gw1", "gw2", "gw3", "gw4");
+  const candidate = fc.record({
+    node,
+    offers: fc.subarray(["line"]),
+    prefers: fc.subarray(["line"]),
+    aliveMs: fc.constantFrom(0, holdDownMs),
+  });
+  fc.assert(
+    fc.property(
+      fc.uniqueArray(candidate, { selector: (one) => one.node }),
+      fc.array(node),
+      fc.option(node),
+      (candidates, drained, moved) => {
+        const orders = { drained: new Set<string>(drained), moves: new Map(moved === null ? [] : [["line", moved]]) };
+        const able = candidates.filter((one) => one.offers.length > 0).map((one) => one.node);
+        const found = readers(candidates, orders);
+        expect(found.length > 0).toBe(able.length > 0);
+        expect(found.filter((one) => !able.includes(one))).toEqual([]);
+      },
+    ),
+    runs(300),
+  );
+});
+
+test("names have tokens of their own", () => {
+  expect(keyToken("north.gw1")).toBe("north=2egw1");
+  const names = fc.uniqueArray(
+    fc.string({ minLength: 1, unit: fc.constantFrom("a", ".", "=", "2", "e", " ", "ü", "*") }),
+  );
+  fc.assert(
+    fc.property(names, (some) => {
+      const tokens = some.map(keyToken);
+      expect(new Set(tokens).size).toBe(some.length);
+      for (const token of tokens) expect(token).toMatch(/^[A-Za-z0-9_=-]+$/);
+    }),
+    runs(200),
+  );
+});

@@ -1,0 +1,204 @@
+// Each source is read by exactly one agent, which changes within seconds, by preference and by orders.
+import { expect, test } from "vitest";
+import { giveOrder, Membership, removeMember, takeBackOrder } from "../../../src/cluster/membership.ts";
+import { holdDownMs } from "../../../src/cluster/placement.ts";
+import { holdSource } from "../../../src/cluster/source-leases.ts";
+import { memoryBucket, unreachable } from "../../support/memory-bucket.ts";
+import { seed } from "../../support/property.ts";
+import { ManualClock, seeded, testRuntime } from "../../support/runtime.ts";
+
+const takeoverMs = 10_000;
+
+class Site implements AsyncDisposable {
+  readonly clock = new ManualClock();
+  readonly leases = memoryBucket();
+  readonly state = memoryBucket();
+  /** Agents whose connection to the device is open. */
+  readonly reading = new Set<string>();
+  readonly overlaps: string[] = [];
+  /** What closing a connection takes. */
+  stopMs = 300;
+  readonly #agents = new Map<string, { readonly stop: AbortController; readonly ended: Promise<unknown> }>();
+  readonly #cut = new Set<string>();
+
+  start(node: string, isPreferring = false) {
+    const runtime = testRuntime({ clock: this.clock });
+    const stop = new AbortController();
+    const through = (bucket: typeof this.leases) =>
+      new Proxy(bucket, {
+        get: (target, name: keyof typeof bucket) =>
+          typeof target[name] === "function"
+            ? async (...given: never[]) => {
+                if (this.#cut.has(node)) throw unreachable();
+                return await (target[name] as (...of: never[]) => unknown)(...given);
+              }
+            : target[name],
+      });
+    const sources = ["line"];
+    const report = () => ({
+      version: "1",
+      offers: sources,
+      prefers: isPreferring ? sources : [],
+      reads: this.reading.has(node) ? sources : [],
+    });
+    const view = new Membership({ state: through(this.state), node, report }, runtime);
+    const options = {
+      leases: through(this.leases),
+      node,
+      ttlMs: 6_000,
+      view,
+      start: () => {
+        if (this.reading.size > 0) this.overlaps.push(`${node} beside ${[...this.reading].join()}`);
+        this.reading.add(node);
+      },
+      stop: async () => {
+        await this.clock.sleep(this.stopMs, new AbortController().signal);
+        this.reading.delete(node);
+      },
+    };
+    const ended = Promise.all([view.run(stop.signal), holdSource("line", options, runtime, stop.signal)]);
+    this.#agents.set(node, { stop, ended });
+    return { view, runtime };
+  }
+
+  /** Its network to the servers; the device it still reaches. */
+  cut(node: string): void {
+    this.#cut.add(node);
+  }
+  mend(node: string): void {
+    this.#cut.delete(node);
+  }
+
+  async end(node: string): Promise<void> {
+    const agent = this.#agents.get(node);
+    this.#agents.delete(node);
+    agent?.stop.abort(new Error("the agent stops"));
+    await this.clock.advance(this.stopMs + 1_000);
+    await agent?.ended;
+  }
+
+  async pass(ms: number): Promise<readonly string[]> {
+    await this.clock.advance(ms);
+    return [...this.reading];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const node of this.#agents.keys()) await this.end(node);
+    expect(this.overlaps).toEqual([]);
+  }
+}
+
+test("when the reader is cut off or stops, another agent reads within 10 s", async () => {
+  await using site = new Site();
+  site.start("gw1");
+  site.start("gw2");
+  const [first = ""] = await site.pass(takeoverMs);
+  const other = first === "gw1" ? "gw2" : "gw1";
+  site.cut(first);
+  expect(await site.pass(takeoverMs)).toEqual([other]);
+  site.mend(first);
+  expect(await site.pass(60_000)).toEqual([other]);
+  await site.end(other);
+  expect(await site.pass(5_000)).toEqual([first]);
+});
+
+test("a lease that the servers let expire early has one reader all the same", async () => {
+  await using site = new Site();
+  site.start("gw1");
+  site.start("gw2");
+  for (let offset = 0; offset < 2_000; offset += 200) {
+    expect(await site.pass(takeoverMs + offset)).toHaveLength(1);
+    site.leases.expire("source.line");
+  }
+});
+
+test("a source returns to the agent that prefers it once that has run for the hold-down", async () => {
+  await using site = new Site();
+  site.start("gw1", true);
+  site.start("gw2");
+  expect(await site.pass(takeoverMs)).toEqual(["gw1"]);
+  await site.end("gw1");
+  expect(await site.pass(takeoverMs)).toEqual(["gw2"]);
+  site.start("gw1", true);
+  expect(await site.pass(holdDownMs - 10_000)).toEqual(["gw2"]);
+  expect(await site.pass(20_000)).toEqual(["gw1"]);
+});
+
+test("sources are moved and agents drained by orders that outlast the agents", async () => {
+  await using site = new Site();
+  site.stopMs = 4_000;
+  site.start("gw1", true);
+  site.start("gw2");
+  await site.pass(takeoverMs);
+  await giveOrder(site.state, { kind: "move", source: "line", node: "gw2" });
+  expect(await site.pass(takeoverMs + site.stopMs)).toEqual(["gw2"]);
+  await giveOrder(site.state, { kind: "drain", node: "gw2" });
+  expect(await site.pass(takeoverMs + site.stopMs)).toEqual(["gw1"]);
+  await site.end("gw2");
+  site.start("gw2");
+  await site.end("gw1");
+  // With all that could read it drained, one still does.
+  expect(await site.pass(takeoverMs + site.stopMs)).toEqual(["gw2"]);
+  expect(await takeBackOrder(site.state, { kind: "drain", node: "gw2" })).toBe(true);
+  expect(await takeBackOrder(site.state, { kind: "drain", node: "gw2" })).toBe(false);
+});
+
+test("members are seen as gone when they are silent, and removed by name", async () => {
+  await using site = new Site();
+  const { view } = site.start("gw1");
+  site.start("gw.2");
+  await site.pass(5_000);
+  const alive = () => view.members.flatMap(({ node, aliveMs }) => (aliveMs === undefined ? [] : [node]));
+  expect(alive()).toEqual(["gw1", "gw.2"]);
+  await site.end("gw.2");
+  await site.pass(takeoverMs);
+  expect(alive()).toEqual(["gw1"]);
+  expect(view.members).toHaveLength(2);
+  expect(await removeMember(site.state, "gw.2")).toBe(true);
+  await site.pass(takeoverMs);
+  expect(view.members).toHaveLength(1);
+});
+
+test("two agents with one name are reported, and an agent that is started again is not", async () => {
+  await using site = new Site();
+  const first = site.start("gw1");
+  await site.pass(5_000);
+  await site.end("gw1");
+  const second = site.start("gw1");
+  await site.pass(takeoverMs);
+  expect([first.view.hasNamesake, second.view.hasNamesake]).toEqual([false, false]);
+  const clone = new Membership(
+    { state: site.state, node: "gw1", report: () => ({ version: "1", offers: [], prefers: [], reads: [] }) },
+    testRuntime({ clock: site.clock }),
+  );
+  const stop = new AbortController();
+  const ended = clone.run(stop.signal);
+  await site.pass(takeoverMs);
+  expect(second.view.hasNamesake).toBe(true);
+  stop.abort(new Error("the end"));
+  await ended;
+});
+
+test(`no two agents read a source at once, whatever is cut, stopped and ordered (seed ${seed})`, async () => {
+  await using site = new Site();
+  const random = seeded(seed);
+  const nodes = ["gw1", "gw2", "gw3"];
+  for (const node of nodes) site.start(node, node === "gw1");
+  for (let step = 0; step < 60; step++) {
+    const node = nodes[Math.floor(random() * nodes.length)]!;
+    const order =
+      random() < 0.5 ? ({ kind: "drain", node } as const) : ({ kind: "move", source: "line", node } as const);
+    const chance = random();
+    if (chance < 0.25) site.cut(node);
+    else if (chance < 0.5) site.mend(node);
+    else if (chance < 0.6) {
+      await site.end(node);
+      site.start(node, node === "gw1");
+    } else if (chance < 0.7) site.leases.expire("source.line");
+    else if (chance < 0.85) await giveOrder(site.state, order);
+    else await takeBackOrder(site.state, order);
+    await site.pass(random() * 12_000);
+  }
+  for (const node of nodes) site.mend(node);
+  expect(await site.pass(30_000)).toHaveLength(1);
+});
