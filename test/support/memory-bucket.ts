@@ -47,3 +47,18 @@ export function memoryBucket(): MemoryBucket {
   };
   return bucket;
 }
+
+/** The bucket as one agent reaches it: while `isCut`, no call takes effect. */
+export function linkTo(bucket: KeyBucket, isCut: () => boolean): KeyBucket {
+  const reached = async <T>(call: () => Promise<T>): Promise<T> => {
+    if (isCut()) throw unreachable();
+    return await call();
+  };
+  return {
+    get: (...given) => reached(() => bucket.get(...given)),
+    create: (...given) => reached(() => bucket.create(...given)),
+    update: (...given) => reached(() => bucket.update(...given)),
+    delete: (...given) => reached(() => bucket.delete(...given)),
+    list: (...given) => reached(() => bucket.list(...given)),
+  };
+}

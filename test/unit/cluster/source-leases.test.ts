@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { giveOrder, Membership, removeMember, takeBackOrder } from "../../../src/cluster/membership.ts";
 import { holdDownMs } from "../../../src/cluster/placement.ts";
 import { holdSource } from "../../../src/cluster/source-leases.ts";
-import { memoryBucket, unreachable } from "../../support/memory-bucket.ts";
+import { linkTo, memoryBucket } from "../../support/memory-bucket.ts";
 import { seed } from "../../support/property.ts";
 import { ManualClock, seeded, testRuntime } from "../../support/runtime.ts";
 
@@ -24,16 +24,7 @@ class Site implements AsyncDisposable {
   start(node: string, isPreferring = false) {
     const runtime = testRuntime({ clock: this.clock });
     const stop = new AbortController();
-    const through = (bucket: typeof this.leases) =>
-      new Proxy(bucket, {
-        get: (target, name: keyof typeof bucket) =>
-          typeof target[name] === "function"
-            ? async (...given: never[]) => {
-                if (this.#cut.has(node)) throw unreachable();
-                return await (target[name] as (...of: never[]) => unknown)(...given);
-              }
-            : target[name],
-      });
+    const isCut = () => this.#cut.has(node);
     const sources = ["line"];
     const report = () => ({
       version: "1",
@@ -41,9 +32,9 @@ class Site implements AsyncDisposable {
       prefers: isPreferring ? sources : [],
       reads: this.reading.has(node) ? sources : [],
     });
-    const view = new Membership({ state: through(this.state), node, report }, runtime);
+    const view = new Membership({ state: linkTo(this.state, isCut), node, report }, runtime);
     const options = {
-      leases: through(this.leases),
+      leases: linkTo(this.leases, isCut),
       node,
       ttlMs: 6_000,
       view,

@@ -1,0 +1,44 @@
+// The terms in which this agent delivers for its cluster: the delivery lease, its gate, and the reader of the shared stream.
+import { openStreamReader } from "../../buffer/jetstream/stream-reader.ts";
+import type { KeyBucket, PointStream } from "../../cluster/jetstream.ts";
+import { acquireLease } from "../../cluster/lease.ts";
+import { leaseGate } from "../../cluster/lease-gate.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { DeliveryTerm } from "./delivery.ts";
+
+export interface ClusterTermsOptions {
+  readonly stream: PointStream;
+  readonly leases: KeyBucket;
+  readonly state: KeyBucket;
+  /** `agent.name`. */
+  readonly node: string;
+  readonly ttlMs: number;
+  /** Between two requests of the slowest method. */
+  readonly intervalMs: number;
+  /** False: an operator has drained this agent. */
+  readonly mayLead: () => boolean;
+}
+
+/**
+ * Resolves when this agent has the delivery lease and the stream is open. Rejects as the servers do where that fails then,
+ * or with `signal.reason`.
+ */
+export async function openClusterTerm(
+  { stream, leases, state, node, ttlMs, intervalMs, mayLead }: ClusterTermsOptions,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<DeliveryTerm> {
+  await using opened = new AsyncDisposableStack();
+  const term = await acquireLease({ bucket: leases, key: "delivery", node, ttlMs }, runtime, signal, mayLead);
+  opened.defer(() => term.release());
+  const { generation } = term;
+  const ending = AbortSignal.any([signal, term.signal]);
+  const reader = opened.use(await openStreamReader({ stream, state, generation }, runtime, ending));
+  const owned = opened.move();
+  return {
+    reader,
+    gate: leaseGate(term, intervalMs, runtime.clock),
+    signal: term.signal,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
