@@ -83,8 +83,8 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --json | tagferry init -c line3
 async function initAs(typed: Typed, sources: readonly SourceAnswers[], io: Console): Promise<ExitStatus> {
   const { output, answers: file, yes = false, ...given } = typed;
   const { init } = await import("./configure/init.ts");
-  const { readAnswers } = await import("./configure/init-options.ts");
-  const answers = file === undefined ? undefined : await readAnswers(file, io);
+  const { readInitAnswers } = await import("./configure/init-options.ts");
+  const answers = file === undefined ? undefined : await readInitAnswers(file, io);
   // Of two places of one password the flag's counts.
   const { passwordFile, passwordEnv } = (given.passwordFile ?? given.passwordEnv) ? given : (answers ?? {});
   const options: InitOptions = {

@@ -64,7 +64,7 @@ export interface InitOptions extends Answers {
 }
 
 /** Rejects with `CONFIG_INVALID`, its message all that is wrong, each with its line. */
-export async function readAnswers(file: string, { environment }: Pick<Console, "environment">): Promise<Answers> {
+export async function readInitAnswers(file: string, { environment }: Pick<Console, "environment">): Promise<Answers> {
   const issues = new Issues();
   const text = await readTextFile(file, { at: { file, line: 1, column: 1 }, path: "" }, environment, issues);
   const node = text === undefined ? undefined : parseYaml(text, file, issues);
