@@ -2,6 +2,7 @@
 //
 // The file has its full length from the start, and zeros are written a little ahead of the points, so that a commit
 // changes no metadata: neither the length nor which blocks are in use. A quarter of the wear, half of the time of a sync.
+import { attempt } from "../../../lib/attempt.ts";
 import { type Disk, type DiskFile, isFull, writeFully } from "../files/disk.ts";
 import type { InputTable, PointColumns } from "../format/input-table.ts";
 import type { Checksum } from "../format/record.ts";
@@ -53,8 +54,8 @@ export class SegmentWriter {
   /** A new, empty segment that survives a power cut. Throws what the disk throws; then nothing is left of it. */
   static create(header: SegmentHeader, options: SegmentWriterOptions, scratch: Scratch): SegmentWriter {
     const { disk, folder, known } = options;
-    for (let attempt = 0; ; attempt++) {
-      const name = segmentName(header.first, attempt);
+    for (let place = 0; ; place++) {
+      const name = segmentName(header.first, place);
       if (known.some((segment) => segment.name === name) || disk.list(folder).includes(name)) continue;
       const path = `${folder}/${name}`;
       const file = disk.open(path, "create");
@@ -65,8 +66,8 @@ export class SegmentWriter {
         disk.syncFolder(folder);
         return new SegmentWriter(new Segment(name, path, header), file, options, scratch);
       } catch (error) {
-        quietly(() => file.close());
-        quietly(() => disk.remove(path));
+        attempt(() => file.close());
+        attempt(() => disk.remove(path));
         throw error;
       }
     }
@@ -142,21 +143,13 @@ export class SegmentWriter {
       this.#file.sync();
       segment.bytes = this.#index.endOffset;
     } finally {
-      quietly(() => this.#file.close());
+      attempt(() => this.#file.close());
     }
   }
 
   /** Never writes to the file again: after a failed sync nothing is known about it beyond what was synced before. */
   abandon(): void {
     this.segment.sealed = true;
-    quietly(() => this.#file.close());
-  }
-}
-
-function quietly(action: () => void): void {
-  try {
-    action();
-  } catch {
-    // The file is given up: whether this worked changes nothing.
+    attempt(() => this.#file.close());
   }
 }
