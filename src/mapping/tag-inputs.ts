@@ -1,7 +1,7 @@
 // The inputs of one tag: one where its Input ID is fixed, else one for each combination of captures that fills it.
 import { isInputId } from "../core/point.ts";
 import type { Captures, TagId } from "../core/source.ts";
-import type { Converter } from "./convert.ts";
+import { Converter } from "./convert.ts";
 import { type Feeder, RefusedState } from "./input-owners.ts";
 import { type InputNumbers, InputState, type InputTag, type ReportRule } from "./input-state.ts";
 import { captured, fillInput, placeholders } from "./input-template.ts";
@@ -31,6 +31,21 @@ export interface Processing {
   readonly report: ReportRule | undefined;
   /** Microseconds; 0: times stay as they are. */
   readonly alignUs: number;
+}
+
+/** The processing of a rule. Tags whose readings are processed alike share what does it: there may be 100,000 of them. */
+export function processingTable(): (rule: TagRule) => Processing {
+  const known = new Map<string, Processing>();
+  return (rule) => {
+    const { values, scale, offset, valid, align: alignMs } = rule;
+    const report = rule.report === "off" ? undefined : rule.report;
+    const reported = report && { heartbeat: report.heartbeat, minIntervalUs: (report.minInterval ?? 0) * 1_000 };
+    const alignUs = (alignMs ?? 0) * 1_000;
+    const key = JSON.stringify([values, scale, offset, valid, reported, alignUs]);
+    const processing = known.get(key) ?? { converter: new Converter(rule), report: reported, alignUs };
+    known.set(key, processing);
+    return processing;
+  };
 }
 
 /** The inputs of a tag whose Input ID has names in braces. */

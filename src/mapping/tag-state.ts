@@ -2,9 +2,10 @@
 import { type EpochMicros, epochMicros } from "../core/point.ts";
 import type { TagId } from "../core/source.ts";
 import type { RateLimitedLog } from "../lib/rate-limited-log.ts";
-import { type InputState, RepeatedTime } from "./input-state.ts";
-import type { InputTimeFault, TagState, TimeFaults } from "./mapping.ts";
+import { InputState, RepeatedTime } from "./input-state.ts";
+import type { InputTimeFault, Mapping, TagState, TimeFaults } from "./mapping.ts";
 import type { TagRule } from "./options.ts";
+import type { TagInputs } from "./tag-inputs.ts";
 
 const nothingYet = {
   resolved: false,
@@ -20,7 +21,7 @@ const nothingYet = {
   bad: 0,
 } as const;
 
-export function tagState(state: InputState): TagState {
+function tagState(state: InputState): TagState {
   const { tag, input, address, quality, reason, readings, stored, bad, signal, report } = state;
   const value = lastValue(state);
   const text = value === undefined || signal.type !== "enum" ? undefined : signal.enumValues?.[value];
@@ -43,7 +44,7 @@ export function tagState(state: InputState): TagState {
 }
 
 /** What was read last, in the unit of the signal. */
-export function lastValue({ value }: InputState): number | undefined {
+function lastValue({ value }: InputState): number | undefined {
   return Number.isNaN(value) ? undefined : value;
 }
 
@@ -63,7 +64,7 @@ function noteOf(state: InputState): string | undefined {
 }
 
 /** A tag that has no input yet. */
-export function unreadTag(tag: TagId, { input, signal }: TagRule): TagState {
+function unreadTag(tag: TagId, { input, signal }: TagRule): TagState {
   return { ...nothingYet, tag, input, unit: signal.engUnit };
 }
 
@@ -140,4 +141,47 @@ export function timeFaultNote(state: InputState): string | undefined {
 
 function faultOf({ repeated, readings, of }: InputState) {
   return repeated?.fault(readings, of.keepsSameTime);
+}
+
+/** As `Mapping.tagsIn`. */
+export function tagsIn(inputs: readonly TagInputs[], first: number, count: number): ReturnType<Mapping["tagsIn"]> {
+  const tags: TagState[] = [];
+  let total = 0;
+  for (const tag of inputs) {
+    const { size } = tag;
+    const own = Math.max(1, size);
+    if (total + own > first && tags.length < count) {
+      const from = Math.max(0, first - total);
+      const room = count - tags.length;
+      if (size === 0) tags.push(unreadTag(tag.id, tag.rule));
+      // A tag may have 100,000 inputs: nothing is made of those that are not asked for.
+      else for (const state of tag.inputs().drop(from).take(room)) tags.push(tagState(state));
+    }
+    total += own;
+  }
+  return { total, tags };
+}
+
+/** As `Mapping.values`. */
+export function eachValue(
+  tags: readonly TagInputs[],
+  most: number,
+  each: (input: string, value: number | undefined) => void,
+): number {
+  let count = 0;
+  const of = (state: InputState) => {
+    count++;
+    each(state.input, lastValue(state));
+  };
+  for (const tag of tags) {
+    if (count >= most) break;
+    const { only, size, rule } = tag;
+    if (only instanceof InputState) of(only);
+    else if (size > 0) for (const state of tag.inputs().take(most - count)) of(state);
+    else {
+      count++;
+      each(rule.input, undefined);
+    }
+  }
+  return count;
 }

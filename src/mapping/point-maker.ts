@@ -1,0 +1,187 @@
+// From a value of an input to its point: its time, whether it is worth a point, and what is remembered of the input.
+import { type EpochMicros, epochMicros, type Point } from "../core/point.ts";
+import type { Runtime } from "../core/runtime.ts";
+import type { SignalCatalog } from "../core/signal.ts";
+import type { Captures, Reading } from "../core/source.ts";
+import type { RateLimitedLog } from "../lib/rate-limited-log.ts";
+import type { MappingCounters, ReadingFailure } from "./convert.ts";
+import type { InputOwners } from "./input-owners.ts";
+import type { InputState } from "./input-state.ts";
+import { signalOf } from "./input-template.ts";
+import type { InputWatch } from "./mapping.ts";
+import type { TagRule } from "./options.ts";
+import type { PointColumnsWriter } from "./point-columns.ts";
+import { Reporter } from "./report.ts";
+import type { TagInputs } from "./tag-inputs.ts";
+import { lastTime, TimeFaultFinder } from "./tag-state.ts";
+
+/** An arrival this far before the previous one means that the clock was set back: a million readings read together span as much. */
+const clockStepUs = 1_000_000;
+
+interface PointMakerParts {
+  readonly clock: Runtime["clock"];
+  readonly log: RateLimitedLog;
+  readonly counters: MappingCounters;
+  readonly catalog: SignalCatalog;
+  readonly owners: InputOwners;
+  readonly watch: InputWatch | undefined;
+}
+
+/** The fields of a reading, apart from its value, that its point and the state of its input need. */
+export type Given = Pick<Reading, "time" | "clock" | "quality" | "historical"> & {
+  readonly reason?: string | undefined;
+};
+
+/** For one source. */
+export class PointMaker {
+  readonly #parts: PointMakerParts;
+  readonly timeFaults: TimeFaultFinder;
+  readonly reporter: Reporter;
+  /** As the clock says. */
+  #extraMicros = 0;
+  #points: Point[] = [];
+  /** Where the points of the call that is running go; undefined: to `taken`. */
+  columns: PointColumnsWriter | undefined;
+
+  constructor(parts: PointMakerParts) {
+    this.#parts = parts;
+    this.timeFaults = new TimeFaultFinder(parts.log);
+    this.reporter = new Reporter((state, time, value) => this.#emit(state, time, value));
+  }
+
+  /** A delivery begins. Gives the monotonic time of it, in milliseconds. */
+  begin(): number {
+    const { clock } = this.#parts;
+    this.#extraMicros = clock.extraMicros ?? 0;
+    return clock.monotonic();
+  }
+
+  /** A usable value: whether and when it becomes a point. */
+  take(state: InputState, { processing }: TagInputs, reading: Given, value: number, nowMs: number): void {
+    const { clock, quality, historical } = reading;
+    if (processing.converter.rounded) this.#tellRounding(state);
+    const taken = clock === "agent" ? this.#arrivalTime(state, reading.time) : reading.time;
+    const aligned = align(taken, processing.alignUs);
+    const time = clock === "agent" && this.#extraMicros > 0 ? apart(aligned, this.#extraMicros) : aligned;
+    if (historical) return this.#emit(state, time, value);
+    if (state.failing) {
+      state.failing = false;
+      this.#parts.watch?.recovered(state.input, reading.time);
+    }
+    if (taken !== state.time) state.repeated?.advance();
+    else if (value !== state.value) this.timeFaults.add(state, nowMs);
+    state.value = value;
+    state.time = taken;
+    state.quality = quality;
+    state.reason = reading.reason;
+    const { report } = state;
+    if (!report) return this.#emit(state, time, value);
+    const before = report.filtered;
+    this.reporter.take(report, time, value, nowMs);
+    this.#parts.counters.filtered += report.filtered - before;
+  }
+
+  /** A reading that gives no point. What comes after it is news whatever it is. */
+  fail(state: InputState, reading: Reading, failure: ReadingFailure, reason: string, value?: number): void {
+    state.bad++;
+    this.#parts.counters.drop(failure);
+    if (reading.historical) return;
+    if (!state.failing) {
+      state.failing = true;
+      this.#parts.watch?.failed(
+        state.input,
+        reading.clock === "device" ? reading.time : lastTime(state),
+        "bad",
+        reason,
+      );
+    }
+    if (state.boundTo === "") state.address = reading.address;
+    state.value = value ?? Number.NaN;
+    state.time = reading.time;
+    state.quality = "bad";
+    state.reason = reason;
+    if (state.report) state.report.stretch = 0;
+  }
+
+  /** Brings together what configuration and device say of an input. */
+  refresh(state: InputState, rule: TagRule, captures: Captures): void {
+    const signal = signalOf(rule.signal, state.device?.signal ?? {}, captures);
+    if (JSON.stringify(signal) !== JSON.stringify(state.signal)) {
+      state.signal = signal;
+      // A signal without points is not described until it has some.
+      if (state.described) this.#parts.catalog.describe(state.input, signal);
+    }
+    const { type, enumValues = {} } = signal;
+    state.states =
+      type === "enum" ? new Map(Object.entries(enumValues).map(([id, word]) => [word, Number(id)])) : undefined;
+    if (state.report) state.report.deadband = deadbandOf(rule, state);
+  }
+
+  /** The points so far, which are given once. */
+  taken(): readonly Point[] {
+    const points = this.#points;
+    this.#points = [];
+    return points;
+  }
+
+  /** Heartbeats of what the device did not mention. */
+  beat(tags: readonly TagInputs[], nowMs: number): void {
+    const now = this.#parts.clock.now();
+    for (const tag of tags) {
+      const { report, alignUs } = tag.processing;
+      if (report?.heartbeat === undefined) continue;
+      const time = apart(align(now, alignUs), this.#extraMicros);
+      for (const state of tag.inputs())
+        if (state.report && state.quality !== "bad") this.reporter.beat(state.report, time, nowMs);
+    }
+  }
+
+  #emit(state: InputState, time: EpochMicros, value: number): void {
+    if (!state.described) {
+      this.#parts.catalog.describe(state.input, state.signal);
+      state.described = true;
+    }
+    state.stored++;
+    const { input } = state;
+    const keeps = state.of.keepsSameTime;
+    if (this.columns) this.columns.add(input, time, value, keeps);
+    else this.#points.push(keeps ? { input, time, value, sameTime: "keep" } : { input, time, value });
+  }
+
+  /**
+   * The arrival time of a reading that carries no time of its own: `time`, or 1 µs after the previous one of its input,
+   * since messages that are read together share a time. Inputs that arrive together keep sharing it.
+   */
+  #arrivalTime(input: InputState, time: EpochMicros): EpochMicros {
+    const state = input.of.shared ? this.#parts.owners.arrivalOf(input.input) : input;
+    const isShared = time <= state.arrival && state.arrival - time < clockStepUs;
+    state.arrival = isShared ? state.arrival + 1 : time;
+    return epochMicros(state.arrival);
+  }
+
+  #tellRounding(state: InputState): void {
+    this.#parts.counters.rounded++;
+    if (state.roundingTold) return;
+    state.roundingTold = true;
+    this.#parts.log.warn({ input: state.input }, "integers beyond 2^53 are rounded to the nearest double");
+  }
+}
+
+/** A time of our clock, apart from what was stored under it before the clock went back. */
+function apart(time: EpochMicros, extraMicros: number): EpochMicros {
+  return epochMicros(time + extraMicros);
+}
+
+/** The multiple of `gridUs` nearest to `time`; `time` itself where there is no grid. */
+function align(time: EpochMicros, gridUs: number): EpochMicros {
+  return gridUs === 0 ? time : epochMicros(Math.round(time / gridUs) * gridUs);
+}
+
+/** In the unit of the signal; NaN where it is a share of a range that is not known. */
+function deadbandOf({ report, valid }: TagRule, { device }: InputState): number {
+  if (report === undefined || report === "off") return 0;
+  if (typeof report.deadband === "number") return report.deadband;
+  const min = valid?.min ?? device?.range?.min;
+  const max = valid?.max ?? device?.range?.max;
+  return min === undefined || max === undefined ? Number.NaN : (report.deadband.percent / 100) * (max - min);
+}
