@@ -112,7 +112,9 @@ export function takeAll(store: Store): Triple[] {
 /** Settles these series of a block, all of them by default. */
 export function settle(store: Store, block: TakenBlock, inputs?: readonly string[], refused = 0): void {
   const names = inputs ?? [...new Set(block.points.map(([input]) => input))];
-  store.settle([{ block: block.id, inputs: names.map((input) => store.inputs.numberOf(input as InputId)), refused }]);
+  store.settle([
+    { block: block.id, inputs: Uint32Array.from(names, (input) => store.inputs.numberOf(input as InputId)), refused },
+  ]);
 }
 
 export const ownLock: FolderLock = { exclusive: true, state: () => "held", [Symbol.dispose]() {} };

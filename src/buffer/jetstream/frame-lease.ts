@@ -106,7 +106,7 @@ export class FrameLease {
     return this.#inputs[at] === input && this.#isOpen[at] === 1;
   }
 
-  settle(inputs: readonly number[]): void {
+  settle(inputs: Uint32Array): void {
     for (const input of inputs) {
       if (!this.has(input)) continue;
       this.#count--;

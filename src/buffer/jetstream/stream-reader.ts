@@ -118,7 +118,7 @@ export class StreamReader implements BufferReader {
   async settle(done: readonly Settlement[]): Promise<void> {
     for (const { block, inputs, refused = 0 } of done) {
       const numbers = inputs.map((input) => this.#inputs.find(input)).filter((number) => number !== undefined);
-      const settlement = { block, inputs: numbers, refused };
+      const settlement = { block, inputs: Uint32Array.from(numbers), refused };
       if (this.#order.admit(settlement)) this.#settle(settlement);
     }
     for (const settlement of this.#order.ready()) this.#settle(settlement);

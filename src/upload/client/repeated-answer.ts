@@ -1,4 +1,4 @@
-// Recognises an answer that repeats the one before it. A service names each input of a request in its answer: while nothing
+// Recognises an answer that repeats an earlier one. A service names each input of a request in its answer: while nothing
 // changes, two answers differ in the request ID alone, and what the second means is known without parsing it.
 //
 //   {"jsonrpc":"2.0","id":1000000007,"result":{"signalsByInput":{…}}}
@@ -7,36 +7,42 @@ import type { InputId } from "../../core/point.ts";
 
 /** Larger answers are not kept: 10,000 inputs take about 600 kB. */
 const mostBytes = 2 ** 20;
+/** Requests for all inputs may take turns with those for a few. */
+const mostKept = 2;
+
+interface Kept {
+  readonly body: Buffer;
+  /** Where the request ID stands, and its digits. */
+  readonly at: number;
+  readonly digits: number;
+  readonly inputs: readonly InputId[];
+  readonly revision: number;
+}
 
 export class RepeatedAnswer {
-  #body: Buffer = Buffer.alloc(0);
-  #at = 0;
-  #idLength = 0;
-  #inputs: readonly InputId[] = [];
-  #revision = 0;
+  /** The last one first. */
+  #kept: readonly Kept[] = [];
 
-  /** Whether `body` answers request `id` for `inputs` as the kept answer did. `revision`: of what its meaning depends on beside. */
+  /** Whether `body` answers request `id` for `inputs` as a kept answer did. `revision`: of what its meaning depends on beside. */
   repeats(body: Buffer, id: number, inputs: readonly InputId[], revision: number): boolean {
     const text = String(id);
-    if (body.length !== this.#body.length || text.length !== this.#idLength || revision !== this.#revision)
-      return false;
-    if (!sameInputs(inputs, this.#inputs)) return false;
-    this.#body.write(text, this.#at, "latin1");
-    return body.equals(this.#body);
+    return this.#kept.some((kept) => {
+      if (body.length !== kept.body.length || text.length !== kept.digits || revision !== kept.revision) return false;
+      if (!sameInputs(inputs, kept.inputs)) return false;
+      kept.body.write(text, kept.at, "latin1");
+      return body.equals(kept.body);
+    });
   }
 
   /** Keeps the answer to request `id`, in which the caller has found that ID. It must not be changed afterwards. */
   keep(body: Buffer, id: number, inputs: readonly InputId[], revision: number): void {
-    const member = `"id":${id}`;
     const text = String(id);
+    const member = `"id":${text}`;
     const at = body.indexOf(member) + member.length - text.length;
     // Elsewhere the same digits may stand for something else.
-    const isClear = body.length <= mostBytes && body.includes(member) && body.indexOf(text) === body.lastIndexOf(text);
-    this.#body = isClear ? body : Buffer.alloc(0);
-    this.#at = at;
-    this.#idLength = isClear ? text.length : 0;
-    this.#inputs = inputs;
-    this.#revision = revision;
+    if (body.length > mostBytes || !body.includes(member) || body.indexOf(text) !== body.lastIndexOf(text)) return;
+    const others = this.#kept.filter((kept) => !sameInputs(kept.inputs, inputs));
+    this.#kept = [{ body, at, digits: text.length, inputs, revision }, ...others].slice(0, mostKept);
   }
 }
 

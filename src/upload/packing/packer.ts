@@ -28,6 +28,8 @@ const mostWork = 4_000_000;
 const mostMisfits = 64;
 /** How often a border is looked for at which no member of a cluster is cut. */
 const mostBorders = 4;
+/** Bytes that a timestamp takes at most, with quotes and comma. */
+const longestTime = 30;
 /** How often a frame of one cluster is begun again with more rows. */
 const mostTries = 2;
 /** Few deep series share their times with few: where a frame of whole blocks carries less than this of the other, blocks are cut. */
@@ -55,9 +57,12 @@ export class Packer {
     draft.begin(limits.envelopeBytes, limits.maxBytes - roomFor(riders, limits.maxBytes * mostShared));
     const misfits: Cluster[] = [];
     const apart = yield* clustersOf(candidates);
+    const least = leastBytes(apart);
     // Where all of it goes out at once nothing has to be left behind.
-    const clusters = leastBytes(apart) > limits.maxBytes ? yield* joinedClusters(apart) : apart;
-    for (const cluster of clustersInOrder(clusters, limits.urgentBefore)) {
+    const clusters = least > limits.maxBytes ? yield* joinedClusters(apart) : apart;
+    // Where all of it fits in any order, the one of the series stays the same from request to request, and so does the answer.
+    const isAll = mostBytes(apart, least) <= draft.maxBytes;
+    for (const cluster of isAll ? apart : clustersInOrder(clusters, limits.urgentBefore)) {
       if (draft.width === 0) yield* this.#addFirst(cluster);
       else if (!(yield* this.#addWhole(cluster))) misfits.push(cluster);
       if (misfits.length > mostMisfits || this.#tired || this.#full) break;
@@ -221,8 +226,7 @@ function rowsThatFit(members: readonly SeriesQueue[], rows: number, room: number
     columns += member.input.length + columnOverhead;
     text += member.textBytes + member.count;
   }
-  // A timestamp takes 30 bytes at most.
-  if (columns + text + 30 * rows <= room) return rows;
+  if (columns + text + longestTime * rows <= room) return rows;
   const [first] = members;
   const rowBytes = text / rows + timeLength(first?.firstTime ?? 0) + timeOverhead;
   return Math.min(rows, Math.floor(((room - columns) / rowBytes) * 0.998));
@@ -239,12 +243,23 @@ function leastBytes(clusters: readonly Cluster[]): number {
   return bytes;
 }
 
+/** What they take where no two of them share a time, `least` without times and nulls. */
+function mostBytes(clusters: readonly Cluster[], least: number): number {
+  let [rows, width, points] = [0, 0, 0];
+  for (const cluster of clusters) {
+    rows += cluster.rows;
+    width += cluster.members.length;
+    points += cluster.rows * cluster.members.length;
+  }
+  return least + longestTime * rows + nullBytes * (rows * width - points);
+}
+
 /** Bytes that fresh points take where they cost no nulls, at most `most`. */
 function roomFor(riders: readonly Cluster[], most: number): number {
   let bytes = 0;
   for (const { rows, members } of riders) {
     if (members.length < leastRiders) continue;
-    bytes += 30 * rows;
+    bytes += longestTime * rows;
     for (const member of members) bytes += member.textBytes + member.count;
     if (bytes > most) return most;
   }

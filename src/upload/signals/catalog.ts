@@ -161,7 +161,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     if (isSaved(known)) this.#savedCount--;
     this.#pending.delete(known.input);
     this.#refused.delete(known.input);
-    this.#revision++;
+    if ("id" in changed && changed.id !== known.id) this.#revision++;
     this.#remember(Object.assign(known, changed));
     this.#dirty.add(known.input);
   }

@@ -112,7 +112,7 @@ function fields<T extends object>(codecs: { readonly [Key in keyof T]: Codec<T[K
 const bounds: Codec<readonly number[]> = {
   write(out, values) {
     out.varint(values.length);
-    for (const [i, value] of values.entries()) out.varint(value - (values[i - 1] ?? 0));
+    for (let i = 0; i < values.length; i++) out.varint(values[i]! - (values[i - 1] ?? 0));
   },
   read(reader) {
     let before = 0;

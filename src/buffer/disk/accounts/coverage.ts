@@ -41,6 +41,11 @@ export class Coverage {
     return this.#series.size > 0 || this.#gaps.size > 0;
   }
 
+  /** Where the last stretch ends, of every series or of a single one. */
+  get end(): number {
+    return Math.max(this.whole.bounds.at(-1) ?? Number.NEGATIVE_INFINITY, this.#to);
+  }
+
   /** Series that are covered by themselves somewhere. */
   get series(): ReadonlyMap<number, RangeSet> {
     return this.#series;

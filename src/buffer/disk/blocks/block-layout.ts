@@ -52,14 +52,21 @@ export function layOut(
     used += end - start;
   }
   const places = columns.series.slice(0, count);
+  const inputs = new Uint32Array(count);
+  const late = new Uint8Array(count);
+  // An iterator or a callback would make an object for each series.
+  for (let i = 0; i < count; i++) {
+    inputs[i] = numbers[places[i]!]!;
+    if (cut.late.size > 0 && cut.late.has(places[i]!)) late[i] = 1;
+  }
   const block = {
     id,
-    inputs: Uint32Array.from(places, (place) => numbers[place]!),
+    inputs,
     timeStarts,
     valueStarts: columns.starts.slice(0, count + 1),
     times: packed.slice(0, used),
     values: columns.values.slice(0, points),
-    late: Uint8Array.from(places, (place) => (cut.late.has(place) ? 1 : 0)),
+    late,
   };
   sorter.shrink(keptPoints);
   return { block, places };

@@ -37,6 +37,7 @@ export class BlockShelf {
   readonly #unread = new UnreadSegments();
   readonly #sorter = new SeriesSorter();
   readonly #indices: IndexCache;
+  readonly #numbers = new WeakMap<SegmentIndex, number[]>();
   #nextId: number;
   /** Something was settled or lost since the state was written. */
   changed = false;
@@ -171,14 +172,24 @@ export class BlockShelf {
     if (countDamage(this.#options, segment, index, found)) this.changed = true;
   }
 
+  /** Numbers of the inputs by place in the dictionary, which grows, and in which names that were damaged may come again. */
+  #numbersOf(index: SegmentIndex): readonly number[] {
+    const numbers = this.#numbers.get(index) ?? [];
+    this.#numbers.set(index, numbers);
+    for (let place = 0; place < index.dictionary.length; place++) {
+      if ((numbers[place] ?? nameless) !== nameless) continue;
+      const name = index.dictionary[place];
+      numbers[place] = name === undefined ? nameless : this.#options.inputs.numberOf(name);
+    }
+    return numbers;
+  }
+
   #takeFrom(segment: Segment, { lane, maxPoints, enough = maxPoints, inputs, except }: TakeRequest) {
     const { disk, checksum } = this.#options;
     const index = this.index(segment);
     // What was leased before may have come back.
     if (index.damage.length > 0) this.#countDamage(segment, index);
-    const numbers = index.dictionary.map((name) =>
-      name === undefined ? nameless : this.#options.inputs.numberOf(name),
-    );
+    const numbers = this.#numbersOf(index);
     segment.numbers = segment.taken.gaps.size > 0 || except ? numbers : undefined;
     if (inputs && !numbers.some((number) => inputs.has(number))) return undefined;
     const isNamed = (place: number) => (numbers[place] ?? nameless) !== nameless;
@@ -239,6 +250,7 @@ export class BlockShelf {
       return;
     }
     this.#options.accounts.settle(out.settle(inputs), refused);
+    out.segment.joinSettled();
     this.changed = true;
     if (out.series.count === 0) this.#return(block, out);
     else if (this.#order.isRevoked(block)) this.release([block]);

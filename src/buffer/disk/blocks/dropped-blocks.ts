@@ -41,7 +41,7 @@ export class DroppedBlocks {
   }
 
   /** Counts what the service has of a block, or refused. False: it is none of these. */
-  settle(id: number, inputs: readonly number[], refused: number): boolean {
+  settle(id: number, inputs: Uint32Array, refused: number): boolean {
     const block = this.#blocks.get(id);
     if (!block) return false;
     const before = block.series.points;

@@ -22,7 +22,7 @@ export class Lease {
   }
 
   /** The points of these inputs are settled: says how many they are. */
-  settle(inputs: readonly number[]): number {
+  settle(inputs: Uint32Array): number {
     const { segment, series } = this;
     const before = series.points;
     const places = series.settle(inputs);

@@ -33,12 +33,23 @@ export class SeriesOut implements Pick<BlockCut, "records" | "bySeries" | "leftO
     this.leftOut = cut.leftOut;
     this.leftOutPoints = cut.leftOutPoints;
     this.#count = inputs.length;
-    const order = Uint32Array.from(inputs.keys());
-    if (inputs.some((input, i) => i > 0 && input < inputs[i - 1]!)) order.sort((a, b) => inputs[a]! - inputs[b]!);
-    this.#inputs = order.map((at) => inputs[at]!);
-    this.#places = order.map((at) => places[at]!);
-    this.#points = order.map((at) => valueStarts[at + 1]! - valueStarts[at]!);
-    for (const points of this.#points) this.#left += points;
+    const order = new Uint32Array(inputs.length);
+    let isAscending = true;
+    for (let i = 0; i < order.length; i++) {
+      order[i] = i;
+      if (i > 0 && inputs[i]! < inputs[i - 1]!) isAscending = false;
+    }
+    if (!isAscending) order.sort((a, b) => inputs[a]! - inputs[b]!);
+    this.#inputs = new Uint32Array(order.length);
+    this.#places = new Uint32Array(order.length);
+    this.#points = new Uint32Array(order.length);
+    for (let i = 0; i < order.length; i++) {
+      const at = order[i]!;
+      this.#inputs[i] = inputs[at]!;
+      this.#places[i] = places[at]!;
+      this.#points[i] = valueStarts[at + 1]! - valueStarts[at]!;
+      this.#left += this.#points[i]!;
+    }
   }
 
   /** Series of the block. */
@@ -57,7 +68,7 @@ export class SeriesOut implements Pick<BlockCut, "records" | "bySeries" | "leftO
   }
 
   /** Takes the series of these inputs out. Gives the places of those that were in it, for `part`. */
-  settle(inputs: readonly number[]): Uint32Array {
+  settle(inputs: Uint32Array): Uint32Array {
     const places = new Uint32Array(inputs.length);
     let count = 0;
     for (let i = 0; i < inputs.length; i++) {

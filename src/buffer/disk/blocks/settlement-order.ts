@@ -11,7 +11,7 @@ import type { Lease } from "./lease.ts";
 export interface BlockSettlement {
   readonly block: number;
   /** Numbers of the series. */
-  readonly inputs: readonly number[];
+  readonly inputs: Uint32Array;
   readonly refused: number;
 }
 
@@ -25,7 +25,7 @@ interface LeasedInputs {
 interface Waiting {
   readonly settlement: BlockSettlement;
   /** Its late inputs. */
-  readonly late: readonly number[];
+  readonly late: Uint32Array;
   /** The block that holds points of them. */
   blocker: number;
 }
@@ -104,7 +104,7 @@ export class SettlementOrder {
   }
 
   /** The first block after `after` and before `block` that holds points of these inputs. */
-  #blockerOf(block: number, inputs: readonly number[], after: number): number | undefined {
+  #blockerOf(block: number, inputs: Uint32Array, after: number): number | undefined {
     for (const id of this.#leased.keys()) {
       if (id >= block) return undefined;
       if (id > after && this.#blocks(id, inputs)) return id;
@@ -112,7 +112,7 @@ export class SettlementOrder {
     return undefined;
   }
 
-  #blocks(id: number, inputs: readonly number[]): boolean {
+  #blocks(id: number, inputs: Uint32Array): boolean {
     const series = this.#leased.get(id)?.series;
     return series !== undefined && inputs.some((input) => series.has(input));
   }

@@ -84,6 +84,14 @@ export class Segment {
     for (const coverage of [this.settled, this.taken]) coverage.addWhole(new RangeSet([from, to]));
   }
 
+  /** Where everything up to the last settled point is settled, one whole stretch says what single series said. */
+  joinSettled(): void {
+    const { settled, first } = this;
+    if (!settled.hasSeries || settled.whole.count + this.settledBySeries !== settled.end - first) return;
+    this.writeOff(first, settled.end);
+    this.settledBySeries = 0;
+  }
+
   /** Counts a record that was appended. */
   extend(points: number, from: number, to: number): void {
     this.endSequence += points;

@@ -59,12 +59,15 @@ export class DiskReader implements BufferReader {
 
   async settle(done: readonly Settlement[]): Promise<void> {
     // Blocks share lists of inputs, and go on sharing them: a list travels to the log thread once.
-    const lists = new Map<readonly InputId[], readonly number[]>();
+    const lists = new Map([[this.#lastNames, this.#lastNumbers]]);
     const table = this.#options.inputs();
+    if (table !== this.#lastTable) lists.clear();
     const numbersOf = (inputs: readonly InputId[]) => {
-      const numbers =
-        lists.get(inputs) ?? inputs.map((input) => table.find(input)).filter((number) => number !== undefined);
-      lists.set(inputs, numbers);
+      let numbers = lists.get(inputs);
+      if (!numbers) {
+        numbers = Uint32Array.from(inputs.map((input) => table.find(input)).filter((number) => number !== undefined));
+        lists.set(inputs, numbers);
+      }
       return numbers;
     };
     const requests = done.map(({ block, inputs, refused = 0 }) => ({ block, inputs: numbersOf(inputs), refused }));

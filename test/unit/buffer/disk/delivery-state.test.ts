@@ -1,5 +1,6 @@
 // What a restart knows of deliveries: nothing less than was settled before a kill, and nothing of another buffer.
 import { expect, test } from "vitest";
+import { StateFile } from "../../../../src/buffer/disk/accounts/state-file.ts";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
 import { seeded } from "../../../support/runtime.ts";
@@ -10,6 +11,8 @@ const polls = (ticks: number, first = 0): Triple[] =>
   Array.from({ length: ticks }, (_, i) =>
     ["a", "b", "c"].map((input, k): Triple => [input, t0 + (first + i) * 1e6, (first + i) * 10 + k]),
   ).flat();
+/** Long enough for several sectors in the state. */
+const manySeries = Array.from({ length: 200 }, (_, i): Triple => [`tag-${i}`, t0 + i, i]);
 const segmentsOf = (disk: MemoryDisk) =>
   disk
     .list(folder)
@@ -36,6 +39,25 @@ test("a kill right after a settlement repeats nothing of it", () => {
   expect(after.store.stats()).toMatchObject({ settledPoints: 20, unsettledPoints: 10, losses: [] });
 });
 
+test("a record that was delivered in parts leaves no series in the state once all of it is", () => {
+  const disk = new MemoryDisk();
+  const { store } = openStore(disk);
+  append(store, manySeries);
+  append(store, polls(10));
+  const parts = [take(store, "backlog", 120)!, take(store, "backlog", 120)!, take(store)!];
+  const seriesIn = () => StateFile.read(disk, folder).states[0]!.state.segments.map(({ series }) => series.length);
+  for (const [i, part] of parts.entries()) {
+    settle(store, part);
+    expect(seriesIn()).toEqual(i === 0 ? [120] : [0]);
+  }
+  append(store, polls(10, 10));
+
+  const after = openStore(disk.afterKill());
+
+  expect(takeAll(after.store)).toHaveLength(30);
+  expectAccountsToBalance(after);
+});
+
 test("a power cut after a settlement falls back to the state that was synced", () => {
   const disk = new MemoryDisk();
   const { store } = openStore(disk);
@@ -49,9 +71,6 @@ test("a power cut after a settlement falls back to the state that was synced", (
   expect(takeAll(after.store)).toHaveLength(20);
   expectAccountsToBalance(after);
 });
-
-/** Long enough for several sectors in the state. */
-const manySeries = Array.from({ length: 200 }, (_, i): Triple => [`tag-${i}`, t0 + i, i]);
 
 test("whatever a power cut leaves of the states that were not synced, what was synced before stays settled", () => {
   const random = seeded(3);

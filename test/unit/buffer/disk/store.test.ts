@@ -126,7 +126,8 @@ test("what is remembered of single series is bounded: taking them by themselves 
   const points = 2 * 20_000;
 
   const taken: number[] = [];
-  const half = names(0, 19_999);
+  // The first point of each record stays, so that no stretch of the log is settled as a whole.
+  const half = names(0, 20_000).filter((_, i) => i % 4_000 !== 0);
   for (let block = take(store, "backlog", 20_000, half); block; block = take(store, "backlog", 20_000, half)) {
     settle(store, block);
     taken.push(block.points.length);
