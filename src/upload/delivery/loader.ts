@@ -127,7 +127,7 @@ export class Loader {
 
   #candidates(lane: Lane, may?: Choice): Candidates {
     const { window, holds } = this.#parts;
-    const queues = window.filled(lane).filter((queue) => !holds(queue.input) && may?.(queue) !== false);
+    const queues = window.filled(lane, (queue) => !holds(queue.input) && may?.(queue) !== false);
     return { queues, since: (queue) => window.since(queue) };
   }
 

@@ -20,8 +20,9 @@ export interface Unsendable {
 }
 
 /**
- * Queues of a lane that are kept while they are empty. With more, those go that no point came to while so many blocks were
- * taken: a burst of many inputs must not keep 400 bytes of each for ever, and polled inputs need theirs every second.
+ * Queues of the live lane that are kept while they are empty. With more, those go that no point came to while so many blocks
+ * were taken: a burst of many inputs must not keep 300 bytes of each for ever, and polled inputs need theirs every second.
+ * The backlog lane keeps none: once it is delivered, most inputs have no points there for days.
  */
 const keptQueues = 4_096;
 const blocksUntilUnused = 64;
@@ -66,12 +67,12 @@ export class Window {
     return this.#queues[lane].values();
   }
 
-  /** Those that are not empty. */
-  filled(lane: Lane): SeriesQueue[] {
+  /** Those that are not empty, and that `may` does not leave out. */
+  filled(lane: Lane, may: (queue: SeriesQueue) => boolean = () => true): SeriesQueue[] {
     const filled: SeriesQueue[] = [];
     // An iterator would make an object for each.
     this.#queues[lane].forEach((queue) => {
-      if (queue.count > 0) filled.push(queue);
+      if (queue.count > 0 && may(queue)) filled.push(queue);
     });
     return filled;
   }
@@ -107,7 +108,7 @@ export class Window {
       this.#points[lane] += queued;
       this.#blocks.opened(number, input, end - start, queued);
     }
-    if (number % blocksUntilUnused === 0) this.#forgetUnused(lane);
+    if (number % blocksUntilUnused === 0) this.#forgetUnused();
     return unsendable;
   }
 
@@ -221,9 +222,9 @@ export class Window {
     this.#late.clear();
   }
 
-  #forgetUnused(lane: Lane): void {
-    const queues = this.#queues[lane];
-    if (queues.size > keptQueues)
+  #forgetUnused(): void {
+    const { live, backlog } = this.#queues;
+    for (const queues of live.size > keptQueues ? [live, backlog] : [backlog])
       queues.forEach((queue, input) => {
         if (queue.count === 0 && !queue.isUsed) queues.delete(input);
         queue.isUsed = false;

@@ -11,9 +11,12 @@ const width = 4;
 /** What a burst has left beyond this is given back when the queue is empty. */
 const keptLength = 16 * width;
 
+/** Never written to. */
+const noRuns: number[] = [];
+
 export class BlockRuns {
   /** Used from `#at` to `#end`. */
-  #runs: number[] = [];
+  #runs: number[] = noRuns;
   #at = 0;
   #end = 0;
   /** Points that ever came, and those of them that left. */
@@ -129,11 +132,16 @@ export class BlockRuns {
   #push(block: number, points: number): void {
     const runs = this.#runs;
     const end = this.#end;
+    this.#end = end + width;
+    // Mostly there is one run, and an array that is appended to would keep room for 17 numbers.
+    if (runs.length === 0) {
+      this.#runs = [block, 1, points, this.#arrived];
+      return;
+    }
     runs[end] = block;
     runs[end + 1] = 1;
     runs[end + 2] = points;
     runs[end + 3] = this.#arrived;
-    this.#end = end + width;
   }
 
   /** The run at `tail` is complete: a single block goes to the run before it where it follows with as many points. */
@@ -149,7 +157,7 @@ export class BlockRuns {
 
   #compact(): void {
     if (this.#at === this.#end) {
-      if (this.#runs.length > keptLength) this.#runs = [];
+      if (this.#runs.length > keptLength) this.#runs = noRuns;
       this.#at = 0;
       this.#end = 0;
     } else if (this.#at > this.#end / 2) {

@@ -20,6 +20,7 @@ export class PointArena {
   forms = new Uint8Array();
   /** Segment → the one after it in its chain, `noSegment` at the end. */
   next = new Int32Array();
+  readonly cursor = new ChainCursor(this, noSegment, 0);
   #freed = noSegment;
   #unused = 0;
   #allocated = 0;
@@ -101,6 +102,12 @@ export class ChainCursor {
     this.#arena = arena;
     this.#segment = segment;
     this.#offset = offset;
+  }
+
+  moveTo(segment: number, offset: number): this {
+    this.#segment = segment;
+    this.#offset = offset;
+    return this;
   }
 
   /** Copies the next `count` points behind what is in `into`, which has room for them; with `values` alone not their times. */

@@ -27,11 +27,9 @@ export class SeriesQueue {
   #count = 0;
   #textBytes = 0;
   #timesHash = 0;
-  #lastTime = Number.NEGATIVE_INFINITY;
-  #ascending = true;
+  /** Earliest and latest time, where times do not strictly ascend. */
+  #span: readonly [earliest: number, latest: number] | undefined;
   readonly #blocks = new BlockRuns();
-  #earliest = Number.POSITIVE_INFINITY;
-  #latest = Number.NEGATIVE_INFINITY;
 
   constructor(lane: Lane, input: InputId, arena: PointArena) {
     this.lane = lane;
@@ -55,16 +53,17 @@ export class SeriesQueue {
 
   /** Whether times strictly ascend; then no two are the same. */
   get ascending(): boolean {
-    return this.#ascending;
+    return this.#span === undefined;
   }
 
   get firstTime(): number {
     return this.#arena.times[this.#head * segmentPoints + this.#headOffset] ?? Number.NaN;
   }
 
-  /** Time of the newest arrival. */
+  /** Time of the newest arrival; −Infinity where none is here. */
   get lastTime(): number {
-    return this.#lastTime;
+    if (this.#count === 0) return Number.NEGATIVE_INFINITY;
+    return this.#arena.times[this.#tail * segmentPoints + this.#tailUsed - 1]!;
   }
 
   /** How many points ever came. */
@@ -74,7 +73,7 @@ export class SeriesQueue {
 
   /** False: no point here has this time. */
   spans(time: number): boolean {
-    return time >= this.#earliest && time <= this.#latest;
+    return time >= (this.#span?.[0] ?? this.firstTime) && time <= (this.#span?.[1] ?? this.lastTime);
   }
 
   /** Number of the block that the oldest point came in. */
@@ -98,6 +97,9 @@ export class SeriesQueue {
   /** `scaled`: as `scaledNumber` gives it for the value. */
   append(time: number, scaled: number, form: number, block: number): void {
     const arena = this.#arena;
+    const { lastTime } = this;
+    if (this.#span) this.#span = [Math.min(this.#span[0], time), Math.max(this.#span[1], time)];
+    else if (time <= lastTime) this.#span = [Math.min(this.firstTime, time), lastTime];
     if (this.#tailUsed === segmentPoints || this.#tail === noSegment) {
       const segment = arena.allocate();
       if (this.#tail === noSegment) {
@@ -115,10 +117,6 @@ export class SeriesQueue {
     this.#count++;
     this.#textBytes += textLength(form);
     this.#timesHash = (this.#timesHash + hashOf(time)) | 0;
-    if (time <= this.#lastTime) this.#ascending = false;
-    this.#lastTime = time;
-    if (time < this.#earliest) this.#earliest = time;
-    if (time > this.#latest) this.#latest = time;
   }
 
   /**
@@ -140,7 +138,7 @@ export class SeriesQueue {
   *read(count: number, into: Columns): Steps<void> {
     into.reserve(count);
     yield* this.readBehind(count, into, "points");
-    if (!this.#ascending) yield* into.sort();
+    if (this.#span) yield* into.sort();
   }
 
   /** Copies the oldest `count` points, as they came, behind what is in `into`, which has room for them; or their values alone. */
@@ -155,7 +153,7 @@ export class SeriesQueue {
 
   /** The same without the times, where they strictly ascend; false where they do not, and nothing was copied. */
   *readValues(count: number, into: Columns): Steps<boolean> {
-    if (!this.#ascending) return false;
+    if (this.#span) return false;
     into.reserve(count);
     yield* this.readBehind(count, into, "values");
     return true;
@@ -163,9 +161,9 @@ export class SeriesQueue {
 
   /** As `read`, or the values alone, at once, for few points; false where times do not strictly ascend, and nothing was copied. */
   readNow(count: number, into: Columns, what: "points" | "values"): boolean {
-    if (!this.#ascending) return false;
+    if (this.#span) return false;
     into.reserve(count);
-    this.#front().copy(count, into, what);
+    this.#frontNow().copy(count, into, what);
     return true;
   }
 
@@ -174,7 +172,7 @@ export class SeriesQueue {
    * not. Reads without copying.
    */
   *textBytesAt(times: Float64Array, count: number): Steps<number | undefined> {
-    if (!this.#ascending) return undefined;
+    if (this.#span) return undefined;
     const cursor = this.#front();
     let bytes = 0;
     for (let from = 0; from < count; from += stepWork) {
@@ -189,12 +187,17 @@ export class SeriesQueue {
 
   /** The same at once, for few points. */
   textBytesNow(times: Float64Array, count: number): number | undefined {
-    const bytes = this.#ascending ? this.#front().textAt(times, 0, count) : -1;
+    const bytes = this.#span ? -1 : this.#frontNow().textAt(times, 0, count);
     return bytes < 0 ? undefined : bytes;
   }
 
   #front(): ChainCursor {
     return new ChainCursor(this.#arena, this.#head, this.#headOffset);
+  }
+
+  /** The same, good until that of another queue is asked for: there is one for all. */
+  #frontNow(): ChainCursor {
+    return this.#arena.cursor.moveTo(this.#head, this.#headOffset);
   }
 
   /** Removes the oldest `count` points. Calls `visit` for the blocks they came in, oldest first. */
@@ -269,10 +272,7 @@ export class SeriesQueue {
     this.#count = 0;
     this.#textBytes = 0;
     this.#timesHash = 0;
-    this.#ascending = true;
-    this.#lastTime = Number.NEGATIVE_INFINITY;
-    this.#earliest = Number.POSITIVE_INFINITY;
-    this.#latest = Number.NEGATIVE_INFINITY;
+    this.#span = undefined;
   }
 }
 

@@ -28,3 +28,17 @@ test("after a burst of many inputs the queues of those that stay away are given 
   window.add("live", Block.of(2 as never, seriesOf(inputs)), 0);
   expect(framesOf(window, 65_536).flatMap(({ parts }) => parts).length).toBe(inputs);
 });
+
+test("the backlog lane keeps no queue that is empty", () => {
+  const window = windowOf(seriesOf(100));
+  window.add("backlog", Block.of(2 as never, seriesOf(100)), 0);
+  for (const lane of ["live", "backlog"] as const)
+    for (const queue of window.filled(lane)) window.settle(queue, queue.count);
+  const live = [...window.queues("live")];
+  for (let id = 3; id < 200; id++) {
+    window.add("live", Block.of(id as never, seriesOf(10)), 0);
+    for (const queue of window.filled("live")) window.settle(queue, queue.count);
+  }
+  expect([...window.queues("backlog")]).toEqual([]);
+  expect([...window.queues("live")]).toEqual(live);
+});

@@ -23,6 +23,8 @@ export class DiskReader implements BufferReader {
   #lastTable: ReturnType<DiskReaderOptions["inputs"]> | undefined;
   #lastNumbers: Uint32Array = new Uint32Array();
   #lastNames: readonly InputId[] = [];
+  /** Of lists that blocks have, or that were settled before. */
+  #numbers = new WeakMap<readonly InputId[], Uint32Array>();
 
   constructor(options: DiskReaderOptions) {
     this.#options = options;
@@ -59,14 +61,13 @@ export class DiskReader implements BufferReader {
 
   async settle(done: readonly Settlement[]): Promise<void> {
     // Blocks share lists of inputs, and go on sharing them: a list travels to the log thread once.
-    const lists = new Map([[this.#lastNames, this.#lastNumbers]]);
     const table = this.#options.inputs();
-    if (table !== this.#lastTable) lists.clear();
+    if (table !== this.#lastTable) this.#numbers = new WeakMap();
     const numbersOf = (inputs: readonly InputId[]) => {
-      let numbers = lists.get(inputs);
+      let numbers = this.#numbers.get(inputs);
       if (!numbers) {
         numbers = Uint32Array.from(inputs.map((input) => table.find(input)).filter((number) => number !== undefined));
-        lists.set(inputs, numbers);
+        this.#numbers.set(inputs, numbers);
       }
       return numbers;
     };
@@ -117,9 +118,14 @@ export class DiskReader implements BufferReader {
     let same = table === this.#lastTable && numbers.length === known.length;
     for (let i = 0; same && i < numbers.length; i++) same = numbers[i] === known[i];
     if (!same) {
+      if (table !== this.#lastTable) this.#numbers = new WeakMap();
       this.#lastTable = table;
       this.#lastNumbers = numbers;
-      this.#lastNames = Array.from(numbers, (number) => table.inputAt(number));
+      const names: InputId[] = [];
+      // An iterator would make an object for each.
+      for (let i = 0; i < numbers.length; i++) names.push(table.inputAt(numbers[i]!));
+      this.#lastNames = names;
+      this.#numbers.set(names, numbers);
     }
     return this.#lastNames;
   }
