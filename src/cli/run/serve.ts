@@ -84,9 +84,13 @@ export async function serve(
     io.complain(`\n  status page  ${web.url}\n  ^C stops the agent; what is not delivered stays on disk\n`);
   await manager.ready(`${count(config.sources.length, "source")}, page ${web.url}`);
   setTimeout(settleDown, 1_000).unref();
+  setTimeout(releaseMemory, firstRequestsMs).unref();
   await whenAborted(io.signal);
   log.info({}, "stopping");
 }
+
+/** By then the metadata of most inputs are saved: what that needed is given back, 15 of 171 MB with 10,000 tags. */
+const firstRequestsMs = 30_000;
 
 /**
  * Keeps the compiled code of the start for the next one, as long as it is there: V8 forgets what does not run, and an agent

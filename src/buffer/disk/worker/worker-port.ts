@@ -1,4 +1,5 @@
 // Has the log thread open its folder, and talks to it.
+import { setFlagsFromString } from "node:v8";
 import { Worker } from "node:worker_threads";
 import { AgentError } from "../../../core/errors.ts";
 import { orAbort } from "../../../lib/abort.ts";
@@ -90,6 +91,8 @@ export interface LogWorker {
  * to start than a configuration to be read. `file` is another thread's code, for tests.
  */
 export function startLogWorker(file = workerFile): LogWorker {
+  // Node's flag for the young generation is meant for the main thread, and would hold here in place of the limit: 6 MB more.
+  setFlagsFromString("--max-semi-space-size=0");
   const worker = new Worker(file, { resourceLimits, name: "buffer" });
   // Our own thread, which sends nothing else.
   const opened = new Promise<StoreOpened>((resolve, reject) => {
