@@ -52,9 +52,9 @@ export class ServiceStore {
   }
 
   /** Delivers everything there is, from either lane as `lane` says, and settles it. */
-  async drain(reader: BufferReader, lane: () => "live" | "backlog" = () => "backlog"): Promise<void> {
+  async drain(reader: BufferReader, lane: () => "live" | "backlog" = () => "backlog", maxPoints = 1e6): Promise<void> {
     for (;;) {
-      const options = { wait: false, maxPoints: 1e6 };
+      const options = { wait: false, maxPoints };
       const block = (await reader.take(lane(), options, never)) ?? (await reader.take("backlog", options, never));
       if (!block) return;
       this.take(block);

@@ -37,8 +37,8 @@ export const streamAblations: readonly Ablation[] = [
   {
     safeguard: "times that an earlier start has published go as late",
     file: "buffer/jetstream/forwarder.ts",
-    code: "if (header && header.epoch !== this.#epoch) this.#floor = Math.max(this.#floor, header.latest);",
-    without: "",
+    code: "block.times[block.timeStarts[at]!]! <= this.#floor",
+    without: "block.times[block.timeStarts[at]!]! < this.#floor - 1e15",
     test: terms,
   },
   {
@@ -53,7 +53,7 @@ export const streamAblations: readonly Ablation[] = [
     file: "buffer/jetstream/stream-cut.ts",
     code: "if (settled.has(frame)) {",
     without: "if (at < 0 && settled.has(frame)) {",
-    test: loss,
+    test: terms,
   },
   {
     safeguard: "positions do not outlive the leader of the stream",
@@ -82,5 +82,6 @@ export const streamAblations: readonly Ablation[] = [
     code: "if (found && found.stored.token !== this.#token)",
     without: "if (found)",
     test: terms,
+    message: "another agent settles",
   },
 ];
