@@ -18,7 +18,7 @@ export function addInitCommand(line: CommandLine, protocols: ProtocolTexts): voi
   const { io } = line;
   const secured = protocols.protocolsOf("security");
   const sources: SourceAnswers[] = [];
-  /** Adds what a flag says to the source before it. */
+  /** Applies a flag to the `--source` before it. */
   const add = (answers: Partial<SourceAnswers>) => {
     const last = sources.pop();
     if (!last) throw new InvalidArgumentError("it must follow the --source it belongs to");
@@ -62,7 +62,7 @@ export function addInitCommand(line: CommandLine, protocols: ProtocolTexts): voi
         `--security-mode <mode>  ${secured}: ${modes}; default: the best the server offers, never none`,
         mode,
       ),
-      "--allow-insecure-password  send the password to the source before it though nothing protects it",
+      "--allow-insecure-password  send the password of the --source before it over a connection that is not encrypted",
       "--offline  contact no source: their tags are written by hand",
     ],
     more: `Files are relative to the folder of the configuration. Passwords come from files or variables: every user of the machine can

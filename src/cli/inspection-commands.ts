@@ -62,7 +62,7 @@ What the agent itself would have to tell is missing where it does not answer. Wi
     name: "security",
     what: "what of the agent is protected and what is not: connections, files, process",
     takes: [...configured, jsonOption],
-    more: "Without a running agent only what stands in the configuration and in its folders is told.",
+    more: "Without a running agent, only the configuration and its folders are inspected.",
     example: "tagferry security -c tagferry.yaml --json",
     run: async () => (await import("./inspect/security.ts")).security,
   });

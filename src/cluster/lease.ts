@@ -152,7 +152,7 @@ class Term implements LeaseTerm {
       // The answer to a renewal of this term may have been lost: then the entry is still its own.
       const entry = await bucket.get(key);
       if (!entry || holderOf(entry).token !== this.#acquired.token) {
-        this.#end(`${entry ? (holderOf(entry).node ?? "another agent") : "nobody"} has the lease now`);
+        this.#end(`${entry ? (holderOf(entry).node ?? "another agent") : "no agent"} has the lease now`);
         return undefined;
       }
       this.#revision = entry.revision;

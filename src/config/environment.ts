@@ -73,7 +73,7 @@ export async function readTextFile(
     issues.read(file, text);
     return text;
   } catch {
-    issues.error(place, `${what}is no UTF-8 text`, "save it as UTF-8");
+    issues.error(place, `${what}is not UTF-8 text`, "save it as UTF-8");
     return undefined;
   }
 }
@@ -99,7 +99,7 @@ export function fileProblem(error: unknown): string {
     case "EISDIR":
       return "it is a folder";
     case "ENOTDIR":
-      return "a part of its path is no folder";
+      return "a part of its path is not a folder";
     default:
       return reasonOf(error);
   }

@@ -159,7 +159,8 @@ function variablesOf(node: MapNode, above: Variables, issues: Issues): Variables
   const variables = new Map(above);
   for (const [name, { key, value }] of vars.entries) {
     const place = { at: key, path: childPath(vars.path, name) };
-    if (!/^[A-Za-z_][\w-]*$/.test(name)) issues.error(place, "is no name of a variable: letters, digits, _ and -");
+    if (!/^[A-Za-z_][\w-]*$/.test(name))
+      issues.error(place, "invalid name of a variable: use letters, digits, _ and -");
     else if (value.kind !== "scalar") issues.error(value, "must be a single value");
     else variables.set(name, value satisfies ScalarNode);
   }

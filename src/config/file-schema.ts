@@ -61,7 +61,7 @@ export const httpOptions = z.strictObject({
     .meta({ examples: [["gw1.plant.local"]] }),
   token: secret()
     .refine((token) => token.reveal().length >= shortestToken, {
-      error: `must have at least ${shortestToken} characters: whoever guesses it may reload the agent`,
+      error: `must have at least ${shortestToken} characters: anyone who guesses it may reload the agent`,
     })
     .optional()
     .describe(

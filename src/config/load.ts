@@ -130,7 +130,7 @@ function checkFile(
     if (!good.success)
       issues.error(
         { at: key, path: value.path },
-        good.error.issues[0]?.message ?? "is no name",
+        good.error.issues[0]?.message ?? "is not a valid name",
         "the name stands in logs, metrics and status",
       );
     const source = checkSource(name, value, parts);
@@ -147,7 +147,7 @@ function checkFile(
   if (service.url.startsWith("http:") && leavesMachine(service.url))
     issues.warn(
       place("url"),
-      "is not encrypted: the credentials and all values can be read by whoever is on the network",
+      "is not encrypted: the credentials and all values can be read by anyone on the network",
       "https:// where the service offers it, with caFile where its authority is your own",
     );
   if (service.confirmation === "status")

@@ -86,7 +86,7 @@ async function replaceIn(
       ? await find(match[1] ?? "", scalar, environment, read)
       : { error: "has a reference without its closing brace" };
     if ("error" in found) {
-      issues.error(scalar, found.error, found.hint ?? "written with $${ it is no reference");
+      issues.error(scalar, found.error, found.hint ?? "write $${ for a literal ${");
       return { ...scalar, broken: true };
     }
     text += found.text;
@@ -109,7 +109,7 @@ async function find(
   if (kind === "credential") {
     const folder = variables.CREDENTIALS_DIRECTORY;
     if (rest === "" || basename(rest) !== rest || rest === "..")
-      return { error: `is no name of a credential: ${rest}` };
+      return { error: `invalid name of a credential: ${rest}` };
     if (folder === undefined)
       return {
         error: `credential ${rest} cannot be read: there is no $CREDENTIALS_DIRECTORY`,
@@ -120,7 +120,7 @@ async function find(
   const [, name, fallback] = /^([A-Za-z_]\w*)(?::-(.*))?$/s.exec(inside) ?? [];
   if (name === undefined)
     return {
-      error: "holds something between ${ and } that is no reference",
+      error: "invalid reference between ${ and }",
       hint: "may be ${NAME}, ${NAME:-default}, ${file:/path} or ${credential:name}; written with $${ it is a text",
     };
   // `${constructor}` is not set either.

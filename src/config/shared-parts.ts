@@ -6,7 +6,7 @@ const maxParts = 1_000;
 
 /** Shares parts among the objects given to it. One per load of a configuration. */
 export class SharedParts {
-  /** Member → its JSON → the part that all with this JSON share. */
+  /** By name of a member and its JSON: the object that all members with this JSON share. */
   readonly #parts = new Map<string, Map<string, object>>();
 
   /**

@@ -207,7 +207,7 @@ class Reader {
       if (!isScalar(pair.key)) {
         this.#issues.error(
           { at: key, path },
-          "has a key that is no text",
+          "has a key that is not text",
           "a text with braces or brackets needs quotes",
         );
         continue;

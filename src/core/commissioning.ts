@@ -99,7 +99,7 @@ export interface OfferedEndpoint {
   readonly address: string;
   /** What protects it, in the words of the configuration. */
   readonly security: string;
-  /** Whether a source uses it without being told to by the configuration. */
+  /** Whether a source uses it without a setting in the configuration. */
   readonly secure: boolean;
   /** Who may log in: `anonymous`, `username`, `certificate`. */
   readonly logins: readonly string[];

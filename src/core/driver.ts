@@ -87,7 +87,7 @@ export interface Ambiguity {
   readonly message: string;
   /** How to tell them apart: `use {path}`. */
   readonly remedy: string;
-  /** Each message has several such values: the tag cannot have been meant like this. */
+  /** True if every message has several such values, so the tag is certainly a mistake: an error instead of a warning. */
   readonly always?: true;
 }
 
@@ -134,7 +134,7 @@ export interface Driver<
   ambiguity?(tag: Omit<DriverTag<Tag>, "every">, names: readonly string[]): Ambiguity | undefined;
   /**
    * Tags of one source that read the same values for certain, as far as the configuration tells, and of which one has a
-   * pattern as its address. Undefined: it tells nothing.
+   * pattern as its address. Undefined: the options do not show it.
    */
   overlaps?(tags: readonly DriverTag<Tag>[]): Iterable<TagOverlap>;
   /**
@@ -144,7 +144,7 @@ export interface Driver<
   remarks?(tag: z.output<Tag>, names: readonly string[]): readonly ConfigWarning[];
   /** All that is wrong with options and tags only when they are seen together. They are what `schema` and `tag` gave. */
   faults?(config: Pick<DriverConfig<Options, Tag>, "options" | "tags">): readonly ConfigFault[];
-  /** What is allowed but hardly meant: `check` tells it, and the log at each start. */
+  /** Settings that are allowed but probably unintended. `check` reports them, and the log at each start. */
   warnings?(options: z.output<Options>): readonly ConfigWarning[];
   /**
    * Names what only one source may use, since its requests have to wait for each other: a serial line, `host:port` of a
@@ -180,13 +180,13 @@ export interface Driver<
   /** Of the addresses that `browse` takes, without the colon: how it is known which driver is meant. */
   readonly schemes?: readonly string[];
   browse?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): AsyncIterable<BrowsedNode>;
-  /** The ways into a device, where it tells of several, and what protects each. */
+  /** The endpoints of a device that lists several, with the protection of each. */
   endpoints?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): Promise<readonly OfferedEndpoint[]>;
   /** Reads one place of a device in every way that it may be meant, the likeliest first, for `probe`. */
   probe?(target: ProbeTarget, runtime: Runtime, signal: AbortSignal): Promise<readonly ProbeRow[]>;
   /** The certificates of devices, where a person decides which of them the agent trusts. */
   readonly certificates?: TrustStore;
-  /** What protects a source with these options, as far as they tell before it connects. Undefined: they tell nothing. */
+  /** How a source with these options is protected, as far as is known before it connects. Undefined: unknown. */
   findings?(options: z.output<Options>): readonly SecurityFinding[];
   /** What the configuration will cost: readings a second, requests a second, bus load. For `check`. */
   forecast?(config: DriverConfig<Options, Tag>): Forecast;

@@ -26,7 +26,7 @@ export const errorCodes = {
   BUFFER_UNAVAILABLE: {
     retryable: true,
     exit: 1,
-    hint: "free disk space or mend the disk; nothing more is acknowledged until then",
+    hint: "free disk space or repair the disk; nothing more is acknowledged until then",
   },
   BUFFER_FOREIGN: {
     retryable: false,
@@ -78,7 +78,7 @@ export const errorCodes = {
   SERVICE_UNTRUSTED: {
     retryable: true,
     exit: 69,
-    hint: "nothing is sent to a service whose certificate does not hold; see the message, and check service.url, service.caFile and the clock of this machine",
+    hint: "nothing is sent to a service with an invalid certificate; see the message, and check service.url, service.caFile and the clock of this machine",
   },
   SERVICE_PROTOCOL: {
     retryable: true,
@@ -124,13 +124,13 @@ export type ErrorCode = keyof typeof errorCodes;
 export const credentialsHint =
   "check the credentials: user name, password, and what this user may do at the device; then: tagferry check --online";
 
-/** Every failure that the program itself reports. `message` says what, where and what was found; `hint` what to do. */
+/** Every failure that the program reports. `message` states what failed, where, and what was found; `hint` states the remedy. */
 export class AgentError extends Error {
   override readonly name = "AgentError";
   readonly code: ErrorCode;
   readonly #hint: string | undefined;
 
-  /** `hint`: what to do about this very failure; left out: what the table says of the code. */
+  /** `hint`: the remedy for this failure. Omitted: the hint of its code in the table. */
   constructor(code: ErrorCode, message: string, options?: ErrorOptions & { readonly hint?: string | undefined }) {
     super(message, options);
     this.code = code;
@@ -169,10 +169,10 @@ const fileFailures: Readonly<Record<string, readonly [expected: string, found: s
   ENOSPC: full,
   EDQUOT: full,
 };
-/** Codes that no connection gives: calls with an open file say them without its path. */
+/** Codes that only calls on files have. A call with an open descriptor gives them without a path. */
 const diskCodes = ["EROFS", "ENOSPC", "EDQUOT"];
 
-/** What the system said of a file or folder, and what to do about it. Undefined: `error` is no such failure. */
+/** The text and hint of a failed call on a file or folder. Undefined: `error` is not such a failure. */
 export function fileFailure(error: unknown): { readonly message: string; readonly remedy: string } | undefined {
   if (!(error instanceof Error && "code" in error && "syscall" in error)) return undefined;
   const { code, syscall } = error;
@@ -187,7 +187,7 @@ export function fileFailure(error: unknown): { readonly message: string; readonl
     : { message: `${path}: ${message}`, remedy: remedy.replaceAll("PATH", path) };
 }
 
-/** What an error says. Node reports some failures of connecting as an AggregateError without a message. */
+/** The message of an error. Node reports some failed connections as an AggregateError without a message. */
 export function reasonOf(error: unknown): string {
   const { message } = fileFailure(error) ?? {};
   if (message !== undefined) return message;

@@ -25,7 +25,7 @@ export type Outcome =
    * be stored or not.
    */
   | { readonly kind: "partial"; readonly accepted: readonly InputId[]; readonly refused: readonly Refusal[] }
-  /** A result that names no input of the frame: nothing says that any point is stored. */
+  /** A result that names no input of the frame, so no point is known to be stored. */
   | { readonly kind: "unconfirmed" }
   /** −32600, −32602, −32001, HTTP 400 and 422: bisect. `inputs` are those the service named, none if it named none. */
   | { readonly kind: "refused"; readonly code: number; readonly reason: string; readonly inputs: readonly InputId[] }
@@ -33,7 +33,7 @@ export type Outcome =
   | { readonly kind: "tooLarge" }
   /** HTTP 429, −32015. */
   | { readonly kind: "throttled"; readonly retryAfterMs: number }
-  /** HTTP 401, 403, 3xx, −32003: hold everything, renew, tell. */
+  /** HTTP 401, 403, 3xx, −32003: pause delivery, renew credentials, report it. */
   | { readonly kind: "unauthorized"; readonly reason: string; readonly hint?: string }
   /**
    * Not known to be stored: again, with back-off. `isServerError`: an answer said so, HTTP 5xx or an error of JSON-RPC, so

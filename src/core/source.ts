@@ -1,4 +1,4 @@
-// What a connection yields, and what a device is told.
+// A connection to a device or broker: what it delivers, and how deliveries are acknowledged.
 import type { Recovery, TagGap } from "./gap.ts";
 import type { AheadTime, Quality, Reading, ReadingBatch } from "./reading.ts";
 import type { PartialSignalMetadata } from "./signal.ts";
@@ -6,7 +6,7 @@ import type { Captures, TagId } from "./tag.ts";
 
 export type { AheadTime, Captures, Quality, Reading, TagId };
 
-/** What a device says about a tag: unit, range, enum texts, description. Configuration goes before device, device before defaults. */
+/** Metadata of a tag from the device. The configuration overrides it, and it overrides defaults. */
 export interface Description {
   readonly tag: TagId;
   readonly captures: Captures;
@@ -35,34 +35,38 @@ export interface Delivery {
   readonly batches?: readonly ReadingBatch[] | undefined;
   readonly descriptions: readonly Description[];
   /**
-   * The device was heard of, and what it did not tell has not changed, as with a keep-alive of OPC UA: values whose
-   * `heartbeat` is over are stored again. Left out where silence says nothing (MQTT) or everything is read (Modbus).
+   * True if the device is known to be alive and values that it did not send are unchanged, as with a keep-alive of OPC UA. The
+   * mapping then stores values again whose `heartbeat` is due. Omitted where silence proves nothing (MQTT) or where
+   * every value is read (Modbus).
    */
   readonly alive?: boolean;
-  /** What has become known of missing values, of the time of these readings or before. */
+  /** Gaps that were found, or whose state changed, at the time of these readings or before. */
   readonly gaps?: readonly TagGap[];
-  /** Whether somebody on the other side waits for `ack`: then the disk is synced at once, else with `buffer.sync`. */
+  /** Whether the sender waits for `ack`. Then the disk is synced at once, otherwise after `buffer.sync`. */
   readonly awaited: boolean;
   /**
-   * Resolves when the device sends no more, or soon will not, before this is acknowledged: to gather for longer is in vain.
-   * Never rejects. Left out: the driver cannot tell, and the delivery waits for others shortly.
+   * Resolves when the device has stopped sending, or is about to, until it gets an acknowledgement. Then the buffer does not
+   * wait for more deliveries before it syncs. Never rejects. Omitted: unknown, and the buffer waits shortly for others.
    */
   readonly hurry?: Promise<void>;
-  /** Tells the device that the readings are on disk: PUBACK in MQTT, nothing in Modbus. Not called: the delivery may come again. */
+  /**
+   * Acknowledges the readings to the device: PUBACK in MQTT, nothing in Modbus. Called at most once, after the points are on
+   * disk. If it is not called, the device may send the readings again.
+   */
   ack(): void;
 }
 
 /** One live connection. Never reconnected: when lost, `deliveries` throws, the caller disposes it and opens a new one with back-off. */
 export interface Source extends AsyncDisposable {
   /**
-   * Yields until the connection is lost (throws `SOURCE_*`) or `signal` aborts (then ends without a word). Pulling is
+   * Yields until the connection is lost (throws `SOURCE_*`) or `signal` aborts (then ends without an error). Pulling is
    * the back-pressure. A driver that is pushed to gathers everything since the last pull (at most 10,000 readings) into
    * one delivery, so that one append and one sync serve many messages. Called once.
    */
   deliveries(signal: AbortSignal): AsyncIterable<Delivery>;
-  /** Who keeps values while nobody pulls: `the broker`. Undefined: what is not read at its time is lost. */
+  /** What keeps values while `deliveries` is not pulled, such as `the broker`. Undefined: values that are not read in time are lost. */
   readonly holder?: string | undefined;
-  /** What becomes of the time since the connection before this one. Undefined: what happened in it is lost. */
+  /** How the values since the previous connection are recovered. Undefined: they are lost. */
   readonly recovery?: Recovery | undefined;
   /**
    * The addresses that this connection reads, in an order that does not depend on which value comes first, such as the
@@ -72,15 +76,15 @@ export interface Source extends AsyncDisposable {
   readonly addresses?: readonly FoundAddress[] | undefined;
   /**
    * Asks whether each device behind the connection is there, and which tags it refuses, for a person who commissions the source.
-   * Each address is read at most once. Called in place of `deliveries`. Undefined: that the connection is open says that the
-   * device is there, and it refuses nothing. Rejects as `deliveries` throws.
+   * Each address is read at most once. Called in place of `deliveries`. Undefined: an open connection proves that the device
+   * is there, and the device refuses no tag. Rejects with the errors that `deliveries` throws.
    */
   check?(signal: AbortSignal): Promise<SourceCheck>;
   /** What an operator wants to know of this connection, for the status page: revised values, the broker's limits. */
   details?(): Readonly<Record<string, string | number>>;
-  /** What is not as it should be on this connection although values come, and what to do about it; shown as warnings of the status. */
+  /** Problems of a connection that still delivers values, with their remedies. The status shows them as warnings. */
   warnings?(): readonly SourceWarning[];
-  /** What the device sent and no tag wants, most frequent first, at most 50: what is needed to write the next tag. */
+  /** Addresses that the device sent and no tag matches, most frequent first, at most 50. An operator needs them to add tags. */
   unknown?(): readonly UnknownAddress[];
 }
 
@@ -121,10 +125,10 @@ export interface UnknownAddress {
   readonly sample: string;
 }
 
-/** What is wrong with a configuration although each of its fields by itself is right. */
+/** A fault of a configuration whose fields are valid each by itself. */
 export interface ConfigFault {
   readonly tag: TagId;
-  /** The field of the tag that is to blame; the tag as such where it is not written. */
+  /** The field of the tag at fault. If the configuration does not contain it, the error points at the tag. */
   readonly field: string;
   /** What was expected and what stands there, after the path: `must be from 1 to 247 on a bus, is 0`. */
   readonly message: string;

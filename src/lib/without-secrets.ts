@@ -1,4 +1,4 @@
-// Texts as they may be shown: the names of secrets, and addresses without the credentials in them.
+// Removes secrets from text that is shown: recognises names of secrets, and strips credentials from addresses.
 
 const secretName =
   /pas+w|pass|pwd|secret|token|private|credential|signature|(?:api|access)_?key|^(?:key|pw|psk|sig|sas|auth|authorization)$/i;

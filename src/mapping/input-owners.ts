@@ -131,7 +131,7 @@ export class AddressBinding {
     this.#parts = parts;
   }
 
-  /** Takes up what is remembered of an input that is new. */
+  /** Restores the remembered address of a new input. */
   opened(state: InputState): void {
     state.boundTo = this.#parts.memory?.recall(state.tag, state.input) ?? "";
     state.address = state.boundTo;

@@ -177,7 +177,7 @@ function align(time: EpochMicros, gridUs: number): EpochMicros {
   return gridUs === 0 ? time : epochMicros(Math.round(time / gridUs) * gridUs);
 }
 
-/** In the unit of the signal; NaN where it is a share of a range that is not known. */
+/** The dead band in the unit of the signal. NaN if it is a percentage of a range that is unknown. */
 function deadbandOf({ report, valid }: TagRule, { device }: InputState): number {
   if (report === undefined || report === "off") return 0;
   if (typeof report.deadband === "number") return report.deadband;

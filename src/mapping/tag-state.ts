@@ -55,7 +55,7 @@ export function lastTime({ time }: InputState): EpochMicros | undefined {
 
 /** What whoever looks should know of an input although nothing is wrong. */
 function noteOf(state: InputState): string | undefined {
-  // Without its range a dead band in percent lets everything through.
+  // Without a range, a dead band in percent suppresses nothing.
   if (state.report && Number.isNaN(state.report.deadband))
     return "the dead band is in percent, and neither valid nor the device gives a range";
   const fault = timeFaultNote(state);

@@ -107,7 +107,7 @@ async function readCertificate({ tlsCert, tlsKey }: LocalServiceOptions): Promis
     return { cert, key };
   } catch (cause) {
     const files = `--tls-cert ${tlsCert} and --tls-key ${tlsKey}`;
-    throw new AgentError("CONFIG_INVALID", `${files} are no certificate with its key: ${reasonOf(cause)}`, { cause });
+    throw new AgentError("CONFIG_INVALID", `${files} are not a certificate and its key: ${reasonOf(cause)}`, { cause });
   }
 }
 

@@ -126,7 +126,7 @@ test("of the bare segments of a broken disk the points are exported all the same
   expect(JSON.parse(verified.stdout)).toMatchObject({
     ok: false,
     points: 30,
-    damage: ["the accounts are damaged or not there: what was delivered will be sent once more"],
+    damage: ["the counters are damaged or missing: delivered points will be sent again"],
   });
 });
 

@@ -68,9 +68,9 @@ test("reload tells which sources started, restarted, stopped and went on; a wron
   expect(await since()).toBe(before);
 
   writeFileSync(file, configuration(folder.path, { b: "1s", c: "2s" }, ", allowedHosts: [gw.local]"));
-  expect((await reload()).stdout).toBe(`started anew: c
+  expect((await reload()).stdout).toBe(`restarted: c
 1 source did not notice
-not in effect before the agent is started anew: changes of http
+not in effect until the agent is restarted: changes of http
 `);
 
   writeFileSync(file, configuration(folder.path, { b: "1s, evry: 1s", c: "10ms" }));

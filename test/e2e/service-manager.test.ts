@@ -68,7 +68,8 @@ test("without the helper the agent runs all the same and says once what is missi
     configuration: configuration(folder.path, one),
     env: { ...env, PATH: "/nonexistent", WATCHDOG_USEC: "300000" },
   });
-  const missing = () => agent.log.filter(({ msg }) => String(msg).startsWith("systemd cannot be told"));
+  const missing = () =>
+    agent.log.filter(({ msg }) => String(msg).startsWith("cannot report the program's state to systemd"));
   await eventually(() => missing().length > 0, 20_000);
 
   expect(missing()).toMatchObject([{ level: 40, reason: "spawn systemd-notify ENOENT" }]);

@@ -22,7 +22,7 @@ export interface Findings {
 const expectedErrors: readonly RegExp[] = [
   // A full disk.
   /^points cannot be stored, reading is held back$/,
-  /^refused points cannot be written down/,
+  /^refused points cannot be written to disk/,
 ];
 
 export function findings(found: {

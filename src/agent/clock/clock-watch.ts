@@ -262,7 +262,7 @@ const consequences = {
 } as const;
 
 function impossible(now: number): string {
-  return `it says ${rfc3339(now)}, which cannot be`;
+  return `it says ${rfc3339(now)}, which is impossible`;
 }
 
 function setBackReason(clock: AgentClock): string {

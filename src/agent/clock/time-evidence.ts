@@ -1,8 +1,8 @@
-// What this machine says of its own clock.
+// Evidence from the operating system about whether the clock of the machine is right.
 import { access, readdir } from "node:fs/promises";
 
 export interface TimeEvidence {
-  /** Whether time synchronisation has set the clock. `notYet`: it runs, and has not. `unknown`: nobody says. */
+  /** Whether time synchronisation has set the clock. `notYet`: it runs, and has not. `unknown`: no evidence. */
   synchronised(): Promise<"yes" | "notYet" | "unknown">;
   /** Whether there is a clock that runs while the machine is switched off. */
   hasHardwareClock(): Promise<boolean>;

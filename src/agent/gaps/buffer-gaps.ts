@@ -10,7 +10,7 @@ const reasons: Readonly<Record<string, string>> = {
   maxAge: "points were older than buffer.maxAge and were dropped",
   reserveFreeDisk: "the disk was nearly full (buffer.reserveFreeDisk), the oldest points were dropped",
   diskFull: "the disk was full, the oldest points were dropped",
-  damaged: "the disk gave points back damaged",
+  damaged: "points were damaged on the disk",
   missing: "files of the buffer were removed",
   diskLied: "the disk did not keep what it had confirmed",
 };

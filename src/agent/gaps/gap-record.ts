@@ -153,7 +153,7 @@ export class GapRecord implements AsyncDisposable {
       for (const act of this.#ticks) act();
       this.#measure();
     };
-    const failure = "the gap record does not do its work";
+    const failure = "maintenance of the gap record failed";
     const works: readonly (() => void | Promise<void>)[] = [look, () => this.#saveAndSign(false)];
     return works.map((act) => {
       const step = async () => {
@@ -205,7 +205,7 @@ export class GapRecord implements AsyncDisposable {
     const { log } = this.#runtime;
     try {
       await write();
-      if (this.#unwritable) log.info({ part: "gaps" }, "the gap record is written again");
+      if (this.#unwritable) log.info({ part: "gaps" }, "the gap record can be written again");
       this.#unwritable = false;
       return true;
     } catch (error) {

@@ -24,7 +24,7 @@ interface Loss {
 }
 
 const asking = "the device's history is asked";
-const unheard = "it was looked for when the agent or the source was stopped, and was not heard of again";
+const unheard = "recovery was in progress when the agent or the source stopped, and nothing was reported since";
 
 /**
  * Of one row whose values are being looked for. Gaps of a tag that follow each other closely are reported to the rows of both:
@@ -194,7 +194,7 @@ export class GapResolution {
     this.#become(partly ? "partlyFound" : "notFound", reasons, this.#unfilled);
   }
 
-  /** Whatever was looked for has been reported, or was not missing after all. */
+  /** Ends the recovery: every gap that was looked for has been reported, or no value was missing. */
   conclude(): void {
     this.#open.clear();
     this.#asked.clear();

@@ -14,11 +14,11 @@ import { isOutage } from "./gap-rows.ts";
 import { type FailureCause, type TagFailures, tagFailures } from "./tag-failures.ts";
 
 /**
- * A connection that is lost was in order until this long before it was noticed, at most: values that came later had
- * come before.
+ * Longest time between the loss of a connection and its detection. The gap begins with the last value, but at most this
+ * long before the detection.
  */
 const noticedWithinUs = 60e6;
-/** A source tells of its first values, and so of what is missing before them, within this time. */
+/** Within this time of a connection, a source delivers its first values and reports what is missing before them. */
 const settledAfterMs = 15_000;
 /** A disk that has not answered for so long is not slow but hung. */
 const hungAfterMs = 5_000;
@@ -206,7 +206,7 @@ export class SourceGaps implements Disposable {
     if (upTo === undefined || this.#outage) return;
     const { former } = this.#record.life;
     if (former === undefined || upTo > former.time)
-      this.#outage = this.#open("stopped", "the source was started anew with its configuration", upTo);
+      this.#outage = this.#open("stopped", "the source was restarted with a changed configuration", upTo);
     else
       this.#outage = this.#open(
         "agentDown",

@@ -6,18 +6,18 @@ import type { Logger } from "../../core/runtime.ts";
 import { Secret } from "../../core/secret.ts";
 
 /**
- * Writes a new one, mode 0600; disposing it deletes the file. Call it under the lock of the data directory. Where the
- * file cannot be written nobody will know the token, and that is logged.
+ * Writes a new token, mode 0600. Disposing it deletes the file. Call it while holding the lock of the data directory. If the
+ * file cannot be written, the agent logs it and runs with a token that no client can know.
  */
 export async function openControlToken(dataDir: string, log: Logger) {
   const text = randomBytes(32).toString("base64url");
   const file = join(dataDir, controlTokenName);
   try {
-    // Of no use after this run, so that nobody waits for the disk. A half of it is no token (`controlTokenIn`).
+    // Valid for this run only, so there is no sync. A partly written token is rejected by `controlTokenIn`.
     await rm(file, { force: true });
     await writeFile(file, `${text}\n`, { mode: 0o600, flag: "wx" });
   } catch (error) {
-    log.warn({ file, err: error }, "tagferry reload will need http.token: the file of the other token is not written");
+    log.warn({ file, err: error }, "cannot write control.token; tagferry reload needs http.token");
   }
   return {
     token: new Secret(text),
@@ -28,7 +28,7 @@ export async function openControlToken(dataDir: string, log: Logger) {
 
 export const controlTokenName = "control.token";
 
-/** What stands in such a file; undefined: `content` is that of another file, and nobody's business. */
+/** The token in the content of such a file. Undefined: `content` is not a token file. */
 export function controlTokenIn(content: string): string | undefined {
   return /^([A-Za-z0-9_-]{43})\n$/.exec(content)?.[1];
 }

@@ -5,7 +5,10 @@ import type { UploadStatus } from "./status.ts";
 
 const metrics = {
   lag: { name: "upload_lag_seconds", help: "How late fresh points are: age of the oldest one that is not delivered" },
-  held: { name: "upload_held", help: "1 while nothing is sent until a person mends something, as credentials, else 0" },
+  held: {
+    name: "upload_held",
+    help: "1 while delivery waits for an operator to correct something, such as credentials, else 0",
+  },
   retrying: { name: "upload_retrying", help: "1 while the last request failed and is tried again, else 0" },
   budget: { name: "upload_budget_used_ratio", help: "Share of the permitted requests used in the last minute, 0 to 1" },
   drain: {

@@ -60,7 +60,7 @@ function bufferWarnings(buffer: BufferStats): Warning[] {
   const full: Warning = {
     level: "error",
     message: `points cannot be stored: ${buffer.degraded}; the buffer holds ${formatByteSize(buffer.bytes)}`,
-    remedy: "free disk space or mend the disk; nothing more is acknowledged until then",
+    remedy: "free disk space or repair the disk; nothing more is acknowledged until then",
   };
   return [full, ...lost];
 }
@@ -76,8 +76,8 @@ function timesOf({ from, to, intervals: reported }: Loss): string {
 
 function rejectWarnings(unkept: number): Warning[] {
   if (unkept === 0) return [];
-  const message = `${unkept} points that the service refused for good cannot be written down; they stay in the buffer`;
-  return [{ level: "error", message, remedy: "free disk space or mend the disk" }];
+  const message = `${unkept} refused points cannot be written to disk; they stay in the buffer`;
+  return [{ level: "error", message, remedy: "free disk space or repair the disk" }];
 }
 
 function clockWarnings(doubt: ClockWatch["doubt"]): Warning[] {

@@ -173,7 +173,7 @@ class DiskBuffer implements PointBuffer {
           more = reply.more;
         } else ({ more } = await this.#call({ kind: "work" }, []));
       } catch (error) {
-        if (!signal.aborted) log.error({ part: "buffer", err: String(error) }, "the log thread does not do its work");
+        if (!signal.aborted) log.error({ part: "buffer", err: String(error) }, "buffer maintenance failed");
       }
   }
 

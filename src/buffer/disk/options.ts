@@ -12,7 +12,7 @@ export const bufferOptions = z.strictObject({
   reserveFreeDisk: byteSize()
     .prefault("512MiB")
     .describe(
-      "Space on the volume that is left to others: below it the buffer gives up its oldest points. 0: all is used.",
+      "Space on the volume that is left to other programs: below it the buffer drops its oldest points. 0: all is used.",
     ),
   whenFull: z
     .enum(["dropOldest", "block"])
@@ -23,7 +23,7 @@ export const bufferOptions = z.strictObject({
   sync: duration({ max: 60_000 })
     .prefault("250ms")
     .describe(
-      "How long points that nobody waits for may gather before they are synced to disk: what a power cut may cost of polled tags.",
+      "How long points whose source needs no acknowledgement may gather before they are synced to disk. A power cut may lose this much of polled tags.",
     ),
   ackDelay: z
     .union([z.literal("auto"), duration({ max: 1_000 })])

@@ -116,7 +116,7 @@ async function passwordOf(given: SourceAnswers, name: string, interview: Intervi
 async function lookAt(target: BrowseTarget, interview: SourceInterview): Promise<string | undefined> {
   const { io, unattended, offline, inputs } = interview;
   if (offline) return undefined;
-  const wanted = { text: "  Look now what it offers, and take it all?", usual: "y", flag: "--offline" };
+  const wanted = { text: "  List what it offers now, and add all of it?", usual: "y", flag: "--offline" };
   if (!(await confirmed(wanted, interview))) return undefined;
   const driver = driverOfAddress(target.url);
   const nodes: BrowsedNode[] = [];

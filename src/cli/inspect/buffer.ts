@@ -143,7 +143,7 @@ function report(
               `on their way to the service, and not on disk any more (${reason}): ${count(leased, "point")}${between(from, to)}`,
           ),
         ]
-      : ["the accounts are damaged or not there: what is delivered cannot be told from what is not"]),
+      : ["the counters are damaged or missing: delivered and undelivered points cannot be distinguished"]),
     "",
     ...columns(
       segments.map((segment) => [
@@ -177,7 +177,7 @@ export async function bufferVerify(directory: string, options: JsonOption, io: C
     if (segment.kind === "damaged header") damage.push(`${segment.name}: its header is damaged, its records are read`);
   }
   if (!opened.inspector.accounts && segments > 0)
-    damage.push("the accounts are damaged or not there: what was delivered will be sent once more");
+    damage.push("the counters are damaged or missing: delivered points will be sent again");
   const ok = damage.length === 0;
   const good = `${count(points, "point")} in ${count(segments, "segment")} can be read`;
   const bad = `${count(lost, "point")} lost${unreadable > 0 ? ` and what is in ${count(unreadable, "unreadable segment")}` : ""}`;

@@ -143,7 +143,7 @@ async function ran(runCommand: RunCommand, args: readonly string[], io: Console)
 async function shown(file: string, { environment }: Console): Promise<string> {
   const text = new TextDecoder().decode(await environment.readFile(resolve(environment.cwd, file)));
   const given = shownFile(text, drivers);
-  if (given === undefined) throw new Error("it is no YAML; check.json says where");
+  if (given === undefined) throw new Error("it is not valid YAML; check.json has the position");
   return given;
 }
 

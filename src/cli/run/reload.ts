@@ -46,7 +46,7 @@ function report(answer: Answered): readonly string[] {
   const { started, restarted, stopped, unchanged, needRestart, warnings } = answer;
   const changes = [
     ["started", started],
-    ["started anew", restarted],
+    ["restarted", restarted],
     ["stopped", stopped],
   ] as const;
   const told = changes.filter(([, sources]) => sources.length > 0);
@@ -56,6 +56,6 @@ function report(answer: Answered): readonly string[] {
     told.length === 0 ? "no source has changed" : `${count(unchanged.length, "source")} did not notice`,
     ...(needRestart.length === 0
       ? []
-      : [`not in effect before the agent is started anew: changes of ${needRestart.join(", ")}`]),
+      : [`not in effect until the agent is restarted: changes of ${needRestart.join(", ")}`]),
   ];
 }

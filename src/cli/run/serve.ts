@@ -101,7 +101,7 @@ function settleDown(): void {
   releaseMemory();
 }
 
-/** What came of it. `ok: false`: the configuration is wrong or could not be taken up; the one before stays in effect. */
+/** Result of a reload. `ok: false`: the configuration is invalid or could not be applied; the running one stays in effect. */
 type Reloaded =
   | ({ readonly ok: true; readonly warnings: readonly ConfigIssue[] } & Reload)
   | { readonly ok: false; readonly reason: string; readonly errors: readonly ConfigIssue[] };

@@ -40,10 +40,7 @@ export function serviceManager(
     const failure = await notify(states, socket);
     if (failure === undefined || complained) return;
     complained = true;
-    runtime.log.warn(
-      { reason: failure },
-      "systemd cannot be told the state of the program; is systemd-notify installed?",
-    );
+    runtime.log.warn({ reason: failure }, "cannot report the program's state to systemd; is systemd-notify installed?");
   };
   const timeoutMs = Number(timeout) / 1_000;
   const mine = watched === undefined || Number(watched) === process.pid;

@@ -53,7 +53,7 @@ export interface Looked {
   readonly input: string;
   readonly address: string;
   readonly raw: Reading["value"];
-  /** In the signal's unit; undefined: there is no point of it. */
+  /** The value in the signal's unit. Undefined: the reading gives no point. */
   readonly value: number | undefined;
   /** Name of the state, where the signal is an enumeration. */
   readonly text: string | undefined;

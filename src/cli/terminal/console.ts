@@ -18,7 +18,7 @@ export interface Console {
   readonly environment: Environment;
   /** Whether a person is reading. */
   readonly interactive: boolean;
-  /** Aborts when nobody reads the results any longer: the reader of the pipe has ended. Undefined: cannot be known. */
+  /** Aborts when the reader closed the output any longer: the reader of the pipe has ended. Undefined: cannot be known. */
   readonly unread?: AbortSignal;
   /** Aborts on SIGINT and SIGTERM, and on SIGHUP where nobody took that with `onHangUp`. */
   readonly signal: AbortSignal;
@@ -57,7 +57,7 @@ export function processConsole(): ProcessConsole {
   process.stderr.on("error", () => {});
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") unwritten ??= error;
-    unread.abort(new Error("nobody reads the results"));
+    unread.abort(new Error("the reader closed the output"));
   });
   return {
     print(line) {

@@ -102,8 +102,8 @@ export async function failureOf(
  * source notices by its own watchdog when its connection no longer works. Disposing it restores Node's behaviour.
  */
 export function surviveDefects(log: Logger): Disposable {
-  const rejected = (error: unknown) => log.error({ err: error }, "a rejection that nobody handled");
-  const thrown = (error: unknown) => log.error({ err: error }, "an error that nobody caught");
+  const rejected = (error: unknown) => log.error({ err: error }, "unhandled promise rejection");
+  const thrown = (error: unknown) => log.error({ err: error }, "uncaught error");
   process.on("unhandledRejection", rejected);
   process.on("uncaughtException", thrown);
   return {

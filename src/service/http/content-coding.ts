@@ -20,7 +20,7 @@ interface CodedBody {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** `body` as it goes out to who sent `request`, and the headers that say so. */
+/** Compresses `body` with the best coding that `request` accepts. Returns it with the response headers. */
 export async function codedFor(request: IncomingMessage, body: Uint8Array): Promise<CodedBody> {
   if (body.length < leastBytes) return { body, headers: {} };
   const accepted = request.headers["accept-encoding"];

@@ -102,7 +102,7 @@ const ofState: Readonly<Record<StateAggregation, (micros: number, width: number)
 /** Start of a bucket and value of the item in it, for buckets of the span that have one. */
 function* valuesIn({ store, bucketOf, now }: Grid, { item, aggregation, state }: ItemAggregation, span: TimeSpan) {
   if (isStateAggregation(aggregation)) {
-    // The grid is bounded already; what is shifted into it may be wide as well.
+    // The grid has at most `maxCells` cells; a series that is shifted into it may fill as many buckets.
     const budget = { left: maxStateBuckets + maxCells };
     for (const [start, micros] of stateTimes(store, item, [span], { bucketOf, now, budget }).get(state) ?? [])
       yield [start, ofState[aggregation](micros, bucketOf(start).end - start)] as const;

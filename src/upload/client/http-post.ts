@@ -240,7 +240,7 @@ function untrusted(error: unknown, now: EpochMicros): string | undefined {
       return `its certificate is not valid yet: is the clock here right? It says ${date()}Z`;
     default: {
       const reason =
-        reasons[error.code] ?? (aboutCertificates.test(error.code) ? "its certificate does not hold" : undefined);
+        reasons[error.code] ?? (aboutCertificates.test(error.code) ? "its certificate is invalid" : undefined);
       return reason && `${reason} (${error.message})`;
     }
   }

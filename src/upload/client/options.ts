@@ -109,7 +109,9 @@ const service = z.strictObject({
     .url({ protocol: /^https?$/, error: "must be the http or https address of a proxy" })
     .transform((url) => new Secret(url))
     .optional()
-    .describe("HTTP proxy that all requests go through. With a password in it, better as a whole by a reference."),
+    .describe(
+      "HTTP proxy for all requests. If the address contains a password, store the whole address outside the file and refer to it.",
+    ),
   caFile: z.string().min(1).optional().describe("PEM file with the authorities to trust instead of the built-in ones."),
   auth,
   signals: signals.prefault({}).describe("What happens to the metadata of signals."),

@@ -178,7 +178,7 @@ export class Dispatcher {
     const { clock } = this.#runtime;
     for (;;) {
       if (this.#parts.rejects.waiting > mostUnkept) {
-        const message = `${this.#parts.rejects.waiting} refused points cannot be written down; see the log`;
+        const message = `${this.#parts.rejects.waiting} refused points cannot be written to disk; see the log`;
         this.#parts.tally.trouble("holding", "BUFFER_UNAVAILABLE", message);
         await clock.sleep(unkeptMs, stop);
         await this.#settle();

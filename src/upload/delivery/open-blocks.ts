@@ -63,7 +63,7 @@ export class OpenBlocks {
     queue.drop(count, this.#settled);
   }
 
-  /** One for all series: there are as many as points, where blocks have one point of each. */
+  /** One callback for all series. A closure for each would cost as many objects as points where series have one point. */
   readonly #settled: BlockVisit = (first, blocks, _points, last) => {
     const input = this.#settling;
     if (!last || input === undefined) return;

@@ -34,7 +34,7 @@ const onward: Next = { waitMs: 0, again: undefined };
 const breakerMs = 60_000;
 /** Requests that may be answered without a name before they are tried slowly. */
 const mostUnconfirmed = 3;
-/** Requests in a row of which nothing is taken, before it is the service rather than their inputs that is shown. */
+/** After this many requests in a row of which no point is accepted, `status` blames the service instead of the inputs. */
 const mostVain = 3;
 /** Why nothing gets through, with what to do about it where that is known. */
 type Cause = Error | { readonly hint?: string };

@@ -110,7 +110,7 @@ export class Portion {
     return [new Portion(named), new Portion(this.columns.filter(({ input }) => !inputs.has(input)))];
   }
 
-  /** All of it as one frame. */
+  /** Plans a frame that carries all points of the sub-batch. */
   *plan(envelopeBytes: number): Steps<FramePlan<PortionColumn>> {
     const rows = new RowSet();
     const column = new Columns();

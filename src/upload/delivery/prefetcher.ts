@@ -80,7 +80,7 @@ export class Prefetcher {
    */
   async #fillLive(signal: AbortSignal): Promise<void> {
     const { mostPoints, window } = this.#parts;
-    // The last crumbs of one are none.
+    // A nearly drained backlog does not count as a backlog.
     const behind = window.points("backlog") > mostPoints("backlog") * leastShare;
     let news = 0;
     for (;;) {

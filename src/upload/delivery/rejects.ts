@@ -94,7 +94,7 @@ export class Rejects {
       if (this.#failedAt === undefined)
         log.error(
           { reason: reasonOf(error), points: this.waiting, path: this.#path },
-          "refused points cannot be written down, they stay in the buffer until they can",
+          "refused points cannot be written to disk; they stay in the buffer until they can",
         );
       this.#failedAt = clock.monotonic();
       return;

@@ -67,7 +67,7 @@ export class Window {
     return this.#queues[lane].values();
   }
 
-  /** Those that are not empty, and that `may` does not leave out. */
+  /** The queues of `lane` that are not empty and that `may` accepts. */
   filled(lane: Lane, may: (queue: SeriesQueue) => boolean = () => true): SeriesQueue[] {
     const filled: SeriesQueue[] = [];
     // An iterator would make an object for each.

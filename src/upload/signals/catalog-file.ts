@@ -133,7 +133,7 @@ const catalogKind: DatabaseKind<CatalogFile> = {
   open: (path) => CatalogFile.open(path),
   // Nothing is wrong with the file where the disk is full: the next start finds it as it is.
   isDamage: (error) => !isFullDisk(error),
-  begun: "the list of signals was damaged and begun anew",
+  begun: "the list of signals was damaged; a new one was created",
   inMemory: "the list of signals is kept in memory alone",
 };
 

@@ -105,7 +105,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     return this.#known.keys();
   }
 
-  /** Names the service and integration that the list is about. Another one than before has been told nothing yet. */
+  /** Names the service and integration that the list is about. A new target has received no metadata yet. */
   bind(target: string): void {
     try {
       if (this.#file.target === target) return;

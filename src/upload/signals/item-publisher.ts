@@ -113,7 +113,7 @@ export class ItemPublisher {
       // Next time they are found to be as they are to be, and remembered then.
       this.#parts.log.warn(
         { reason: reasonOf(error), items: records.length },
-        "what was published cannot be written down for now",
+        "cannot store what was published; trying again",
       );
     }
   }

@@ -44,7 +44,7 @@ export class PublishedItems implements Disposable {
     const kind = {
       open: (file: string) => new PublishedItems(openFile(file), target),
       isDamage,
-      begun: "the record of published items was begun anew",
+      begun: "the record of published items was damaged; a new one was created",
       inMemory: "what is published is remembered in memory alone",
     };
     return openDatabase(path, kind, log);

@@ -22,7 +22,7 @@ const remedies = {
   bad: "see the tag below and the device",
   refused: "change input or maxInputs of the tag",
   overflow: "let the device or the broker keep more, or read more often",
-  buffer: "see the warnings above, free or mend the disk",
+  buffer: "see the warnings above, free or repair the disk",
 };
 
 const states = {

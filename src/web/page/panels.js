@@ -113,7 +113,7 @@ function showBuffer(buffer, upload, now) {
       ? "nothing waits"
       : `oldest point is ${format.since(now - oldest / 1_000)} old${gone(upload, now)}`,
   );
-  const remedy = "free disk space or mend the disk; nothing more is acknowledged until then";
+  const remedy = "free disk space or repair the disk; nothing more is acknowledged until then";
   showTrouble(byId("buffer-error"), degraded, remedy);
   const lost = losses.reduce((sum, { points }) => sum + points, 0);
   showFigures(byId("buffer-figures"), [

@@ -82,7 +82,7 @@ test("where nothing comes any more, answers to pings included, the connection is
 
   await expect(pull(source, signal).next()).rejects.toMatchObject({
     code: "SOURCE_UNREACHABLE",
-    message: `connection to ${broker.url} lost: nothing was heard for one and a half times keepalive`,
+    message: `connection to ${broker.url} lost: nothing was received for one and a half times keepalive`,
   });
 });
 

@@ -46,7 +46,7 @@ test("a credential is read from systemd's folder, and from nowhere else", async 
   expect(await secret('    password: "${credential:pw}"\n', variables, files)).toBe("s3cret");
   expect(
     await complaints(mqtt('    password: "${credential:../cred/pw}"\n'), { ...withPassword, ...variables }, files),
-  ).toMatch(/is no name of a credential/);
+  ).toMatch(/invalid name of a credential/);
 });
 
 test("a secret that looks like something else in YAML stays what it is", async () => {

@@ -90,7 +90,7 @@ test.for([
     expect(catalog.size).toBe(1);
   }
   expect(runtime.lines.map(({ level, message }) => [level, message])).toEqual([
-    ["warn", "the list of signals was damaged and begun anew"],
+    ["warn", "the list of signals was damaged; a new one was created"],
   ]);
   expect(existsSync(`${path}.damaged`)).toBe(true);
   await using catalog = await open(path);

@@ -1,9 +1,9 @@
 // Decides when a volume that others have filled justifies giving up stored points: not before it stayed full for a while,
-// and only as long as what a drop frees goes to the buffer and not to whoever filled the volume.
+// and only as long as the space that a drop frees goes to the buffer, not to the programs that filled the volume.
 import { attempt } from "../../../lib/attempt.ts";
 import { type Disk, withFile, writeFully } from "./disk.ts";
 
-/** So long nothing is acknowledged and everything kept: whoever can wait holds its points meanwhile. */
+/** Grace period: appends fail, which applies back-pressure, before segments may be dropped. */
 export const graceMs = 60_000;
 
 export class FullDisk {

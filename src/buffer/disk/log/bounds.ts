@@ -11,7 +11,7 @@ export function openBounds(options: StoreOptions, { disk, folder, segments, keep
   /** Where others fill the volume, one segment with points stays: they would take what it frees as well. */
   const hasMoreThanOne = () => segments.filter(({ unsettledPoints }) => unsettledPoints > 0).length > 1;
 
-  /** Bytes that came free; undefined when there is nothing to drop. */
+  /** Drops the oldest sealed segment. Returns the bytes that it frees; undefined if there is no sealed segment. */
   function dropOldest(reason: LossReason, now: Moment): number | undefined {
     const oldest = keeper.oldestSealed();
     if (oldest) keeper.drop(oldest, reason, now);

@@ -30,7 +30,7 @@ export function reconcile(
     accounts.next = logEnd;
     accounts.origin = segments[0]?.first ?? 0;
     if (stateDamaged)
-      note("error", {}, "the accounts are damaged or gone: counts begin anew, points may be sent twice");
+      note("error", {}, "the counters are damaged or missing: counts start at zero, points may be sent twice");
   }
   const durable = accounts.next;
   accounts.next = Math.max(durable, logEnd);

@@ -102,7 +102,7 @@ function openSegment(found: FoundSegment, limit: number, options: OpeningOptions
     // It can be read all the same, and is scanned again after the next start.
     if (error !== undefined) {
       segment.needsMending = true;
-      note("warn", { segment: found.name, err: error }, "a segment could not be mended");
+      note("warn", { segment: found.name, err: error }, "cannot repair a segment");
     }
   }
   segment.headerKnown = true;

@@ -78,14 +78,14 @@ export class StoreServer {
     this.#isAway = state === "away";
     if (state !== "outlived") return;
     this.#leave();
-    throw new AgentError("BUFFER_UNAVAILABLE", "the lock of the folder did not last: it is opened anew");
+    throw new AgentError("BUFFER_UNAVAILABLE", "the lock of the folder was lost: the folder is opened again");
   }
 
   /** Without a write. */
   #runAway(store: Store, request: StoreRequest): Taken | undefined {
     const { kind } = request;
     if (kind === "append") {
-      // They are told once: later groups name them by number alone.
+      // A new input is sent with its name once; later groups use its number alone.
       this.#learn(store, request.newInputs);
       throw new AgentError("BUFFER_UNAVAILABLE", this.#awayMessage);
     }
@@ -106,7 +106,7 @@ export class StoreServer {
           const mode = given >= keepSameTime ? keepSameTime : 0;
           const number = this.#numbers[given - mode];
           // It would be stored under another name.
-          if (number === undefined) throw new RangeError("an input that was not told by its name");
+          if (number === undefined) throw new RangeError("an input without a name");
           inputs[i] = number + mode;
         }
         store.append(request.group, now);

@@ -17,7 +17,7 @@ import { concatBytes, type Framing } from "./framing.ts";
 
 export interface BusOptions {
   readonly codec: BusCodec;
-  /** Whether the connection can be opened anew after a time-out. */
+  /** Whether the connection can be reopened after a time-out. */
   readonly reopen: boolean;
   /** Answers that may still come from before; left out: none. */
   readonly doubts?: Doubts;
@@ -43,13 +43,13 @@ export class BusFraming implements Framing {
   readonly #doubts: Doubts;
   #current: Current | undefined;
   #received: Uint8Array = new Uint8Array(0);
-  /** The PDU of what may be the answer. */
+  /** The PDU that is probably the answer. It is held back until no better one can come. */
   #held: Uint8Array | undefined;
-  /** Whether what is held can be nothing but the answer. */
+  /** Whether `#held` is certainly the answer. */
   #sure = false;
-  /** Of the unit that is asked, since it was. */
+  /** PDUs of the current unit that came since the request. */
   #inWindow: Uint8Array[] = [];
-  /** Of those, different ones that could be the answer and are no late ones. */
+  /** The distinct PDUs among them that could be the answer and are not late replies. */
   #candidates: Uint8Array[] = [];
   /** When the first of them came. */
   #answeredAt: number | undefined;

@@ -215,7 +215,7 @@ export class BusWatch {
     if (this.#foreign >= fewestSigns)
       found.push({
         kind: "another master",
-        message: `another master reads on this bus (units ${units}): what cannot be told from its replies is discarded, and polls take longer${without}`,
+        message: `another master reads on this bus (units ${units}): replies that may be its own are discarded, and polls take longer${without}`,
         remedy: "let one master poll the bus, or separate the two with a gateway that keeps their requests apart",
       });
     if (this.repeating)

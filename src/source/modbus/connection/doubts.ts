@@ -1,4 +1,4 @@
-// Answers that may still come on a bus, where frames have no id: those to requests that were given up. Pure.
+// Tracks late answers on a bus, where frames have no id: answers to requests that timed out may still come. Pure.
 //
 // A unit answers in the order in which it is asked. So an answer that fits none of these says that none of them will
 // come any more; and where the next request is one whose answer could be one of them, another can be asked before it
@@ -18,7 +18,7 @@ export interface Expected {
 /** By unit, in the order they were asked. */
 export type KnownDoubts = Readonly<Record<string, readonly Expected[]>>;
 
-/** Of one unit; a unit that is dead for good gives up on one request after the other. */
+/** Late answers that are tracked for each unit. A unit that never answers adds one with each request. */
 const maxDoubts = 32;
 
 export class Doubts {

@@ -43,6 +43,6 @@ export function isResponsive(result: Result): boolean {
 export function describeContested({ always }: Extract<Result, { kind: "contested" }>): string {
   const every = "another master on the bus reads each length that can be asked for";
   return always
-    ? `${every}, so that no answer could be told apart`
-    : "no answer could be told from those to another master on the bus";
+    ? `${every}, so that answers could not be matched to requests`
+    : "answers could not be distinguished from those to another master on the bus";
 }

@@ -37,7 +37,7 @@ export function* rangeNodes({ table, start, values }: AnsweringRange, unit: numb
   }
 }
 
-// Neighbouring registers that most likely hold a 32-bit float together, which as two integers say nothing. Pure.
+// Finds pairs of neighbouring registers that most likely hold one 32-bit float. Pure.
 
 export interface FloatPair {
   readonly value: number;

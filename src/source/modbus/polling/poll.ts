@@ -194,7 +194,10 @@ export class Poll {
     return await this.#answersWithin(block, signal, ({ kind }) => kind === "data");
   }
 
-  /** Asks for less at once. Where that gives anything, it stays so, and is remembered; where all is refused, `block` is left alone for a while, `forLong` where the device cannot come to have it. */
+  /**
+   * Splits a block that the device refuses. If a part succeeds, the split is kept and remembered. If every part is refused,
+   * `block` is not polled for a while; `forLong` if the device will never have it.
+   */
   async #fetchHalves(
     block: WantedBlock,
     reason: string,

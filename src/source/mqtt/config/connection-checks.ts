@@ -52,7 +52,7 @@ export function connectionWarnings(options: MqttOptions): readonly ConfigWarning
   if ((password ?? passwordFile) !== undefined && urls.some(isClear))
     warnings.push({
       field: "url",
-      message: "is not encrypted: the password and all messages can be read by whoever is on the network",
+      message: "is not encrypted: the password and all messages can be read by anyone on the network",
       hint: "mqtts:// or wss:// where the broker offers it, with caFile where its authority is your own",
     });
   // Any machine on the way can pass for the broker.

@@ -66,7 +66,7 @@ const time = z
   })
   .superRefine(({ at, date, fraction, capture, property }, context) => {
     if (fraction !== undefined && at === undefined)
-      context.addIssue({ code: "custom", path: ["fraction"], message: "needs at, where the seconds stand" });
+      context.addIssue({ code: "custom", path: ["fraction"], message: "requires at: the path of the seconds" });
     if (date !== undefined && at === undefined)
       context.addIssue({ code: "custom", path: ["date"], message: "needs at, where the time of day stands" });
     const given = [at, capture, property].filter((place) => place !== undefined).length;
@@ -94,7 +94,7 @@ const names = z.strictObject({
     )
     .meta({ examples: ["ie/m/j/simatic/v1/{connector}/dp"] }),
   id: payloadPath().describe("Where in these messages the ids stand."),
-  name: payloadPath().describe("Where the names stand; its [*] are those of id."),
+  name: payloadPath().describe("Path of the names; each [*] is the same element as the [*] in id."),
 });
 
 const csv = z.strictObject({
@@ -162,7 +162,7 @@ export const mqttTag = z
     quality: quality.optional().describe("How the payload says whether the value can be trusted."),
     expectEvery: duration({ min: 1_000 })
       .optional()
-      .describe("The tag turns bad when no message came for this long. Without it silence is no news."),
+      .describe("The tag turns bad when no message came for this long. Without it a silent tag keeps its state."),
     retained: z
       .enum(["timestamped", "use", "ignore"])
       .default("timestamped")

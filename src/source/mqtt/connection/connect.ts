@@ -82,7 +82,7 @@ function withoutBrackets(hostname: string): string {
 /** Bytes of packets that are received at least: what is larger than `maxPayload` is better counted than never heard of. */
 const leastMaximumPacket = 16 * 2 ** 20;
 
-/** `options` in the words of the library. */
+/** Translates `options` into those of the `mqtt` library. */
 function libraryOptions(url: string, options: MqttOptions, clientId: string, protocolVersion: Version): IClientOptions {
   const { session, username, password, keepalive, connectTimeout, maxPayload } = options;
   const { protocol, hostname, port, pathname, search } = new URL(url);

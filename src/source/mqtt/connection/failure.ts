@@ -179,7 +179,8 @@ function explainError(error: Error): Explanation {
       "compare the TLS versions and, where the broker requires a client certificate, certFile and keyFile with what the broker accepts",
     );
   if (error.message === "connack timeout") return unreachable("no answer within connectTimeout");
-  if (error.message === "Keepalive timeout") return unreachable("nothing was heard for one and a half times keepalive");
+  if (error.message === "Keepalive timeout")
+    return unreachable("nothing was received for one and a half times keepalive");
   if (code !== undefined && /^E[A-Z]+$/.test(code)) return unreachable(messageOf(error));
   return explanation("SOURCE_PROTOCOL", `what came is not valid MQTT (${messageOf(error)})`);
 }

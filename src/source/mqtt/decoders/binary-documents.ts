@@ -90,7 +90,7 @@ class DocumentReader {
 
   #key(key: unknown): string {
     const text = scalarText(key);
-    if (text === undefined) throw this.wrong("a key that is no text");
+    if (text === undefined) throw this.wrong("a key that is not text");
     return text;
   }
 

@@ -107,7 +107,7 @@ function csv(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
 /** Names that times go by. */
 export const timeName = /^(?:ts|t|time|timestamp|timestamp_ms|last_seen|datetime|received_at|sampled_at)$/i;
 
-/** Whether it is a time that can be right. */
+/** Whether `value` is a plausible time. */
 export function isTime(value: unknown, now: EpochMicros): boolean {
   return typeof payloadTime(value, "auto", undefined, now) === "number";
 }

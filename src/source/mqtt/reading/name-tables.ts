@@ -132,7 +132,7 @@ export class NamesFile {
 
   /** Resolves with what was kept; with nothing if that cannot be read. */
   async load(): Promise<KnownNames> {
-    return (await this.#file.load("the names that devices told cannot be read; they are learnt again")) ?? {};
+    return (await this.#file.load("cannot read the stored names of devices; they are learnt again")) ?? {};
   }
 
   /** Keeps `names`, soon. Of several in a row the last is enough. */
@@ -149,6 +149,6 @@ export class NamesFile {
   async #write(): Promise<void> {
     const names = this.#next ?? {};
     this.#next = undefined;
-    await this.#file.save(names, "the names that devices told could not be kept");
+    await this.#file.save(names, "cannot store the names of devices");
   }
 }

@@ -123,7 +123,7 @@ function timeAt(
   return withFraction(whole, follow(document, fraction.at, keys), unitMicros[fraction.unit], arrival, time);
 }
 
-/** Devices that leave out zeros leave out a fraction of none. */
+/** A missing fraction is zero: devices that omit zeros omit it. */
 function withFraction(
   whole: number,
   found: unknown,

@@ -133,7 +133,7 @@ export class TopicRouter {
     return { id, tag, way, captures, from, device, elements: undefined, nameTable: undefined };
   }
 
-  /** The same text for topics of one device, as long as there are not too many of them. */
+  /** The topic without its last level. Topics of one device share the string, for up to `mostDevices` devices. */
   #deviceOf(from: string): string {
     const device = from.slice(0, Math.max(0, from.lastIndexOf("/")));
     const known = this.#devices.get(device);

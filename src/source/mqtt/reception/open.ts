@@ -24,8 +24,7 @@ export async function openMqttSource(config: MqttConfig, runtime: Runtime, signa
       return await openAt(each, config, runtime, log, signal);
     } catch (error) {
       if (!isAgentError(error)) throw error;
-      if (servers.length > 0)
-        log.warn({ url: shownUrl(each), code: error.code, err: error }, "this broker was given up");
+      if (servers.length > 0) log.warn({ url: shownUrl(each), code: error.code, err: error }, "abandoned this broker");
       failures.push(error);
     }
   }

@@ -215,7 +215,10 @@ export class Reception implements MessageHandler {
   /** Once: the next message may be the same. */
   #tellDefect(error: unknown): void {
     if (!this.#defectTold)
-      this.#runtime.log.error({ err: error }, "a message cannot be read for a defect of ours; it is left out");
+      this.#runtime.log.error(
+        { err: error },
+        "cannot read a message because of a defect in the agent; the message is skipped",
+      );
     this.#defectTold = true;
   }
 

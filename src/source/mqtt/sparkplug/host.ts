@@ -72,7 +72,7 @@ export class SparkplugHost {
   }
 
   /**
-   * Adds what the message says, and what waited for it, to `sink`. False: its topic is none of an edge node's data.
+   * Adds what the message says, and what waited for it, to `sink`. False: the topic does not carry data of an edge node.
    * Throws `PayloadError` when the payload is not what the topic says.
    */
   read(routes: readonly Route[], message: Message, time: EpochMicros, sink: ReadingSink): boolean {

@@ -223,7 +223,7 @@ export class Backfill {
       await memory.save();
       return true;
     } catch (error) {
-      runtime.log.warn({ err: error }, "how far values are stored cannot be written down");
+      runtime.log.warn({ err: error }, "cannot persist the positions of stored values");
       return false;
     }
   }
@@ -232,7 +232,11 @@ export class Backfill {
     this.#options.memory.opened(gap.key, gap.from, gap.causes);
     this.#gaps.add(gap);
     this.#handOver.notify();
-    return tagGaps(gap, "open", gap.causes.has("overflow") ? "the server's queue was full" : "nobody was connected");
+    return tagGaps(
+      gap,
+      "open",
+      gap.causes.has("overflow") ? "the server's queue was full" : "the source was not connected",
+    );
   }
 
   #past(item: Item): Past {

@@ -213,7 +213,7 @@ export class GapFiller {
     const { serverStarted: started } = this.#options;
     // Who keeps its history in memory has none of the time before it started.
     if (started !== undefined && started > from && started < to && (first === undefined || first >= started))
-      return "the server started anew and its history has nothing from before";
+      return "the server restarted and its history has nothing from before";
     return undefined;
   }
 

@@ -72,7 +72,7 @@ export class Positions implements AsyncDisposable {
       await this.#file?.write();
       this.#failed = false;
     } catch (error) {
-      if (!this.#failed) this.#log.warn({ err: error }, "how far messages are stored cannot be written down");
+      if (!this.#failed) this.#log.warn({ err: error }, "cannot persist acknowledged sequence numbers");
       this.#failed = true;
     }
   }

@@ -1,5 +1,5 @@
-// With what parameters subscriptions are asked for, and which tags share one: those that are published at the same interval, so
-// that fast ones do not hurry the slow ones and slow ones do not hold up the fast. Pure.
+// Groups tags into subscriptions and sets the parameters of each. Tags share a subscription if they have the same publishing
+// interval, so that slow tags do not delay fast ones. Pure.
 import type { OpcuaOptions } from "../config/options.ts";
 
 export interface PublishingGroup {

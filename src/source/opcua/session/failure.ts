@@ -158,7 +158,7 @@ export function channelError(
   if (isUnreachable && /no answer (?:in time|within)/.test(error.message))
     return new AgentError(
       "SOURCE_UNREACHABLE",
-      `the server has just listed ${security}, and does not answer to opening such a channel; it may not support it`,
+      `the server has just listed ${security}, but does not answer a request to open such a channel; it may not support it`,
       { cause: error, hint: `choose another endpoint with security: { mode, policy }; ${offers}` },
     );
   const speechless = isUnreachable && statusOf(error) === undefined && hungUp(error.cause);

@@ -89,7 +89,7 @@ export async function openPki(stack: Stack, { agent, dir, configFile, remedy }: 
   };
 }
 
-/** What root makes in the data directory of an agent that runs as another user is for that user to read. */
+/** Gives `folder` to the owner of `dir`, if root created it in the data directory of an agent that runs as another user. */
 async function giveToOwner(folder: string, dir: string): Promise<void> {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = await stat(dir);

@@ -170,13 +170,13 @@ test("what the history gives of one gap says nothing about another one shortly b
     };
     const first = await outage();
     story.source.delivered({ readings: [], gaps: [tagGap(1, "open", ...first)] });
-    story.source.delivered({ readings: [], gaps: [tagGap(1, "lost", ...first, "the server started anew")] });
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "lost", ...first, "the server restarted")] });
     await story.later(1_000);
     const second = await outage();
     story.source.delivered({ readings: [], gaps: [tagGap(1, "open", ...second)] });
     story.source.delivered({ readings: [], gaps: [tagGap(1, "filled", ...second)] });
     await story.later(20_000);
-    expect(story.rows()[0]).toBe("line disconnected 0-5 all 10000 partly the server started anew");
+    expect(story.rows()[0]).toBe("line disconnected 0-5 all 10000 partly the server restarted");
     expect(story.record.list(0, 9).gaps[1]?.unfilled).toEqual({ tags: 1, inputs: ["tag1"] });
   }));
 

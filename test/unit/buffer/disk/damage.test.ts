@@ -208,7 +208,7 @@ test.each<[string, (disk: MemoryDisk, path: string) => void]>([
   const { store, notes } = openStore(disk.afterKill());
 
   expect(takeAll(store)).toHaveLength(15);
-  expect(notes.some(({ message }) => message.includes("begin anew"))).toBe(true);
+  expect(notes.some(({ message }) => message.includes("counts start at zero"))).toBe(true);
 });
 
 test("a damaged FORMAT is not taken for that of a later version", () => {

@@ -40,5 +40,5 @@ test("a folder that cannot be written costs a warning", async () => {
   const file = new NamesFile("/dev/null/state", url, log);
   file.save({});
   await file.written();
-  expect(lines).toMatchObject([{ level: "warn", message: "the names that devices told could not be kept" }]);
+  expect(lines).toMatchObject([{ level: "warn", message: "cannot store the names of devices" }]);
 });

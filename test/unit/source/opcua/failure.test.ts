@@ -69,7 +69,7 @@ test("a server that refuses the agent's certificate, or hangs up on it, is told 
   expect(channelError(silent, own, "sign, Basic256", now)).toMatchObject({
     code: "SOURCE_UNREACHABLE",
     message:
-      "the server has just listed sign, Basic256, and does not answer to opening such a channel; it may not support it",
+      "the server has just listed sign, Basic256, but does not answer a request to open such a channel; it may not support it",
     hint: expect.stringContaining("browse URL --endpoints"),
   });
 });
