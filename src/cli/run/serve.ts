@@ -90,7 +90,7 @@ export async function serve(
 }
 
 /** By then the metadata of most inputs are saved: what that needed is given back, 15 of 171 MB with 10,000 tags. */
-const firstRequestsMs = 30_000;
+const firstRequestsMs = 20_000;
 
 /**
  * Keeps the compiled code of the start for the next one, as long as it is there: V8 forgets what does not run, and an agent
