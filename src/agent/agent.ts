@@ -95,7 +95,7 @@ export async function openAgent(...given: Parameters<typeof openWaitingAgent>): 
 
 /**
  * As `openAgent`, with sources and delivery that wait for `start`: to load what they connect with takes longer than all
- * before it, and should hold up nobody who wants to look.
+ * before it, and must not delay it.
  */
 export async function openWaitingAgent(
   config: Config,

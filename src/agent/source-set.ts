@@ -32,7 +32,7 @@ export class SourceSet implements AsyncDisposable {
     return this.#running;
   }
 
-  /** Resolves when what is new or changed was started anew and what is gone has stopped; the others never notice. */
+  /** Starts new sources, restarts changed ones and stops removed ones, then resolves. Unchanged sources keep running. */
   change(sources: readonly ConfiguredSource[]): Promise<SourceChanges> {
     const changing = this.#busy.then(() => this.#change(sources));
     this.#busy = changing.catch(() => {});

@@ -32,7 +32,7 @@ export function leaseGate(term: LeaseTerm, intervalMs: number, clock: Clock): Re
         signal.throwIfAborted();
         try {
           const sentAt = await orAbort(term.renew(), signal);
-          // The term is over: whoever opened the uploader closes it now.
+          // The term is over: the owner of the uploader closes it now.
           if (sentAt === undefined) await orAbort(new Promise<never>(() => {}), signal);
           else renewedAt = sentAt;
           if (isOpen()) return;

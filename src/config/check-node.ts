@@ -132,7 +132,7 @@ function reportUnknown(
   for (const key of keys) unknownKey(owner, key, names, issues);
 }
 
-/** Complains about a key that nobody knows, with the one that was probably meant. */
+/** Reports an unknown key, with the key that was probably meant. */
 export function unknownKey(owner: ConfigNode, key: string, names: readonly string[], issues: Issues): void {
   const at = owner.kind === "map" ? (owner.entries.get(key)?.key ?? owner.at) : owner.at;
   const near = nearest(key, names);

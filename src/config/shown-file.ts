@@ -11,7 +11,7 @@ const hidden = "***";
 /** References give nothing away, but what stands for them where there is nothing may. */
 const reference = /^\$\{(?:(?:file|credential):[^}]*|[A-Za-z_]\w*(?::-[^}]*)?)\}$/;
 
-/** Undefined: `text` is no YAML, so that nobody knows what in it is a secret. */
+/** Undefined: `text` is not YAML, so secrets in it cannot be recognised. */
 export function shownFile(text: string, drivers: readonly Driver[]): string | undefined {
   const document = parseDocument(text, { prettyErrors: false, uniqueKeys: false });
   if (document.errors.length > 0) return undefined;

@@ -160,7 +160,7 @@ function driverOf(node: ConfigNode, { drivers, issues }: SourceParts): Driver | 
   return driver;
 }
 
-/** What of a source is its driver's. Everything that is nobody's is an issue. */
+/** The fields of a source that belong to its driver. A field that belongs to no schema is an issue. */
 function driverOptions(source: MapNode, driver: Driver, issues: Issues): MapNode {
   const own = Object.keys(driver.schema.shape);
   const cascaded = cascadedOfSource(driver);
@@ -216,7 +216,7 @@ function usedNames(
   return { fills, ...(descriptive.length > 0 && { descriptive }) };
 }
 
-/** A share of a range that nobody can know. */
+/** Reports a dead band in percent of a range that is unknown. */
 function checkPercent({ report, valid }: TagRule, fields: MapNode, driver: Driver, issues: Issues): void {
   if (report === undefined || report === "off" || typeof report.deadband === "number") return;
   if (driver.ranges === true || (valid?.min !== undefined && valid.max !== undefined)) return;

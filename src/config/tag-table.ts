@@ -73,7 +73,7 @@ async function appendRows(
   return { ...owner, entries: rest };
 }
 
-/** The entries that a table comes to, made anew each time: see `ListNode.later`. */
+/** The entries of a table, created again at each call: see `ListNode.later`. */
 type Rows = () => Iterable<ConfigNode>;
 
 const noRows: Rows = () => [];

@@ -1,4 +1,4 @@
-// What the YAML parser complains about, in words that help somebody who does not know YAML's grammar.
+// Errors of the YAML parser, explained for readers who do not know YAML's grammar.
 import { isSecretKey } from "./excerpt.ts";
 
 interface Explanation {

@@ -1,13 +1,13 @@
-// The contract of the buffer: points go in and are safe, blocks come out until they are settled.
+// The contract of the buffer: stores points durably, and leases them in blocks until they are settled.
 import type { Block, BlockId } from "./block.ts";
 import type { EpochMicros, InputId, Point, PointBatch } from "./point.ts";
 
-/** Series of a block that need not be kept any longer. */
+/** Settles series of a block: their points were delivered or refused for good, so the buffer may delete them. */
 export interface Settlement {
   readonly block: BlockId;
-  /** Blocks of which the same series are settled may share the list. */
+  /** The series to settle. Settlements of several blocks may share one array. */
   readonly inputs: readonly InputId[];
-  /** How many of the points the service refused for good; the others it has. Undefined: none. */
+  /** How many of the points the service refused for good; the others were delivered. Undefined: none. */
   readonly refused?: number;
 }
 
@@ -21,15 +21,18 @@ export interface AppendOptions {
 }
 
 export interface TakeOptions {
-  /** False: resolves undefined at once when there is nothing. True: the live lane gives late points, too, when there is nothing else. */
+  /**
+   * False: `take` resolves undefined at once if there is no block. True: it waits, and the live lane also returns late
+   * points if there are no others.
+   */
   readonly wait: boolean;
-  /** The block has no more, unless a single series of the log's smallest unit has. */
+  /** Most points of the block. Exceeded only if a single series of one record has more. */
   readonly maxPoints: number;
-  /** The block ends at the first border of the log's units at which it has as many. Undefined: `maxPoints`. */
+  /** The block ends at the first record boundary at which it has this many points. Undefined: `maxPoints`. */
   readonly enough?: number | undefined;
-  /** Only these series; the others stay to be taken. */
+  /** Lease only these series; the others remain available. */
   readonly inputs?: readonly InputId[] | undefined;
-  /** Without these series, which stay to be taken. */
+  /** Lease all but these series, which remain available. */
   readonly except?: readonly InputId[] | undefined;
 }
 
@@ -41,38 +44,40 @@ export interface PointBuffer extends AsyncDisposable {
    * stored in the order of the calls and share a sync.
    */
   append(points: readonly Point[] | PointBatch, options: AppendOptions, signal: AbortSignal): Promise<void>;
-  /** The one reader. What is not settled comes again after a restart. Rejects with `BUFFER_FOREIGN` where the backlog is another integration's. */
+  /**
+   * Opens the reader; there is at most one. After a restart it leases every point again that is not settled. Rejects with
+   * `BUFFER_FOREIGN` if the backlog belongs to another integration.
+   */
   reader(): Promise<BufferReader>;
   stats(): BufferStats;
 }
 
 export interface BufferReader extends AsyncDisposable {
   /**
-   * `live`: the newest not yet leased (a back end that cannot read backwards: whatever was appended since opening), without
-   * late points.
-   * `backlog`: the oldest, as deep as `maxPoints` allows. Both only of the series that `inputs` and `except` leave. A block
-   * is out to one lane at a time. Waits for one, or resolves undefined at once with `wait: false`. Only what is durable is
-   * given. Taking by `inputs` may find nothing for a while where very many series are out or settled by themselves: taking
-   * without it goes on, and brings the memory back that it needs.
+   * Leases a block of durable points that are neither settled nor leased, of the series that `inputs` and `except` select.
+   * `live`: the newest points without late ones; a back end that cannot read backwards returns points appended since it was
+   * opened. `backlog`: the oldest points, as many as `maxPoints` allows. Resolves when there is a block, or undefined at once
+   * with `wait: false`. Rejects with `signal.reason`. With `inputs` it may find nothing for a while if very many series are
+   * leased or settled separately; calls without `inputs` still succeed, and free the memory that it needs.
    */
   take(lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined>;
   /**
-   * The service has these series of these blocks, or refused them for good. Resolves once that survives the death of the
-   * process; a power cut may undo the last 10 s. A segment is freed when all of it is settled. A late series is settled
-   * no sooner than the points of its input in blocks taken before: should one of those be released or come again after a
-   * restart, the late points come again behind it.
+   * Settles series of leased blocks. Resolves once the settlement survives a kill of the process; a power cut may undo the
+   * last 10 s. The buffer deletes a segment when all of its points are settled. The settlement of a late series takes effect
+   * only after that of all points of its input in blocks leased before. If one of those is released, or leased again after a
+   * restart, the late points are leased again after it.
    */
   settle(done: readonly Settlement[]): Promise<void>;
-  /** Gives blocks back unsent: they may be taken again, by either lane. */
+  /** Ends the lease of blocks without settling them: either lane may lease their points again. */
   release(blocks: readonly BlockId[]): void;
 }
 
-/** Lost points that followed each other: of the series that are lost, nothing in between was delivered. */
+/** A run of lost points: of the lost series, no point in between was delivered. */
 export interface LossInterval {
-  /** Ascends over the life of the buffer. An interval that is given again under its number has grown. */
+  /** Ascends over the life of the buffer. An interval that appears again with the same number has grown. */
   readonly number: number;
   readonly points: number;
-  /** Times of its earliest and latest point; undefined where nothing tells them any more. */
+  /** Times of its earliest and latest point. Undefined: no longer known. */
   readonly from: EpochMicros | undefined;
   readonly to: EpochMicros | undefined;
 }
@@ -98,7 +103,10 @@ export interface BufferStats {
   readonly appendedPoints: number;
   readonly settledPoints: number;
   readonly refusedPoints: number;
-  /** Not settled, refused or lost. Those of a dropped segment whose blocks are out are among them until they are settled or given back. */
+  /**
+   * Points that are neither settled, refused nor lost. Leased points of a dropped segment count here until they are
+   * settled or released.
+   */
   readonly unsettledPoints: number;
   /** Time of the oldest unsettled point. */
   readonly oldest: EpochMicros | undefined;

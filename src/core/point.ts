@@ -1,4 +1,4 @@
-// The words for data: a point, its input, its time. No I/O and no run-time dependency.
+// The types of data: a point, its input, its time. No I/O and no run-time dependency.
 
 /** Microseconds since 1970-01-01T00:00:00Z, as an integer. Exact in a double until the year 2255. */
 export type EpochMicros = number & { readonly [microseconds]: true };

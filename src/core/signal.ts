@@ -1,4 +1,4 @@
-// What the service keeps of a signal beside its data, and where the agent remembers it.
+// Metadata of signals, and the catalog in which the agent stores it.
 import type { InputId } from "./point.ts";
 
 /** Attributes of a signal, in the words of the specification's signal save view. */

@@ -1,4 +1,4 @@
-// The destination, and what it may answer. An answer is a value, never an exception.
+// The destination of points and its possible outcomes. An outcome is a value, never an exception.
 import type { InputId, SignalId } from "./point.ts";
 
 /** One request, ready to go out. */
@@ -11,7 +11,7 @@ export interface Frame {
   readonly inputs: readonly InputId[];
 }
 
-/** An input that the service would not take, in its words. */
+/** An input that the service refused, with the reason it gave. */
 export interface Refusal {
   readonly input: InputId;
   readonly reason: string;
@@ -29,19 +29,22 @@ export type Outcome =
   | { readonly kind: "unconfirmed" }
   /** −32600, −32602, −32001, HTTP 400 and 422: bisect. `inputs` are those the service named, none if it named none. */
   | { readonly kind: "refused"; readonly code: number; readonly reason: string; readonly inputs: readonly InputId[] }
-  /** HTTP 413: halve, remember. */
+  /** HTTP 413: send and remember half the size. */
   | { readonly kind: "tooLarge" }
   /** HTTP 429, −32015. */
   | { readonly kind: "throttled"; readonly retryAfterMs: number }
   /** HTTP 401, 403, 3xx, −32003: pause delivery, renew credentials, report it. */
   | { readonly kind: "unauthorized"; readonly reason: string; readonly hint?: string }
   /**
-   * Not known to be stored: again, with back-off. `isServerError`: an answer said so, HTTP 5xx or an error of JSON-RPC, so
-   * something in the request may be the cause.
+   * Unknown whether the points are stored: the caller repeats the request with back-off. `isServerError`: the service answered
+   * with HTTP 5xx or a JSON-RPC error, so a point of the request may be the cause.
    */
   | { readonly kind: "unavailable"; readonly cause: Error; readonly isServerError?: boolean };
 
-/** The destination. Never throws for what network or service do: that is the outcome. Decides nothing about retries. */
+/**
+ * The destination of points. Failures of the network or the service are outcomes, not exceptions. Retries are the caller's
+ * decision.
+ */
 export interface Sink extends AsyncDisposable {
   /** Resolves with the outcome; rejects with `signal.reason` only. */
   send(frame: Frame, signal: AbortSignal, turn?: RequestTurn): Promise<Outcome>;

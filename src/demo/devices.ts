@@ -19,7 +19,7 @@ export interface DemoDevices extends AsyncDisposable {
   /** Every Input ID the configuration maps a tag to. */
   readonly inputs: readonly InputId[];
   readonly urls: { readonly mqtt: string; readonly modbus: string; readonly opcua: string };
-  /** With whom the broker speaks; the others ask nobody. */
+  /** User name and password at the broker. The other devices require none. */
   readonly logins: { readonly mqtt: { readonly username: string; readonly password: string } };
   /** The `templates:` and `sources:` of a configuration that reads every tag; append it to `version`, `agent`, `service`. */
   readonly configuration: string;

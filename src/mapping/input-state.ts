@@ -32,10 +32,10 @@ interface DeviceDescription {
   readonly range: { readonly min: number; readonly max: number } | undefined;
 }
 
-/** Of all inputs of which nothing is said: there may be many. */
+/** Shared by all inputs without metadata, because there may be many. */
 const nothing: PartialSignalMetadata = {};
 
-/** When a reading is worth a point: the same object for all tags that say the same of it. */
+/** When a reading is stored as a point. Tags with equal settings share one object. */
 export interface ReportRule {
   /** Milliseconds; undefined: no heartbeat. */
   readonly heartbeat: number | undefined;

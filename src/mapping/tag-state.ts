@@ -53,7 +53,7 @@ export function lastTime({ time }: InputState): EpochMicros | undefined {
   return Number.isNaN(time) ? undefined : epochMicros(time);
 }
 
-/** What whoever looks should know of an input although nothing is wrong. */
+/** A remark about an input that works, for the status. */
 function noteOf(state: InputState): string | undefined {
   // Without a range, a dead band in percent suppresses nothing.
   if (state.report && Number.isNaN(state.report.deadband))

@@ -28,7 +28,7 @@ export interface Service extends AsyncDisposable {
   pause(): Promise<void>;
   /** Listens again, on the same port. */
   resume(): Promise<void>;
-  /** Resolves when the store has ended unasked: whoever runs the service should dispose of it and start anew. */
+  /** Resolves when the store has failed. The caller should dispose of the service and start it again. */
   readonly failed: Promise<Error>;
   /** From the next call on, these faults and no others. */
   setFaults(faults: readonly Fault[]): void;

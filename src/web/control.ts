@@ -8,9 +8,9 @@ import { sameText } from "../lib/same-text.ts";
 export interface Control {
   /** Whoever sends one of them may. */
   readonly tokens: readonly Secret[];
-  /** Where one of them stands, for whoever is on this machine and may read it. */
+  /** Path of a file with a token, for users of this machine who may read it. */
   readonly tokenFile: string;
-  /** Takes up the configuration anew; `ok: false` where it is wrong and nothing was changed. Never rejects. */
+  /** Reloads the configuration. `ok: false`: it is invalid and nothing was changed. Never rejects. */
   readonly reload: () => Promise<{ readonly ok: boolean }>;
   /** The latest lines of the log, oldest first, each one JSON. */
   readonly log: () => readonly string[];

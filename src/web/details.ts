@@ -21,7 +21,7 @@ export interface DetailOptions {
 /** What to answer, by path. `local`: to this machine. */
 export type Details = Readonly<Record<string, (query: URLSearchParams, local: boolean) => unknown>>;
 
-/** Stands in a command for a file whose path is nobody's business. */
+/** Placeholder in a command for a file whose path is not shown. */
 const elsewhere = "FILE";
 const sharedMs = 2_000;
 const gapsSinceMs = 7 * 86_400_000;
@@ -89,7 +89,7 @@ function rfc3339(time: string): string {
   return Number.isNaN(ms) ? time : new Date(ms).toISOString();
 }
 
-/** What `make` gives, made once for everybody who asks within `ms` milliseconds. */
+/** Caches the result of `make` for `ms` milliseconds. */
 export function cachedFor<T>(ms: number, make: () => T, clock: Clock): CachedValue<T> {
   let last: { readonly value: T; readonly at: number } | undefined;
   const expire = () => {
@@ -116,7 +116,7 @@ interface CachedValue<T> {
   readonly expire: () => void;
 }
 
-/** Read once for everybody who asks within 2 s, and while it is being read. A failure is not kept. */
+/** Shares one read among all requests within 2 s and while it is in progress. A failure is not cached. */
 function shared<T>(make: () => Promise<T>, clock: Clock): () => Promise<T> {
   const cache = cachedFor(sharedMs, make, clock);
   return () => {

@@ -1,4 +1,4 @@
-// The agent's window: status page, status as JSON, metrics and health over HTTP. For everybody it is for reading only.
+// The agent's HTTP server: status page, status as JSON, metrics and health. Without a token it is read-only.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import type { Status, StatusPart, StatusSample } from "../agent/status/status.ts";
@@ -35,7 +35,7 @@ export interface WebOptions extends DetailOptions {
   readonly health: () => Health;
   /** Configuration loaded, buffer open, sources started; a faulty source or an unreachable service does not make it unready. */
   readonly ready: () => Health;
-  /** What only those may ask for who have a token. Undefined: nobody. */
+  /** Handlers that require a token. Undefined: there are none. */
   readonly control?: Control;
 }
 
@@ -157,7 +157,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
 }
 
 const controlled = ["/api/reload", "/api/log", "/api/security"];
-/** How long whoever guesses tokens waits for the next answer. */
+/** Delay of an answer to a wrong token. */
 const guessedMs = 1_000;
 
 /** Answers what needs a token. */

@@ -146,7 +146,7 @@ export class ClockHold {
       this.#ahead.add(1, { source: this.#source, stored });
       if (stored !== "device") return stored === "dropped" ? [] : rest;
       const { reason: _reason, ...good } = rest;
-      // What a good value says is that it has the time of arrival.
+      // The reason of a good value was only that it had the time of arrival.
       const kept = reading.quality === "good" ? good : rest;
       return { ...kept, time: ahead.time, clock: "device" as const };
     });

@@ -91,7 +91,7 @@ export function clockVote(parts: VoteParts, log: Runtime["log"]) {
       if (wrong) againstMs = parts.clock.monotonic();
     },
 
-    /** Decides anew. Time synchronisation that vouches for our clock goes before all devices. */
+    /** Counts the votes again. A clock that time synchronisation confirms overrides all devices. */
     async decide(): Promise<void> {
       const verdict = judged();
       if (verdict.kind === "unknown") return;

@@ -93,7 +93,7 @@ export class ClockWatch implements AsyncDisposable {
     return watch;
   }
 
-  /** Whether readings with times of this machine wait. Looks at the clock: a step that nobody has noticed counts. */
+  /** Whether readings with times of this machine are held. Checks the clock first, so that a recent step counts. */
   get holding(): boolean {
     this.#look();
     return this.#holds;

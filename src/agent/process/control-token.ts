@@ -1,4 +1,4 @@
-// The token of those who may read the data directory: whoever can, may ask the running agent for a change.
+// The token in the data directory. A user who can read it may change the running agent.
 import { randomBytes } from "node:crypto";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -192,7 +192,7 @@ export interface BacklogStatus {
 
 export interface SignalsStatus {
   readonly known: number;
-  /** Whose metadata wait to be saved. */
+  /** Signals whose metadata are not saved yet. */
   readonly pending: number;
   readonly saved: number;
   /** When all of them were compared with the service last; left out: not yet, and with it what follows. */

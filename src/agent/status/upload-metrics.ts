@@ -1,4 +1,4 @@
-// How delivery stands, measured when somebody asks: while it fails nothing happens that could set a gauge.
+// Gauges of delivery, set when metrics are read: while delivery fails, no event occurs that could set them.
 import type { MetricDeclaration } from "../../core/runtime.ts";
 import type { MetricsRegistry } from "../process/metrics.ts";
 import type { UploadStatus } from "./status.ts";

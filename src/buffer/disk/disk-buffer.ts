@@ -28,7 +28,7 @@ const tickMs = 2_000;
 /** A step of work that can wait takes some 10 ms of the log thread: a tenth of a core at most. */
 const workEveryMs = 100;
 
-/** What `ackDelay: auto` means, in milliseconds: in general, and where the source tells when waiting is in vain. */
+/** `ackDelay: auto` in milliseconds: in general, and for deliveries with `hurry`. */
 const autoAckDelay = { ms: 5, hurryMs: 50 };
 
 /** Of a series that goes out alone, in a request: a time of 27 bytes and a value. Series that share their times take less. */

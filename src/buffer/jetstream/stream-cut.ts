@@ -37,7 +37,7 @@ export interface CutterParts {
   readonly names: StreamNames;
   readonly inputs: InputTable;
   readonly settled: SettledFrames;
-  /** Messages that nobody settled are gone. */
+  /** Messages that were not settled are missing from the stream. */
   readonly onLost: (messages: number) => void;
 }
 
@@ -200,7 +200,7 @@ export class StreamCutter {
   async #read(at: number): Promise<ReadFrame | undefined> {
     const known = this.#decoded.get(at);
     if (known) {
-      // Nothing of it may have been left in between.
+      // The frame was decoded earlier. Meanwhile all of it may have been settled.
       known.open.sequence = at;
       return this.#isElsewhere(known.open.header, at)
         ? undefined

@@ -79,7 +79,7 @@ export class StreamReader implements BufferReader {
       onLost: (messages: number) => this.#lost(messages),
     };
     this.#cutter = new StreamCutter(parts, before?.partial ?? []);
-    // Blocks of an earlier term are nobody's.
+    // Blocks of an earlier term are no longer leased.
     this.#nextId = Math.floor(runtime.random() * 2 ** 20) * 2 ** 32;
   }
 

@@ -1,4 +1,4 @@
-// One question of `init`: answered beforehand, by a person at the terminal, or by its default where nobody is asked.
+// One question of `init`: answered by a flag or a file, by a person at the terminal, or in an unattended run by its default.
 
 import { dirname, resolve } from "node:path";
 import { fileProblem } from "../../config/environment.ts";
@@ -32,7 +32,7 @@ interface Question {
   readonly usual?: string | undefined;
   /** Left out: any text. */
   readonly judge?: Judge;
-  /** The answer, where a flag or the file of answers gives it: then nobody is asked. */
+  /** The answer of a flag or of the file of answers. Then the question is not asked. */
   readonly given?: string | undefined;
   /** The flag that gives it, for what is wrong with it. */
   readonly flag?: string;
@@ -42,7 +42,7 @@ interface Question {
 
 export interface Interview {
   readonly io: Console;
-  /** Nobody is asked: what is not given takes its default. */
+  /** True: no question is asked, and every missing answer takes its default. */
   readonly unattended: boolean;
   /** The configuration that will be written. Files of passwords are relative to its folder. */
   readonly target: string;

@@ -85,7 +85,7 @@ function widthOf(rollup: ReadRollup): number {
   return rollup === undefined || rollup === "window" ? 0 : rollup.micros + rollup.months * 31 * 86_400e6;
 }
 
-/** Resolves with false when nobody reads any longer. */
+/** Resolves with false when the reader has closed the output. */
 async function printRows(
   caller: MethodCaller,
   items: readonly ReadItem[],

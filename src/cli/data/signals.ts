@@ -106,7 +106,7 @@ async function prepare({ config: file }: SignalsOptions, io: Console) {
   };
   const log = complaining(io);
   const stateDir = join(dataDir, "upload");
-  // Made by the agent alone: a folder of somebody else's would be in its way.
+  // Only the agent creates it: a folder of another user would block it.
   const record = existsSync(stateDir) ? join(stateDir, "published.db") : ":memory:";
   const published = opened.use(PublishedItems.open(record, target, log));
   const mode = signals.publish === "off" ? "update" : signals.publish;
@@ -174,7 +174,7 @@ function tell(plan: SignalPlan, options: SignalsOptions, io: Console, done?: Don
     io.complain(`tagferry: refused:${line}`);
 }
 
-/** The publisher's warnings are for whoever typed the command. */
+/** Shows the publisher's warnings to the user of the command. */
 function complaining(io: Console): Logger {
   const log: Logger = {
     ...silent,

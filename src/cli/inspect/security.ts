@@ -16,7 +16,7 @@ type SecurityOptions = AgentQuery & { readonly config: string };
 interface Finding {
   /** `service`, `source hall`, `page`, `files`, `process`, `configuration`. */
   readonly about: string;
-  /** `unknown`: nobody who could be asked knows. */
+  /** `unknown`: no process that answers knows. */
   readonly state: "good" | "weak" | "unknown";
   readonly message: string;
   readonly remedy?: string;

@@ -1,4 +1,4 @@
-// `tagferry support-bundle`: one archive of what somebody needs who is to find out what is wrong, without secrets.
+// `tagferry support-bundle`: one archive of what is needed to diagnose a problem, without secrets.
 import { readFile, writeFile } from "node:fs/promises";
 import { arch, cpus, freemem, hostname, release, totalmem, uptime } from "node:os";
 import { basename, join, resolve } from "node:path";
@@ -206,7 +206,7 @@ async function secretsOf(file: string): Promise<readonly string[]> {
   }
 }
 
-/** Of a configuration that cannot be used its first error, for "1 error" tells nobody anything. */
+/** The first error of an invalid configuration, because "1 error" does not help. */
 function reason(error: unknown): string {
   const [issue] = isAgentError(error, "CONFIG_INVALID") ? configIssues(error) : [];
   if (issue) return `${issue.file}: ${issue.message}`;

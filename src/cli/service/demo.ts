@@ -38,7 +38,7 @@ const namespace = "platform";
 const drainWithinMs = 120_000;
 
 export async function demo({ duration, keep }: DemoOptions, given: Console): Promise<ExitStatus> {
-  // A demo that nobody watches any longer (`| head`) is over.
+  // The demo ends when its output is closed (`| head`).
   const io = { ...given, signal: AbortSignal.any([given.signal, ...(given.unread ? [given.unread] : [])]) };
   await using parts = new AsyncDisposableStack();
   const folder = await demoFolder(keep, parts);

@@ -55,7 +55,7 @@ class Lines {
         done();
       },
     });
-    // Loaded for who is asked something, and nobody else.
+    // Loaded only when a question is asked.
     const { createInterface } = process.getBuiltinModule("node:readline");
     this.#reader = createInterface({ input: process.stdin, output, terminal: process.stdin.isTTY === true });
     this.#reader.on("line", (line) => {

@@ -8,19 +8,19 @@ export interface Console {
   print(line: string): void;
   /** Everything else: errors, progress, logs. */
   complain(line: string): void;
-  /** Results in bulk, no line end added. Resolves when there is room for more; false: nobody reads them any longer. */
+  /** Writes results without a line end. Resolves when there is room for more; false: the reader has closed the output. */
   write(text: string): Promise<boolean>;
   /** One line that is replaced by the next and gone with the next result; undefined: none. Only where a person is reading. */
   progress(line: string | undefined): void;
   readonly input: ConsoleInput;
-  /** Where results may be drawn anew; undefined: they go to a file or a pipe. */
+  /** A terminal on which results may be redrawn. Undefined: the output is a file or a pipe. */
   readonly screen: Screen | undefined;
   readonly environment: Environment;
   /** Whether a person is reading. */
   readonly interactive: boolean;
   /** Aborts when the reader closed the output any longer: the reader of the pipe has ended. Undefined: cannot be known. */
   readonly unread?: AbortSignal;
-  /** Aborts on SIGINT and SIGTERM, and on SIGHUP where nobody took that with `onHangUp`. */
+  /** Aborts on SIGINT and SIGTERM, and on SIGHUP unless `onHangUp` handles it. */
   readonly signal: AbortSignal;
   /** From now on SIGHUP calls `act` and ends nothing: the terminal may go, or an operator asks for a reload. */
   onHangUp(act: () => void): void;

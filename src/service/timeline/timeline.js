@@ -245,7 +245,7 @@ function decoded(text) {
   }
 }
 
-// Credentials may come behind the #, which browsers send to nobody: `/#<integration>:<password>`.
+// Credentials may follow the #, which browsers never send: `/#<integration>:<password>`.
 const given = /^#([a-v0-9]{20}):(.+)$/.exec(location.hash);
 if (given) history.replaceState(null, "", location.pathname);
 else readAddress();

@@ -127,10 +127,10 @@ export class Pacer {
 // during a call, which the system takes from a process that dies, and when the next call may start. Times are on the
 // monotonic clock, which all processes of the machine share.
 
-/** How long a disk may take to write a few bytes before that holds up nobody any longer, in milliseconds. */
+/** Milliseconds after which a request no longer waits for the disk to write a few bytes. */
 const writtenWithinMs = 1_000;
 
-/** The turns of an agent and of the commands beside it. A file that cannot be used holds nobody up. */
+/** Coordinates the request rate of the agent and of commands. A file that cannot be used delays no request. */
 export class TurnFolder implements Disposable {
   readonly #folder: string;
   readonly #log: Logger;

@@ -13,7 +13,7 @@ export const summaryBytes = 160;
 
 /** The slice of the catalog that is needed here. */
 interface KnownSignals {
-  /** Another one after `hasId` may answer otherwise for an input of which it knew the signal. */
+  /** Changes when `hasId` may answer differently for an input whose signal it knew. */
   readonly revision: number;
   /** Whether the signal of `input` is known to be this one. */
   hasId(input: InputId, id: SignalId): boolean;

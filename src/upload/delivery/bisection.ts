@@ -12,7 +12,7 @@ interface Suspect {
 }
 
 export class Bisection {
-  /** The next one is the last. */
+  /** A stack: the last suspect is tried next. */
   readonly #suspects: Suspect[] = [];
   #points = 0;
 

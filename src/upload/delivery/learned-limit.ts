@@ -1,4 +1,4 @@
-// The size of request that a service or proxy on the way was found to take: remembered, so that not every start finds out anew.
+// The largest request that the service, or a proxy before it, accepts. It is stored, so that a start does not learn it again.
 import { z } from "zod";
 import type { Runtime } from "../../core/runtime.ts";
 import { writeAtomically } from "../../lib/atomic-file.ts";

@@ -48,7 +48,7 @@ const mostUnnamed = 3;
 const mostShown = 20;
 /** Inputs that are tried at once for each that is taken again: where the cause is gone for all, each request doubles them. */
 const hurriedByEach = 2;
-/** After a retry in vain so long no other is made: however many are parked, others get four requests of five. */
+/** Pause between retries after a failed one. However many inputs are parked, other inputs get four of five requests. */
 const restMs = 5_000;
 /** Points that may go to the rejects in a row before another point of the same input has to be accepted. */
 const mostRejectsInARow = 8;

@@ -211,7 +211,7 @@ export class FrameDraft {
     }
   }
 
-  /** All of a series, and too much without any time: nobody needs to read it. */
+  /** The whole series does not fit even without its times, so its times are not read. */
   #isTooLarge({ count, ascending, input, textBytes }: SeriesQueue, points: number): boolean {
     if (points !== count || !ascending) return false;
     return this.#bytes + input.length + columnOverhead + textBytes + points > this.maxBytes;

@@ -51,7 +51,7 @@ export class FrameWriter {
       bytes[at++] = quote;
       bytes[at++] = colon;
       bytes[at++] = open;
-      // As many as there are rows, none twice: then they are the rows, and nobody needs to look at their times.
+      // The series has as many distinct times as the frame has rows, so its times are the rows and need no lookup.
       const isFull = count === times.length;
       if (count <= shortColumn && source.readNow?.(count, this.#column, isFull ? "values" : "points")) {
         at = isFull ? this.#writeValues(bytes, at, 0, count) : this.#writeFewCells(bytes, at, times);

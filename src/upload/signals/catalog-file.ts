@@ -198,7 +198,7 @@ export interface KeptSignal {
 export function readKeptSignals(path: string, target: string): ReadonlyMap<InputId, KeptSignal> | undefined {
   return attempt(() => {
     if (!existsSync(path)) return undefined;
-    // Without a log beside it nobody has it open. Then nothing may be made beside it either: files of another user
+    // Without a log file, no process has the database open. Then no file may be created either: files of another user
     // would keep the agent from opening it.
     const url = pathToFileURL(path);
     if (!existsSync(`${path}-wal`)) url.searchParams.set("immutable", "1");

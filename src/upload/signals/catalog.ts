@@ -70,7 +70,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     return this.#pending;
   }
 
-  /** Another one after `hasId` may answer otherwise for an input of which it knew the signal. */
+  /** Changes when `hasId` may answer differently for an input whose signal it knew. */
   get revision(): number {
     return this.#revision;
   }

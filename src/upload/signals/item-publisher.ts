@@ -79,7 +79,7 @@ export class ItemPublisher {
             const item = toDo.get(id);
             if (item?.plan.action !== "create" && item?.plan.action !== "update") continue;
             published.push(item.input);
-            // Created by somebody else in between: createOnly has left it as it is.
+            // Another client created it in between; createOnly leaves it unchanged.
             if (mode === "update" || summary.created)
               records.push({ input: item.input, itemId: summary.id, base: item.plan.base });
           }

@@ -190,7 +190,7 @@ export class SignalSync {
     return this.#failed(true);
   }
 
-  /** What was not permitted is asked for again from time to time: somebody may have given the permission. */
+  /** A call that was not permitted is repeated from time to time, because an operator may have granted it. */
   #retryForbidden(): void {
     const { catalog } = this.#parts;
     const now = this.#runtime.clock.monotonic();

@@ -14,7 +14,7 @@ const panelsEvery = 2;
 
 const table = new TagTable(byId("tags"), () => later(80));
 
-/** Opens the stream anew for the rows that are wanted now. */
+/** Opens the stream again for the rows that are on the screen now. */
 function open() {
   stream?.close();
   if (document.hidden) return;

@@ -62,7 +62,7 @@ function showWarnings(warnings) {
   );
 }
 
-/** Two clocks are compared here that nobody else compares; more than a minute is no delay of the network. */
+/** Compares the clocks of the browser and the agent. A difference of more than a minute is not a network delay. */
 function clockDifference(now) {
   const ms = now - Date.now();
   if (Math.abs(ms) < 60_000) return [];

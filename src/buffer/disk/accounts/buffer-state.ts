@@ -29,7 +29,7 @@ export interface BufferState {
   readonly uptime: number;
   /** All points before this sequence number were durable. */
   readonly durable: number;
-  /** Sequence number at which the accounts begin: 0, or where they had to be started anew. */
+  /** Sequence number at which the counters begin: 0, or the first one after they were reset. */
   readonly origin: number;
   readonly integration: string;
   readonly settled: number;

@@ -2,7 +2,7 @@
 // is found again, and where a segment ends that cannot be read.
 //
 //   [0, 5000)      delivered               its segments are removed
-//   [5000, 5200)   200 lost, "missing"     somebody deleted the segment
+//   [5000, 5200)   200 lost, "missing"     the segment was deleted
 //   [6010, 6400)   delivered               left out when the segment that begins at 5200 was compacted
 
 export interface RemovedRange {

@@ -62,7 +62,7 @@ function countMixed(books: LogParts, segment: Segment, index: SegmentIndex, know
   report(books, segment, index, stretches, loss);
 }
 
-/** Whether anything of the stretch is leased; where that cannot be told from what is settled, too. */
+/** Whether a point of the range may be leased. True also if leased and settled series cannot be distinguished. */
 function isLeased({ blocksOut, settled, taken }: Segment, from: number, to: number): boolean {
   if (blocksOut === 0) return false;
   if (settled.touchesSeries(from, to) || taken.touchesSeries(from, to)) return true;

@@ -95,7 +95,7 @@ export class KeptFile {
     kept.unnamed.clear();
   }
 
-  /** What a write that failed left behind `end` is written over. False: somebody deleted the file. */
+  /** Overwrites what a failed write left after `end`. False: the file was deleted. */
   #append(end: number): boolean {
     const { disk, folder, inputs, kept } = this.#options;
     const file = ifThere(() => disk.open(`${folder}/${keptFileName}`, "write"));

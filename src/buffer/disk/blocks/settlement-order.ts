@@ -34,7 +34,7 @@ export class SettlementOrder {
   /** By id, ascending. */
   readonly #leased: ReadonlyMap<number, LeasedInputs>;
   #waiting: Waiting[] = [];
-  /** Inputs of a block that were settled in vain: they are given back with the rest of it. */
+  /** Inputs of a block whose settlement had no effect: they are released with the rest of the block. */
   readonly #revoked = new Map<number, Set<number>>();
 
   constructor(leased: ReadonlyMap<number, LeasedInputs>) {
@@ -74,7 +74,7 @@ export class SettlementOrder {
     }
   }
 
-  /** Whether everything of the block that is not settled was settled in vain. Then it is to be released. */
+  /** Whether only inputs are left in the block whose settlement had no effect. Then it must be released. */
   isRevoked(block: number): boolean {
     const revoked = this.#revoked.get(block);
     return revoked !== undefined && this.#leased.get(block)?.series.count === revoked.size;

@@ -22,7 +22,7 @@ export interface FolderLock extends Disposable {
    * none of them may ever write, also when the volume can be written later.
    */
   readonly exclusive: boolean;
-  /** Looks what has become of it. A `LOCK` that somebody deleted is made and locked again, where nobody was quicker. */
+  /** Checks the lock. If `LOCK` was deleted, creates and locks it again, unless another process was faster. */
   state(): LockState;
 }
 
@@ -73,7 +73,7 @@ function lock(path: string): FolderLock {
     },
     state() {
       const now = identity(path);
-      // A shared lock keeps nobody out as soon as the volume can be written.
+      // A shared lock does not exclude other processes once the volume is writable.
       if (now === file) return !exclusive && mayWrite(path) ? "outlived" : "held";
       if (now !== undefined) return "outlived";
       if (identity(dirname(path)) !== folder) return "away";
@@ -85,7 +85,7 @@ function lock(path: string): FolderLock {
         file = identity(path);
         return "held";
       } catch (error) {
-        // Where it cannot be made nobody else has it either, and what is stored has to be delivered and removed.
+        // If it cannot be created, no other process has it either, and stored points must still be delivered and removed.
         return isInUse(error) ? "outlived" : "held";
       }
     },

@@ -19,7 +19,7 @@ import {
 import { dirname } from "node:path";
 import type { Disk, DiskFile } from "./disk.ts";
 
-// A link in place of a file could lead to somebody else's: it is an error (ELOOP), never followed.
+// A symbolic link could lead to another user's file: it is an error (ELOOP) and never followed.
 const flags = {
   create: constants.O_RDWR | constants.O_CREAT | constants.O_EXCL,
   write: constants.O_RDWR | constants.O_NOFOLLOW,

@@ -1,4 +1,4 @@
-// Damaged bytes are kept aside for whoever wants to look at them, within bounds, and never in the way of anything.
+// Keeps copies of damaged bytes for inspection, within bounds. A failure to copy them has no consequence.
 import { attempt } from "../../../lib/attempt.ts";
 import { type Disk, withFile, writeFully } from "./disk.ts";
 

@@ -106,7 +106,7 @@ export class Compactor {
     );
     if (!segment) return undefined;
     const index = shelf.index(segment);
-    // What is damaged stays as it is: it has been counted under its sequence numbers, and whoever wants to can look at it.
+    // Damaged records stay unchanged: they are counted by their sequence numbers, and remain available for inspection.
     const { first, endSequence } = segment;
     if (index.damage.length > 0 || accounts.removed.within(first, endSequence).length > 0) {
       this.#skipped.set(segment, Number.POSITIVE_INFINITY);

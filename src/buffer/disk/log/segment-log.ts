@@ -68,7 +68,7 @@ export class SegmentLog {
         this.#giveUp();
         if (isFull(error)) {
           this.#missingRoom = roomFor(count - from);
-          // What is delivered costs nothing to give up, nor does the segment just begun in vain.
+          // Deleting delivered points costs nothing, nor does deleting the new segment without points.
           const freed = this.#options.keeper.removeSettled(now);
           if (freed > segmentHeaderBytes && !cleared) {
             cleared = true;
@@ -111,7 +111,7 @@ export class SegmentLog {
     const file = { disk, checksum, folder, fullBytes: segmentBytes, known: segments };
     this.#writer = SegmentWriter.create(header, file, this.#scratch);
     segments.push(this.#writer.segment);
-    // The state has to know of it: should somebody delete it while the agent is down, that must not go unseen.
+    // The state must list it, so that the next start notices if the file was deleted while the agent was down.
     keeper.persist(now);
     return this.#writer;
   }

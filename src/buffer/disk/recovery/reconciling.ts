@@ -52,7 +52,10 @@ export function reconcile(
   } else noteHoles(segments, accounts, state, 0, "");
 }
 
-/** Segments from before the accounts had to begin anew are there again. What became of other points of that time is not known. */
+/**
+ * Adds segments that are back and are older than the last reset of the counters. The fate of other points of that time is
+ * unknown.
+ */
 function includeEarlier(segments: readonly Segment[], accounts: Accounts): void {
   const first = segments[0]?.first ?? accounts.origin;
   if (first >= accounts.origin) return;

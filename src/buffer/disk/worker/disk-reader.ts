@@ -45,7 +45,7 @@ export class DiskReader implements BufferReader {
       try {
         ({ block, resumeAt: from } = await orAbort(reply, signal));
       } catch (error) {
-        // The block that is on its way to nobody goes back.
+        // The caller has gone: the block is released.
         if (signal.aborted) void reply.then(({ block: late }) => late && this.#giveBack([late.id])).catch(() => {});
         throw error;
       }

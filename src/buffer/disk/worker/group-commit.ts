@@ -9,7 +9,7 @@ export interface GroupCommitOptions {
   readonly clock: Clock;
   /** Milliseconds that points may gather for when a device waits for their acknowledgement. */
   readonly ackDelayMs: number;
-  /** The same where the device tells when it waits in vain. */
+  /** The same for deliveries with `hurry`. */
   readonly hurryDelayMs: number;
   /** Milliseconds that others may gather for. */
   readonly syncMs: number;

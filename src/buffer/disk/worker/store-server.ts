@@ -55,7 +55,7 @@ export class StoreServer {
     this.opened = { ...this.#reply(error), foreign: this.#store?.foreign };
   }
 
-  /** Throws when the folder has to be opened anew, by another server: this one is of no use any more. */
+  /** Throws when the folder must be opened again by another server. This one cannot be used any more. */
   handle(request: StoreRequest): StoreReply {
     this.#leaveOutlived(request);
     let taken: Taken | undefined;

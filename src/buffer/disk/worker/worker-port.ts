@@ -100,6 +100,6 @@ export function startLogWorker(file = workerFile): LogWorker {
     worker.once("error", reject);
     worker.once("exit", () => reject(new AgentError("BUFFER_UNAVAILABLE", "the log thread has ended")));
   });
-  opened.catch(() => {}); // whoever opens a buffer by it is told
+  opened.catch(() => {}); // reported to the caller that opens a buffer with it
   return { worker, opened };
 }

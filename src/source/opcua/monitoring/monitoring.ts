@@ -169,9 +169,9 @@ export class Monitoring {
   }
 
   /**
-   * Monitors the items, each in its group: those that a subscription taken up has already, as far as the server knows of them, stay
-   * as they are, what it has beyond them goes. What the server refuses becomes a failure; it stops nothing. Rejects with `SOURCE_*`
-   * when the server cannot be asked.
+   * Monitors the items, each in the subscription of its group. In a resumed subscription, items that the server still has are
+   * kept, and items that are no longer configured are deleted. An item that the server refuses becomes a failure and does not
+   * affect others. Rejects with `SOURCE_*` if a call fails.
    */
   async begin(items: readonly Item[], unresolved: readonly Unresolved[], signal: AbortSignal): Promise<void> {
     this.failures = unresolved.map((failure) => ({ ...failure, captures: {} }));

@@ -14,7 +14,7 @@ const intervals = [100, 250, 500, 1_000] as const;
 /** Most subscriptions that one source takes. */
 const mostGroups = 10;
 
-/** Publishing interval of a tag that is sampled every `everyMs`: no longer than that, and one of few. */
+/** Publishing interval for a tag that is sampled every `everyMs`: the longest of `intervals` that is not longer. */
 export function publishingFor({ subscription }: Pick<OpcuaOptions, "subscription">, everyMs: number): number {
   return subscription.publishing ?? intervals.findLast((interval) => interval <= everyMs) ?? intervals[0];
 }
