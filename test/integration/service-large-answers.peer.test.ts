@@ -1,5 +1,7 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
+import { connect } from "node:net";
+import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { basic, integration, password, testService } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -36,7 +38,36 @@ test("large answers that clients do not read take a bounded amount of memory, an
   for (const response of unread) response.destroy();
   const large = await service.call("platform.selectItems", params);
   expect([large.status, large.body?.result?.["data"].times.length]).toEqual([200, 20_000]);
+
+  // Nor do clients count that are gone before their request is unpacked.
+  await Promise.all(Array.from({ length: 12 }, () => askAndLeave(service.url, params)));
+  const after: number[] = [];
+  // The second waits until the others have run.
+  while (after.length < 2) after.push((await service.call("platform.selectItems", params)).status);
+  expect(after).toEqual([200, 200]);
 });
+
+/** Sends a request that takes long to unpack, and hangs up behind it. Resolves when the service has hung up, too. */
+async function askAndLeave(url: string, params: object): Promise<void> {
+  const text = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "platform.selectItems", params });
+  const body = gzipSync(`${text.slice(0, -1)}${" ".repeat(7e6)}}`);
+  const { hostname, port, pathname } = new URL(`${url}/rpc`);
+  const socket = connect(Number(port), hostname).resume();
+  socket.write(
+    [
+      `POST ${pathname} HTTP/1.1`,
+      `host: ${hostname}`,
+      "content-type: application/json",
+      "content-encoding: gzip",
+      `content-length: ${body.length}`,
+      "x-api-version: 1.1beta1",
+      `authorization: ${basic(integration, password)}`,
+      "\r\n",
+    ].join("\r\n"),
+  );
+  socket.end(body);
+  await once(socket, "close");
+}
 
 /** Resolves with the headers of the answer, whose body stays unread. */
 async function begin(url: string, params: object): Promise<IncomingMessage> {

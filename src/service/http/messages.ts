@@ -85,10 +85,12 @@ export function tooLarge(maxBytes: number): HttpRefusal {
   return new HttpRefusal(413, "payload_too_large", `the request must be at most ${formatByteSize(maxBytes)} of JSON`);
 }
 
-/** Aborts when the connection of this answer is closed. */
+/** Aborts when the connection of this answer is closed, at once where it is. */
 export function goneSignal(response: ServerResponse): AbortSignal {
   const gone = new AbortController();
-  response.once("close", () => gone.abort(new Error("the client went away")));
+  const leave = () => gone.abort(new Error("the client went away"));
+  if (response.closed) leave();
+  else response.once("close", leave);
   return gone.signal;
 }
 
