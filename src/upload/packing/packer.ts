@@ -61,7 +61,8 @@ export class Packer {
     // Where all of it goes out at once nothing has to be left behind.
     const clusters = least > limits.maxBytes ? yield* joinedClusters(apart) : apart;
     // Where all of it fits in any order, the one of the series stays the same from request to request, and so does the answer.
-    const isAll = mostBytes(apart, least) <= draft.maxBytes;
+    const isAll =
+      candidates.queues.length <= limits.maxSeries && mostBytes(apart, least) <= draft.maxBytes - draft.bytes;
     for (const cluster of isAll ? apart : clustersInOrder(clusters, limits.urgentBefore)) {
       if (draft.width === 0) yield* this.#addFirst(cluster);
       else if (!(yield* this.#addWhole(cluster))) misfits.push(cluster);

@@ -17,10 +17,11 @@ interface Steady {
   readonly rates: readonly number[];
   readonly seconds: number;
   readonly maxLagMs: number;
+  readonly maxSeries?: number;
 }
 
 /** Feeds random times and sends one frame of 8 MiB a second; gives the oldest age of a point at each request, in seconds. */
-function oldestAges({ rates, seconds, maxLagMs }: Steady): { ages: number[]; left: number } {
+function oldestAges({ rates, seconds, maxLagMs, maxSeries = 20_000 }: Steady): { ages: number[]; left: number } {
   const random = seeded(11);
   const window = new Window(2_000_000);
   const packer = new Packer();
@@ -44,7 +45,7 @@ function oldestAges({ rates, seconds, maxLagMs }: Steady): { ages: number[]; lef
     const planning = packer.plan(candidates, {
       maxBytes: 8 * 2 ** 20,
       envelopeBytes: envelope.bytes,
-      maxSeries: 20_000,
+      maxSeries,
       urgentBefore: now - maxLagMs * urgentShare,
     });
     let step = planning.next();
@@ -69,5 +70,15 @@ test("slow topics among fast ones are not starved", () => {
 test("rates that differ a thousandfold share the requests within 10 s", () => {
   const rates = Array.from({ length: 2_000 }, (_, i) => 3_000 / (i + 1) ** 1.1 / 2);
   const { ages } = oldestAges({ rates, seconds: 50, maxLagMs: 10_000 });
+  expect(Math.max(...ages)).toBeLessThanOrEqual(10);
+});
+
+test("more series than a request may name take turns, however few bytes all of them are", () => {
+  const { ages } = oldestAges({
+    rates: Array.from({ length: 24 }, () => 1),
+    seconds: 50,
+    maxLagMs: 10_000,
+    maxSeries: 20,
+  });
   expect(Math.max(...ages)).toBeLessThanOrEqual(10);
 });
