@@ -18,7 +18,7 @@ export interface Console {
   readonly environment: Environment;
   /** Whether a person is reading. */
   readonly interactive: boolean;
-  /** Aborts when the reader closed the output any longer: the reader of the pipe has ended. Undefined: cannot be known. */
+  /** Aborts when the reader of the pipe has ended. Undefined: cannot be known. */
   readonly unread?: AbortSignal;
   /** Aborts on SIGINT and SIGTERM, and on SIGHUP unless `onHangUp` handles it. */
   readonly signal: AbortSignal;
