@@ -159,7 +159,7 @@ function heldPoints(parts: PipelineParts, runtime: Runtime, signal: AbortSignal)
       try {
         await store(mapping.due(), polled, parts, runtime, signal);
       } catch (error) {
-        // Nothing but a defect of ours ends here; it must not end the source.
+        // Only a defect in the agent leads here; it must not end the source.
         log.error({ err: error }, "held points could not be stored");
       }
     }

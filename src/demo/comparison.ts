@@ -30,13 +30,13 @@ export class HandedOutRecord {
 export type Stored = ReadonlyMap<InputId, ReadonlyMap<number, readonly EpochMicros[]>>;
 
 export interface Comparison {
-  /** Distinct (input, value) that the devices handed out. */
+  /** Number of distinct (input, value) pairs that the devices delivered. */
   readonly read: number;
   readonly stored: number;
   readonly missing: number;
   /** Distinct (input, value) stored under more than one time. */
   readonly twice: number;
-  /** Distinct (input, value) that the service has and no device handed out. */
+  /** Number of distinct (input, value) pairs that the service has and no device delivered. */
   readonly foreign: number;
   readonly exact: boolean;
   /** For people: the first of each kind, at most ten in all. */

@@ -8,7 +8,7 @@ export interface DeviceOptions {
   readonly tags: number;
   /** Milliseconds between two values of a tag. */
   readonly everyMs: number;
-  /** Where it writes down what it handed out. */
+  /** Where it records the values that it delivered. */
   readonly record: HandedOutRecord;
 }
 

@@ -23,9 +23,9 @@ export interface DemoDevices extends AsyncDisposable {
   readonly logins: { readonly mqtt: { readonly username: string; readonly password: string } };
   /** The `templates:` and `sources:` of a configuration that reads every tag; append it to `version`, `agent`, `service`. */
   readonly configuration: string;
-  /** How many distinct (input, value) were handed out so far. */
+  /** Number of distinct (input, value) pairs that were delivered so far. */
   readonly count: number;
-  /** What was handed out so far; complete once `stop` has resolved. */
+  /** The pairs that were delivered so far; complete once `stop` has resolved. */
   handedOut(): HandedOut;
   /**
    * Hands out nothing more; the devices go on answering until they are disposed. Call it while the agent still reads:

@@ -20,7 +20,7 @@ const kinds = [
   { name: "Runtime", dataType: "Int64", start: 3_000_000_000, step: 1, unit: "s" },
 ] as const;
 
-/** A value counts as handed out when a notification that holds it was sent. */
+/** A value counts as delivered when a notification that contains it was sent. */
 export async function openOpcuaDevice(
   { tags, everyMs, record }: DeviceOptions,
   runtime: Runtime,

@@ -60,7 +60,7 @@ export class ClockWatch implements AsyncDisposable {
   #setBack = false;
   /** There was a step that no doubt has followed yet. */
   #unjudged = false;
-  /** What the clocks of devices say of ours. */
+  /** The result of comparing this machine's clock with the clocks of devices. */
   readonly #vote: ClockVote;
   #voted: string | undefined;
   #waited = "";

@@ -52,7 +52,7 @@ export class DeviceClocks {
   readonly #sources = new Map<string, Map<string, DeviceClock>>();
   #beganMs: number | undefined;
 
-  /** `device` has given a time that is `offset` microseconds ahead of ours; behind it, if that is negative. */
+  /** Records a time of `device` that is `offset` microseconds ahead of this machine's clock; negative: behind. */
   note(source: string, device: string, offset: number): void {
     let devices = this.#sources.get(source);
     if (!devices) this.#sources.set(source, (devices = new Map()));

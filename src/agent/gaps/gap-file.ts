@@ -46,7 +46,7 @@ export interface GapContent {
   readonly life: Life | undefined;
 }
 
-/** Of a file that grows: it is written anew when it is this much longer than what it stands for. */
+/** A growing file is rewritten when it is this many bytes longer than its current content. */
 const spareBytes = 2 * 1024 * 1024;
 
 /** The folder of the record within `agent.dataDir`. */
@@ -88,7 +88,7 @@ export class GapFile {
     this.#folder = folder;
   }
 
-  /** Writes all of it anew, mode 0600. Rejects when the disk does. */
+  /** Rewrites the whole file, mode 0600. Rejects with errors of the disk. */
   async rewrite(lines: readonly GapLine[]): Promise<void> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     const text = textOf(lines);

@@ -65,7 +65,7 @@ export class GapRecord implements AsyncDisposable {
     this.#lossesChanged = true;
   }
 
-  /** The source is not in the configuration any more: nobody goes on with what is open. */
+  /** The source was removed from the configuration: its open gaps are abandoned. */
   sourceRemoved(source: string): void {
     this.life.removed(source);
     const outcome = "the source is not in the configuration any more";
@@ -131,7 +131,7 @@ export class GapRecord implements AsyncDisposable {
     await this.#saveAndSign(true);
   }
 
-  /** What was open when the agent before this one ended, and is nobody's now, ended with it. */
+  /** Ends the rows that were open when the previous agent ended and that no source has continued. */
   #endLeftOver(sources: readonly string[]): void {
     const end = this.life.former?.time ?? 0;
     for (const gap of this.#rows.all())

@@ -43,7 +43,7 @@ export class SourceGaps implements Disposable {
   /** So much older than the moment it came the newest value of the last delivery was: the clock may be behind. */
   #behindUs = 0;
   #bufferRow: number | undefined;
-  /** The gap record cannot be written for so long that nobody waits for it. */
+  /** The gap record has been unwritable for so long that deliveries no longer wait for it. */
   #hung = false;
   #disposed = false;
   #storingSinceMs: number | undefined;
@@ -153,7 +153,7 @@ export class SourceGaps implements Disposable {
   /** The points of this source cannot be stored; undefined: they are, or can be again. */
   bufferFailed(error: AgentError | undefined): void {
     this.#storingSinceMs = undefined;
-    // Left behind when it was stopped: nobody would end the row.
+    // Left open when the source was stopped: no other event would end the row.
     if (error && !this.#disposed) this.#bufferHeld(error.message);
     if (error || this.#bufferRow === undefined) return;
     const holder = this.#connection?.holder;
@@ -173,7 +173,7 @@ export class SourceGaps implements Disposable {
     this.#failures.recovered(input, epochMicros(Math.min(time, this.#runtime.clock.now())));
   }
 
-  /** The source stops. What it has not got is not its to look for any longer, but that of whoever starts it again. */
+  /** The source stops. The next start of the source continues the recovery of missing values. */
   [Symbol.dispose](): void {
     this.#disposed = true;
     this.#ticking[Symbol.dispose]();

@@ -130,7 +130,7 @@ export class SourceMonitor {
       reason: message,
       ...(repeats > 0 && { repeats }),
     };
-    // An error of no code of ours is a defect: its stack is wanted.
+    // An error without a code is a defect, so its stack is logged.
     if (code) this.#runtime.log.warn(fields, "source lost");
     else this.#runtime.log.error({ ...fields, err: error }, "source failed unexpectedly");
   }

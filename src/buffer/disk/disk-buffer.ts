@@ -177,7 +177,7 @@ class DiskBuffer implements PointBuffer {
       }
   }
 
-  /** The thread is gone, for want of memory perhaps. What was handed out comes again; nothing durable is lost by it. */
+  /** The thread has died, perhaps for lack of memory. Leased points are leased again; nothing durable is lost. */
   async #reopen(failure: AgentError, signal: AbortSignal): Promise<void> {
     this.#stats = { ...this.#stats, degraded: failure.message };
     await this.#port[Symbol.asyncDispose]();

@@ -32,7 +32,7 @@ export interface InspectedSegment {
   /** Integration ID of the configuration when it was begun. */
   readonly integration: string | undefined;
   readonly inputs: number;
-  /** Points that can be read, and how many of them are neither settled nor given up. */
+  /** Points that can be read, and how many of them are unsettled. */
   readonly points: number;
   readonly unsettledPoints: number;
   /** Microseconds. */

@@ -1,4 +1,4 @@
-// `tagferry rejects`: points the service refused for good, by its reasons; sent once more, or given up.
+// `tagferry rejects`: lists refused points by reason, sends them again, or drops them.
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { lockFolder } from "../../buffer/disk/files/lock.ts";

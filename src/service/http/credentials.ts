@@ -49,7 +49,7 @@ export class TokenSigner {
     return `${header}.${body}.${this.#signature(`${header}.${body}`)}`;
   }
 
-  /** What a token says, undefined when it is not one of ours. Whether it has expired is the caller's to check. */
+  /** The content of a token that this service issued; undefined: it did not. The caller checks the expiry. */
   verify(token: string): TokenClaims | undefined {
     const [head = "", body = "", signature = "", ...rest] = token.split(".");
     // Only our own header: a token cannot choose how it is checked.

@@ -163,7 +163,7 @@ export class RpcEndpoint {
         abandoned.signal,
       ),
     };
-    // The hosted service gives up on a call after 15 s in all, whether or not it has run.
+    // The hosted service answers with a time-out after 15 s in total, whether or not the call has run.
     const late = "the call took more than 15 s; it may have been run";
     const { body: outcome, failure } = await within(left, late, clock, gone, (ended) =>
       orAbort(call.answer, ended),

@@ -18,7 +18,7 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
   tag: opcuaTag,
   schemes: ["opc.tcp"],
   ranges: true,
-  // An attempt begins with a single TCP connect, which is given up after 3 s.
+  // An attempt begins with a single TCP connect, which times out after 3 s.
   unreachablePauseMs: 1_500,
   captures: (tag) => (tag.browse === undefined ? [] : ["name", "path"]),
   ambiguity: browseAmbiguity,

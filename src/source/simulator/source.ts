@@ -46,7 +46,7 @@ async function* deliveries(groups: readonly Group[], runtime: Runtime, stop: Abo
     for (const group of groups) {
       const slot = Math.floor(nowMs / group.every);
       // What passed while the last delivery was stored is made up for, as far as a device would remember it; of what is
-      // longer ago only the newest interval is left. A clock set back starts anew.
+      // longer ago only the newest interval is left. After a step back of the clock it starts from the new time.
       const oldest = Math.floor((nowMs - rememberedMs) / group.every) + 1;
       const goesOn = Number.isFinite(group.slot) && slot > group.slot;
       let next = goesOn ? Math.min(slot, Math.max(group.slot + 1, oldest)) : slot;
@@ -66,7 +66,7 @@ async function* deliveries(groups: readonly Group[], runtime: Runtime, stop: Abo
   }
 }
 
-/** How long intervals are remembered while nobody pulls: longer than the disk takes for a sync. */
+/** How long missed intervals can still be read while `deliveries` is not pulled: longer than a sync of the disk. */
 const rememberedMs = 1_000;
 /** So that a step of the wall clock is noticed soon. */
 const longestWaitMs = 1_000;

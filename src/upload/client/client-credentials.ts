@@ -82,7 +82,7 @@ export class ClientCredentials implements Credentials {
     const left = this.#token ? this.#leftMs(this.#token) : 0;
     if (this.#token && left > renewAheadMs(this.#token)) return `Bearer ${this.#token.token}`;
     try {
-      // One request for all who wait; it goes on when one of them gives up.
+      // One request for all callers that wait; it continues when one of them aborts.
       this.#fetching ??= this.#fetch(content, owner).finally(() => (this.#fetching = undefined));
       const { token } = await orAbort(this.#fetching, signal);
       return `Bearer ${token}`;

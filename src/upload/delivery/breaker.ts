@@ -37,7 +37,7 @@ export class Breaker {
     this.#inARow++;
   }
 
-  /** Points were given up. */
+  /** Points were refused for good. */
   rejected(points: number): void {
     this.#refused += points;
     this.#sent += points;

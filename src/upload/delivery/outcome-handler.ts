@@ -168,7 +168,7 @@ export class OutcomeHandler {
 
   async #refused(shipment: Shipment, outcome: Extract<Outcome, { kind: "refused" }>): Promise<Next> {
     this.#breaker.refused();
-    // Nothing is given up then; the loader goes on trying suspects and others by turns, one a minute.
+    // No point is dropped then; the loader keeps trying suspects and others in turn, one a minute.
     if (this.#breaker.open) {
       if (shipment.kind === "probe") this.#points.setAside(shipment, outcome.reason);
       return this.#hold(`${this.#breaker.cause}: ${outcome.reason}`);

@@ -130,7 +130,7 @@ export class RemovedRanges {
   }
 }
 
-/** Whether both can be one: all of them delivered or all of them lost, and nobody may put them back one by one. */
+/** Whether both ranges can be merged: both delivered or both lost, and they cannot be restored separately. */
 function isOne(a: RemovedRange, b: RemovedRange): boolean {
   const isWhole = (range: RemovedRange) => range.lost === 0 || range.lost === range.end - range.first;
   return a.end === b.first && a.reason === b.reason && a.reason !== "missing" && isWhole(a) && isWhole(b);

@@ -1,4 +1,4 @@
-// Hands out blocks and takes back what becomes of them. Knows which points are free, handed out, settled or lost.
+// The lease table: leases blocks, and takes their settlement or release. It knows which points are free, leased, settled or lost.
 import type { LossReason } from "../accounts/loss-ledger.ts";
 import { diskErrorCode } from "../files/disk.ts";
 import type { SegmentIndex } from "../format/segment-index.ts";

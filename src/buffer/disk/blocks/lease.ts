@@ -1,4 +1,4 @@
-// A block that is handed out: marks in its segment what it holds, and what becomes of that.
+// A leased block: marks its points in the segment as leased, and later as settled, released or lost.
 import type { Segment } from "../segments/segment.ts";
 import type { SeriesOut } from "./series-out.ts";
 
@@ -7,7 +7,7 @@ export class Lease {
   readonly series: SeriesOut;
   /** Numbers of the inputs with late points. */
   readonly late: ReadonlySet<number>;
-  /** Points when it was handed out. */
+  /** Points when it was leased. */
   readonly #points: number;
   /** `settled.whole` has its records, with gaps for what is not settled. */
   #asWhole = false;

@@ -1,4 +1,4 @@
-// One segment as the running buffer knows it: where it is, what it spans, what of it is settled or handed out.
+// One segment of the running buffer: its file, its range, and its settled and leased points.
 import { Coverage } from "../accounts/coverage.ts";
 import { RangeSet } from "../accounts/range-set.ts";
 import type { SegmentHeader } from "../format/segment-header.ts";
@@ -26,15 +26,15 @@ export class Segment {
   needsMending = false;
   /** Of the newest ones and of those read last. */
   index: SegmentIndex | undefined;
-  /** Settled, dropped or lost: none of it will be handed out again. */
+  /** Settled, dropped or lost: these points will not be leased again. */
   readonly settled = new Coverage();
-  /** The same and what is handed out now. */
+  /** The same and the points that are leased now. */
   readonly taken = new Coverage();
   /** Points settled by single series beyond `settled.whole`, less those in its gaps. */
   settledBySeries = 0;
   /** Numbers of the inputs by place in the dictionary, while `taken` has gaps: the index may not be in memory. */
   numbers: readonly number[] | undefined;
-  /** Blocks handed out and neither settled nor given back. */
+  /** Leased blocks, neither settled nor released. */
   blocksOut = 0;
 
   constructor(name: string, path: string, header: SegmentHeader) {

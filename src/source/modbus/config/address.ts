@@ -130,7 +130,7 @@ function parsePlace(head: string, text: string): Place | { readonly error: strin
   const table = modiconTables[modicon?.[1] ?? ""];
   if (modicon && table !== undefined) {
     const digits = modicon[2] ?? modicon[3] ?? "";
-    // 0x0064 is sixteen to a coil's reference and hexadecimal to everybody else.
+    // Ambiguous: 0x0064 is coil 64 in Modicon notation, and also a hexadecimal number.
     if (modicon[1] === "0" && modicon[3] !== undefined) return { error: bareNumber(Number(`0x${digits}`), head) };
     if (Number(digits) === 0)
       return { error: `Modicon numbers count from 1: ${modiconNumber({ table, address: 0 })} is ${table}:0` };

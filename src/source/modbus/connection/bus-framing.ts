@@ -269,7 +269,7 @@ export class BusFraming implements Framing {
     return this.#options.watch?.now ?? 0;
   }
 
-  /** Where `pdu` answers a request that was given up, that is over. */
+  /** Removes the request that timed out and that `pdu` answers, if there is one. */
   #cameLate(unit: number, pdu: Uint8Array): void {
     if (this.#doubts.include(unit, pdu)) this.#late = { unit, count: this.#late.count + 1 };
     this.#doubts.came(unit, pdu);

@@ -33,7 +33,7 @@ const disturbedForMs = 600_000;
 const foreignAnswerMs = 500;
 /** So long it is waited for that the line falls quiet: another master may never rest. */
 const longestQuietMs = 300;
-/** So long after a request was given up an answer to it is no sign of anybody else. */
+/** Within this time after a request timed out, an answer to it does not prove another master. */
 const lateForMs = 10_000;
 /** Answers kept to recognise repeats by. */
 const mostRecent = 16;
@@ -58,11 +58,11 @@ export class BusWatch {
   readonly #confirmed = new Map<string, number>();
   /** By unit, and by block: how often in a row what would have confirmed was not answered. */
   readonly #unconfirmed = new Map<string, number>();
-  /** What may have been an answer of ours, be it taken or not. */
+  /** Replies that may have answered a request of this agent, accepted or not. */
   #recent: Heard[] = [];
   /** When a reply of that kind was heard last. */
   readonly #lastOfKind = new Map<string, number>();
-  /** When a request was given up last whose answer is of that kind. */
+  /** When a request with an answer of that kind last timed out. */
   readonly #gaveUpAt = new Map<string, number>();
   /** Slowest answer of late, by unit. */
   readonly #slowestMs = new Map<number, number>();
@@ -97,7 +97,7 @@ export class BusWatch {
     for (const kind of kindsOf(request.unit, expectedOf(request))) this.#gaveUpAt.set(kind, this.now);
   }
 
-  /** A reply was heard, whoever asked for it. */
+  /** A reply was received, to a request of any master. */
   heard(unit: number, pdu: Uint8Array): void {
     const at = this.now;
     const kind = kindOfReply(unit, pdu);
@@ -105,7 +105,7 @@ export class BusWatch {
     if (this.#foreignRequest?.kinds.includes(kind)) this.#foreignRequest = undefined;
   }
 
-  /** A reply that is about to be `heard` answers no request of ours, and is no late answer to one either. */
+  /** A reply that is about to be `heard` answers no request of this agent, not even late. */
   unsolicited(unit: number, pdu: Uint8Array): void {
     const { now } = this;
     const kind = kindOfReply(unit, pdu);
@@ -123,7 +123,7 @@ export class BusWatch {
     }
   }
 
-  /** A reply that was heard may be an answer of ours, now or late. */
+  /** A received reply may answer a request of this agent, now or late. */
   mayBeOurs(unit: number, pdu: Uint8Array): void {
     this.#recent = [...this.#recent.slice(1 - mostRecent), { unit, pdu, at: this.now }];
   }

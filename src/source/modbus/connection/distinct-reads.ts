@@ -19,7 +19,7 @@ const mostNamed = 3;
 export interface DistinctRules {
   /** Whether a unit may be asked for what no tag wants. */
   readonly mayAsk: (request: ReadRequest) => boolean;
-  /** Whether the answer could not be told from one of ours that may still come: then it needs another request before. */
+  /** Whether the answer could be confused with a late one that may still come. Then another request must go first. */
   readonly isBlurred: (request: ReadRequest) => boolean;
 }
 

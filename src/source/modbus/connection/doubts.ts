@@ -39,7 +39,7 @@ export class Doubts {
     return Object.fromEntries(this.#byUnit);
   }
 
-  /** `request` was given up. */
+  /** `request` timed out. */
   add(request: UnitRequest): void {
     const { unit } = request;
     this.#byUnit.set(unit, [...this.#of(unit), expectedOf(request)].slice(-maxDoubts));

@@ -114,7 +114,7 @@ export function streamExchange(
   const ofLate = (unit: number, now: number) =>
     (givenUp.get(unit) ?? []).filter((sentAt) => now - sentAt <= slowestTimeouts * longestTimeoutMs);
 
-  /** An answer to the last request to `unit` that was given up came just now, or to one before it. */
+  /** A late answer arrived, to the last request to `unit` that timed out or to an earlier one. */
   const noteLate = (unit: number) => {
     const sentAt = ofLate(unit, heardAt).at(-1);
     if (sentAt !== undefined)

@@ -56,7 +56,7 @@ export interface Framing {
   abandon(): boolean;
   /** Replies thrown away so far: late, or not what was asked for. */
   readonly discarded: number;
-  /** The last of those that answers a request that was given up: its unit, and how many there were. */
+  /** The last late reply to a request that timed out: its unit, and the number of such replies. */
   readonly late: { readonly unit: number; readonly count: number };
   /** What was wrong with the last reply thrown away since `begin`, in words. */
   readonly mismatch: string | undefined;
@@ -119,5 +119,5 @@ export interface LineRest {
   readonly guardMs: number;
 }
 
-/** By unit: when the requests were sent that were given up of late, since the unit last answered. */
+/** By unit: send times of the requests that timed out since the unit last answered. */
 export type GivenUp = Map<number, readonly number[]>;

@@ -18,7 +18,7 @@ export interface ModbusConnectionOptions {
   readonly delayMs: number;
   /** What a request may take beyond the time-out of its unit: its time on a slow line. */
   readonly extraMs?: (request: UnitRequest) => number;
-  /** Whether the connection is closed when nobody has used it for a moment. */
+  /** Whether an idle connection is closed. */
   readonly closeAfterPoll?: boolean;
   /** Whether the device can close the connection. */
   readonly isCloseable?: boolean;
@@ -213,7 +213,10 @@ export class ModbusConnection implements AsyncDisposable {
     return { kind: "silence", mismatch: undefined, heard: false, closed: error.message };
   }
 
-  /** Units behind a gateway may be dead alone; the connection is when nobody answers any more who could be expected to. */
+  /**
+   * A unit behind a gateway may be dead alone. The connection is dead when none answers of those that answered before, or
+   * of all if none has.
+   */
   #hearNothing(unit: number, conclusive: boolean, closed: boolean): void {
     this.#silent++;
     if (conclusive) this.#silentUnits.add(unit);

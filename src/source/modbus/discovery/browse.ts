@@ -59,7 +59,7 @@ export async function* browseModbus(
     interRequestDelay,
     ...(replyUnit && { replyUnit }),
   };
-  // On a bus unit 0 is everybody, and nobody answers.
+  // On a bus, unit 0 is the broadcast address, which no unit answers.
   const asked = options.url.frames === "mbap" ? units : units.filter((unit) => unit >= 1 && unit <= 247);
   await using link = await openProbeConnection({ name: "browse", options, units: new Set(asked) }, runtime, signal);
   const [only] = units.length === 1 ? units : [];

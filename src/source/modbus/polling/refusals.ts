@@ -11,7 +11,7 @@ interface Rest {
 const shortestMs = 60_000;
 const longestMs = 3_600_000;
 
-/** By block; what becomes of a block nobody asks for any more is of no matter. */
+/** By block. Entries of blocks that are no longer polled are never read. */
 export class Refusals {
   readonly #clock: Clock;
   #rests = new WeakMap<object, Rest>();
@@ -47,7 +47,7 @@ export class Refusals {
 /** Some devices say nothing, or that they failed, when they are asked for too much: after so many times halves are tried. */
 export const failuresToSplit = 3;
 
-/** By block; what becomes of a block nobody asks for any more is of no matter. */
+/** By block. Entries of blocks that are no longer polled are never read. */
 export class FailureRuns {
   #runs = new WeakMap<object, number>();
 

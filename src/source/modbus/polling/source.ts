@@ -143,7 +143,7 @@ export class ModbusSource implements Source {
     await this.#learned.saved();
   }
 
-  /** Polls until something fails; then what has been read is handed out, and the failure after it. */
+  /** Polls until something fails; then delivers the readings so far, and throws the failure. */
   async #runAll(signal: AbortSignal): Promise<void> {
     const failed = new AbortController();
     const stop = AbortSignal.any([signal, failed.signal]);

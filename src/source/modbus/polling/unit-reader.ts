@@ -209,7 +209,7 @@ export class ProbeChoice<Item extends Span> {
     const choice = within
       ? places(within)
       : (this.#places ??= places({ items: this.#items }).toSorted((a, b) => a.count - b.count));
-    return choice[this.#next++ % choice.length]!; // whoever polls wants something
+    return choice[this.#next++ % choice.length]!; // a poll has at least one tag
   }
 
   /** The unit gave `block`. */

@@ -157,7 +157,7 @@ const notYet = new Error("acknowledged when on disk");
 
 /** A connection whose CONNACK was good. Disposing it says DISCONNECT; the session stays at the broker if it is persistent. */
 export class MqttConnection implements AsyncDisposable {
-  /** Settles never but with the reason when the connection is lost. Resolves, so that nobody has to catch it. */
+  /** Resolves with the reason when the connection is lost. It never rejects, so that no caller has to catch it. */
   readonly lost: Promise<AgentError>;
   readonly protocolVersion: 3 | 4 | 5;
   readonly sessionPresent: boolean;

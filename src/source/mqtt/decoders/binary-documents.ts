@@ -154,7 +154,7 @@ function simple(reader: DocumentReader, info: number): unknown {
   if (info === 27) return reader.number("f64");
   if (info === 24) reader.byte();
   else if (info > 23) throw reader.wrong("an end where nothing began");
-  // "Undefined", and what nobody has defined.
+  // "Undefined", and codes without a definition.
   return undefined;
 }
 

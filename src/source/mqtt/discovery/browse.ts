@@ -58,7 +58,7 @@ export async function* browseBroker(
     await using open = connection;
     const begin = runtime.clock.monotonic();
     const [code = 0x80] = await open.subscribe(["#"], { qos: 0, retainHandling: 0 });
-    // Nothing would come, as from a broker where nobody publishes.
+    // No message would arrive, just as from a broker without publishers.
     if (code >= 0x80)
       throw new AgentError(
         "SOURCE_REFUSED",

@@ -6,7 +6,7 @@ import { follow, isKind, type JsonPath, levelsOf, type PathMatch, scalarText } f
 import type { NameTables } from "./name-tables.ts";
 import type { Element, Route } from "./topic-router.ts";
 
-/** Combinations of captures from the payload that are remembered of one topic; more are made anew each time. */
+/** Combinations of captures from the payload that are cached for a topic; others are created each time. */
 const maxRemembered = 1_000;
 /** Characters of those that are remembered. */
 const maxKey = 512;

@@ -21,7 +21,7 @@ interface ReaderOptions {
   readonly onNames: () => void;
   /** Takes note of topics that no tag wants. */
   readonly unknown: UnknownTopics;
-  /** Called with what no payload should bring about: a defect of ours. */
+  /** Called with an error that no payload should cause: a defect in the agent. */
   readonly onDefect: (error: unknown) => void;
 }
 

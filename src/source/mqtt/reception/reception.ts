@@ -105,7 +105,7 @@ export class Reception implements MessageHandler {
     return this.#firstStall.promise;
   }
 
-  /** Milliseconds since when nothing is read because nobody takes what was; undefined: it is read. */
+  /** Since when the socket is not read because the inbox is full, in milliseconds. Undefined: it is read. */
   get stalledMs(): number | undefined {
     return this.#stalledSince === undefined ? undefined : this.#runtime.clock.monotonic() - this.#stalledSince;
   }
@@ -134,7 +134,7 @@ export class Reception implements MessageHandler {
     this.#inbox.settle();
   }
 
-  /** Gives out what Sparkplug messages say that have waited in vain for those before them. */
+  /** Delivers readings of Sparkplug messages that waited for missing earlier ones until their time was up. */
   releaseOverdue(): void {
     if (!this.#sparkplug.overdue || this.#inbox.full) return;
     const now = this.#runtime.clock.now();

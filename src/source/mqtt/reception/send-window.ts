@@ -22,7 +22,10 @@ const enough = 256;
 const leastWaitMs = 20;
 /** Milliseconds for which a window that was full is taken to fill up again: longer than the way to most brokers and back. */
 const stillFullMs = 100;
-/** Milliseconds until a learned window is questioned, doubled each time in vain: a wait of 50 ms costs a full window little. */
+/**
+ * Milliseconds until a learned window is tested again, doubled after each test without success. A wait of 50 ms costs a
+ * full window little.
+ */
 const firstProbeMs = 1_000;
 const lastProbeMs = 64_000;
 

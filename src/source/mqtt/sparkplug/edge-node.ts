@@ -44,7 +44,7 @@ export class EdgeNode {
     this.#room = room;
   }
 
-  /** A birth of the node: its aliases are given anew. A device may have been born before it by the same count. */
+  /** A birth of the node, which assigns new aliases. A device of the same `seq` count may have been born before it. */
   begin(bdSeq: number | undefined): void {
     if (this.born) this.#byAlias = new Map();
     this.bdSeq = bdSeq;
@@ -99,7 +99,7 @@ export class RebirthRequests {
   readonly #lastByNode = new Map<string, number>();
   #last = Number.NEGATIVE_INFINITY;
 
-  /** `publish` undefined: nobody is asked, births are waited for. */
+  /** `publish` undefined: no rebirth is requested; the host waits for births. */
   constructor(publish: ((topic: string, payload: Buffer) => void) | undefined) {
     this.#publish = publish;
   }

@@ -25,7 +25,7 @@ export class Sequence<T> {
     return this.#waiting[0]?.since;
   }
 
-  /** Whether a message of this number has its turn now, or came so late that it was given up. Moves on when it has. */
+  /** Whether a message with this number is next, or so late that it was abandoned. Advances if so. */
   admits(seq: number, opens: boolean): boolean {
     if (seq === this.#due) {
       this.#due = next(seq);

@@ -158,7 +158,7 @@ export class NotificationQueue {
     if (this.#queue.size < fullAt) this.#put({ alive: true });
   }
 
-  /** No more will come: what waits is still handed out, then `next` rejects with `error`. */
+  /** Ends the queue: `next` still returns what waits, then rejects with `error`. */
   fail(error: unknown): void {
     this.#queue.fail(error);
   }

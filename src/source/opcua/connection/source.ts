@@ -105,7 +105,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
     reread.arrived(unheard.delete(id) ? monitoring.items(id) : items);
     await structures.learn(structured, signal);
     const acknowledge = async () => {
-      // In this order: what the server has thrown away nobody must take for missing.
+      // In this order: values that the server discarded must not count as missing.
       if (subscription) await positions.reached(subscription, sequenceNumber);
       publisher?.acknowledge({ subscription: id, sequenceNumber });
     };
@@ -248,7 +248,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
       await backfill.save();
       await positions[Symbol.asyncDispose]();
       await history.memory[Symbol.asyncDispose]();
-      // Beside an agent that runs on the same folder nobody takes this session up.
+      // Next to an agent that uses the same folder, no connection resumes this session.
       if (config.final?.() || resumption.guest) {
         await link.close();
         await resumption.remember({ session: undefined, subscriptions: [] });

@@ -51,7 +51,7 @@ interface Past {
   kept: boolean;
   /** Of these the server kept one value meanwhile, and does not tell of the others. */
   brief: boolean;
-  /** Nothing was looked for when it began: nobody waits to be told of it. */
+  /** No recovery was in progress when it began, so no result has to be reported. */
   clean: boolean;
 }
 
@@ -141,7 +141,7 @@ export class Backfill {
     return told ? tagGaps({ item, from: since, to, causes }, "filled", "") : [];
   }
 
-  /** A value has come whose time nobody can tell: what was missed before it cannot be told either. */
+  /** A value without a usable time was received, so the values missed before it are unknown. */
   untimed(item: Item, now: EpochMicros, { overflow, stream }: Arrival): readonly TagGap[] {
     const past = this.#past(item);
     const first = stream !== "former" && !past.kept && !past.begun;

@@ -140,7 +140,10 @@ export class GapFiller {
     return { fillable: parts.fillable ?? [], later: parts.later ?? [] };
   }
 
-  /** Tells what came of gaps, and closes them when it is told: else nobody would tell of them again. `lost`: why; undefined: filled. */
+  /**
+   * Reports the result of gaps, and closes them after that, because no later report follows. `lost`: the reason;
+   * undefined: filled.
+   */
   async #end(gaps: readonly HistoryGap<Item>[], lost: string | undefined, signal: AbortSignal): Promise<void> {
     if (gaps.length === 0) return;
     if (lost !== undefined) this.#unfilled(lost, gaps.length);

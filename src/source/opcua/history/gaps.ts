@@ -14,7 +14,7 @@ export interface HistoryGap<Item> {
   readonly to: EpochMicros;
   /** Why: more than one where gaps have become one. */
   readonly causes: ReadonlySet<Cause>;
-  /** A value has come that was measured at `to`; else nobody knows of one. */
+  /** True if a value measured at `to` was received. False: it is unknown whether there is one. */
   readonly valueAtEnd: boolean;
 }
 

@@ -75,7 +75,7 @@ export async function* readHistory<Range extends HistoryRange>(
         else for (const { range } of call.nodes) yield { range, values: [], over: true, error: answer };
         continue;
       }
-      // All of the answer is looked at before a page is given: whoever takes it may not come back.
+      // Checks the whole answer before it yields a page, because the caller may stop after any page.
       const going: Asked<Range>[] = [];
       const pages: HistoryPage<Range>[] = [];
       for (const [i, { statusCode, values, point }] of answer.entries()) {

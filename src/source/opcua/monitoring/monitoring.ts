@@ -148,7 +148,7 @@ export class Monitoring {
    */
   *divided(): Generator<readonly [items: readonly Item[], state: "fresh" | "brief" | "kept"]> {
     for (const { subscription, monitored } of this.#groups.values()) {
-      // Where nobody knows which message is the next, some may be missing.
+      // If the number of the next message is unknown, some may be missing.
       const known = subscription.firstSequence !== undefined;
       const parts = Object.groupBy(monitored.values(), (each) => {
         if (!known || !this.#kept.has(each.item)) return "fresh";

@@ -44,7 +44,7 @@ interface Change {
 
 /** What is known of an item's queue. */
 export interface Queue {
-  /** Values that the server keeps; 0: nobody knows. */
+  /** Length of the server's queue; 0: unknown. */
   readonly size: number;
   /** Most values that come between two notifications when all goes well. */
   readonly usual: number;

@@ -6,7 +6,7 @@ import { readStateFile } from "../../../lib/state-file.ts";
 import { InPlaceFile } from "../session/state-files.ts";
 import { after, behind } from "./sequence.ts";
 
-/** Which subscription: a server that starts anew gives the same numbers again. */
+/** Identifies a subscription: a restarted server assigns the same numbers again. */
 export interface SubscriptionKey {
   readonly id: number;
   readonly started: string;
@@ -36,7 +36,7 @@ export class Positions implements AsyncDisposable {
     return new Positions(path, log, new Map(Object.entries(stored?.next ?? {})));
   }
 
-  /** Number of the first message that is not on disk. Undefined: nobody knows. */
+  /** Number of the first message that is not on disk. Undefined: unknown. */
   next(subscription: SubscriptionKey): number | undefined {
     return this.#next.get(keyOf(subscription));
   }

@@ -18,7 +18,7 @@ export interface Missing {
   readonly missing: readonly number[];
   /** The message was had before. */
   readonly known: boolean;
-  /** Others are missing that nobody can be asked for. */
+  /** Messages are missing that Republish cannot return. */
   readonly beyond: boolean;
 }
 
@@ -28,13 +28,13 @@ export class SequenceTracker {
   /** Nothing was heard yet of what the server has kept. */
   #unheard = true;
 
-  /** `next`: number of the first message that is not on disk; undefined when a subscription is taken up and nobody knows. */
+  /** `next`: number of the first message that is not on disk. Undefined: a resumed subscription whose number is unknown. */
   constructor(next: number | undefined) {
     this.#next = next;
     this.#first = next;
   }
 
-  /** Number of the message that is to come. Undefined: nobody knows. */
+  /** Number of the next message. Undefined: unknown. */
   get next(): number | undefined {
     return this.#next;
   }
@@ -53,7 +53,7 @@ export class SequenceTracker {
     const unheard = this.#unheard;
     this.#unheard = false;
     const old = this.#next !== undefined && behind(sequenceNumber, this.#next);
-    // What comes first has a number that was had before this connection began: the server has begun to count anew.
+    // The first message has a number from before this connection: the server has restarted its numbering.
     const anew = unheard && !keepAlive && this.isOld(sequenceNumber);
     // From here on its numbers mean other messages.
     if (anew) this.#first = undefined;

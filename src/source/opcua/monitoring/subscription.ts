@@ -10,7 +10,7 @@ import type { Positions } from "./positions.ts";
 import type { Counts } from "./publishing-group.ts";
 
 export interface Subscription extends SubscriptionRecord {
-  /** Number of the first notification message; undefined when the subscription was taken up and nobody knows. */
+  /** Number of the first notification message. Undefined: a resumed subscription whose number is unknown. */
   readonly firstSequence: number | undefined;
   readonly origin: "new" | "kept" | "transferred";
   /** What was asked for. */
@@ -106,7 +106,7 @@ async function takeUp(
   if (link.resumed) {
     const request = { publishingEnabled: true, subscriptionIds: [id] };
     const answer = same ? await orRefused(link.call("SetPublishingMode", request, signal), signal) : undefined;
-    // One that had hardly begun hands over what it has, and another begins: what was missing before it nobody has noted.
+    // A subscription that had not begun counts as transferred, because no record says what was missing before it.
     if (answer?.results?.[0]?.isGoodish()) return takenUp(record.begun ? "kept" : "transferred", []);
     // Where it means something else by now, or the server lacks that service, it would answer publish requests for the new one.
     if (!answer?.results) await deleteSubscription(link, id, signal).catch(() => {});

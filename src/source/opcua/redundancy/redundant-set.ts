@@ -82,7 +82,7 @@ export async function openRedundant(config: OpcuaConfig, runtime: Runtime, signa
         if (!isAbort(error, ending)) throw error;
       });
       try {
-        // Where it is left by choice, what has arrived is still handed out.
+        // On a planned change of server, readings that have arrived are still delivered.
         yield* source.deliveries(ending);
         if (!stop.aborted) throw leave.signal.reason;
       } finally {

@@ -60,7 +60,7 @@ export async function openRedundancyMemory(dir: string) {
       return used?.inUse;
     },
     sinceMs: (now: number) => (used ? Math.max(0, (now - used.since) / 1_000) : holdMs),
-    /** From now on this one is used. It is told up to when values are stored, whoever they came from. */
+    /** This server is used from now on. It gets the time up to which values of any server are stored. */
     async use(url: string, now: number): Promise<void> {
       await mkdir(folder(url), { recursive: true, mode: 0o700 });
       const before = used?.inUse;

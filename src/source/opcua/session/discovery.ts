@@ -55,7 +55,7 @@ export async function findEndpoint(stack: Stack, link: LinkOptions, signal: Abor
   await assertReachable(options.url, options.timeout, signal);
   const listed = await discover(stack, link, signal).catch((error: unknown) => {
     signal.throwIfAborted();
-    // Some servers answer nobody without security. With mode none there is no other way to ask.
+    // Some servers do not answer without security. With mode none there is no other way to connect.
     if (options.security?.serverCertificate === undefined) throw error;
     return [];
   });

@@ -33,7 +33,7 @@ export async function orRefused<T>(asking: Promise<T>, signal: AbortSignal): Pro
   }
 }
 
-/** A refusal, of the server or of ours, with what to do about it. */
+/** A refusal, by the server or by the agent, with its remedy. */
 export function refusal(message: string, hint: string, cause?: unknown): AgentError {
   return new AgentError("SOURCE_REFUSED", message, { hint, ...(cause !== undefined && { cause }) });
 }

@@ -114,7 +114,7 @@ async function makeOwn(stack: Stack, folder: string, agent: string): Promise<voi
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const half = await mkdtemp(`${folder}.`);
   try {
-    // A key that somebody has put there is used.
+    // A key that the operator provides is used.
     await cp(join(folder, "own"), join(half, "own"), { recursive: true }).catch(() => {});
     const store = await openStore(stack, half);
     await chmod(store.privateKey, 0o600);

@@ -31,7 +31,7 @@ const subscription = z.object({
   /** When the server started, in its words: after a restart the number may be another client's. */
   started: z.string(),
   namespaces: z.array(z.string()),
-  /** Handles from here on were never given out: one that was, and that nobody remembers, may stand for another node. */
+  /** Handles from here on were never used. A used handle that is no longer known may belong to another node. */
   nextHandle: z.int(),
   /** What is monitored: client handle, server's number, node and parameters, values that the server keeps of it. */
   items: z.array(z.tuple([z.int(), z.int(), z.string(), z.int().optional()])),
@@ -47,7 +47,7 @@ const record = z.object({
   connection: z.string(),
   session: session.optional(),
   subscriptions: z.array(subscription).default([]),
-  /** How often the session was asked for in vain since it was last had, without an answer. */
+  /** Attempts to resume the session without an answer since the last success. */
   attempts: z.int().default(0),
 });
 

@@ -18,7 +18,7 @@ import {
 /** One step into a value: a field by its name, or an element of an array or matrix, from 0. */
 export type FieldStep = { readonly name: string } | { readonly index: readonly number[] };
 
-/** Of what a value could not be had: a structure that nobody has asked the server about yet. */
+/** The result for a structure whose definition has not been read from the server yet. */
 export interface Unknown {
   readonly unknown: string;
   readonly reason: string;
@@ -202,7 +202,7 @@ function single(type: StructureField["type"], stream: BinaryStream, known: Known
     return type === builtIn.dataValue ? member(value, "value") : value;
   }
   const definition = known.definition(type);
-  // Without it nobody knows where the next field begins.
+  // Without it the position of the next field is unknown.
   if (!definition) throw new RangeError(`nothing is known of the structure ${type}`);
   return fieldsOf(definition, stream, known);
 }
