@@ -30,6 +30,10 @@ export class OpenFrame {
     return this.#free > 0;
   }
 
+  get isLeased(): boolean {
+    return this.#free < this.#unsettled;
+  }
+
   get isSettled(): boolean {
     return this.#unsettled === 0;
   }
@@ -72,7 +76,7 @@ export class FrameLease {
   /** Inputs with late points. */
   readonly late: ReadonlySet<number>;
   readonly #inputs: Uint32Array;
-  readonly #frameAt: Uint16Array;
+  readonly #frameAt: Uint32Array;
   readonly #seriesAt: Uint32Array;
   readonly #isOpen: Uint8Array;
   #count = 0;
@@ -83,7 +87,7 @@ export class FrameLease {
     const entries = frames.flatMap((frame, f) => series[f]!.map((s) => [frame.inputs[s]!, f, s] as const));
     entries.sort((a, b) => a[0] - b[0]);
     this.#inputs = Uint32Array.from(entries, ([input]) => input);
-    this.#frameAt = Uint16Array.from(entries, ([, frame]) => frame);
+    this.#frameAt = Uint32Array.from(entries, ([, frame]) => frame);
     this.#seriesAt = Uint32Array.from(entries, ([, , s]) => s);
     this.#isOpen = new Uint8Array(entries.length).fill(1);
     this.late = new Set(entries.flatMap(([input, frame]) => (frames[frame]!.header.late ? [input] : [])));
