@@ -70,6 +70,6 @@ export function memoryWorld() {
     stream,
     state,
     node: (name: string) => worldNode(stream, state, name),
-    reader: () => openReader(stream, state),
+    reader: (read: PointStream = stream) => openReader(read, state),
   };
 }

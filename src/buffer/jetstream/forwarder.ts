@@ -7,6 +7,7 @@
 // One message is in flight, and the server stores it only behind the one that it stored last for this node. So frames stand
 // in the stream in the order of their numbers, and a stream that lost its end is noticed before anything follows the hole.
 import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import type { KeyBucket, PointStream } from "../../cluster/jetstream.ts";
 import { Block } from "../../core/block.ts";
 import type { BufferReader, PointBuffer } from "../../core/buffer.ts";
@@ -91,7 +92,7 @@ export class Forwarder {
     this.#runtime = { ...runtime, log: runtime.log.child({ part: "cluster" }) };
     this.#epoch = `${options.bootEpoch}-${randomBytes(4).toString("hex")}`;
     this.#subject = subjectOf(options.node);
-    this.#names = new PublishedNames(options.state, options.node);
+    this.#names = new PublishedNames(options.state, options.node, join(options.directory, "names.json"));
   }
 
   get status(): ForwarderStatus {
@@ -245,13 +246,13 @@ export class Forwarder {
     const { created, firstSequence } = state;
     await this.#names.restore();
     const last = await stream.last(this.#subject);
-    const header = last && decodeFrameHeader(last.data);
+    const header = last && readableHeader(last.data);
     const settlement = await readSettlement(bucket);
     const settled = new SettledFrames(settlement?.frames);
     await this.#kept.trim((frame) => settled.has(frame));
     this.#last = last?.sequence ?? 0;
     this.#created = created;
-    if (header && header.epoch !== this.#epoch) this.#floor = Math.max(this.#floor, header.latest);
+    if (last && header?.epoch !== this.#epoch) this.#raiseFloorTo(header);
     this.#latest = Math.max(this.#latest, this.#floor);
     if (this.#hasMoved) await this.#raiseFloor();
     // Frames are published in the order of the tail, so all up to the last one are there, wherever they were before.
@@ -286,9 +287,14 @@ export class Forwarder {
     const { stream } = this.#options;
     for (const subject of await stream.subjects()) {
       const last = await stream.last(subject);
-      if (last) this.#floor = Math.max(this.#floor, decodeFrameHeader(last.data).latest);
+      if (last) this.#raiseFloorTo(readableHeader(last.data));
     }
     this.#hasMoved = false;
+  }
+
+  /** Undefined: the header of a message that cannot be decoded, which has times up to now, as far as is known. */
+  #raiseFloorTo(header: FrameHeader | undefined): void {
+    this.#floor = Math.max(this.#floor, header?.latest ?? this.#runtime.clock.now());
   }
 
   /** Tries again until `call` succeeds: the points wait in the local buffer, whose own limits apply. */
@@ -312,6 +318,15 @@ export class Forwarder {
         await clock.sleep(backOff.next(), signal);
       }
     }
+  }
+}
+
+/** Undefined: a later version wrote the message, or it is damaged. */
+function readableHeader(frame: Uint8Array): FrameHeader | undefined {
+  try {
+    return decodeFrameHeader(frame);
+  } catch {
+    return undefined;
   }
 }
 

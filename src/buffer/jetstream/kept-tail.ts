@@ -84,7 +84,9 @@ export class KeptTail implements AsyncDisposable {
     record.raw(payload.written());
     try {
       const file = await this.#writable();
-      await file.write(record.written(), 0, record.length, this.#length);
+      const { bytesWritten } = await file.write(record.written(), 0, record.length, this.#length);
+      if (bytesWritten < record.length)
+        throw new Error(`${this.#path(this.#number)}: the disk took a part of a record`);
       await file.datasync();
     } catch (error) {
       // What the kernel still has of the file after a failed sync is unknown: the next try writes to another one.

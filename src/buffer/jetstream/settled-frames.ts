@@ -1,4 +1,5 @@
 // Which frames the service has, whatever place they have in the stream. The key-value bucket keeps them under one key.
+import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import type { KeyBucket } from "../../cluster/jetstream.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { Clock } from "../../core/runtime.ts";
@@ -6,7 +7,8 @@ import { RangeSet } from "../disk/accounts/range-set.ts";
 import { epochKey, type FrameHeader } from "./stream-frame.ts";
 
 const settledKey = "settled.points";
-/** Starts of one node that are remembered: frames of earlier ones are long delivered, or come twice. */
+/** Starts of one node that are remembered while the stream may hold frames of them, and once it is drained. */
+const mostEpochs = 256;
 const keptEpochs = 8;
 const retryMs = 250;
 
@@ -47,10 +49,20 @@ export class SettledFrames {
     let ranges = this.#epochs.get(key);
     if (!ranges) {
       this.#epochs.set(key, (ranges = new RangeSet()));
-      const ofNode = [...this.#epochs.keys()].filter((each) => each.startsWith(`${frame.node}\n`));
-      if (ofNode.length > keptEpochs) this.#epochs.delete(ofNode[0]!);
+      this.#forget(mostEpochs);
     }
     ranges.add(frame.number, frame.number + 1);
+  }
+
+  /** The stream is drained: only kept tails may still bring frames of earlier starts. */
+  drained(): void {
+    this.#forget(keptEpochs);
+  }
+
+  #forget(most: number): void {
+    const nodes = Map.groupBy(this.#epochs.keys(), (epoch) => epoch.slice(0, epoch.lastIndexOf("\n")));
+    for (const epochs of nodes.values())
+      for (const epoch of epochs.slice(0, Math.max(0, epochs.length - most))) this.#epochs.delete(epoch);
   }
 
   get stored(): StoredSettlement["frames"] {
@@ -62,7 +74,10 @@ async function readEntry(bucket: KeyBucket) {
   const entry = await bucket.get(settledKey);
   // Written by a reader of the stream.
   return (
-    entry && { stored: JSON.parse(Buffer.from(entry.value).toString()) as StoredSettlement, revision: entry.revision }
+    entry && {
+      stored: JSON.parse(String(zstdDecompressSync(entry.value))) as StoredSettlement,
+      revision: entry.revision,
+    }
   );
 }
 
@@ -93,7 +108,7 @@ export class SettlementRecord {
 
   /** Resolves once it is stored. Rejects with `CLUSTER_FENCED` where another reader has written since, or with the reason of `signal`. */
   async write(settlement: Omit<StoredSettlement, "token">, signal: AbortSignal): Promise<void> {
-    const value = Buffer.from(JSON.stringify({ token: this.#token, ...settlement }));
+    const value = zstdCompressSync(JSON.stringify({ token: this.#token, ...settlement }));
     for (;;) {
       signal.throwIfAborted();
       try {

@@ -2,8 +2,9 @@
 // frames themselves are told apart by node, epoch and number, so that one that was published again is taken once.
 //
 // Memory: a range for what is done with, the series of frames that are leased or partly settled, and a few decoded frames.
-import type { PointStream, StreamState } from "../../cluster/jetstream.ts";
+import type { PointStream, StreamMessage, StreamState } from "../../cluster/jetstream.ts";
 import type { Lane, TakeOptions } from "../../core/buffer.ts";
+import { isAgentError } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
 import { RangeSet } from "../disk/accounts/range-set.ts";
 import type { InputTable } from "../disk/format/input-table.ts";
@@ -14,6 +15,8 @@ import type { StreamNames } from "./stream-names.ts";
 
 /** Decoded frames that are kept, since a take may leave a part of one. */
 const decodedFrames = 8;
+/** Partly settled frames that are stored, about 10 bytes each: what is settled of further ones comes again in another term. */
+const mostPartial = 20_000;
 /** Frames that one take by inputs looks through. */
 const mostLooks = 256;
 
@@ -37,9 +40,20 @@ export interface CutterParts {
   readonly names: StreamNames;
   readonly inputs: InputTable;
   readonly settled: SettledFrames;
-  /** Messages that were not settled are missing from the stream. */
+  /** Messages that were not settled are missing from the stream, or damaged. */
   readonly onLost: (messages: number) => void;
+  /** The message stays in the stream, and those behind it are read. */
+  readonly onPassed: (reason: string) => void;
 }
+
+interface Nameless {
+  readonly header: FrameHeader;
+  readonly positions: RangeSet;
+  most: number;
+}
+
+/** `behind`: the replica that answered does not have the message yet. */
+type Look = ReadFrame | "nothing" | "behind";
 
 const nameOf = (header: Pick<FrameHeader, "node" | "epoch" | "number">) => `${epochKey(header)}\n${header.number}`;
 
@@ -53,6 +67,10 @@ export class StreamCutter {
   readonly #open = new Map<string, OpenFrame>();
   readonly #partial = new Map<string, readonly number[]>();
   readonly #decoded = new Map<number, ReadFrame>();
+  /** By position, the inputs that are free where a take left all of them out: they are not read again for as long. */
+  readonly #unwanted = new Map<number, Uint32Array>();
+  /** Positions of frames whose names the cluster has lost, and the highest number in them, by dictionary. */
+  readonly #nameless = new Map<string, Nameless>();
   #stream = "";
   #first = 1;
   #last = 0;
@@ -73,18 +91,21 @@ export class StreamCutter {
 
   /** Frames of which a part is settled. */
   get partial(): PartialFrame[] {
-    const frames = [...this.#open.values()].filter((frame) => !frame.isUntouched);
-    const found = frames.map(({ header, open }) => ({ epoch: epochKey(header), number: header.number, open }));
-    for (const [name, open] of this.#partial) {
+    const leased = Array.from(this.#open, ([name, { open }]) => [name, open] as const);
+    return [...this.#partial, ...leased].slice(-mostPartial).map(([name, open]) => {
       const at = name.lastIndexOf("\n");
-      found.push({ epoch: name.slice(0, at), number: Number(name.slice(at + 1)), open });
-    }
-    return found;
+      return { epoch: name.slice(0, at), number: Number(name.slice(at + 1)), open };
+    });
   }
 
   /** Everything before this position is settled. */
   get settledUpTo(): number {
     return this.#done.endOf(this.#first) ?? this.#first;
+  }
+
+  /** Everything on the stream is settled. */
+  get isDrained(): boolean {
+    return this.settledUpTo > this.#last;
   }
 
   get first(): number {
@@ -111,17 +132,23 @@ export class StreamCutter {
   ): Promise<StreamCut | undefined> {
     const numbersOf = (ids: readonly InputId[] | undefined) =>
       ids && new Set(ids.map((id) => this.#parts.inputs.find(id)));
+    await this.#lookForNames();
     const taken: ReadFrame[] = [];
     const series: number[][] = [];
+    let [only, without] = [numbersOf(inputs), numbersOf(except)];
     let points = 0;
     let looks = 0;
     let isFull = false;
     for (let at = this.#next(lane); at !== undefined && !isFull; at = this.#next(lane, at)) {
+      const isWanted = (input: number) => only?.has(input) !== false && without?.has(input) !== true;
+      if (this.#unwanted.get(at)?.some(isWanted) === false) continue;
       const read = await this.#read(at);
-      if (!read) continue;
+      // A late frame must not come before it: the next look may be answered by another replica.
+      if (read === "behind" && lane === "backlog") break;
+      if (read === "behind" || read === "nothing") continue;
       const { frame, open } = read;
       // Reading the frame may have made its inputs known.
-      const [only, without] = [numbersOf(inputs), numbersOf(except)];
+      [only, without] = [numbersOf(inputs), numbersOf(except)];
       if (inputs && looks++ === mostLooks) break;
       if (lane === "live" && frame.late) {
         this.#late.add(at, at + 1);
@@ -130,7 +157,7 @@ export class StreamCutter {
       const found: number[] = [];
       for (let s = 0; s < open.inputs.length && !isFull; s++) {
         const input = open.inputs[s]!;
-        if (!open.isFree(s) || only?.has(input) === false || without?.has(input)) continue;
+        if (!open.isFree(s) || !isWanted(input)) continue;
         const count = frame.valueStarts[s + 1]! - frame.valueStarts[s]!;
         isFull = points > 0 && points + count > maxPoints;
         if (isFull) break;
@@ -140,7 +167,11 @@ export class StreamCutter {
       if (found.length > 0) {
         taken.push(read);
         series.push(found);
-      }
+      } else if (!isFull && !inputs)
+        this.#unwanted.set(
+          at,
+          open.inputs.filter((_, s) => open.isFree(s)),
+        );
       isFull ||= points >= Math.min(maxPoints, enough);
     }
     return points === 0 ? undefined : assemble(taken, series, points);
@@ -154,8 +185,16 @@ export class StreamCutter {
         this.#parts.settled.add(header);
         if (sequence !== undefined) this.#finish(sequence, sequence + 1);
       } else if (sequence !== undefined) this.#taken[frame.hasFree ? "remove" : "add"](sequence, sequence + 1);
-      if (frame.isSettled || frame.isUntouched) this.#open.delete(nameOf(header));
-      else this.#open.set(nameOf(header), frame);
+      const name = nameOf(header);
+      // What is left of a frame of which nothing is leased takes little room: its message is read again.
+      this.#open.delete(name);
+      this.#partial.delete(name);
+      if (frame.isLeased) this.#open.set(name, frame);
+      else if (!frame.isSettled && !frame.isUntouched) this.#partial.set(name, frame.open);
+      if (sequence !== undefined) this.#unwanted.delete(sequence);
+      // A copy of the message at another position.
+      for (const [at, { open }] of this.#decoded)
+        if (open !== frame && nameOf(open.header) === name) this.#decoded.delete(at);
     }
   }
 
@@ -167,7 +206,7 @@ export class StreamCutter {
   #forgetPositions(): void {
     for (const ranges of [this.#done, this.#taken, this.#late]) ranges.clear();
     for (const frame of this.#open.values()) frame.sequence = undefined;
-    this.#decoded.clear();
+    for (const known of [this.#decoded, this.#unwanted, this.#nameless]) known.clear();
     this.#first = 1;
   }
 
@@ -178,6 +217,7 @@ export class StreamCutter {
     // Of a stream that is new to this reader nothing is known.
     if (gone > 0 && this.#first > 1) this.#parts.onLost(gone);
     for (const ranges of [this.#done, this.#taken, this.#late]) ranges.remove(0, first);
+    for (const at of this.#unwanted.keys()) if (at < first) this.#unwanted.delete(at);
     this.#first = first;
   }
 
@@ -196,47 +236,83 @@ export class StreamCutter {
     return undefined;
   }
 
-  /** Undefined: there is nothing to take at this position, or the replica that answered does not have it yet. */
-  async #read(at: number): Promise<ReadFrame | undefined> {
+  /** Frames whose names are there again can be taken. */
+  async #lookForNames(): Promise<void> {
+    for (const [dictionary, { header, positions, most }] of this.#nameless) {
+      if (!(await this.#parts.names.of(header, most + 1))) continue;
+      this.#taken.removeAll(positions);
+      this.#nameless.delete(dictionary);
+    }
+  }
+
+  async #read(at: number): Promise<Look> {
     const known = this.#decoded.get(at);
     if (known) {
       // The frame was decoded earlier. Meanwhile all of it may have been settled.
       known.open.sequence = at;
       return this.#isElsewhere(known.open.header, at)
-        ? undefined
+        ? "nothing"
         : { ...known, open: this.#open.get(nameOf(known.frame)) ?? known.open };
     }
     const { stream, names, inputs, settled } = this.#parts;
     const message = await stream.next(at);
-    if (!message) return undefined;
+    if (!message) return "behind";
     if (message.sequence !== at) {
       this.#parts.onLost(Math.min(message.sequence, this.#last + 1) - at);
       this.#finish(at, message.sequence);
-      return undefined;
+      return "nothing";
     }
-    const frame = decodeFrame(message.data);
+    const frame = this.#decode(message);
+    if (!frame) return "nothing";
     if (settled.has(frame)) {
       this.#finish(at, at + 1);
-      return undefined;
+      return "nothing";
     }
-    if (this.#isElsewhere(frame, at)) return undefined;
+    if (this.#isElsewhere(frame, at)) return "nothing";
     const name = nameOf(frame);
     let open = this.#open.get(name);
     if (!open) {
       const most = frame.numbers.reduce((most, number) => Math.max(most, number), -1);
-      const ids = await names.of(frame.node, frame.dictionary, most + 1);
+      const ids = await names.of(frame, most + 1);
+      if (!ids) return this.#passNameless(frame, at, most);
       open = new OpenFrame(
         frame,
         Uint32Array.from(frame.numbers, (n) => inputs.numberOf(ids[n]!)),
         this.#partial.get(name),
       );
-      if (this.#partial.delete(name)) this.#open.set(name, open);
     }
     open.sequence = at;
     if (!open.hasFree) this.#taken.add(at, at + 1);
     this.#decoded.set(at, { frame, open });
     for (const oldest of this.#decoded.keys()) if (this.#decoded.size > decodedFrames) this.#decoded.delete(oldest);
     return { frame, open };
+  }
+
+  /** Undefined: the message is damaged, and counts as lost; or a later version wrote it, which may deliver it. */
+  #decode({ sequence, data }: StreamMessage): StreamFrame | undefined {
+    try {
+      return decodeFrame(data);
+    } catch (error) {
+      if (isAgentError(error, "BUFFER_NEWER")) {
+        this.#taken.add(sequence, sequence + 1);
+        this.#parts.onPassed(error.message);
+      } else {
+        this.#finish(sequence, sequence + 1);
+        this.#parts.onLost(1);
+      }
+      return undefined;
+    }
+  }
+
+  #passNameless(header: FrameHeader, at: number, most: number): "nothing" {
+    const dictionary = `${header.node}\n${header.dictionary}`;
+    let entry = this.#nameless.get(dictionary);
+    if (!entry) this.#nameless.set(dictionary, (entry = { header, positions: new RangeSet(), most }));
+    entry.positions.add(at, at + 1);
+    entry.most = Math.max(entry.most, most);
+    this.#taken.add(at, at + 1);
+    this.#parts.onPassed(`the cluster has lost the names of the inputs of ${header.node}`);
+    return "nothing";
   }
 
   /** A copy of a frame that is out at another position: it may be taken where that is given back. */

@@ -30,6 +30,8 @@ export const maxFramePoints = 65_536;
 /** With fewer points a series on average, all values are one column: the head of a column takes several bytes. */
 const shortSeries = 8;
 const version = 1;
+/** Later versions are small numbers as well. */
+const mostVersions = 31;
 
 export interface FrameHeader {
   readonly node: string;
@@ -115,6 +117,7 @@ function writeHeader({ node, epoch, number, before, dictionary, late, latest }: 
 
 function readHeader(reader: ByteReader): FrameHeader {
   const found = reader.u8();
+  if (found === 0 || found > mostVersions) throw new RangeError("not a message of points");
   if (found !== version) throw new AgentError("BUFFER_NEWER", `a message of the stream has version ${found}`);
   return {
     node: reader.text(),

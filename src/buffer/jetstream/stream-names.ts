@@ -1,15 +1,22 @@
 // Names of the inputs, so that frames carry numbers. Each node has a dictionary in the key-value bucket, in parts that are
-// never changed: `names.<node>.<dictionary>.<first number>`. A part is stored before the first frame that uses it.
+// never changed: `names.<node>.<dictionary>.<first number>`. A part is stored before the first frame that uses it. The node has
+// them in a file too: servers that lose the bucket while it is off get them again, for the frames of its kept tail.
 import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import type { KeyBucket, KeyEntry } from "../../cluster/jetstream.ts";
 import { pointSubject } from "../../cluster/nats-stream.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
+import type { Clock } from "../../core/runtime.ts";
+import { writeAtomically } from "../../lib/atomic-file.ts";
 import { InputTable } from "../disk/format/input-table.ts";
+import type { FrameHeader } from "./stream-frame.ts";
 
 /** Names of a part at most: it stays far below 1 MiB. */
 const partNames = 4_096;
+/** Names that are missing for longer are lost; then they are looked for as often. */
+const missingMs = 10_000;
 
 /** A name as part of a subject or a key. */
 const tokenOf = (node: string) =>
@@ -32,17 +39,30 @@ function chainOf(entries: readonly KeyEntry[]): InputId[] {
 export class PublishedNames {
   readonly #bucket: KeyBucket;
   readonly #node: string;
+  readonly #path: string;
   #table = new InputTable();
   #stored = 0;
+  /** How many of the names are in the file. */
+  #saved = 0;
   dictionary = "";
 
-  constructor(bucket: KeyBucket, node: string) {
+  constructor(bucket: KeyBucket, node: string, path: string) {
     this.#bucket = bucket;
     this.#node = node;
+    this.#path = path;
   }
 
   /** Goes on with the dictionary of an earlier start. */
   async open(): Promise<void> {
+    const own = await savedNames(this.#path);
+    if (own) {
+      this.dictionary = own.dictionary;
+      this.#table = new InputTable();
+      for (const name of own.names) this.#table.numberOf(name);
+      this.#saved = this.#table.size;
+      this.#stored = 0;
+      return await this.#store();
+    }
     const entries = await this.#bucket.list(`names.${tokenOf(this.#node)}.`);
     const dictionaries = Map.groupBy(entries, ({ key }) => key.split(".").at(-2)!);
     let names: readonly InputId[] = [];
@@ -71,7 +91,13 @@ export class PublishedNames {
     await this.#store();
   }
 
+  async #save(): Promise<void> {
+    await writeAtomically(this.#path, JSON.stringify({ dictionary: this.dictionary, names: this.#table.since(0) }));
+    this.#saved = this.#table.size;
+  }
+
   async #store(): Promise<void> {
+    if (this.#saved < this.#table.size) await this.#save();
     while (this.#stored < this.#table.size) {
       const first = this.#stored;
       const names = this.#table.since(first).slice(0, partNames);
@@ -80,13 +106,28 @@ export class PublishedNames {
       if ((await this.#bucket.create(key, value)) === undefined) {
         // Ours, if the answer was lost. A former part may be shorter: what follows it then begins at its end.
         const entry = await this.#bucket.get(key);
-        const length = entry ? chainOf([{ ...entry, key: "0" }]).length : 0;
-        const isOurs = entry && isPrefix(chainOf([{ ...entry, key: "0" }]), this.#table.since(first));
-        if (!isOurs || length === 0)
-          throw new AgentError("CLUSTER_UNREACHABLE", `another agent publishes as ${this.#node}`);
-        this.#stored = first + length;
+        if (!entry) throw new AgentError("CLUSTER_UNREACHABLE", `${key} is not there and cannot be created`);
+        const found = chainOf([{ ...entry, key: ".0" }]);
+        if (found.length > 0 && isPrefix(found, this.#table.since(first))) this.#stored = first + found.length;
+        else {
+          // Another process has published as this node.
+          this.dictionary = randomBytes(4).toString("hex");
+          this.#stored = 0;
+          await this.#save();
+        }
       } else this.#stored = first + names.length;
     }
+  }
+}
+
+/** Undefined: there is no such file, or it is damaged. */
+async function savedNames(path: string): Promise<{ dictionary: string; names: readonly InputId[] } | undefined> {
+  try {
+    const saved: unknown = JSON.parse(await readFile(path, "utf8"));
+    // Written by `PublishedNames`.
+    return saved as { dictionary: string; names: readonly InputId[] };
+  } catch {
+    return undefined;
   }
 }
 
@@ -97,21 +138,37 @@ function isPrefix(some: readonly InputId[], all: readonly InputId[]): boolean {
 /** The dictionaries of all nodes, as the reader of the stream loads them. */
 export class StreamNames {
   readonly #bucket: KeyBucket;
+  readonly #clock: Clock;
   readonly #names = new Map<string, readonly InputId[]>();
+  /** Since when names of a dictionary are missing, and when they were looked for last. */
+  readonly #missing = new Map<string, { readonly since: number; lookedAt: number }>();
 
-  constructor(bucket: KeyBucket) {
+  constructor(bucket: KeyBucket, clock: Clock) {
     this.#bucket = bucket;
+    this.#clock = clock;
   }
 
-  /** The names by number, at least as many as `count`. Rejects as the bucket does, and where they are not there. */
-  async of(node: string, dictionary: string, count: number): Promise<readonly InputId[]> {
+  /**
+   * The names by number, at least as many as `count`. Undefined: the cluster has lost them. Rejects as the bucket does, and
+   * for the first 10 s in which they are not there: a replica may be behind.
+   */
+  async of({ node, dictionary }: FrameHeader, count: number): Promise<readonly InputId[] | undefined> {
     const prefix = prefixOf(node, dictionary);
     const known = this.#names.get(prefix);
     if (known && known.length >= count) return known;
+    const now = this.#clock.monotonic();
+    const missing = this.#missing.get(prefix) ?? { since: now, lookedAt: Number.NEGATIVE_INFINITY };
+    const isLost = now - missing.since >= missingMs;
+    if (isLost && now - missing.lookedAt < missingMs) return undefined;
     const names = chainOf(await this.#bucket.list(prefix));
-    if (names.length < count)
-      throw new AgentError("CLUSTER_UNREACHABLE", `the names of the inputs of ${node} are not in the cluster`);
-    this.#names.set(prefix, names);
-    return names;
+    if (names.length >= count) {
+      this.#missing.delete(prefix);
+      this.#names.set(prefix, names);
+      return names;
+    }
+    missing.lookedAt = now;
+    this.#missing.set(prefix, missing);
+    if (isLost) return undefined;
+    throw new AgentError("CLUSTER_UNREACHABLE", `the names of the inputs of ${node} are not in the cluster`);
   }
 }

@@ -59,6 +59,8 @@ export class StreamReader implements BufferReader {
   #wake = Promise.withResolvers<void>();
   #trimmedAt = 0;
   #lostMessages = 0;
+  /** Reasons that were logged. */
+  readonly #passedFor = new Set<string>();
 
   constructor(
     options: StreamReaderOptions,
@@ -73,10 +75,11 @@ export class StreamReader implements BufferReader {
     this.#settled = new SettledFrames(before?.frames);
     const parts = {
       stream: options.stream,
-      names: new StreamNames(options.state),
+      names: new StreamNames(options.state, runtime.clock),
       inputs: this.#inputs,
       settled: this.#settled,
       onLost: (messages: number) => this.#lost(messages),
+      onPassed: (reason: string) => this.#passed(reason),
     };
     this.#cutter = new StreamCutter(parts, before?.partial ?? []);
     // Blocks of an earlier term are no longer leased.
@@ -187,6 +190,7 @@ export class StreamReader implements BufferReader {
     const before = this.#before;
     this.#before = undefined;
     this.#cutter.follow(state, before?.stream === `${state.created} ${state.leader}` ? before.whole : []);
+    if (this.#cutter.isDrained) this.#settled.drained();
     await this.#trim();
   }
 
@@ -216,6 +220,12 @@ export class StreamReader implements BufferReader {
   #lost(messages: number): void {
     this.#lostMessages += messages;
     this.#runtime.log.error({ messages }, "the stream of the cluster has lost messages that were not delivered");
+  }
+
+  #passed(reason: string): void {
+    if (this.#passedFor.has(reason)) return;
+    this.#passedFor.add(reason);
+    this.#runtime.log.error({ reason }, "messages of the cluster cannot be delivered; they stay in the stream");
   }
 
   /** One take looks at the stream at a time. */

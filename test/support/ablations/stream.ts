@@ -2,6 +2,7 @@
 import type { Ablation } from "./ablation.ts";
 
 const loss = "unit/buffer/jetstream/cluster-loss.test.ts";
+const blocked = "unit/buffer/jetstream/blocked.test.ts";
 const terms = "unit/buffer/jetstream/terms.test.ts";
 
 export const streamAblations: readonly Ablation[] = [
@@ -83,5 +84,33 @@ export const streamAblations: readonly Ablation[] = [
     without: "if (found)",
     test: terms,
     message: "another agent settles",
+  },
+  {
+    safeguard: "a message that cannot be decoded holds up no other",
+    file: "buffer/jetstream/stream-cut.ts",
+    code: "      return decodeFrame(data);\n    } catch (error) {",
+    without: "      return decodeFrame(data);\n    } catch (error) {\n      if (data) throw error;",
+    test: blocked,
+  },
+  {
+    safeguard: "no late message is read before one that a replica lacks for a moment",
+    file: "buffer/jetstream/stream-cut.ts",
+    code: 'if (read === "behind" && lane === "backlog") break;',
+    without: "",
+    test: blocked,
+  },
+  {
+    safeguard: "messages with nothing but parked inputs are not read with each take",
+    file: "buffer/jetstream/stream-cut.ts",
+    code: "if (this.#unwanted.get(at)?.some(isWanted) === false) continue;",
+    without: "",
+    test: blocked,
+  },
+  {
+    safeguard: "the names of the inputs are on the local disk",
+    file: "buffer/jetstream/stream-names.ts",
+    code: "if (this.#saved < this.#table.size) await this.#save();",
+    without: "",
+    test: blocked,
   },
 ];
