@@ -91,6 +91,7 @@ export const streamAblations: readonly Ablation[] = [
     code: "      return decodeFrame(data);\n    } catch (error) {",
     without: "      return decodeFrame(data);\n    } catch (error) {\n      if (data) throw error;",
     test: blocked,
+    message: "has version 2",
   },
   {
     safeguard: "no late message is read before one that a replica lacks for a moment",
