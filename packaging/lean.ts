@@ -117,3 +117,13 @@ export const mqttForNode: Plugin = {
     }));
   },
 };
+
+/** A regular expression of the NATS client has a character that the bundler does not escape. */
+export const natsInAscii: Plugin = {
+  name: "NATS in ASCII",
+  setup(build) {
+    build.onLoad({ filter: /@nats-io\/jetstream\/lib\/jsclient\.js$/ }, async ({ path }) => ({
+      contents: (await readFile(path, "utf8")).replaceAll("\u00b5", "\\u00b5"),
+    }));
+  },
+};

@@ -5,7 +5,14 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, write
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { type BuildOptions, build, type Metafile, type Plugin } from "esbuild";
 import { entryText, startFile } from "./entry.ts";
-import { builtinsAsTheyAre, modbusClientAlone, mqttForNode, undiciWithoutHttp2, zodInParts } from "./lean.ts";
+import {
+  builtinsAsTheyAre,
+  modbusClientAlone,
+  mqttForNode,
+  natsInAscii,
+  undiciWithoutHttp2,
+  zodInParts,
+} from "./lean.ts";
 
 export const root = resolve(import.meta.dirname, "..");
 
@@ -59,6 +66,8 @@ const apart: Readonly<Record<string, string>> = {
   "./agent-program.ts": "src/cli/agent-program.ts",
   // 2 MB for those who have an OPC UA server.
   "./stack-parts.ts": "src/source/opcua/session/stack-parts.ts",
+  // For those who have a cluster.
+  "./nats-client.ts": "src/cluster/nats-client.ts",
 };
 
 const filesApart: Plugin = {
@@ -96,7 +105,15 @@ async function bundle(folder: string): Promise<Metafile> {
     legalComments: "external",
     outdir: folder,
     external,
-    plugins: [filesApart, builtinsAsTheyAre, zodInParts, mqttForNode, modbusClientAlone, undiciWithoutHttp2],
+    plugins: [
+      filesApart,
+      builtinsAsTheyAre,
+      zodInParts,
+      mqttForNode,
+      modbusClientAlone,
+      natsInAscii,
+      undiciWithoutHttp2,
+    ],
     metafile: true,
     logLevel: "warning",
     // Parts of the libraries are CommonJS and ask for `require`.

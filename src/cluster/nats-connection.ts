@@ -103,11 +103,7 @@ export class NatsLink implements AsyncDisposable {
 
   /** Resolves when the connection is closed for good; in between the client connects again by itself. */
   async #connectOnce(onConnected: () => void): Promise<void> {
-    const [{ connect, ...keys }, { jetstream }, { Kvm: Buckets }] = await Promise.all([
-      import("@nats-io/transport-node"),
-      import("@nats-io/jetstream"),
-      import("@nats-io/kv"),
-    ]);
+    const { connect, jetstream, Kvm: Buckets, ...keys } = await import("./nats-client.ts");
     const connection = await connect(await connectionOptions(this.#options, this.#name, keys));
     const close = () => void connection.close().catch(() => {});
     if (this.#stop.signal.aborted) close();
