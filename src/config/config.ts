@@ -1,6 +1,7 @@
 // The configuration as the program uses it: checked, with every default, every reference replaced and every tag expanded.
 import type { z } from "zod";
 import type { BufferOptions } from "../buffer/disk/options.ts";
+import type { ClusterOptions } from "../cluster/options.ts";
 import type { Ambiguity, Driver, DriverTag } from "../core/driver.ts";
 import { Secret } from "../core/secret.ts";
 import type { TagId } from "../core/source.ts";
@@ -34,6 +35,8 @@ export interface Config {
     readonly token?: Secret | undefined;
   };
   readonly log: { readonly level: LogLevel };
+  /** Undefined: this agent delivers by itself. */
+  readonly cluster?: ClusterOptions | undefined;
   /** In the order of the file. */
   readonly sources: readonly ConfiguredSource[];
   /** What is allowed but hardly meant. */
@@ -80,7 +83,7 @@ export function sameSource(a: ConfiguredSource, b: ConfiguredSource): boolean {
 
 /** Sections whose change takes effect with a restart only, since everything stands on them. */
 export function changedSections(a: Config, b: Config): readonly string[] {
-  const sections = ["agent", "service", "buffer", "http", "log"] as const;
+  const sections = ["agent", "service", "buffer", "http", "log", "cluster"] as const;
   return sections.filter((section) => !same(a[section], b[section]));
 }
 

@@ -36,7 +36,7 @@ interface Templates {
 }
 
 /** Keys of a source that are neither the driver's nor go down to its tags. */
-export const sourceKeys: readonly string[] = ["type", "tags", "tagsFrom", "devices", "devicesFrom", "vars"];
+export const sourceKeys: readonly string[] = ["type", "run", "tags", "tagsFrom", "devices", "devicesFrom", "vars"];
 const deviceKeys: readonly string[] = ["template", "tags", "tagsFrom", "vars"];
 const tagKeys: readonly string[] = ["template", "vars"];
 

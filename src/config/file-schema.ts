@@ -1,6 +1,7 @@
 // The sections of the file that are neither a source's nor the service's nor the buffer's own.
 import { z } from "zod";
 import { bufferOptions } from "../buffer/disk/options.ts";
+import { clusterOptions } from "../cluster/options.ts";
 import { duration, listenAddress, secret } from "../lib/fields.ts";
 import { tagOptions } from "../mapping/options.ts";
 import { serviceOptions } from "../upload/client/options.ts";
@@ -91,7 +92,18 @@ export const sections = {
   buffer: bufferOptions.prefault({}).describe("The buffer on disk."),
   http: httpOptions.prefault({}).describe("Status page and metrics."),
   log: logOptions.prefault({}).describe("The log."),
+  cluster: clusterOptions
+    .optional()
+    .describe(
+      "NATS JetStream cluster that several agents of one integration share: one of them delivers for all. Without it this agent delivers by itself.",
+    ),
 };
+
+/** On a source. */
+export const runOption = z
+  .enum(["here"], { error: "must be here: a source that other agents can take over is not supported yet" })
+  .default("here")
+  .describe("Which agent of a cluster reads the source: here, the one in whose configuration it stands.");
 
 export const fileKeys: readonly string[] = [
   "version",

@@ -5,7 +5,7 @@ import { formatByteSize } from "../lib/byte-size.ts";
 import { formatDuration } from "../lib/duration.ts";
 import { tagOptions } from "../mapping/options.ts";
 import { cascadedOfSource } from "./expand.ts";
-import { cascadedKeys, sections } from "./file-schema.ts";
+import { cascadedKeys, runOption, sections } from "./file-schema.ts";
 import { core, layers } from "./schema-walk.ts";
 
 /** The slice of JSON Schema that is written. */
@@ -116,6 +116,7 @@ function sourceSchemaOf(driver: Driver): JsonSchema {
   );
   const properties = {
     type: { const: type },
+    run: schemaOf(runOption),
     ...options.properties,
     ...cascaded(cascades),
     ...deviceFields(driver, own),

@@ -2,7 +2,7 @@
 import type { Driver } from "../core/driver.ts";
 import { tagOptions } from "../mapping/options.ts";
 import { cascadedOfSource } from "./expand.ts";
-import { sections } from "./file-schema.ts";
+import { runOption, sections } from "./file-schema.ts";
 import { type JsonSchema, schemaOf } from "./json-schema.ts";
 
 export function configReference(drivers: readonly Driver[]): string {
@@ -67,6 +67,7 @@ function section(driver: Driver): readonly string[] {
     `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`,
     table([
       row("type", code([type]), "The protocol.", "required"),
+      ...rows("run", schemaOf(runOption), false),
       ...rowsOf(schemaOf(driver.schema)),
       row("tags", "list", "What is read."),
       ...(device ? [row("devices", "list", devices)] : []),

@@ -1,5 +1,5 @@
 // Checks one source: its driver's options, and each of its tags after everything has come together.
-import type { z } from "zod";
+import { z } from "zod";
 import type { Claim, Driver, DriverTag } from "../core/driver.ts";
 import type { ConfigFault, TagId } from "../core/source.ts";
 import { fillInput, placeholders } from "../mapping/input-template.ts";
@@ -7,6 +7,7 @@ import { type TagRule, tagOptions } from "../mapping/options.ts";
 import { checkNode, unknownKey } from "./check-node.ts";
 import { ambiguityOf, type ConfiguredSource } from "./config.ts";
 import { cascadedOfSource, type ExpandedTag, type ExpandParts, expandTags, sourceKeys, tagNames } from "./expand.ts";
+import { runOption } from "./file-schema.ts";
 import { checkInput, checkSignalTexts, type UsedInputs } from "./input-check.ts";
 import type { Issues, Place } from "./issue.ts";
 import { pick } from "./layers.ts";
@@ -32,6 +33,7 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
   if (!driver || node.kind !== "map") return undefined;
   const before = issues.errors;
   const options = checkNode(driver.schema, driverOptions(node, driver, issues), issues);
+  checkNode(z.strictObject({ run: runOption }), pick(node, ["run"]), issues);
   const tags: DriverTag<z.ZodObject>[] = [];
   const rules: TagRule[] = [];
   /** Which of the expanded tags each tag is. */

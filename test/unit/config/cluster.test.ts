@@ -1,0 +1,46 @@
+// The section `cluster` and the key `run` of a source.
+import { expect, test } from "vitest";
+import { complaints, head, load, withPassword } from "../../support/config.ts";
+
+const section = (yaml: string) => `${head}cluster: ${yaml}\n`;
+const source = (run: string) =>
+  `${head}sources: { demo: { type: simulator, ${run}, tags: [{ input: a, wave: sine }] } }\n`;
+
+test("without the section there is no cluster", async () => {
+  expect((await load(head, withPassword)).cluster).toBeUndefined();
+});
+
+test("what is left out of the section gets its default", async () => {
+  const { cluster } = await load(section("{ servers: [nats://a:4222, tls://b] }"), withPassword);
+  expect(cluster).toMatchObject({ servers: ["nats://a:4222", "tls://b"], replicas: 3, maxSize: 8 * 2 ** 30 });
+  expect(cluster).toMatchObject({ maxAge: 30 * 86_400_000, leaseTtl: 6_000 });
+});
+
+test("a source says that it is read here", async () => {
+  expect((await load(source("run: here"), withPassword)).sources).toHaveLength(1);
+});
+
+test.each([
+  ["{ servers: [] }", "cluster.servers  must have at least one entry"],
+  ["{}", "cluster.servers  is missing"],
+  ["{ servers: [http://a] }", "cluster.servers[0]  must be nats://host:port or tls://host:port"],
+  ["{ servers: [nats://me:secret@a] }", "the user and password stand in user and password"],
+  ["{ servers: [nats://a], user: me }", "cluster  must have both of user and password, or neither"],
+  ["{ servers: [nats://a], credsFile: a, nkeyFile: b }", "must have at most one of user, credsFile and nkeyFile"],
+  ["{ servers: [nats://a], tls: { certFile: a } }", "must have both of certFile and keyFile, or neither"],
+  ["{ servers: [nats://a], replicas: 2 }", "cluster.replicas  must be 1, 3 or 5, is 2"],
+  ["{ servers: [nats://a], leaseTtl: 1s }", "cluster.leaseTtl  must be at least 3s"],
+  ["{ servers: [nats://a], leaseTTL: 6s }", "unknown key; did you mean leaseTtl?"],
+])("cluster: %s is refused", async (yaml, text) => {
+  expect(await complaints(section(yaml), withPassword)).toContain(text);
+});
+
+test("a password in the address of a server is not shown", async () => {
+  expect(await complaints(section("{ servers: [nats://me:canary@a] }"), withPassword)).not.toContain("canary");
+});
+
+test.each(["anywhere", "preferHere"])("run: %s is refused, and why", async (where) => {
+  expect(await complaints(source(`run: ${where}`), withPassword)).toContain(
+    `sources.demo.run  must be here: a source that other agents can take over is not supported yet, is "${where}"`,
+  );
+});
