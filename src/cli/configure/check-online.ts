@@ -1,10 +1,12 @@
 // The part of `tagferry check` that asks those whom the configuration names: the service, and each source.
 import { z } from "zod";
 import type { Warning } from "../../agent/status/status.ts";
+import { NatsLink } from "../../cluster/nats-connection.ts";
+import type { ClusterOptions } from "../../cluster/options.ts";
 import type { Config, ConfiguredSource } from "../../config/config.ts";
 import type { ConfigIssue } from "../../config/issue.ts";
 import type { RefusedTags } from "../../config/source-config.ts";
-import { type AgentError, isAgentError } from "../../core/errors.ts";
+import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { ConfigFault, DeviceCheck, SourceCheck } from "../../core/source.ts";
 import { Converter } from "../../mapping/convert.ts";
@@ -19,7 +21,7 @@ import { openShadowSource, refusedAddresses } from "../shared/source-look.ts";
 import { deviceFailure, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 
 export interface Reached {
-  /** `service`, or the name of a source. */
+  /** `service`, or `cluster` where there is one, or the name of a source. */
   readonly what: string;
   readonly ok: boolean;
   readonly ms: number;
@@ -62,7 +64,9 @@ export function checkOnline(config: Config, locate: Locate, signal: AbortSignal)
   // ^C: where no source came so far that it was waited for.
   takeovers.catch(() => {});
   return Promise.all([
-    reach("service", (stop) => reachService(config, runtime, stop), signal),
+    config.cluster
+      ? reach("cluster", (stop) => reachCluster(config.cluster!, config.agent.name, runtime, stop), signal)
+      : reach("service", (stop) => reachService(config, runtime, stop), signal),
     ...config.sources.map((source) =>
       reach(
         source.name,
@@ -153,4 +157,27 @@ async function reachService(config: Config, runtime: Runtime, signal: AbortSigna
   if (verdict.kind === "throttled" && verdict.retryAfterMs === 0) verdict = await pacer.run(call, signal);
   // Others may use up the permitted requests: the service is there all the same.
   if (verdict.kind !== "done" && verdict.kind !== "throttled") throw serviceFailure(service.url, verdict);
+}
+
+const connectWithinMs = 5_000;
+const oldestServer = "2.10.23";
+
+/** Connects as the agent does. The service is not asked: the agents share one rate, in which a command has no turn. */
+async function reachCluster(
+  options: ClusterOptions,
+  name: string,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<Found> {
+  await using link = new NatsLink(options, name, runtime);
+  try {
+    await link.connected(AbortSignal.any([signal, AbortSignal.timeout(connectWithinMs)]));
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw new AgentError("CLUSTER_UNREACHABLE", `${options.servers.join(", ")}: ${link.state.reason}`, { cause });
+  }
+  const { name: server, version = "" } = link.state.server ?? {};
+  const old = version.localeCompare(oldestServer, undefined, { numeric: true }) < 0;
+  const least = old ? `, older than ${oldestServer}, the oldest that is supported` : "";
+  return { advice: `${server}, nats-server ${version}${least}; the service is not asked: the agents share its rate` };
 }

@@ -136,7 +136,7 @@ function sourceLine({ name, type, tags, readingsPerSecond, requestsPerSecond, bu
 }
 
 function totals(
-  { buffer }: Config,
+  { buffer, cluster }: Config,
   { pointsPerSecond, ownPointsPerSecond, bytesPerDay, bufferHours, budgetShare, unknown }: ConfigForecast,
 ): string[] {
   const without = unknown.length === 0 ? "" : `, not counting ${unknown.join(", ")}`;
@@ -145,10 +145,22 @@ function totals(
   return [
     `at most ${number(pointsPerSecond)} points/s${own} and about ${formatByteSize(bytesPerDay)} a day to the service, ${percent(budgetShare)} of what its limits allow${without}`,
     `an outage of about ${number(bufferHours)} hours fits into the buffer (${formatByteSize(buffer.maxSize)})`,
+    ...(cluster ? [streamLine(cluster, pointsPerSecond)] : []),
     ...(budgetShare > 0.8
       ? ["this leaves little to catch up with after an outage: read less often, or use report"]
       : []),
   ];
+}
+
+/** Of a point in the stream, at most. */
+const streamBytes = 2;
+/** Until another agent delivers, while the servers have a leader. */
+const takeoverMs = 4_000;
+
+function streamLine({ maxSize, maxAge, leaseTtl }: NonNullable<Config["cluster"]>, pointsPerSecond: number): string {
+  const rate = pointsPerSecond * streamBytes;
+  const hours = Math.min(maxSize / rate / 3_600, maxAge / 3_600_000);
+  return `this agent adds at most ${formatByteSize(rate)}/s to the stream of the cluster, which holds about ${number(hours)} hours of that (${formatByteSize(maxSize)}); another agent delivers ${number((leaseTtl + takeoverMs) / 1_000)} s after the one that does is gone`;
 }
 
 type DiskRoom = Awaited<ReturnType<typeof diskRoom>>;

@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../config/config.ts";
+import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { openCredentials } from "../../upload/client/client-credentials.ts";
 import { MethodCaller } from "../../upload/client/method-caller.ts";
@@ -14,7 +15,15 @@ import { version } from "../terminal/version.ts";
 const maxAnswerBytes = 256 * 2 ** 20;
 
 /** Connects to nothing yet. `turns`: the permitted rate, shared with an agent. Undefined: no agent ran here yet. */
-export async function openServiceClient({ service, agent }: Config, runtime: Runtime) {
+export async function openServiceClient({ service, agent, cluster }: Config, runtime: Runtime) {
+  if (cluster)
+    throw new AgentError(
+      "CONFIG_INVALID",
+      "the agents of a cluster share one rate of requests, in which commands have no turn yet",
+      {
+        hint: "while no agent of the cluster runs, use a configuration without the section cluster",
+      },
+    );
   await using opened = new AsyncDisposableStack();
   const stateDir = join(agent.dataDir, "upload");
   // Made by the agent alone: a folder of another user would be in its way.
