@@ -27,6 +27,7 @@ import { BacklogTrend } from "./status/backlog-trend.ts";
 import { type SnapshotParts, sampleOfAgent, snapshot, snapshotOf, uploadStatus } from "./status/snapshot.ts";
 import type { Status, StatusPart, StatusSample, UploadStatus } from "./status/status.ts";
 import { BoundAddresses } from "./upkeep/bound-addresses.ts";
+import type { ClusterStatus } from "./upkeep/cluster-delivery.ts";
 import { startDelivery } from "./upkeep/delivery.ts";
 
 export interface AgentOptions {
@@ -53,6 +54,8 @@ export interface Agent extends AsyncDisposable {
   sample(): StatusSample;
   /** `status().upload` without the rest, which takes longer. */
   upload(): UploadStatus;
+  /** Undefined: the configuration has none. */
+  cluster(): ClusterStatus | undefined;
   /** Intervals in which tags were not recorded that touch the last `sinceMs` milliseconds, newest first, at most `most`. */
   gaps(sinceMs: number, most: number): GapList;
   /** Whether it makes progress on its own side. An unreachable service or a dead device is no ill health. */
@@ -113,18 +116,37 @@ export async function openWaitingAgent(
   const { buffer, waitingMs } = watchAppends(disk, runtime.clock);
   const catalog = opened.use(await openCatalog(join(dataDir, "signals.db"), runtime, signal));
   let inputs = inputsOf(config);
+  // A reload may come before the start.
+  let wanted = config.sources;
   const begun = Promise.withResolvers<void>();
+  const cluster =
+    config.cluster &&
+    // Loaded by those who have one.
+    (await import("./upkeep/cluster-delivery.ts")).startClusterDelivery(
+      {
+        options: config.cluster,
+        agent: config.agent,
+        version: options.version,
+        buffer,
+        requestsPerSecond: config.service.limits.requestsPerSecond,
+        reads: () => wanted.map((source) => source.name),
+      },
+      runtime,
+    );
+  if (cluster) opened.use(cluster);
   const delivery = opened.use(
     startDelivery(
       {
         options: config.service,
         buffer,
         catalog,
-        configured: (input) => inputs.has(input),
+        // Those of the other agents are not known here.
+        configured: (input) => cluster !== undefined || inputs.has(input),
         dataDir,
         agent: `tagferry/${options.version} (${name})`,
         sink: options.sink,
         after: begun.promise,
+        lead: cluster?.lead,
       },
       runtime,
     ),
@@ -196,8 +218,6 @@ export async function openWaitingAgent(
   }
   const owned = opened.move();
   let current = config;
-  // A reload may come before the start.
-  let wanted = config.sources;
   const known = (): SnapshotParts => ({
     time: runtime.clock.now(),
     agent: {
@@ -213,6 +233,7 @@ export async function openWaitingAgent(
     progress: trend.progress,
     gaps: gaps.summary(),
     doubt: clockWatch.doubt,
+    cluster: cluster?.status,
   });
   return {
     async start() {
@@ -224,6 +245,7 @@ export async function openWaitingAgent(
     sample: () => sampleOfAgent(known()),
     statusOf: (first, count) => snapshotOf(known(), first, count),
     upload: () => uploadOf(buffer.stats()),
+    cluster: () => cluster?.status,
     gaps: (sinceMs, most) => gaps.list(runtime.clock.now() - sinceMs * 1_000, most),
     health() {
       const { degraded } = buffer.stats();

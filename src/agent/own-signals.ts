@@ -28,7 +28,13 @@ export interface OwnValues {
   readonly cpuPercent: number;
 }
 
-const deliveryStates = ["delivering", "retrying", "held", "stopped"] as const satisfies readonly UploadState[];
+const deliveryStates = [
+  "delivering",
+  "retrying",
+  "held",
+  "stopped",
+  "standby",
+] as const satisfies readonly UploadState[];
 
 /**
  * Each signal: its Input ID after the prefix, what the service shall know of it, and where its values come from. What is

@@ -35,6 +35,8 @@ export interface LeaseTerm {
   release(): Promise<void>;
 }
 
+/** Key of the lease whose holder delivers. */
+export const deliveryLease = "delivery";
 /** Renewals in one time to live, so that two may fail. */
 export const renewals = 3;
 /** Looks at the entry in one time to live while another agent holds it. */

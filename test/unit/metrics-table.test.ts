@@ -13,7 +13,9 @@ test("every metric is named by what it counts, once, with its unit where it has 
   expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
   expect(declared.filter(({ help }) => help.length < 12)).toEqual([]);
   expect(
-    names.filter((name) => !/^tagferry_(source|mapping|buffer|upload|gap|clock|process)_[a-z0-9_]+$/.test(name)),
+    names.filter(
+      (name) => !/^tagferry_(source|mapping|buffer|upload|cluster|gap|clock|process)_[a-z0-9_]+$/.test(name),
+    ),
   ).toEqual([]);
 });
 

@@ -87,7 +87,7 @@ export interface BacklogFacts {
  */
 export function backlogStatus({ time, state, points, oldest, parkedInputs, progress }: BacklogFacts): BacklogStatus {
   if (points === 0) return { trend: "none", text: "none" };
-  if (state !== "delivering") return { trend: "unknown", text: "waits" };
+  if (state !== "delivering" && state !== "standby") return { trend: "unknown", text: "waits" };
   const isOnItsWay = points * 1_000 <= (progress?.arriving ?? 0) * onItsWayMs;
   if (parkedInputs === 0 && (isOnItsWay || (oldest !== undefined && time - oldest < youngUs)))
     return { trend: "none", text: "keeps up" };

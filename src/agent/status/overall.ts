@@ -30,18 +30,20 @@ export function overallOf(status: Omit<Status, "tags" | "overall">): Overall {
   return { level: bad.length > 0 || errors ? "bad" : "warn", text: all.join(", ") };
 }
 
-function badThings({ buffer, upload, gaps, refusedInputs }: Omit<Status, "tags" | "overall">): string[] {
+function badThings({ buffer, upload, gaps, refusedInputs, cluster }: Omit<Status, "tags" | "overall">): string[] {
   const ids = new Set(refusedInputs.map(({ source, input }) => `${source} ${input}`)).size;
   return [
     ...when(buffer.degraded !== undefined, "buffer cannot write"),
     ...when(upload.state === "held", "delivery held"),
+    ...when(cluster?.sameName === true, "agent.name is used twice"),
     ...when(gaps.dayLost > 0, "values lost in the last 24 h"),
     ...when(upload.refusedPoints > 0, `${counted(upload.refusedPoints, "point")} refused`),
     ...when(ids > 0, `readings refused for ${counted(ids, "Input ID")}`),
   ];
 }
 
-function lateThings({ time, sources, upload, buffer, gaps, timeFaults }: Omit<Status, "tags" | "overall">): string[] {
+function lateThings(status: Omit<Status, "tags" | "overall">): string[] {
+  const { time, sources, upload, buffer, gaps, timeFaults, cluster } = status;
   const inState = (wanted: SourceState) => sources.filter(({ state }) => state === wanted).length;
   const offline = inState("waiting");
   const connecting = inState("opening");
@@ -53,6 +55,8 @@ function lateThings({ time, sources, upload, buffer, gaps, timeFaults }: Omit<St
     ...when(troubled > 0, `${counted(troubled, "source")} with errors`),
     ...when(upload.state === "retrying", "service unreachable"),
     ...when(upload.state === "stopped", "delivery stopped"),
+    ...when(cluster?.connected === false, "cluster unreachable"),
+    ...when(cluster?.forwardPaused === "full", "stream of the cluster full"),
     ...when(upload.state === "delivering" && isBacklog, backlogWords[upload.backlog.trend]),
     // A source that is offline has its gap, too.
     ...when(offline === 0 && gaps.open > 0, "tags not recorded"),

@@ -6,6 +6,7 @@ import type { Mapping, TagState } from "../../mapping/mapping.ts";
 import type { DeliveryStatus } from "../../upload/uploader.ts";
 import type { ClockWatch } from "../clock/clock-watch.ts";
 import type { GapSummary } from "../gaps/gap.ts";
+import type { ClusterStatus } from "../upkeep/cluster-delivery.ts";
 import type { RunningDelivery } from "../upkeep/delivery.ts";
 import { backlogStatus, type Progress } from "./backlog-trend.ts";
 import { overallOf } from "./overall.ts";
@@ -36,6 +37,7 @@ export interface SnapshotParts {
   readonly gaps: GapSummary;
   /** As `ClockWatch` gives it. */
   readonly doubt?: ClockWatch["doubt"];
+  readonly cluster?: ClusterStatus | undefined;
 }
 
 export function snapshot(parts: SnapshotParts): Status {
@@ -79,7 +81,7 @@ function tagsIn({ sources }: SnapshotParts, first: number, count: number) {
 }
 
 function overview(parts: SnapshotParts): Omit<Status, "tags"> {
-  const { time, agent, config, sources, buffer, delivery, gaps, doubt } = parts;
+  const { time, agent, config, sources, buffer, delivery, gaps, doubt, cluster } = parts;
   const statuses = sources.map(({ monitor }) => monitor.status());
   const upload = uploadStatus(parts, agent.startedAt);
   const refusedInputs = sources.flatMap(({ mapping, monitor }) => refusedInputsOf(monitor.name, mapping));
@@ -90,6 +92,7 @@ function overview(parts: SnapshotParts): Omit<Status, "tags"> {
     sources: statuses,
     buffer: bufferStatus(buffer, config),
     upload,
+    ...defined({ cluster }),
     gaps,
     refusedInputs,
     timeFaults,
@@ -97,6 +100,7 @@ function overview(parts: SnapshotParts): Omit<Status, "tags"> {
       config,
       buffer,
       doubt,
+      cluster,
       uploader: delivery.status(),
       sources: [
         ...sources.flatMap(({ monitor }) => monitor.warnings()),
@@ -144,7 +148,8 @@ export function uploadStatus(parts: UploadParts, startedAt: EpochMicros): Upload
   const { url, integration } = config.service;
   const status = delivery.status();
   const failure = delivery.standstill;
-  const state: UploadState = status ? states[status.state] : failure ? "held" : "stopped";
+  const absent = failure ? "held" : config.cluster ? "standby" : "stopped";
+  const state: UploadState = status ? states[status.state] : absent;
   const error = failure ?? (status?.lastError?.current ? status.lastError : undefined);
   const { refused = 0, unconfirmed = 0 } = status?.parked ?? {};
   const parkedInputs = refused + unconfirmed;

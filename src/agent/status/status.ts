@@ -5,6 +5,7 @@ import type { EpochMicros } from "../../core/point.ts";
 import type { Quality, UnknownAddress } from "../../core/source.ts";
 import type { InputTimeFault } from "../../mapping/mapping.ts";
 import type { GapSummary } from "../gaps/gap.ts";
+import type { ClusterStatus } from "../upkeep/cluster-delivery.ts";
 
 export interface Overall {
   /** `good`: nothing to do. `warn`: something is late or missing, and may come right by itself. `bad`: values are lost or refused, or a person is needed. */
@@ -27,6 +28,8 @@ export interface Status {
     readonly maxAgeMs: number;
   };
   readonly upload: UploadStatus;
+  /** Left out where the configuration has none. */
+  readonly cluster?: ClusterStatus;
   /** How many intervals there are in which tags were not recorded; which, `/api/gaps` tells. */
   readonly gaps: GapSummary;
   /** Inputs and addresses that were refused: their readings are not stored. At most 100 of each source. */
@@ -149,8 +152,8 @@ export interface TagStatus {
   readonly failures: number;
 }
 
-/** `delivering`: requests succeed, or there is nothing to send. `retrying`: the service cannot be reached. `held`: it refuses the credentials; a person is needed. */
-export type UploadState = "delivering" | "retrying" | "held" | "stopped";
+/** `delivering`: requests succeed, or there is nothing to send. `retrying`: the service cannot be reached. `held`: it refuses the credentials; a person is needed. `standby`: this agent is in a cluster and has not the turn to deliver. */
+export type UploadState = "delivering" | "retrying" | "held" | "stopped" | "standby";
 
 export interface UploadStatus {
   readonly state: UploadState;

@@ -32,7 +32,7 @@ export function measureUpload(registry: MetricsRegistry, status: () => UploadSta
   const parked = registry.gauge(metrics.parked);
   registry.beforeText(() => {
     const { state, lagMs, backlog, backlogPoints, budgetShare, parkedInputs } = status();
-    lag.set((lagMs ?? (backlogPoints > 0 ? uptimeMs() : 0)) / 1_000);
+    lag.set((lagMs ?? (backlogPoints > 0 && state !== "standby" ? uptimeMs() : 0)) / 1_000);
     held.set(state === "held" ? 1 : 0);
     retrying.set(state === "retrying" ? 1 : 0);
     budget.set(budgetShare);

@@ -1,12 +1,14 @@
 // What an operator should know or mend, as warnings of the status.
 import type { Config } from "../../config/config.ts";
 import type { BufferStats, Loss } from "../../core/buffer.ts";
+import { errorCodes } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import { formatByteSize } from "../../lib/byte-size.ts";
 import type { ParkedStatus } from "../../upload/delivery/parked-inputs.ts";
 import type { Named, SignalWatchStatus } from "../../upload/signals/signal-watch.ts";
 import type { DeliveryStatus } from "../../upload/uploader.ts";
 import { type ClockWatch, unsetClockHint } from "../clock/clock-watch.ts";
+import type { ClusterStatus } from "../upkeep/cluster-delivery.ts";
 import type { Warning } from "./status.ts";
 import { counted, firstOf } from "./words.ts";
 
@@ -15,14 +17,16 @@ export interface WarningParts {
   readonly buffer: BufferStats;
   readonly doubt: ClockWatch["doubt"];
   readonly uploader: DeliveryStatus | undefined;
+  readonly cluster?: ClusterStatus | undefined;
   /** Of the sources, of refused inputs and of device clocks. */
   readonly sources: readonly Warning[];
 }
 
-export function warningsOf({ config, buffer, doubt, uploader, sources }: WarningParts): readonly Warning[] {
+export function warningsOf({ config, buffer, doubt, uploader, cluster, sources }: WarningParts): readonly Warning[] {
   return [
     ...bufferWarnings(buffer),
     ...clockWarnings(doubt),
+    ...clusterWarnings(cluster, config),
     ...sources,
     ...rejectWarnings(uploader?.unkept ?? 0),
     ...parkedWarnings(uploader?.parked),
@@ -84,6 +88,23 @@ function clockWarnings(doubt: ClockWatch["doubt"]): Warning[] {
   if (doubt === undefined) return [];
   const message = `the clock is not set: ${doubt.reason}; ${doubt.consequence}`;
   return [{ level: "error", message, remedy: unsetClockHint }];
+}
+
+function clusterWarnings(cluster: ClusterStatus | undefined, { agent }: Config): Warning[] {
+  if (!cluster) return [];
+  const { connected, reason, sameName, forwardPaused } = cluster;
+  const kept = "points stay in the buffer of this agent, which does not deliver past the cluster";
+  return [
+    ...(connected
+      ? []
+      : [warning(`the cluster cannot be reached: ${reason}; ${kept}`, errorCodes.CLUSTER_UNREACHABLE.hint)]),
+    ...(forwardPaused === "full"
+      ? [warning(`the stream of the cluster is full; ${kept}`, errorCodes.CLUSTER_FULL.hint)]
+      : []),
+    ...(sameName
+      ? [warning(`another agent of the cluster is named ${agent.name}`, "give each agent its own agent.name", "error")]
+      : []),
+  ];
 }
 
 function configWarnings(config: Config): Warning[] {

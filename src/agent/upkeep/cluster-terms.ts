@@ -1,8 +1,9 @@
 // The terms in which this agent delivers for its cluster: the delivery lease, its gate, and the reader of the shared stream.
 import { openStreamReader } from "../../buffer/jetstream/stream-reader.ts";
 import type { KeyBucket, PointStream } from "../../cluster/jetstream.ts";
-import { acquireLease } from "../../cluster/lease.ts";
+import { acquireLease, deliveryLease } from "../../cluster/lease.ts";
 import { leaseGate } from "../../cluster/lease-gate.ts";
+import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { DeliveryTerm } from "./delivery.ts";
 
@@ -29,11 +30,16 @@ export async function openClusterTerm(
   signal: AbortSignal,
 ): Promise<DeliveryTerm> {
   await using opened = new AsyncDisposableStack();
-  const term = await acquireLease({ bucket: leases, key: "delivery", node, ttlMs }, runtime, signal, mayLead);
+  const term = await acquireLease({ bucket: leases, key: deliveryLease, node, ttlMs }, runtime, signal, mayLead);
   opened.defer(() => term.release());
   const { generation } = term;
   const ending = AbortSignal.any([signal, term.signal]);
-  const reader = opened.use(await openStreamReader({ stream, state, generation }, runtime, ending));
+  const reader = opened.use(
+    await openStreamReader({ stream, state, generation }, runtime, ending).catch((cause: unknown) => {
+      if (signal.aborted || !term.signal.aborted) throw cause;
+      throw new AgentError("CLUSTER_FENCED", "the term was over before the stream was open", { cause });
+    }),
+  );
   const owned = opened.move();
   return {
     reader,

@@ -94,6 +94,11 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
         if (isAbort(error, stop.signal)) return;
         const waitMs = backOff.next();
         const known = isAgentError(error) ? error : undefined;
+        if (known?.code.startsWith("CLUSTER_")) {
+          log.warn({ code: known.code, reason: reasonOf(error) }, "cannot begin to deliver for the cluster");
+          await runtime.clock.sleep(waitMs, stop.signal).catch(() => {});
+          continue;
+        }
         const hint = remedyOf(error);
         const began = new Since(runtime.clock);
         standstill = {

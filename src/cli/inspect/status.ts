@@ -69,6 +69,16 @@ const answeredStatus = z.object({
       .optional(),
     ...problem,
   }),
+  cluster: z
+    .object({
+      connected: z.boolean(),
+      server: z.string().optional(),
+      reason: z.string().optional(),
+      delivers: z.string().optional(),
+      members: z.number(),
+      forwardLagMs: z.number(),
+    })
+    .optional(),
   gaps: z.object({ open: z.number(), day: z.number(), dayLost: z.number() }).optional(),
   warnings: z.array(z.object({ level: z.string(), message: z.string(), remedy: z.string().optional() })),
 });
@@ -89,6 +99,7 @@ function report(url: string, answered: AnsweredStatus): readonly string[] {
     ...(overall ? [visible(overall.text)] : []),
     "",
     ...delivery(answered),
+    ...cluster(answered),
     ...buffer(answered),
     ...gaps(answered),
     "",
@@ -113,6 +124,19 @@ function delivery({ upload, time }: AnsweredStatus): readonly string[] {
     ]),
     ...trouble(upload, "          "),
     ...signals({ upload, time }),
+  ];
+}
+
+function cluster({ cluster: some }: AnsweredStatus): readonly string[] {
+  if (!some) return [];
+  const { connected, server, reason, delivers, members, forwardLagMs } = some;
+  return [
+    listed("cluster", [
+      visible(connected ? `connected to ${server}` : `not reachable: ${reason}`),
+      connected && visible(delivers === undefined ? "nobody delivers" : `${delivers} delivers`),
+      connected && `${count(members, "agent")}`,
+      forwardLagMs > 1_000 && `hands over ${span(forwardLagMs)} late`,
+    ]),
   ];
 }
 

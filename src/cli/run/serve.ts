@@ -7,6 +7,7 @@ import { openControlToken } from "../../agent/process/control-token.ts";
 import type { MetricsRegistry } from "../../agent/process/metrics.ts";
 import { processSecurity } from "../../agent/process/process.ts";
 import { releaseMemory } from "../../agent/process/process-memory.ts";
+import { measureCluster } from "../../agent/status/cluster-metrics.ts";
 import { measureUpload } from "../../agent/status/upload-metrics.ts";
 import type { Config } from "../../config/config.ts";
 import type { ConfigIssue } from "../../config/issue.ts";
@@ -44,6 +45,7 @@ export async function serve(
     () => agent.upload(),
     () => performance.now(),
   );
+  if (config.cluster) measureCluster(metrics, () => agent.cluster());
   // A loop that no longer turns sends no sign of life. A disk that fails is no reason: a new start would not mend it.
   await using manager = serviceManager(io.environment.variables, () => true, runtime);
   let started = false;

@@ -77,6 +77,7 @@ const uploadStates = {
   retrying: ["retrying", "warn"],
   held: ["held", "bad"],
   stopped: ["stopped", "none"],
+  standby: ["standby", "none"],
 };
 
 function showUpload(upload) {

@@ -70,6 +70,14 @@ export const clusterAblations: readonly Ablation[] = [
     test: "unit/agent/delivery-terms.test.ts",
   },
   {
+    safeguard: "an agent whose term cannot begin is not said to stand still",
+    file: "agent/upkeep/delivery.ts",
+    code: 'known?.code.startsWith("CLUSTER_")',
+    without: "false",
+    test: "unit/agent/delivery-terms.test.ts",
+    name: "standstill",
+  },
+  {
     safeguard: "a new reader waits until the former one has noticed",
     file: "cluster/source-leases.ts",
     code: "    await wait(ttlMs / renewals + closingMs);\n",

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openClusterTerm } from "../../../src/agent/upkeep/cluster-terms.ts";
 import { startDelivery } from "../../../src/agent/upkeep/delivery.ts";
+import { AgentError } from "../../../src/core/errors.ts";
 import type { Sink } from "../../../src/core/sink.ts";
 import { serviceOptions } from "../../../src/upload/client/options.ts";
 import { openCatalog } from "../../../src/upload/signals/catalog.ts";
@@ -96,4 +97,34 @@ test("an agent delivers for all until its term is over, then the next one does, 
   const gaps = sent.slice(1).map(({ at }, i) => at - sent[i]!.at);
   expect(Math.min(...gaps)).toBeGreaterThanOrEqual(1_000);
   for (const { runtime } of agents) expect(runtime.lines.filter(({ level }) => level === "error")).toEqual([]);
+});
+
+test("an agent whose term cannot begin is no standstill: another one may deliver, and it tries again", async () => {
+  using home = temporaryFolder();
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  await using catalog = await openCatalog(join(home.path, "a.db"), runtime, never);
+  let tries = 0;
+  await using delivery = startDelivery(
+    {
+      options,
+      buffer: undefined as never, // a cluster delivers from the stream
+      catalog,
+      dataDir: home.path,
+      agent: "test",
+      configured: () => true,
+      after: Promise.resolve(),
+      lead: async () => {
+        tries++;
+        throw new AgentError("CLUSTER_UNREACHABLE", "no answer");
+      },
+    },
+    runtime,
+  );
+  await eventually(async () => {
+    await clock.advance(1_000);
+    return tries > 2;
+  });
+  expect(delivery.standstill).toBeUndefined();
+  expect(runtime.lines.map(({ level }) => level)).not.toContain("error");
 });

@@ -13,6 +13,7 @@ const backlogOf = (trend: BacklogStatus["trend"]): Partial<Status> => ({
   buffer: { ...healthy.buffer, oldest: epochMicros(healthy.time - 61e6) },
   upload: { ...healthy.upload, backlog: { trend, text: "" } },
 });
+const cluster = { connected: true, members: 2, sameName: false, forwardLagMs: 0 };
 const refused = { source: "hall", input: "a", address: "b/temp", reason: "", remedy: "", readings: 1 };
 
 test("an agent without trouble is all well", () => {
@@ -32,6 +33,10 @@ test.each<[string, string, Partial<Status>]>([
   ["warn", "delivering a backlog", backlogOf("shrinking")],
   ["warn", "delivering a backlog", backlogOf("unknown")],
   ["warn", "device clock stands still for 2 Input IDs", { timeFaults: { standing: 2, repeats: 0, first: [] } }],
+  ["bad", "agent.name is used twice", { cluster: { ...cluster, sameName: true } }],
+  ["warn", "cluster unreachable", { cluster: { ...cluster, connected: false } }],
+  ["warn", "stream of the cluster full", { cluster: { ...cluster, forwardPaused: "full" } }],
+  ["good", "all well", { cluster, upload: { ...healthy.upload, state: "standby" } }],
   ["warn", "1 source connecting", { sources: [sourceWith({ state: "opening" })] }],
 ])("%s: %s", (level, text, changes) => {
   expect(overall(changes)).toEqual({ level, text });

@@ -1,0 +1,104 @@
+// The cluster as one of its agents sees it: what all of them share, who is a member, and who delivers.
+import { reasonOf } from "../core/errors.ts";
+import type { Runtime } from "../core/runtime.ts";
+import type { KeyBucket, PointStream } from "./jetstream.ts";
+import { deliveryLease, holderOf } from "./lease.ts";
+import { type MemberReport, Membership } from "./membership.ts";
+import { natsBucket } from "./nats-bucket.ts";
+import { NatsLink } from "./nats-connection.ts";
+import { natsStream } from "./nats-stream.ts";
+import type { ClusterOptions } from "./options.ts";
+
+export interface ClusterView {
+  /** Whether a NATS server is connected. */
+  readonly connected: boolean;
+  /** Name of that server. */
+  readonly server?: string;
+  /** Why there is no connection. */
+  readonly reason?: string;
+  /** Name of the agent that delivers for all; left out: nobody does, or it is not known. */
+  readonly delivers?: string;
+  /** Agents that are alive, this one among them. */
+  readonly members: number;
+  /** Another agent has the same `agent.name`: one of them must get another. */
+  readonly sameName: boolean;
+}
+
+/** Entries of leases expire so many times later than the leases themselves, which agents time with their own clocks. */
+const entryLife = 10;
+const lookEveryMs = 2_000;
+
+export interface ClusterParts {
+  readonly options: ClusterOptions;
+  /** `agent.name`. */
+  readonly node: string;
+  readonly report: () => MemberReport;
+}
+
+/** Connects, and connects again, by itself. */
+export class JoinedCluster implements AsyncDisposable {
+  readonly stream: PointStream;
+  readonly leases: KeyBucket;
+  /** Without time to live. */
+  readonly state: KeyBucket;
+  readonly members: Membership;
+  readonly #link: NatsLink;
+  readonly #node: string;
+  readonly #runtime: Runtime;
+  readonly #stop = new AbortController();
+  readonly #running: Promise<unknown>;
+  #delivers: string | undefined;
+
+  constructor({ options, node, report }: ClusterParts, runtime: Runtime) {
+    const { replicas, leaseTtl } = options;
+    this.#runtime = { ...runtime, log: runtime.log.child({ part: "cluster" }) };
+    this.#node = node;
+    this.#link = new NatsLink(options, node, runtime);
+    this.stream = natsStream(this.#link, options);
+    this.leases = natsBucket(this.#link, { name: "tagferry-leases", replicas, ttlMs: entryLife * leaseTtl });
+    this.state = natsBucket(this.#link, { name: "tagferry-state", replicas });
+    this.members = new Membership({ state: this.state, node, report }, this.#runtime);
+    this.#running = Promise.all([this.members.run(this.#stop.signal), this.#watch()]).catch((error: unknown) =>
+      this.#runtime.log.error({ err: error }, "the members of the cluster are not watched any more"),
+    );
+  }
+
+  get view(): ClusterView {
+    const { isConnected, server, reason } = this.#link.state;
+    return {
+      connected: isConnected,
+      ...(isConnected && server && { server: server.name }),
+      ...(!isConnected && reason !== undefined && { reason }),
+      ...(isConnected && this.#delivers !== undefined && { delivers: this.#delivers }),
+      members: this.members.candidates.length,
+      sameName: this.members.hasNamesake,
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort(new Error("the agent leaves the cluster"));
+    await this.#link[Symbol.asyncDispose]();
+    await this.#running;
+  }
+
+  async #watch(): Promise<void> {
+    const { clock, log } = this.#runtime;
+    const { signal } = this.#stop;
+    let reason = "";
+    while (!signal.aborted) {
+      try {
+        const entry = await this.leases.get(deliveryLease);
+        const { node } = entry ? holderOf(entry) : {};
+        if (node !== undefined && node !== this.#delivers)
+          log.info({ node }, `${node === this.#node ? "this" : "another"} agent delivers for the cluster`);
+        this.#delivers = node;
+        reason = "";
+      } catch (error) {
+        if (reasonOf(error) !== reason) log.warn({ reason: reasonOf(error) }, "it is not known who delivers");
+        reason = reasonOf(error);
+        this.#delivers = undefined;
+      }
+      await clock.sleep(lookEveryMs, signal).catch(() => {});
+    }
+  }
+}

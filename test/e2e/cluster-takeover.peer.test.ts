@@ -1,0 +1,144 @@
+// Agents of a cluster as programs of their own: one is killed, the other one delivers for both.
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { expect, test } from "vitest";
+import { nodeFlags } from "../../src/cli/shared/node-flags.ts";
+import type { InputId } from "../../src/core/point.ts";
+import { epochMicros } from "../../src/core/point.ts";
+import { readBack } from "../../src/demo/read-back.ts";
+import { startAgent } from "../support/agent-process.ts";
+import { command } from "../support/command.ts";
+import { eventually } from "../support/eventually.ts";
+import { openMqttBroker } from "../support/mqtt-broker.ts";
+import { hasDelivered, loadConfiguration, publishLoad } from "../support/mqtt-load.ts";
+import { openNatsServers } from "../support/nats-servers.ts";
+import { program } from "../support/program.ts";
+import { testRuntime } from "../support/runtime.ts";
+import { integration, password, testService } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const never = new AbortController().signal;
+
+/** What of the requests could break the limit that the agents share. */
+const writing = ["integration.insert", "integration.saveSignals"];
+
+test("what two agents have handed over is delivered by the one that is left, at one rate", async () => {
+  using folder = temporaryFolder();
+  await using servers = await openNatsServers();
+  await using service = await testService();
+  const runtime = testRuntime();
+  const from = runtime.clock.now();
+  await using opened = new AsyncDisposableStack();
+  const agents = await Promise.all(
+    ["gw.1", "gw.2"].map(async (name) => {
+      const broker = opened.use(await openMqttBroker({ credentials: { username: "u", password: "p" } }));
+      const home = folder.file(name);
+      mkdirSync(home);
+      const configuration = loadConfiguration(home, service.url, broker)
+        .replace("name: drill", `name: ${name}, ownSignals: off`)
+        .replaceAll("hall.{tag}", `${name}.{tag}`);
+      const cluster = `cluster: { servers: ${JSON.stringify(servers.urls)} }\n`;
+      const agent = opened.use(await startAgent({ folder: home, configuration: configuration + cluster }));
+      await eventually(async () => (await agent.status()).sources[0]?.state === "online");
+      return { name, agent, load: opened.use(await publishLoad(broker, 200)) };
+    }),
+  );
+  const inserts = () => service.counters().get("integration.insert")?.requests ?? 0;
+  await eventually(() => inserts() >= 3, 60_000);
+  await service.pause();
+  // More that only the stream can bring to the other agent.
+  const before = await Promise.all(agents.map(async ({ agent }) => (await agent.status()).sources[0]!.readings));
+  for (const [i, { agent }] of agents.entries())
+    await eventually(async () => (await agent.status()).sources[0]!.readings > before[i]! + 400);
+  const published = await Promise.all(
+    agents.map(async ({ name, load }) => {
+      const messages = await load.end();
+      await load.publishLast();
+      return messages.map(([input, value]) => [input.replace("hall", name) as InputId, value] as const);
+    }),
+  );
+  for (const { agent } of agents) await eventually(() => hasDelivered(agent), 60_000);
+
+  const first = await eventually(async () => (await agents[0]!.agent.status()).cluster?.delivers);
+  const killed = agents.find(({ name }) => name === first)!;
+  const left = agents.find(({ name }) => name !== first)!;
+  expect((await left.agent.status()).upload.state).toBe("standby");
+  await killed.agent.kill();
+  await service.resume();
+
+  const reader = { url: service.url, integration, password, apiVersion: "1.1beta1", namespace: "platform" } as const;
+  const missing = await eventually(async () => {
+    if (!(await left.agent.status()).upload.lagMs) return undefined;
+    const before = epochMicros(runtime.clock.now() + 60e6);
+    const stored = await readBack(reader, { from, before }, runtime, never);
+    const lost = published.flat().filter(([input, value]) => !stored.get(input)?.has(value));
+    return lost.length === 0 ? lost : undefined;
+  }, 90_000);
+  expect(missing).toEqual([]);
+  expect(published.map((messages) => messages.length > 400)).toEqual([true, true]);
+  expect((await left.agent.status()).cluster).toMatchObject({ connected: true, delivers: left.name, members: 1 });
+  for (const method of writing)
+    expect(service.counters().get(method)?.smallestSpacingMs ?? Infinity).toBeGreaterThanOrEqual(1_000);
+  const shown = await command(["status", "--url", left.agent.page]);
+  expect(shown.stdout).toMatch(new RegExp(`^cluster   connected to n\\d, ${left.name} delivers, 1 agent$`, "m"));
+  expect(await left.agent.stop()).toBe(0);
+});
+
+/** Writes which files with `nats` in their names are loaded. */
+const hook = `import{registerHooks}from"node:module";registerHooks({load(u,c,n){if(u.includes("nats"))process.stderr.write("loaded "+u+"\\n");return n(u,c)}})`;
+const nodeOptions = [...nodeFlags, `--import=data:text/javascript,${encodeURIComponent(hook)}`];
+
+test.each([
+  ["an agent that cannot reach the cluster stores, says so and does not deliver", true],
+  ["an agent without a cluster delivers, and loads no client of NATS", false],
+])("%s", async (_, clustered) => {
+  using folder = temporaryFolder();
+  await using service = await testService();
+  await using agent = await startAgent({
+    folder: folder.path,
+    nodeOptions,
+    configuration: `version: 1
+agent: { name: gw1, dataDir: ${JSON.stringify(folder.file("data"))}, ownSignals: off }
+service: { url: "${service.url}", integration: ${integration}, auth: { basic: { password: "${password}" } } }
+http: { listen: "127.0.0.1:0" }
+sources: { waves: { type: simulator, tags: [{ input: a, wave: counter, every: 50ms }] } }
+${clustered ? 'cluster: { servers: ["nats://127.0.0.1:9"] }' : ""}
+`,
+  });
+  const loaded = () => agent.log.map(({ msg }) => String(msg)).filter((msg) => msg.startsWith("loaded "));
+  if (!clustered) {
+    await eventually(async () => (await agent.status()).upload.points > 60);
+    expect(await agent.status()).not.toHaveProperty("cluster");
+    expect(loaded()).toEqual([]);
+    const files = readdirSync(dirname(program)).filter((name) => name.endsWith(".js"));
+    const withClient = files.filter((name) => readFileSync(join(dirname(program), name), "utf8").includes("$JS.API"));
+    expect(withClient).toEqual(["nats-client.js"]);
+    return;
+  }
+  // Others deliver in this time: three requests.
+  await eventually(async () => (await agent.status()).buffer.unsettledPoints > 60);
+  const { cluster, upload, overall, warnings } = await agent.status();
+  expect(cluster).toMatchObject({ connected: false, reason: expect.any(String) });
+  expect(cluster?.delivers).toBeUndefined();
+  expect(upload).toMatchObject({ state: "standby", requests: 0 });
+  expect(overall).toEqual({ level: "warn", text: "cluster unreachable" });
+  expect(warnings.map(({ message }) => message)[0]).toEqual(
+    expect.stringMatching(
+      /^the cluster cannot be reached: .*; points stay in the buffer of this agent, which does not/,
+    ),
+  );
+  expect(service.counters().size).toBe(0);
+  expect(loaded()).toEqual([expect.stringMatching(/nats-client\.js$/)]);
+  expect(agent.log.map(({ msg }) => msg)).toContain("cannot connect to the cluster");
+
+  const file = folder.file("tagferry.yaml");
+  const online = await command(["check", "--online", "-c", file]);
+  expect(online.stdout).toMatch(/^cluster: nats:\/\/127\.0\.0\.1:9: .*refused/m);
+  expect(online.stdout).not.toMatch(/^service:/m);
+  expect(online.status).toBe(69);
+  const save = await command(["signals", "save", "-c", file]);
+  expect(save.stderr).toContain("in which commands have no turn yet");
+  expect(save.status).toBe(78);
+  expect(service.counters().size).toBe(0);
+  expect(await agent.stop()).toBe(0);
+});
