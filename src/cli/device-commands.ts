@@ -74,7 +74,7 @@ export function addDeviceCommands(line: CommandLine, protocols: ProtocolTexts): 
   ] as const;
   line.group(
     "trust",
-    `certificates of ${protocols.protocolsWith("certificates")} servers: which of them the agent believes`,
+    `certificates of ${protocols.protocolsWith("certificates")} servers: which of them the agent trusts`,
     [
       {
         name: "list",

@@ -76,7 +76,7 @@ export class GapResolution {
     return this.#record.get(this.#id);
   }
 
-  /** How many tags it knows something of by name. */
+  /** Number of entries by tag that it holds. */
   get size(): number {
     return this.#reported.size + this.#open.size + this.#lost.size;
   }

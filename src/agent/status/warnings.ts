@@ -37,8 +37,8 @@ export function warningsOf({ config, buffer, doubt, uploader, cluster, sources }
 
 /** What to do so that it does not happen again, by the reason the buffer gives. */
 const lossRemedies: Readonly<Record<string, string>> = {
-  maxSize: "raise buffer.maxSize, or see why delivery was away for so long",
-  maxAge: "raise buffer.maxAge, or see why delivery was away for so long",
+  maxSize: "raise buffer.maxSize, or see why delivery failed for so long",
+  maxAge: "raise buffer.maxAge, or see why delivery failed for so long",
   reserveFreeDisk: "free disk space or lower buffer.reserveFreeDisk; with buffer.whenFull: block sources wait instead",
   diskFull: "free disk space; with buffer.whenFull: block sources wait instead",
   damaged: "check the disk; what could not be read is kept beside the buffer",
@@ -154,11 +154,7 @@ function signalWarnings(signals: DeliveryStatus["signals"] | undefined): Warning
 function watchWarnings({ error, kept, unconfigured, items }: SignalWatchStatus): Warning[] {
   return [
     ...(error ? [warning(`signals are not compared with the service: ${error.message}`, error.hint)] : []),
-    ...about(
-      kept,
-      "kept by the service as they are, though they were saved again",
-      "compare with tagferry signals diff",
-    ),
+    ...about(kept, "unchanged at the service after they were saved again", "compare with tagferry signals diff"),
     ...about(
       { count: unconfigured.count, first: unconfigured.first.map((input) => ({ input, reason: "" })) },
       "at the service, but not configured; they are left as they are",

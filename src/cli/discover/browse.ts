@@ -28,7 +28,7 @@ export async function browse(url: string | undefined, options: BrowseOptions, io
   try {
     return await browseAt(driver, target, options, io);
   } catch (error) {
-    // A login helps against nothing but a missing login.
+    // The hint about a login fits only an error that is caused by a missing login.
     if (!isAgentError(error) || error.hint !== credentialsHint || options.source !== undefined) throw error;
     if (options.username !== undefined) throw error;
     const hint =

@@ -48,8 +48,8 @@ const windowShare = { live: 1 / 14, dense: 1 / 4.6, sparse: 1 / 2.3 } as const;
  */
 const blockShare = { dense: 170, sparse: 42 } as const;
 /**
- * The live lane takes what a few requests carry, so that the newest are not queued behind what is no news: more than that
- * stays in the buffer and follows as backlog.
+ * The live lane leases as many points as this number of requests carries. Older points stay in the buffer and follow as
+ * backlog, so that the newest ones do not queue behind them.
  */
 const liveFrames = 4;
 /** Bytes of the largest frame for each point that is taken before it is known what a frame carries. */

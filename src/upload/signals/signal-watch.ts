@@ -90,9 +90,9 @@ export class SignalWatch {
   readonly #runtime: Runtime;
   readonly #publisher: ItemPublisher | undefined;
   readonly #backOff: BackOff;
-  /** Saved since the look that is under way began: what it reads may be older. */
+  /** Inputs saved since the current comparison began. The signals that it reads may be older. */
   readonly #savedMeanwhile = new Set<InputId>();
-  /** What saving again is to mend, by input: when it is found the same once more, it does not help. */
+  /** By input: the difference that was saved again. If the next comparison finds it unchanged, saving does not help. */
   readonly #mended = new Map<InputId, string>();
   #status: SignalWatchStatus = {
     checkedAt: undefined,

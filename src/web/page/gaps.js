@@ -12,7 +12,7 @@ const causes = {
   stopped: "source stopped by a change of the configuration",
   bad: "no usable value",
   refused: "no Input ID",
-  overflow: "thrown away by the other side",
+  overflow: "discarded by the broker or server",
   buffer: "not stored",
 };
 

@@ -109,7 +109,10 @@ function openSegment(found: FoundSegment, limit: number, options: OpeningOptions
   return segment;
 }
 
-/** The disk does not give the file. It stays where it is, holds what its name says, and is tried again when its turn comes. */
+/**
+ * The file cannot be read. It stays in place, counts the points that its name implies, and is tried again when its turn
+ * comes.
+ */
 function openUnreadable(
   found: FoundSegment,
   limit: number,
@@ -118,8 +121,8 @@ function openUnreadable(
 ): Segment | undefined {
   options.note("error", { segment: found.name, err: String(error) }, "a segment cannot be read");
   if (Number.isFinite(limit)) return sealedUpTo(endOfUnreadable(found, limit, options), found, options);
-  // Where the log ends is not known, and that must not keep the agent from starting: the bytes are kept for whoever can
-  // read them, the log goes on behind what is known to have been durable, and what came after that nobody can count.
+  // The end of the log is unknown, which must not prevent a start: the bytes are kept for recovery by hand, and the log
+  // continues after the last point that is known to be durable. Later points cannot be counted.
   options.note(
     "error",
     { segment: found.name },

@@ -23,12 +23,12 @@ interface Pending {
 /** A line that never becomes quiet is used all the same after so long. */
 const longestRestMs = 2_000;
 
-/** So often a request is made where its answer cannot be told from that to another's. */
+/** Attempts at a request whose answer cannot be distinguished from one to another master. */
 const mostAttempts = 4;
 
-/** A unit whose answers take that many time-outs is not waited for. */
+/** The longest wait for a slow unit, in time-outs. */
 export const slowestTimeouts = 8;
-/** One answer may take so much longer than the one before it. */
+/** Factor by which an answer may take longer than the previous one. */
 export const unsteadiness = 1.2;
 
 /**

@@ -58,7 +58,10 @@ function different(what: string, names: readonly string[]): Ambiguity {
   return contested(`${what} that differ in ${uses}`, `use ${uses} in`);
 }
 
-/** The name that would tell the elements of a message apart, of `depth` levels, the first `named` of which captures tell apart; undefined: nothing is missing. */
+/**
+ * The name that `input` lacks to distinguish the elements of a message with `depth` levels, of which captures distinguish
+ * the first `named`. Undefined: none is missing.
+ */
 function neededLevels(depth: number, named: number, names: readonly string[]): string | undefined {
   if (names.includes("i") || depth === named) return undefined;
   if (names.includes("key") && depth === named + 1) return undefined;

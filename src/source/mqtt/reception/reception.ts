@@ -25,9 +25,9 @@ export interface ReceptionOptions {
   readonly requestRebirth: boolean;
   /** Messages that the broker may send unacknowledged; left out: it does not say. */
   readonly receiveMaximum?: number;
-  /** Names that devices told before; left out: none. */
+  /** Names that devices sent on earlier connections. Omitted: none. */
   readonly names?: NameTables;
-  /** Called when they told new ones. */
+  /** Called when a device has sent new names. */
   readonly onNames?: () => void;
 }
 

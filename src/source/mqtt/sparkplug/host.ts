@@ -53,7 +53,10 @@ interface Held {
   readonly weight: number;
 }
 
-/** An edge node and its messages that wait; undefined: that one was read at once, but its number has to be waited for. */
+/**
+ * An edge node and its waiting messages. Undefined in place of a message: it was read at once, but its number still has to
+ * come in order.
+ */
 interface Member {
   readonly node: EdgeNode;
   readonly sequence: Sequence<Held | undefined>;

@@ -16,7 +16,7 @@ import { chooseServer, isHealthy, openRedundancyMemory } from "./service-level.t
 
 const failOvers = {
   name: "source_opcua_fail_overs_total",
-  help: "Times that another server of a redundant set was gone on with.",
+  help: "Changes to another server of a redundant set.",
   labels: ["source"],
 } as const;
 

@@ -91,8 +91,8 @@ const networkFaults: Readonly<Record<string, string>> = {
   ENOTFOUND: "the name of the host is not known",
   EAI_AGAIN: "the name server does not answer",
   ETIMEDOUT: "no answer in time",
-  EHOSTUNREACH: "there is no way to this host",
-  ENETUNREACH: "there is no way to this network",
+  EHOSTUNREACH: "no route to this host",
+  ENETUNREACH: "no route to this network",
 };
 
 /** Any failure as an `AgentError`: `SOURCE_REFUSED` where the server turned us away, else `SOURCE_UNREACHABLE`. What the stack says of it is the cause alone. */

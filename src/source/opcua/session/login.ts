@@ -33,11 +33,11 @@ interface TokenMaker {
 }
 
 /**
- * From now on the client logs in by the token policy of `endpoint` alone, whatever the server lists later, and gives no secret
- * to a certificate that is not verified. An impostor may send one certificate with its endpoints, and another one, or none,
- * with the session: with none the stack would send the password in clear text.
- * `former`: the logins of the session that is taken up. Gives those of the session that was activated last; none where the
- * endpoint itself lists them.
+ * Restricts the client to the token policy of `endpoint`, whatever the server lists later, and withholds secrets from a
+ * certificate that is not verified. An impostor may send one certificate with its endpoints, and another one, or none, with
+ * the session. With none the stack would send the password in clear text.
+ * `former`: the logins of the session that is resumed. The returned function gives the logins of the session that was
+ * activated last; none if the endpoint itself lists them.
  */
 export function guardLogin(
   ua: Ua,

@@ -26,7 +26,7 @@ test.each([
   ["getaddrinfo ENOTFOUND plc", "the name of the host is not known (ENOTFOUND)"],
   [
     "The connection cannot be established with server opc.tcp://x .\n connect EHOSTUNREACH",
-    "there is no way to this host (EHOSTUNREACH)",
+    "no route to this host (EHOSTUNREACH)",
   ],
   ["Timeout(A) in waiting for data on socket(timeout was = 1000 ms)", "no answer in time"],
   ["socket has been disconnected by third party", "the server hangs up"],
