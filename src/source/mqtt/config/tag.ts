@@ -19,7 +19,7 @@ const step = z.union([
   duration({ min: 0.001 }),
   z.strictObject({
     at: payloadPath().describe("Where in the payload the time between two samples stands."),
-    unit: z.enum(["s", "ms", "us", "ns"]).default("ms").describe("What it is counted in."),
+    unit: z.enum(["s", "ms", "us", "ns"]).default("ms").describe("Unit of the fraction."),
   }),
 ]);
 
@@ -43,7 +43,7 @@ const time = z
     fraction: z
       .strictObject({
         at: payloadPath().describe("Where in the payload the fraction stands."),
-        unit: z.enum(["ms", "us", "ns"]).default("ns").describe("What it is counted in."),
+        unit: z.enum(["ms", "us", "ns"]).default("ns").describe("Unit of the fraction."),
       })
       .optional()
       .describe("Where the fraction of the second stands, if what stands at `at` is whole seconds; left out it is 0.")
