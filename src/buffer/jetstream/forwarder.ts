@@ -209,8 +209,25 @@ export class Forwarder {
     this.#points += points;
     this.#latest = latest;
     const sequence = await this.#untilDone(signal, () => this.#publish(frame, messageIdOf(header), header));
-    await this.#kept.add(sequence, this.#created, frame);
+    await this.#keep(sequence, frame, signal);
     this.#bytes += frame.length;
+  }
+
+  /** Goes on until the disk takes the frame: another forwarder would publish it under another name, and it would come twice. */
+  async #keep(sequence: number, frame: Uint8Array, signal: AbortSignal): Promise<void> {
+    const { clock, log, random } = this.#runtime;
+    const backOff = new BackOff({ ...retry, random });
+    for (let tries = 1; ; tries++) {
+      signal.throwIfAborted();
+      try {
+        return await this.#kept.add(sequence, this.#created, frame);
+      } catch (error) {
+        const reason = reasonOf(error);
+        if (tries === 1)
+          log.error({ reason }, "published points cannot be kept on the local disk; publishing is paused");
+        await clock.sleep(backOff.next(), signal);
+      }
+    }
   }
 
   /** Rejects as the stream does; then `#verifyIfDue` comes before the next try. */

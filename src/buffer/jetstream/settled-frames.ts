@@ -11,6 +11,10 @@ const settledKey = "settled.points";
 const mostEpochs = 256;
 const keptEpochs = 8;
 const retryMs = 250;
+/** NATS takes 1 MiB unless it is configured otherwise. */
+const mostBytes = 900 * 1_024;
+/** Of one start of a node, where the record would be larger; even. */
+const mostBounds = 2_000;
 
 /** A frame of which some series are settled. */
 export interface PartialFrame {
@@ -108,7 +112,7 @@ export class SettlementRecord {
 
   /** Resolves once it is stored. Rejects with `CLUSTER_FENCED` where another reader has written since, or with the reason of `signal`. */
   async write(settlement: Omit<StoredSettlement, "token">, signal: AbortSignal): Promise<void> {
-    const value = zstdCompressSync(JSON.stringify({ token: this.#token, ...settlement }));
+    const value = this.#encode(settlement);
     for (;;) {
       signal.throwIfAborted();
       try {
@@ -126,6 +130,18 @@ export class SettlementRecord {
         await this.#clock.sleep(retryMs, signal);
       }
     }
+  }
+
+  /** Leaves out what can be found out again, then what makes the fewest points come twice in another term. */
+  #encode(settlement: Omit<StoredSettlement, "token">): Uint8Array {
+    const newest = settlement.frames.map(([epoch, bounds]) => [epoch, bounds.slice(-mostBounds)] as const);
+    const smaller = [{}, { whole: [] }, { whole: [], partial: [] }, { whole: [], partial: [], frames: newest }];
+    let value = new Uint8Array();
+    for (const change of smaller) {
+      value = zstdCompressSync(JSON.stringify({ token: this.#token, ...settlement, ...change }));
+      if (value.length <= mostBytes) break;
+    }
+    return value;
   }
 
   /** A write whose answer was lost is ours, and goes on. */

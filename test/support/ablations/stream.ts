@@ -114,4 +114,18 @@ export const streamAblations: readonly Ablation[] = [
     without: "",
     test: blocked,
   },
+  {
+    safeguard: "the record of settled frames fits into one message",
+    file: "buffer/jetstream/settled-frames.ts",
+    code: "if (value.length <= mostBytes) break;",
+    without: "if (value.length > 0) break;",
+    test: blocked,
+  },
+  {
+    safeguard: "a frame that the disk does not take keeps its name",
+    file: "buffer/jetstream/forwarder.ts",
+    code: "await clock.sleep(backOff.next(), signal);\n      }\n    }\n  }\n\n  /** Rejects as the stream does",
+    without: "throw error;\n      }\n    }\n  }\n\n  /** Rejects as the stream does",
+    test: blocked,
+  },
 ];

@@ -1,13 +1,20 @@
 // What one message, one node or one input can hold up: nothing of the others.
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { FrameLease, OpenFrame } from "../../../../src/buffer/jetstream/frame-lease.ts";
+import { SettlementRecord } from "../../../../src/buffer/jetstream/settled-frames.ts";
 import { encodeFrame, type FrameHeader, messageIdOf } from "../../../../src/buffer/jetstream/stream-frame.ts";
 import { subjectOf } from "../../../../src/buffer/jetstream/stream-names.ts";
 import type { PointStream } from "../../../../src/cluster/jetstream.ts";
 import { Block, type BlockId } from "../../../../src/core/block.ts";
 import { epochMicros, type InputId } from "../../../../src/core/point.ts";
 import { eventually } from "../../../support/eventually.ts";
+import { MemoryDisk } from "../../../support/memory-disk.ts";
+import { testRuntime } from "../../../support/runtime.ts";
+import { openCollector } from "../../../support/stream-place.ts";
 import { append, memoryWorld, ServiceStore } from "../../../support/stream-world.ts";
+import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
 const never = new AbortController().signal;
 const all = { wait: false, maxPoints: 1e6 } as const;
@@ -250,4 +257,49 @@ test("a block of more frames than 65,536 settles each of them", () => {
   lease.settle(Uint32Array.of(7));
 
   expect(frames.every(({ isSettled }) => isSettled)).toBe(true);
+});
+
+test("a disk that takes nothing for the kept tail makes nothing come twice", async () => {
+  const { stream, state, reader: open } = memoryWorld();
+  using home = temporaryFolder();
+  const directory = join(home.path, "forwarded");
+  const disk = new MemoryDisk();
+  {
+    await using collector = await openCollector({ stream, state, node: "gw1", directory }, disk);
+    await append(collector, { a: [[1, 1]] });
+    await collector.forwarded();
+  }
+  let checks = 0;
+  stream.after = (call) => {
+    if (call === "last") checks++;
+  };
+  await using collector = await openCollector({ stream, state, node: "gw1", directory }, disk);
+  await eventually(() => checks > 0);
+  await rm(directory, { recursive: true });
+  await writeFile(directory, "");
+  await append(collector, { a: [[2, 2]] });
+  await eventually(() => collector.runtime.lines.some(({ message }) => message.includes("kept on the local disk")));
+  await rm(directory);
+  await mkdir(directory);
+  await collector.forwarded();
+  const service = new ServiceStore();
+  await using reader = await open();
+  await service.drain(reader);
+
+  expect(service.deliveries).toBe(2);
+});
+
+test("the record of what is settled stays smaller than the largest message of NATS", async () => {
+  const { state } = memoryWorld();
+  const runtime = testRuntime();
+  const record = new SettlementRecord(state, "token", runtime.clock);
+  await record.open();
+  let at = 0;
+  const bounds = Array.from({ length: 600_000 }, (_, i) => (at += 1 + ((i * 7_919) % 101)));
+  const frames = [["gw1\nboot", bounds] as const];
+  await record.write({ generation: 1, stream: "s", whole: bounds, partial: [], frames }, never);
+
+  expect((await state.get("settled.points"))!.value.length).toBeLessThan(2 ** 20);
+  const next = new SettlementRecord(state, "next", runtime.clock);
+  expect((await next.open())?.frames[0]?.[1].at(-1)).toBe(bounds.at(-1));
 });
