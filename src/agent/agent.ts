@@ -97,8 +97,8 @@ export async function openAgent(...given: Parameters<typeof openWaitingAgent>): 
 }
 
 /**
- * As `openAgent`, with sources and delivery that wait for `start`: to load what they connect with takes longer than all
- * before it, and must not delay it.
+ * Like `openAgent`, but sources and delivery wait for `start`. Loading their libraries takes longer than everything before,
+ * which it must not delay.
  */
 export async function openWaitingAgent(
   config: Config,

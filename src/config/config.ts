@@ -31,7 +31,7 @@ export interface Config {
     readonly listen: ListenAddress;
     /** Host names that the status page answers to beside its address; without port. */
     readonly allowedHosts: readonly string[];
-    /** Whoever sends it may ask for a change. */
+    /** A client that sends it may change the running agent. */
     readonly token?: Secret | undefined;
   };
   readonly log: { readonly level: LogLevel };

@@ -1,7 +1,7 @@
 // What a driver offers to the commands that set up and check an agent.
 import type { PartialSignalMetadata } from "./signal.ts";
 
-/** How a source of a protocol is written, for the file that `init` writes, for help and for messages. */
+/** Examples of a source of this protocol, for the file that `init` writes, for help and for messages. */
 export interface DriverExample {
   /** Name of the protocol: `OPC UA`. */
   readonly protocol: string;
@@ -13,7 +13,7 @@ export interface DriverExample {
   readonly entries: readonly string[];
 }
 
-/** What protects a source or does not. */
+/** One finding about the protection of a source. */
 export interface SecurityFinding {
   readonly state: "good" | "weak";
   readonly message: string;

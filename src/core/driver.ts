@@ -142,7 +142,7 @@ export interface Driver<
    * thing it names. `check` shows it at the tag.
    */
   remarks?(tag: z.output<Tag>, names: readonly string[]): readonly ConfigWarning[];
-  /** All that is wrong with options and tags only when they are seen together. They are what `schema` and `tag` gave. */
+  /** Returns faults that appear only when options and tags are checked together. Both have passed `schema` and `tag`. */
   faults?(config: Pick<DriverConfig<Options, Tag>, "options" | "tags">): readonly ConfigFault[];
   /** Settings that are allowed but probably unintended. `check` reports them, and the log at each start. */
   warnings?(options: z.output<Options>): readonly ConfigWarning[];

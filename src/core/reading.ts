@@ -1,8 +1,8 @@
-// What a device gave: a value, one by one or in columns.
+// Readings: values from a device, one by one or in columns.
 import type { EpochMicros } from "./point.ts";
 import type { Captures, TagId } from "./tag.ts";
 
-/** How far the device vouches for a value. OPC UA's words; drivers map theirs onto them. */
+/** Quality of a value, in the terms of OPC UA. Drivers map their own onto them. */
 export type Quality = "good" | "uncertain" | "bad";
 
 /** One value, or one failure to get it, as a device gave it. */
@@ -25,7 +25,7 @@ export interface Reading {
   readonly value: number | bigint | boolean | string | undefined;
   readonly time: EpochMicros;
   readonly clock: "device" | "agent";
-  /** The device's time is ahead of the agent's clock, and one of the two clocks is wrong. `time` is that of arrival. */
+  /** Set if the device's time is ahead of the agent's clock, so one of the two clocks is wrong. `time` is the time of arrival. */
   readonly ahead?: AheadTime | undefined;
   /**
    * Names the device whose clock gave the time, within its source: readings with one name share a clock. Undefined: all
@@ -33,7 +33,10 @@ export interface Reading {
    */
   readonly device?: string | undefined;
   readonly quality: Quality;
-  /** Why there is no value, why its quality is not good, or what else of it is not as asked for. For people; starts in lower case. */
+  /**
+   * Why there is no value, why its quality is not good, or how it differs from the configuration. For people; starts in
+   * lower case.
+   */
   readonly reason?: string;
   /** Read from the device's history: stored, but no news (last value and report-by-exception stay untouched). */
   readonly historical: boolean;

@@ -1,4 +1,4 @@
-// What long-lived parts are given instead of reaching for globals: time, chance, log and counters.
+// What long-lived parts receive instead of using globals: time, random numbers, log and metrics.
 import type { EpochMicros } from "./point.ts";
 
 export interface Clock {

@@ -1,4 +1,4 @@
-// A text that must not be seen. Whatever prints it prints `***`.
+// A text that must not be shown: every way to print it gives `***`.
 
 /** Holds a secret. Only `reveal` gives it; text, JSON and inspection show `***`. */
 export class Secret {

@@ -73,7 +73,7 @@ export function compare(handedOut: HandedOut, stored: Stored): Comparison {
       }
       if (handedOut.get(input)?.has(value)) continue;
       foreign++;
-      example(`${input}: ${value} was never handed out`);
+      example(`${input}: ${value} was never delivered by a device`);
     }
   }
   const exact = missing === 0 && twice === 0 && foreign === 0;

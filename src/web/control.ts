@@ -6,7 +6,7 @@ import type { Secret } from "../core/secret.ts";
 import { sameText } from "../lib/same-text.ts";
 
 export interface Control {
-  /** Whoever sends one of them may. */
+  /** A client that sends one of them may. */
   readonly tokens: readonly Secret[];
   /** Path of a file with a token, for users of this machine who may read it. */
   readonly tokenFile: string;

@@ -17,7 +17,7 @@ test("a demo with a duration reads everything back, misses nothing, and ends wit
     /^demo: read (\d+), stored (\d+), missing 0, requests \d+, max rate [01]\.\d\d\/s, outage 5 s$/.exec(last) ?? [];
   expect(last).toMatch(/^demo: read [1-9]/);
   expect(stored).toBe(read);
-  expect(stderr).not.toMatch(/never handed out/);
+  expect(stderr).not.toMatch(/never delivered by a device/);
   // What one needs to look at it from another terminal.
   expect(stdout).toContain("(user gateway, password demo)");
   expect(stdout).toMatch(

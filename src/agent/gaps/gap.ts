@@ -6,7 +6,7 @@ import { epochMicros } from "../../core/point.ts";
 /**
  * Why nothing was recorded. `agentDown`: the agent was not running. `disconnected`: the source could not be reached.
  * `stopped`: the source was not running, since its configuration was changed. `bad`: device or broker gave no usable
- * value. `refused`: no Input ID for it. `overflow`: the other side threw values away. `buffer`: points could not be
+ * value. `refused`: no Input ID for it. `overflow`: the server discarded values. `buffer`: points could not be
  * stored, or were lost from the buffer.
  */
 const gapCauses = ["agentDown", "disconnected", "stopped", "bad", "refused", "overflow", "buffer"] as const;

@@ -137,7 +137,7 @@ export class HttpPost implements AsyncDisposable {
       signal.throwIfAborted();
       return false;
     } finally {
-      // What is still to fail with the connection, fails unseen.
+      // Later errors of the closed connection are ignored.
       socket.on("error", () => {}).destroy();
     }
   }

@@ -52,7 +52,7 @@ export function serviceSink(
   };
 }
 
-/** Stored is what the result names. Names that are not in the frame say nothing. */
+/** An input counts as stored if the result names it. Names that are not in the frame are ignored. */
 async function confirmed(
   result: Readonly<Record<string, unknown>>,
   inputs: readonly InputId[],

@@ -103,7 +103,7 @@ export class Portion {
     return [new Portion(this.columns.slice(0, columns)), new Portion(this.columns.slice(columns))];
   }
 
-  /** Those of `inputs`, and the others; undefined where one of the two would be empty. */
+  /** Splits into the series of `inputs` and the others. Undefined: one of the two would be empty. */
   divide(inputs: ReadonlySet<InputId>): [named: Portion, others: Portion] | undefined {
     const named = this.columns.filter(({ input }) => inputs.has(input));
     if (named.length === 0 || named.length === this.columns.length) return undefined;

@@ -57,7 +57,7 @@ export function unscaledNumber(scaled: number, form: NumberForm): number {
   return decimals === general || decimals === 0 ? scaled : scaled / powers[decimals]!;
 }
 
-/** Writes the text of a number at `at`, whose end is that much further as its form says. */
+/** Writes the text of a number at `at`. Its length follows from its form: see `textLength`. */
 export function writeNumber(bytes: Uint8Array, at: number, scaled: number, form: NumberForm): void {
   const decimals = form >> 5;
   if (decimals === general) {

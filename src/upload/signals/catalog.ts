@@ -207,7 +207,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     }
   }
 
-  /** The file failed while in use: another one, with all that is known beside the metadata, which come again when described. */
+  /** Replaces a file that failed in use by a new one with everything but the metadata, which the sources describe again. */
   #replace(cause: unknown): void {
     this.#file = replaceCatalogFile(this.#file, this.#path, cause, this.#runtime.log);
     this.#hashes = new WeakMap();

@@ -25,7 +25,7 @@ export interface SavePagedOptions {
 
 /** As many as the public clients publish at a time. */
 const mostPerRequest = 500;
-/** So many that are refused one by one: then it is not about single ones. */
+/** After this many separate refusals the cause is not a single signal. */
 const mostRefused = 25;
 
 const savedSignals = z.object({ signalsByInput: saveSummaries }).transform(({ signalsByInput }) => signalsByInput);

@@ -9,7 +9,7 @@ let stream;
 let timer;
 let seenAt;
 let views = 0;
-/** Views to a change of the panels. Most of what an open page costs is that anything changes at all; tags change with each view. */
+/** The panels change with every second view, the tags with each one: any change costs the browser most of its work. */
 const panelsEvery = 2;
 
 const table = new TagTable(byId("tags"), () => later(80));

@@ -14,9 +14,9 @@ export const lossReasons = [
   "diskFull",
   /** Set aside: what was read is not what had been written. */
   "damaged",
-  /** A segment or its end is not there any more. */
+  /** A segment or its end is missing. */
   "missing",
-  /** The disk had said that the points were safe and did not have them after a restart. */
+  /** The disk reported the points as synced, but did not have them after a restart. */
   "diskLied",
 ] as const;
 export type LossReason = (typeof lossReasons)[number];

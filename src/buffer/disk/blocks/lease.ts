@@ -21,7 +21,7 @@ export class Lease {
     else segment.taken.addWhole(series.records, series.leftOut);
   }
 
-  /** The points of these inputs are settled: says how many they are. */
+  /** Settles the points of these inputs. Returns their number. */
   settle(inputs: Uint32Array): number {
     const { segment, series } = this;
     const before = series.points;

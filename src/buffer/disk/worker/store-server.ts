@@ -1,4 +1,4 @@
-// Answers the requests of the main thread. All that the log thread does, without the thread.
+// Answers the requests of the main thread. This is the log thread's work, usable in tests without a thread.
 import { parentPort } from "node:worker_threads";
 import { AgentError, reasonOf } from "../../../core/errors.ts";
 import type { InputId } from "../../../core/point.ts";

@@ -41,8 +41,8 @@ export function decodeRegisters(bytes: Uint8Array, index: number, format: Regist
 }
 
 /**
- * Reads values of this format whose bytes begin at `at`, without memory for each, where `decodeRegisters` gives a number for
- * all or NaN for none; undefined where more has to be looked at.
+ * Returns a reader of values of this format that allocates nothing: a number, or NaN where there is none, as
+ * `decodeRegisters`. Undefined: the format needs `decodeRegisters` itself.
  */
 export function simpleReader({ type, order, nullValues }: RegisterFormat): RegisterReader | undefined {
   const read = nullValues === undefined ? simpleReaders[type] : undefined;

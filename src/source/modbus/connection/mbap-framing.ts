@@ -151,7 +151,7 @@ export class MbapFraming implements Framing {
 
 /** Length of the frame that `bytes` begin with; undefined while that is not known. */
 function frameBytes(bytes: Uint8Array): number | undefined {
-  // Told as early as it shows: a peer that speaks something else may never send a whole header.
+  // Reported as early as possible: a peer with another protocol may never send a whole header.
   if ((bytes[2] ?? 0) !== 0 || (bytes[3] ?? 0) !== 0)
     throw new AgentError("SOURCE_PROTOCOL", "what came back is not Modbus TCP: its protocol identifier is not 0");
   if (bytes.length < 6) return undefined;

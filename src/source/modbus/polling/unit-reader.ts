@@ -192,7 +192,7 @@ function isSame(a: WantedBlock, b: WantedBlock): boolean {
  */
 export class ProbeChoice<Item extends Span> {
   readonly #items: readonly Item[];
-  /** A block for each value takes memory: kept only until the unit answers. */
+  /** One block for each value, to find one that the unit answers. Dropped after the first answer to save memory. */
   #places: readonly ReadBlock<Item>[] | undefined;
   #next: number;
   #known: ReadBlock<Item> | undefined;

@@ -163,7 +163,7 @@ export class MqttConnection implements AsyncDisposable {
   readonly sessionPresent: boolean;
   /** Milliseconds, as the broker would have it. */
   readonly keepaliveMs: number;
-  /** What the broker said of itself in CONNACK (MQTT 5). */
+  /** Properties of the broker from CONNACK (MQTT 5). */
   readonly limits: Readonly<Record<string, unknown>>;
   readonly #client: MqttClient;
   readonly #record: FailureRecord;

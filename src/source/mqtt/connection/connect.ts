@@ -79,7 +79,7 @@ function withoutBrackets(hostname: string): string {
   return hostname.replace(/^\[(.*)\]$/, "$1");
 }
 
-/** Bytes of packets that are received at least: what is larger than `maxPayload` is better counted than never heard of. */
+/** Smallest maximum packet size for the broker, so that it sends payloads above `maxPayload`, which are then counted. */
 const leastMaximumPacket = 16 * 2 ** 20;
 
 /** Translates `options` into those of the `mqtt` library. */

@@ -1,7 +1,7 @@
 // What the broker's numbers mean, in words for an operator.
 import { credentialsHint, type ErrorCode } from "../../../core/errors.ts";
 
-/** What it says, which of our codes it is, and what to do about it where the hint of the code does not say that. */
+/** Meaning of a reason code: text, error code, and a hint where that of the error code does not fit. */
 type Meaning = readonly [text: string, code: ErrorCode, hint?: string];
 
 const otherClientId = "set clientId to one that the broker accepts; each client needs its own";
