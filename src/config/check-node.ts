@@ -47,7 +47,7 @@ export function nodeAt(node: ConfigNode, path: readonly PropertyKey[]): ConfigNo
   return found;
 }
 
-/** Adds the scalars to `asText` that this issue would not be about if they were texts. */
+/** Adds to `asText` the scalars that would be valid if they were texts. */
 function wantText(issue: Issue, node: ConfigNode, asText: Set<ScalarNode>): void {
   const found = nodeAt(node, issue.path);
   if (issue.code === "invalid_union" && found)

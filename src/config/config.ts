@@ -37,9 +37,9 @@ export interface Config {
   readonly log: { readonly level: LogLevel };
   /** Undefined: this agent delivers by itself. */
   readonly cluster?: ClusterOptions | undefined;
-  /** In the order of the file. */
+  /** The sources, in the order of the file. */
   readonly sources: readonly ConfiguredSource[];
-  /** What is allowed but hardly meant. */
+  /** Settings that are allowed but probably unintended. */
   readonly warnings: readonly ConfigIssue[];
 }
 

@@ -20,7 +20,7 @@ export interface SimulatedDevice extends AsyncDisposable {
   /** YAML of the entry under `templates`, if any, and of the entry under `sources` that reads every tag. */
   readonly configuration: { readonly templates?: string; readonly source: string };
   /**
-   * Hands out nothing more and goes on answering. Resolves once the agent took what was handed out, as far as the
+   * Produces no more values and keeps answering. Resolves once the agent took what was delivered, as far as the
    * protocol tells (PUBACK, a further request, an acknowledged notification), at the latest after 10 s; rejects with
    * `signal.reason`.
    */

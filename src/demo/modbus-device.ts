@@ -13,7 +13,7 @@ const exception = { illegalFunction: 1, illegalAddress: 2, busy: 6, noTarget: 11
 const longestFrame = 260;
 
 /**
- * A value counts as handed out when the reply that holds it was written. After `stop` every request is answered with
+ * A value counts as delivered when the reply that contains it was written. After `stop` every request is answered with
  * exception 6 (busy): the device is there, and says that it has nothing to give.
  */
 export async function openModbusDevice(

@@ -11,7 +11,7 @@ const publisherId = "simulated-hall";
 
 /**
  * Publishing begins with the agent's subscription: what was published before, no broker would have kept for it. A
- * value counts as handed out when the broker acknowledged it to the publisher; from then on the agent's session owes it.
+ * value counts as delivered when the broker acknowledged it to the publisher; from then on the agent's session must yield it.
  */
 export async function openMqttDevice(
   { tags, everyMs, record }: DeviceOptions,

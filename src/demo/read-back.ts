@@ -148,7 +148,7 @@ function itemView({
   return attributes;
 }
 
-/** The service to read from, and as whom. */
+/** Address of the service, and the credentials to read with. */
 export interface ReaderOptions {
   /** `{base_url}` of the specification; requests go to `{url}/rpc`. */
   readonly url: string;

@@ -62,7 +62,7 @@ function summary(elapsedMs: number, devices: DemoDevices, agent: Agent, away: bo
   return [
     `${String(Math.round(elapsedMs / 1_000)).padStart(3)} s`,
     `sources ${online}/${sources.length}`,
-    `handed out ${String(devices.count).padStart(6)}`,
+    `produced ${String(devices.count).padStart(6)}`,
     `delivered ${String(upload.points).padStart(6)}`,
     `on disk ${String(buffer.unsettledPoints).padStart(5)}`,
     `requests ${String(upload.requests).padStart(4)}`,

@@ -130,7 +130,7 @@ function configuration(folder: string, service: Service, devices: DemoDevices): 
   return `version: 1
 agent:
   name: demo
-  # What the agent tells of itself no device has handed out.
+  # The agent's own signals come from no device.
   ownSignals: off
   dataDir: ${JSON.stringify(join(folder, "agent"))}
 service:

@@ -22,7 +22,10 @@ export interface ConfigOptions {
   readonly json?: boolean;
 }
 
-/** Gets the arguments and the options as commander makes them of `takes`, then the console. Undefined: `done`. */
+/**
+ * The action of a command. Its parameters are the arguments and options that commander parses by `takes`, then the
+ * console. A result of undefined means `done`.
+ */
 type Run = (...given: never[]) => Promise<ExitStatus | void>;
 
 /** Declares commands, and keeps the exit status of the one that ran. */

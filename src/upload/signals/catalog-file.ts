@@ -174,7 +174,7 @@ function startOver<T>(path: string, cause: unknown, kind: DatabaseKind<T>, log: 
   }
 }
 
-/** SQLITE_FULL, and failures to write, which a full disk shows as as well. Failures to read (266, 522) are no such thing. */
+/** SQLITE_FULL, and write errors, which a full disk may also cause. Read errors (266, 522) do not count. */
 function isFullDisk(error: unknown): boolean {
   if (!(error instanceof Error) || !("errcode" in error) || typeof error.errcode !== "number") return false;
   const primary = error.errcode & 0xff;

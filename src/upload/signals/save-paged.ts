@@ -32,8 +32,8 @@ const savedSignals = z.object({ signalsByInput: saveSummaries }).transform(({ si
 const savedItems = z.object({ itemsBySignal: saveSummaries }).transform(({ itemsBySignal }) => itemsBySignal);
 
 /**
- * Resolves with those that were refused: a request with one of them is halved until it stands alone. Rejects as
- * `MethodCaller.call` does; then what `saved` was told of is saved.
+ * Resolves with the refused entries: a refused request is halved until each refused entry is alone. Rejects with the errors of
+ * `MethodCaller.call`; entries that were passed to `saved` are saved all the same.
  */
 export async function savePaged(
   caller: MethodCaller,

@@ -41,7 +41,7 @@ const categories = { basic: 1, regular: 2 } as const;
 /** Most that a reply of 253 bytes can carry. */
 export const protocolLimit = { co: 2_000, di: 2_000, hr: 125, ir: 125 } as const satisfies Record<Table, number>;
 export const maxPduBytes = 253;
-/** Of functions 1 to 4: function, address, quantity. */
+/** Length of a request with function 1 to 4: function, address, quantity. */
 const requestPduBytes = 5;
 
 export function encodeIdentityRequest(request: IdentityRequest): Uint8Array {

@@ -173,7 +173,7 @@ export function slowAnswers(ms: number): string {
   return `its answers take ${(tenths / 10).toFixed(1)} s: raise timeout to ${Math.ceil(tenths / 5)}s`;
 }
 
-/** What to say of a silence to who looks at a device, behind what was silent. */
+/** Text that explains a time-out to a person, appended to what did not answer. */
 export function cameInstead({ mismatch, lateMs }: Pick<Silence, "mismatch" | "lateMs">): string {
   if (lateMs !== undefined) return `; ${slowAnswers(lateMs)}`;
   if (mismatch === undefined) return "";

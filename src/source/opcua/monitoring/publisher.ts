@@ -15,7 +15,7 @@ import { deleteSubscription, type Former, type Subscription } from "./subscripti
 export interface PublisherOptions extends Omit<MissingMessagesOptions, "trackers" | "deliver"> {
   /** At least one. */
   readonly subscriptions: readonly (Counts & Pick<Subscription, "id" | "firstSequence" | "origin">)[];
-  /** Subscriptions that hand over what they have kept, and end then. */
+  /** Former subscriptions, which deliver the messages that they kept and are then deleted. */
   readonly formers: readonly Pick<Former, "id" | "available">[];
   /** Takes a message over. Messages come in order, each once; the next comes when it resolves. */
   readonly deliver: (notification: Notification, signal: AbortSignal) => Promise<void>;

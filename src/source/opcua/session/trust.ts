@@ -97,7 +97,7 @@ export interface CertificateUse {
 const shortestKey = 2_048;
 
 /**
- * What is wrong with a server's certificate although an operator trusts it: told for as long as it is so. Empty: nothing.
+ * Faults of a trusted server certificate, reported as long as they last. Empty: none.
  * `certificate`: DER; a chain begins with the server's own.
  */
 export function certificateWarnings(certificate: Uint8Array, { applicationUri, url }: CertificateUse): string[] {
