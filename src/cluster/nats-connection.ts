@@ -5,12 +5,14 @@ import type { Kvm } from "@nats-io/kv";
 import type { Authenticator, NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node";
 import { AgentError, reasonOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
-import { orAbort } from "../lib/abort.ts";
+import { deadline, orAbort } from "../lib/abort.ts";
 import { BackOff } from "../lib/back-off.ts";
 import type { ClusterOptions } from "./options.ts";
 
 /** How long the servers may take to answer: an election of a stream's leader takes up to about 4 s. */
 export const answerWithinMs = 5_000;
+/** A call of several requests: the list of a bucket has no end where its server goes away in between. */
+const longestAnswerMs = 8_000;
 /** A partition that drops packets is noticed within three of these, and the next server is tried. */
 const pingEveryMs = 1_500;
 const longestWaitMs = 5_000;
@@ -67,8 +69,10 @@ export class NatsLink implements AsyncDisposable {
   async use<T>(what: string, call: (client: NatsClient) => Promise<T>): Promise<T> {
     if (!this.#client || !this.#isConnected)
       throw new AgentError("CLUSTER_UNREACHABLE", `${what}: no connection to ${this.#addresses}: ${this.#reason}`);
+    const expired = () => new Error(`no answer within ${longestAnswerMs} ms`);
+    using limit = deadline(longestAnswerMs, this.#stop.signal, expired);
     try {
-      return await call(this.#client);
+      return await orAbort(call(this.#client), limit.signal);
     } catch (cause) {
       throw clusterFailure(what, cause);
     }

@@ -30,6 +30,14 @@ async function leaderOf(link: NatsLink, stream: string) {
   return servers.servers.find(({ name }) => name === cluster?.leader);
 }
 
+test("a call that the servers never answer rejects", { timeout: 60_000 }, async () => {
+  const { link } = await connect();
+  await using _link = link;
+  // As the list of a bucket whose server goes away in between.
+  const endless = link.use("list", () => new Promise<never>(() => {}));
+  await expect(endless).rejects.toMatchObject({ code: "CLUSTER_UNREACHABLE" });
+});
+
 test("a bucket writes by revision, and says when the revision is another one", { timeout: 60_000 }, async () => {
   const { link } = await connect();
   await using _link = link;
