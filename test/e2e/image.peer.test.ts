@@ -23,9 +23,13 @@ import { type TemporaryFolder, temporaryFolder } from "../support/temporary-fold
 
 const repository = resolve(import.meta.dirname, "../..");
 const stages = parseDockerfile(join(repository, "Dockerfile"));
-const compose = parse(readFileSync(join(repository, "packaging/compose/compose.yaml"), "utf8"), { merge: true }) as {
-  readonly services: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-};
+const composed = ["compose.yaml", "compose.cluster.yaml"].flatMap((name) => {
+  const text = readFileSync(join(repository, "packaging/compose", name), "utf8");
+  const { services } = parse(text, { merge: true }) as {
+    readonly services: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  };
+  return Object.entries(services).map(([service, words]) => [service, name, words] as const);
+});
 
 test("the image starts from a slim base of the pinned Node, and its last stage has no package manager's leavings", () => {
   expect(stages.map(({ from, as }) => [from, as])).toEqual([
@@ -41,9 +45,9 @@ test("the image starts from a slim base of the pinned Node, and its last stage h
   expect(stages.at(-1)?.instructions.filter(({ text }) => /npm|apt/.test(text))).toEqual([]);
 });
 
-test.each(Object.entries(compose.services))(
-  "in compose, %s has no rights, a file system to read, bounds, and no secret in its words",
-  (_name, service) => {
+test.each(composed)(
+  "in compose, %s of %s has no rights, a file system to read, bounds, and no secret in its words",
+  (_name, _file, service) => {
     expect(service).toMatchObject({
       read_only: true,
       cap_drop: ["ALL"],

@@ -7,8 +7,8 @@ import { complaints } from "../../support/config.ts";
 const folder = join(import.meta.dirname, "../../../config");
 /** Rules for Prometheus are no configuration of ours. */
 const samples = readdirSync(folder).filter((name) => name.endsWith(".yaml") && name !== "alerts.yaml");
-const compose = join(folder, "../packaging/compose/tagferry.yaml");
-const variables = { SERVICE_PASSWORD: "a", MQTT_PASSWORD: "b", LINE3_PASSWORD: "c" };
+const compose = join(folder, "../packaging/compose");
+const variables = { SERVICE_PASSWORD: "a", MQTT_PASSWORD: "b", LINE3_PASSWORD: "c", AGENT_NAME: "gw1" };
 
 test.each(samples)("%s is right and begins with the line for editors", async (name) => {
   const text = readFileSync(join(folder, name), "utf8");
@@ -16,10 +16,15 @@ test.each(samples)("%s is right and begins with the line for editors", async (na
   expect(text).toMatch(/^# yaml-language-server: \$schema=\.\/tagferry\.schema\.json\n/);
 });
 
-test("the configuration in packaging/compose is right", async () => {
-  const text = readFileSync(compose, "utf8").replace("${file:/run/secrets/service_password}", "${SERVICE_PASSWORD}");
+test.each([
+  ["tagferry.yaml", 5],
+  ["tagferry.cluster.yaml", 6],
+])("%s in packaging/compose is right", async (name, line) => {
+  const text = readFileSync(join(compose, name), "utf8").replaceAll(/\$\{file:[^}]*\}/g, "${SERVICE_PASSWORD}");
   // Its service is in the same network of containers.
   expect(await complaints(text, variables)).toMatch(
-    /^agent\.yaml:5:8 {2}warning: service\.url {2}is not encrypted: .*\n.*\n +5 \| .*\n +\| +\^$/,
+    new RegExp(
+      `^agent\\.yaml:${line}:8 {2}warning: service\\.url {2}is not encrypted: .*\\n.*\\n +${line} \\| .*\\n +\\| +\\^$`,
+    ),
   );
 });
