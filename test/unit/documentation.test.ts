@@ -47,11 +47,18 @@ test("a source cites no document that is not in the repository", () => {
   expect(cited.filter(({ cite }) => !present.has(cite))).toEqual([]);
 });
 
-test("every test that a promise about data names is there, and every promise names one", () => {
-  const rows = textOf("docs/promises.md")
-    .split("\n")
-    .filter((line) => line.startsWith("| ") && !/^\| (promise|---)/.test(line));
-  expect(rows.length).toBeGreaterThan(20);
+/** The lines of a document from this heading to the next one. */
+function section(name: string, heading: string): readonly string[] {
+  const [, text = ""] = textOf(name).split(`${heading}\n`);
+  return (text.split("\n## ")[0] ?? "").split("\n");
+}
+
+test.each([
+  ["docs/promises.md", "# What is promised about data", 20],
+  ["docs/scaling.md", "## What is lost when", 10],
+])("every test that a line of the table in %s names is there, and every line names one", (name, heading, least) => {
+  const rows = section(name, heading).filter((line) => /^\| (?!promise|what happens|---)/.test(line));
+  expect(rows.length).toBeGreaterThan(least);
   const named = rows.map(
     (row) => [row, [...row.matchAll(/`([^`\s]+\.test\.ts)`/g)].map(([, file = ""]) => file)] as const,
   );
