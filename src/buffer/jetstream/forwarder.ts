@@ -81,6 +81,8 @@ export class Forwarder {
   /** Times up to this one go as late: an earlier start, or another node, may have published them. */
   #floor = Number.NEGATIVE_INFINITY;
   #latest = Number.NEGATIVE_INFINITY;
+  /** Starts of other processes of the same name. */
+  readonly #others = new Set<string>();
   #hasMoved = false;
   #mustVerify = true;
   #verifiedAt = 0;
@@ -172,7 +174,11 @@ export class Forwarder {
 
   /** Resolves once the block is published, kept and settled. */
   async #forward(reader: BufferReader, block: Block, signal: AbortSignal): Promise<void> {
-    const isLate = (at: number) => block.late[at] === 1 || block.times[block.timeStarts[at]!]! <= this.#floor;
+    // A source may have been moved while the block was awaited.
+    await this.#untilDone(signal, () => this.#verifyIfDue());
+    // As of now: publishing may raise the floor.
+    const floor = this.#floor;
+    const isLate = (at: number) => block.late[at] === 1 || block.times[block.timeStarts[at]!]! <= floor;
     const all = Array.from(block.inputs.keys());
     for (const late of [false, true]) {
       const series = all.filter((at) => isLate(at) === late);
@@ -267,6 +273,7 @@ export class Forwarder {
     const settlement = await readSettlement(bucket);
     const settled = new SettledFrames(settlement?.frames);
     await this.#kept.trim((frame) => settled.has(frame));
+    const isOthers = last !== undefined && header !== undefined && this.#isOthers(last.sequence, header, created);
     this.#last = last?.sequence ?? 0;
     this.#created = created;
     if (last && header?.epoch !== this.#epoch) this.#raiseFloorTo(header);
@@ -277,11 +284,29 @@ export class Forwarder {
     const isUpTo = (kept: FrameHeader) =>
       header !== undefined && epochKey(kept) === epochKey(header) && kept.number <= header.number;
     const present = frames.findLastIndex((kept) => isUpTo(kept.header));
-    const lost = frames.filter(({ sequence }, i) => i > present || sequence < firstSequence);
+    const lost = frames.filter(({ sequence, created: stream }, i) => {
+      if (isOthers) return stream !== created || sequence < firstSequence;
+      return i > present || sequence < firstSequence;
+    });
     const again = lost.length > 0 ? await this.#republish(lost) : header;
     this.#mustVerify = false;
     this.#verifiedAt = this.#runtime.clock.monotonic();
     return again;
+  }
+
+  /**
+   * Whether another process has published as this node: behind the last message of this one, which a loss cannot bring about.
+   * Then the order of the tail does not say what is lost, and the two would publish their tails against each other.
+   */
+  #isOthers(sequence: number, header: FrameHeader, created: string): boolean {
+    const key = epochKey(header);
+    const isKnown = header.epoch === this.#epoch || this.#kept.frames.some((kept) => epochKey(kept.header) === key);
+    if (isKnown || this.#others.has(key)) return !isKnown;
+    if (created !== this.#created || sequence <= this.#last) return false;
+    this.#others.add(key);
+    const { node } = this.#options;
+    this.#runtime.log.error({ node }, "another process publishes as this agent; give each one its own agent.name");
+    return true;
   }
 
   /** In their order, under other IDs: the servers may remember one whose message they have lost. */

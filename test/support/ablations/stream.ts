@@ -38,8 +38,8 @@ export const streamAblations: readonly Ablation[] = [
   {
     safeguard: "times that an earlier start has published go as late",
     file: "buffer/jetstream/forwarder.ts",
-    code: "block.times[block.timeStarts[at]!]! <= this.#floor",
-    without: "block.times[block.timeStarts[at]!]! < this.#floor - 1e15",
+    code: "block.times[block.timeStarts[at]!]! <= floor",
+    without: "block.times[block.timeStarts[at]!]! < floor - 1e15",
     test: terms,
   },
   {
@@ -127,5 +127,26 @@ export const streamAblations: readonly Ablation[] = [
     code: "await clock.sleep(backOff.next(), signal);\n      }\n    }\n  }\n\n  /** Rejects as the stream does",
     without: "throw error;\n      }\n    }\n  }\n\n  /** Rejects as the stream does",
     test: blocked,
+  },
+  {
+    safeguard: "another process of the same name does not make the tail come again",
+    file: "buffer/jetstream/forwarder.ts",
+    code: "if (isOthers) return stream !== created || sequence < firstSequence;",
+    without: "",
+    test: blocked,
+  },
+  {
+    safeguard: "a source that moves while a block is awaited is known before the block is published",
+    file: "buffer/jetstream/forwarder.ts",
+    code: "    await this.#untilDone(signal, () => this.#verifyIfDue());\n    // As of now",
+    without: "    // As of now",
+    test: terms,
+  },
+  {
+    safeguard: "a series goes as late or not, whatever is learned while it is published",
+    file: "buffer/jetstream/forwarder.ts",
+    code: "block.times[block.timeStarts[at]!]! <= floor",
+    without: "block.times[block.timeStarts[at]!]! <= (floor && this.#floor)",
+    test: terms,
   },
 ];

@@ -303,3 +303,28 @@ test("the record of what is settled stays smaller than the largest message of NA
   const next = new SettlementRecord(state, "next", runtime.clock);
   expect((await next.open())?.frames[0]?.[1].at(-1)).toBe(bounds.at(-1));
 });
+
+test("two processes of one name do not publish against each other", async () => {
+  const { stream, node, reader: open } = memoryWorld();
+  using first = node("gw1");
+  using copy = node("gw1");
+  await using one = await first.start();
+  await using other = await copy.start();
+  for (let i = 1; i <= 4; i++) {
+    await append(one, { a: [[i, i]] });
+    await one.forwarded();
+    await append(other, { b: [[i, i]] });
+    await other.forwarded();
+  }
+  let checks = 0;
+  stream.after = (call) => {
+    if (call === "last") checks++;
+  };
+  await eventually(() => checks >= 6);
+
+  expect(stream.messages).toHaveLength(8);
+  const service = new ServiceStore();
+  await using reader = await open();
+  await service.drain(reader);
+  expect(service.deliveries).toBe(8);
+});

@@ -1,8 +1,15 @@
 // One reader after the other: settlements of an earlier term count for nothing, what is settled does not come again.
 import { expect, test } from "vitest";
+import { Forwarder } from "../../../../src/buffer/jetstream/forwarder.ts";
+import { decodeFrameHeader } from "../../../../src/buffer/jetstream/stream-frame.ts";
+import { Block, type BlockId } from "../../../../src/core/block.ts";
+import type { BufferReader } from "../../../../src/core/buffer.ts";
 import type { InputId } from "../../../../src/core/point.ts";
+import { orAbort } from "../../../../src/lib/abort.ts";
 import { unreachable } from "../../../support/memory-bucket.ts";
+import { hastyRuntime } from "../../../support/stream-place.ts";
 import { append, memoryWorld, ServiceStore } from "../../../support/stream-world.ts";
+import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
 const never = new AbortController().signal;
 const all = { wait: false, maxPoints: 1e6 } as const;
@@ -121,7 +128,7 @@ test("a value appended after a restart replaces one that is still on the stream"
 });
 
 test("points of the collector that took a source over come behind those of the one before", async () => {
-  const { node, reader: open } = memoryWorld();
+  const { stream, node, reader: open } = memoryWorld();
   using first = node("gw1");
   using second = node("gw2");
   await using one = await first.start();
@@ -131,9 +138,68 @@ test("points of the collector that took a source over come behind those of the o
   other.forwarder.sourceMoved();
   await append(other, { a: [[10, 2]] });
   await other.forwarded();
+  expect(stream.messages).toHaveLength(2);
   const service = new ServiceStore();
   await using reader = await open();
   await service.drain(reader, () => "live", 1);
 
   expect(Object.fromEntries(service.values)).toEqual({ "a@10": 2 });
+});
+
+test("what is appended after a source has moved goes as late, although the forwarder was waiting for it", async () => {
+  const { stream, state, node, reader: open } = memoryWorld();
+  using first = node("gw1");
+  using home = temporaryFolder();
+  await using one = await first.start();
+  await append(one, { a: [[10, 1]] });
+  await one.forwarded();
+  const times = Float64Array.of(Date.parse("2026-01-01T00:00:10Z") * 1_000);
+  const moved = Block.of(1 as BlockId, [{ input: "a" as InputId, times, values: Float64Array.of(2) }]);
+  const settled = Promise.withResolvers<void>();
+  const stop = new AbortController();
+  let taken = 0;
+  const reader: BufferReader = {
+    async take(_lane, { wait }, signal) {
+      if (!wait) return undefined;
+      if (taken++ > 0) return await orAbort(new Promise<never>(() => {}), signal);
+      forwarder.sourceMoved();
+      return moved;
+    },
+    settle: async () => settled.resolve(),
+    release: () => {},
+    [Symbol.asyncDispose]: async () => {},
+  };
+  const buffer = { reader: () => Promise.resolve(reader) };
+  const options = { buffer, stream, state, node: "gw2", bootEpoch: "b", directory: home.path };
+  const forwarder = new Forwarder(options, hastyRuntime());
+  const running = forwarder.run(stop.signal).catch(() => {});
+  await settled.promise;
+  stop.abort();
+  await running;
+  expect(stream.messages.map(({ data }) => decodeFrameHeader(data).late)).toEqual([false, true]);
+  const service = new ServiceStore();
+  await using delivered = await open();
+  await service.drain(delivered, () => "live", 1);
+
+  expect(Object.fromEntries(service.values)).toEqual({ "a@10": 2 });
+});
+
+test("a source that moves while a block is published does not bring the block twice", async () => {
+  const { stream, node } = memoryWorld();
+  using first = node("gw1");
+  using second = node("gw2");
+  await using one = await first.start();
+  await append(one, { a: [[10, 1]] });
+  await one.forwarded();
+  await using other = await second.start();
+  let tries = 0;
+  stream.before = (call) => {
+    if (call !== "publish" || tries++ > 0) return;
+    other.forwarder.sourceMoved();
+    throw unreachable();
+  };
+  await append(other, { b: [[10, 2]] });
+  await other.forwarded();
+
+  expect(stream.messages).toHaveLength(2);
 });
