@@ -1,28 +1,28 @@
-// Points as they are kept and leased: the series behind each other, in columns.
+// Stored and leased points in columns, one series after the other.
 import type { InputId } from "./point.ts";
 
-/** Names a block for as long as the buffer lives, restarts included. */
+/** Identifies a block for the lifetime of the buffer, across restarts. */
 export type BlockId = number & { readonly [blockId]: true };
 declare const blockId: unique symbol;
 
-/** Points of one input, in columns of the same length, by ascending time; those of one time in the order of their appends. */
+/** Points of one input in columns of equal length, in ascending time; equal times keep the order of their appends. */
 export interface Series {
   readonly input: InputId;
   /** Microseconds since the epoch (`EpochMicros`). */
   readonly times: Float64Array;
   readonly values: Float64Array;
   /**
-   * Some of its points had a time that was not after all appended before: they may replace points of blocks taken earlier,
-   * and must not reach the service before those. Only the backlog has such series. All other points are the first of
-   * their input and time.
+   * At least one point was appended after a point with the same or a later time. It may therefore replace a point of a
+   * block leased earlier, and must not reach the service before that point. Only the backlog has late series. In all
+   * other series each point is the first of its input and time.
    */
   readonly late?: boolean;
 }
 
 export interface SeriesColumns {
-  /** Of each series. Blocks of the same series may share the list. */
+  /** Input of each series. Blocks with the same series may share the array. */
   readonly inputs: readonly InputId[];
-  /** Where the times and the values of each series begin; series may share times. `valueStarts` has one entry more. */
+  /** Start of the times and values of each series, which may share times. `valueStarts` ends with the total length. */
   readonly timeStarts: Uint32Array;
   readonly valueStarts: Uint32Array;
   readonly times: Float64Array;
@@ -72,12 +72,11 @@ export class Block implements SeriesColumns {
     return this.valueStarts[this.inputs.length]!;
   }
 
-  /** Whether a series of it is late. */
   get isLate(): boolean {
     return this.late.includes(1);
   }
 
-  /** An object and two views for each series: for few of them. */
+  /** Allocates an object and two views for each series: not for blocks with many series. */
   get series(): Series[] {
     return this.inputs.map((input, i) => {
       const [from, to] = [this.valueStarts[i]!, this.valueStarts[i + 1]!];

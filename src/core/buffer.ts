@@ -14,7 +14,7 @@ export interface Settlement {
 export type Lane = "live" | "backlog";
 
 export interface AppendOptions {
-  /** True when a device waits for the acknowledgement: sync after `ackDelay`; else within `sync`. */
+  /** True: a device waits for the acknowledgement; sync after `ackDelay`. False: sync within `sync`. */
   readonly awaited: boolean;
   /** As `Delivery.hurry`: the points may wait longer for others, and are synced without delay once it resolves. */
   readonly hurry?: Promise<void> | undefined;
@@ -62,19 +62,19 @@ export interface BufferReader extends AsyncDisposable {
    */
   take(lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined>;
   /**
-   * Settles series of leased blocks. Resolves once the settlement survives a kill of the process; a power cut may undo the
-   * last 10 s. The buffer deletes a segment when all of its points are settled. The settlement of a late series takes effect
-   * only after that of all points of its input in blocks leased before. If one of those is released, or leased again after a
-   * restart, the late points are leased again after it.
+   * Settles series of leased blocks. Resolves once the settlement survives a kill of the process; a power cut may undo
+   * the last 10 s. The buffer deletes a segment when all of its points are settled. The settlement of a late series
+   * takes effect only after all points of its input in blocks leased earlier are settled. If such a block is released,
+   * or leased again after a restart, the late points are leased again after it.
    */
   settle(done: readonly Settlement[]): Promise<void>;
   /** Ends the lease of blocks without settling them: either lane may lease their points again. */
   release(blocks: readonly BlockId[]): void;
 }
 
-/** A run of lost points: of the lost series, no point in between was delivered. */
+/** A run of lost points. Between `from` and `to`, no point of the lost series was delivered. */
 export interface LossInterval {
-  /** Ascends over the life of the buffer. An interval that appears again with the same number has grown. */
+  /** Ascends over the life of the buffer. An interval with the number of an earlier one replaces it and has grown. */
   readonly number: number;
   readonly points: number;
   /** Times of its earliest and latest point. Undefined: no longer known. */
@@ -86,12 +86,12 @@ export interface LossInterval {
 export interface Loss {
   readonly reason: string;
   readonly points: number;
-  /** Further points that had been reported as lost and were found again since. */
+  /** Points that were reported as lost and were found later. `points` does not include them. */
   readonly found?: number;
-  /** Times of the earliest and the latest of them: much in between may have been delivered, see `intervals`. */
+  /** Times of the earliest and latest lost point. Points in between may have been delivered, see `intervals`. */
   readonly from: EpochMicros | undefined;
   readonly to: EpochMicros | undefined;
-  /** The last 32, oldest first. */
+  /** The 32 most recent intervals, oldest first. */
   readonly intervals: readonly LossInterval[];
 }
 
@@ -110,11 +110,11 @@ export interface BufferStats {
   readonly unsettledPoints: number;
   /** Time of the oldest unsettled point. */
   readonly oldest: EpochMicros | undefined;
-  /** Repeats of the newest value stored for the newest time of an input: stored once. */
+  /** Points that repeat the newest time and value of their input. They are stored once. */
   readonly duplicatePoints: number;
-  /** Points with the newest time of their input and another value, which they replace, or are shifted past with `sameTime: keep`. */
+  /** Points that replace the newest point of their input, or are shifted past it with `sameTime: keep`. */
   readonly collidedPoints: number;
   readonly losses: readonly Loss[];
-  /** Why appending fails now; undefined: it does not. */
+  /** Why appends fail at present. Undefined: they succeed. */
   readonly degraded: string | undefined;
 }

@@ -1,15 +1,15 @@
-// What a driver offers to the commands that set up and check an agent.
+// What a driver offers to the commands that set up and check an agent: examples, browsing, probing, certificates.
 import type { PartialSignalMetadata } from "./signal.ts";
 
 /** Examples of a source of this protocol, for the file that `init` writes, for help and for messages. */
 export interface DriverExample {
   /** Name of the protocol: `OPC UA`. */
   readonly protocol: string;
-  /** What a source reads: `an OPC UA server`. */
+  /** What a source reads, with its article: `an OPC UA server`. */
   readonly device: string;
-  /** Addresses, with `host` for the name of a machine: `opc.tcp://host:4840`. Empty: a source has no address. */
+  /** Addresses with `host` as the host name: `opc.tcp://host:4840`. Empty: a source has no address. */
   readonly addresses: readonly string[];
-  /** Entries of `devices`, where the driver has devices, else of `tags`; each one line of YAML. */
+  /** Entries of `devices` if the driver has devices, otherwise of `tags`; each is one line of YAML. */
   readonly entries: readonly string[];
 }
 
@@ -17,117 +17,113 @@ export interface DriverExample {
 export interface SecurityFinding {
   readonly state: "good" | "weak";
   readonly message: string;
-  /** What to write or to do instead, where it is weak. */
+  /** What the operator should change. Set if `state` is `weak`. */
   readonly remedy?: string;
 }
 
 /** The certificates of devices that the agent knows. `dataDir`: its data directory. */
 export interface TrustStore {
   list(dataDir: string): Promise<readonly KnownCertificate[]>;
-  /** Trusts a certificate from the next connection on. `thumbprint`: SHA-1 or SHA-256. False: there is no such certificate. */
+  /** Trusts a certificate from the next connection on. `thumbprint`: SHA-1 or SHA-256. False: no such certificate. */
   trust(dataDir: string, thumbprint: string): Promise<boolean>;
-  /** No longer trusts a certificate. `thumbprint`: SHA-1 or SHA-256. False: there is no such certificate. */
+  /** Stops trusting a certificate. `thumbprint`: SHA-1 or SHA-256. False: no such certificate. */
   reject(dataDir: string, thumbprint: string): Promise<boolean>;
 }
 
-/** A certificate in the data directory of an agent. */
 export interface KnownCertificate {
   /** SHA-1 in hex, as OPC UA names certificates. */
   readonly thumbprint: string;
-  /** In hex: what to compare with the server's own, since SHA-1 can be forged. */
+  /** SHA-256 in hex. The operator compares it with the server's own, since SHA-1 can be forged. */
   readonly sha256: string;
   readonly subject: string;
   /** URI of the server's application; undefined: the certificate names none. */
   readonly applicationUri: string | undefined;
   readonly validFrom: string;
   readonly validTo: string;
-  /** `own`: the agent's, which the server has to trust. */
+  /** `own`: the certificate of the agent, which the server has to trust. */
   readonly state: "trusted" | "rejected" | "issuer" | "own";
-  /** Where it is. */
+  /** Path of the file. */
   readonly path: string;
 }
 
-/** Where `probe` looks. */
 export interface ProbeTarget {
   /** As `url` of a source. */
   readonly url: string;
   readonly unit: number;
-  /** `hr:40`, `40041`: type and order are what is looked for, and of no effect. */
+  /** The address, such as `hr:40` or `40041`. Data type and byte order in it have no effect. */
   readonly at: string;
-  /** What the device's display shows, as it is written there: `231.4`. */
+  /** The value on the device's display, in the same notation: `231.4`. */
   readonly expect?: string;
   /** As the option of a source. */
   readonly replyUnit?: "same" | "any";
 }
 
-/** One way to read the place. */
+/** One interpretation of the registers at the place. */
 export interface ProbeRow {
   readonly at: string;
   readonly value: number | bigint;
-  /** Power of ten that makes it what the display shows, or comes near to it; 0 without either. */
+  /** Power of ten that scales `value` to `expect`, exactly or nearly. 0 if no power does. */
   readonly exponent: number;
-  /** Whether it is what the display shows, as exactly as that shows it. */
+  /** Whether the scaled value equals `expect` to all digits of `expect`. */
   readonly matches: boolean;
-  /** Whether it comes near to what the display showed: values move. */
+  /** Whether the scaled value is near `expect`, since the value may have changed since the display was read. */
   readonly near: boolean;
 }
 
-/** Where `browse` looks. */
+/** The device that `browse` connects to, and the credentials. */
 export interface BrowseTarget {
   readonly url: string;
   readonly username?: string;
   readonly password?: string;
-  /** As `security` of a source of this protocol. Undefined: as the protocol sees fit for a look that keeps nothing. */
+  /** As `security` of a source of this protocol. Undefined: the driver's default for temporary connections. */
   readonly security?: Readonly<Record<string, string>>;
-  /** A user's certificate in place of user name and password, as `userCertificate` of a source. */
+  /** A user certificate that replaces user name and password, as `userCertificate` of a source. */
   readonly userCertificate?: Readonly<Record<string, string>>;
-  /** Thumbprint of the device's certificate, which a person has compared: it is trusted, this once unless `sharedDir` is given. */
+  /** Device certificate thumbprint, compared by a person. Trusted permanently only if `sharedDir` is given. */
   readonly trust?: string;
-  /** `sharedDir` of an agent: its certificate is used, and what it trusts. Undefined: certificates of the moment. */
+  /** `sharedDir` of an agent, whose certificate and trust list are used. Undefined: temporary certificates. */
   readonly sharedDir?: string;
-  /** Name of that agent, for the certificate that is made where it has none yet. */
+  /** Name of that agent, for the certificate that is created if the agent has none yet. */
   readonly agent?: string;
-  /** Configuration of that agent, for commands that are proposed to people. */
+  /** Configuration file of that agent, for the commands that messages suggest. */
   readonly configFile?: string;
-  /** Options of a source of this driver, as its schema gave them, where that source is browsed. What stands above goes before. */
+  /** Parsed options of the configured source that is browsed, if any. The fields above take precedence. */
   readonly options?: Readonly<Record<string, unknown>>;
 }
 
-/** A way into a device. */
 export interface OfferedEndpoint {
-  /** As the device names it. */
+  /** Address in the notation of the device. */
   readonly address: string;
-  /** What protects it, in the words of the configuration. */
+  /** Protection of the endpoint in the terms of the configuration. */
   readonly security: string;
-  /** Whether a source uses it without a setting in the configuration. */
+  /** Whether a source uses this endpoint by default. */
   readonly secure: boolean;
-  /** Who may log in: `anonymous`, `username`, `certificate`. */
+  /** Accepted kinds of login: `anonymous`, `username`, `certificate`. */
   readonly logins: readonly string[];
-  /** Thumbprint of the certificate that the device shows there. */
+  /** Thumbprint of the endpoint's certificate. */
   readonly certificate?: string;
-  /** Whose certificate it is, and when it begins and ends. */
+  /** Subject and validity of that certificate. */
   readonly subject?: string;
   readonly validFrom?: string;
   readonly validTo?: string;
-  /** SHA-256 of the certificate in hex. */
+  /** SHA-256 of that certificate in hex. */
   readonly sha256?: string;
   /** A password would cross the network in clear text. */
   readonly passwordInClear?: boolean;
-  /** What is weak about it. */
+  /** Why the endpoint is weakly protected. */
   readonly warning?: string;
 }
 
-/** One thing a device offers. */
 export interface BrowsedNode {
   readonly address: string;
   readonly name: string;
   readonly depth: number;
   readonly value?: number | bigint | boolean | string;
-  /** Its type in the protocol's words: `Double`, `Int32[]`. */
+  /** Data type in the protocol's notation: `Double`, `Int32[]`. */
   readonly type?: string;
-  /** How often it changed or came, a second, where browsing listens. */
+  /** Changes or messages per second. Set if browsing listens for values. */
   readonly perSecond?: number;
   readonly signal: PartialSignalMetadata;
-  /** The tag as it would stand in the configuration. */
+  /** The tag as the configuration would contain it. */
   readonly tag: Readonly<Record<string, unknown>>;
 }

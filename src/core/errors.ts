@@ -1,6 +1,6 @@
 // One error class and the table of its codes. Match on `code`, never on the message.
 
-/** What an operator should do about each code, whether trying again can help, and the exit status of a command that ends by it. */
+/** Hint for the operator, whether a retry can help, and the exit status of a command that fails with the code. */
 export const errorCodes = {
   CONFIG_INVALID: {
     retryable: false,
@@ -120,7 +120,7 @@ export const errorCodes = {
 
 export type ErrorCode = keyof typeof errorCodes;
 
-/** Hint of a `SOURCE_REFUSED` whose cause is the login, and of no other: a certificate is not mended by a password. */
+/** Hint of a `SOURCE_REFUSED` that a wrong login caused. A refused certificate needs another hint. */
 export const credentialsHint =
   "check the credentials: user name, password, and what this user may do at the device; then: tagferry check --online";
 
@@ -154,7 +154,7 @@ const forbidden = [
   "namei -l PATH shows which part of the path belongs to others: run this as the user of the agent or as root, or chown that part to it",
 ] as const;
 
-/** By code of the system: what was expected, what was found, and the command that helps. */
+/** Error code of the system → expected state, found state and remedy. */
 const fileFailures: Readonly<Record<string, readonly [expected: string, found: string, remedy: string]>> = {
   EEXIST: ["a folder", "a file", misplaced],
   ENOTDIR: ["a folder at each level of the path", "a file", "namei -l PATH shows where it is: move it away"],
@@ -169,7 +169,7 @@ const fileFailures: Readonly<Record<string, readonly [expected: string, found: s
   ENOSPC: full,
   EDQUOT: full,
 };
-/** Codes that only calls on files have. A call with an open descriptor gives them without a path. */
+/** Codes that only file system calls return. Calls on an open descriptor report them without a path. */
 const diskCodes = ["EROFS", "ENOSPC", "EDQUOT"];
 
 /** The text and hint of a failed call on a file or folder. Undefined: `error` is not such a failure. */
@@ -179,7 +179,7 @@ export function fileFailure(error: unknown): { readonly message: string; readonl
   const path = "path" in error ? String(error.path) : undefined;
   const [expected, found, remedy] = fileFailures[String(code)] ?? [];
   if (path === undefined && !diskCodes.includes(String(code))) return undefined;
-  // A file that must not be there yet is no folder's place.
+  // EEXIST of an exclusively created file does not concern a folder.
   if (remedy === undefined || (code === "EEXIST" && syscall !== "mkdir")) return undefined;
   const message = `expected ${expected}, found ${found} (${String(code)})`;
   return path === undefined
@@ -195,7 +195,7 @@ export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message || error.name : String(error);
 }
 
-/** What to do about an error. Undefined: that is not known. */
+/** The remedy for an error. Undefined: unknown. */
 export function remedyOf(error: unknown): string | undefined {
   return error instanceof AgentError ? error.hint : fileFailure(error)?.remedy;
 }

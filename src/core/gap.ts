@@ -3,13 +3,13 @@ import type { EpochMicros } from "./point.ts";
 import type { Captures, TagId } from "./tag.ts";
 
 /**
- * How the values since the previous connection are recovered. `kept`: the broker or server kept all of them and delivers
- * them. `history`: the driver reads them from the device's history, and reports each tag that misses some in `Delivery.gaps`.
+ * How values since the previous connection are recovered. `kept`: the broker or server kept all and delivers them.
+ * `history`: the driver reads them from the device's history and reports incomplete tags in `Delivery.gaps`.
  */
 export type Recovery =
   | {
       readonly how: "kept";
-      /** Text for people: `the broker had kept the session`. */
+      /** The reason, for people: `the broker had kept the session`. */
       readonly by: string;
     }
   | { readonly how: "history" };
@@ -18,9 +18,9 @@ export type Recovery =
 export interface TagGap {
   readonly tag: TagId;
   readonly captures: Captures;
-  /** As `Reading.address`: what a second address of an Input ID misses is not missing there. Undefined: the tag's only one. */
+  /** As `Reading.address`. Only gaps of the address that feeds an Input ID count. Undefined: the tag has one. */
   readonly address?: string;
-  /** Times of the last value before the gap and of the first one after it. Both values are delivered. */
+  /** Times of the last value before and the first value after the gap. Both values are delivered. */
   readonly from: EpochMicros;
   readonly to: EpochMicros;
   /**

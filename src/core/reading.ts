@@ -2,56 +2,56 @@
 import type { EpochMicros } from "./point.ts";
 import type { Captures, TagId } from "./tag.ts";
 
-/** Quality of a value, in the terms of OPC UA. Drivers map their own onto them. */
+/** Quality of a value in the terms of OPC UA. Drivers map their own qualities to it. */
 export type Quality = "good" | "uncertain" | "bad";
 
-/** One value, or one failure to get it, as a device gave it. */
+/** One value from a device, or one failure to read it. */
 export interface Reading {
   readonly tag: TagId;
   /**
-   * What the tag's template captured; fills `input` and `signal`. Give the same object again for the same captures
-   * where that is cheap (one per topic): the mapping remembers its work by it.
+   * What the tag's template captured; fills `input` and `signal`. Reuse the same object for equal captures if that is
+   * cheap (one per topic), because the mapping caches by identity.
    */
   readonly captures: Captures;
   /**
-   * Where the value comes from, in the driver's notation: a topic, `hr:40`, a browse path. An Input ID takes the values
-   * of one address, so the same thing must have the same address for as long as the tag is configured: across
-   * reconnects, restarts of the device, births and aliases. Give the same string object again where that is cheap.
+   * Where the value comes from, in the driver's notation: a topic, `hr:40`, a browse path. An Input ID takes values
+   * from one address only. Therefore the address of a thing must stay the same across reconnects, device restarts,
+   * births and aliases. Reuse the same string object if that is cheap.
    */
   readonly address: string;
-  /** The whole tag fails and there is no value: `address` is what is configured, not an address that was read. */
+  /** The whole tag fails and has no value. `address` is the configured address, not one that was read. */
   readonly wholeTag?: true;
-  /** Undefined: there is none, see `reason`. */
+  /** Undefined: no value, see `reason`. */
   readonly value: number | bigint | boolean | string | undefined;
   readonly time: EpochMicros;
   readonly clock: "device" | "agent";
-  /** Set if the device's time is ahead of the agent's clock, so one of the two clocks is wrong. `time` is the time of arrival. */
+  /** Set if the device's time is ahead of the agent's clock. One of them is wrong; `time` is the time of arrival. */
   readonly ahead?: AheadTime | undefined;
   /**
-   * Names the device whose clock gave the time, within its source: readings with one name share a clock. Undefined: all
-   * of the source do. Give the same string object again where that is cheap.
+   * Identifies the device clock within the source: readings with the same name share a clock. Undefined: all readings
+   * of the source share one. Reuse the same string object if that is cheap.
    */
   readonly device?: string | undefined;
   readonly quality: Quality;
   /**
-   * Why there is no value, why its quality is not good, or how it differs from the configuration. For people; starts in
-   * lower case.
+   * Why the value is missing, why its quality is not good, or how it differs from the configuration. For people; starts
+   * in lower case.
    */
   readonly reason?: string;
-  /** Read from the device's history: stored, but no news (last value and report-by-exception stay untouched). */
+  /** Read from the device's history. The value is stored but does not change the last value or report-by-exception. */
   readonly historical: boolean;
 }
 
-/** A device's time that is ahead, until it is known which clock is wrong. */
+/** A device time that is ahead of the agent's clock. Which clock is wrong is not known yet. */
 export interface AheadTime {
   readonly time: EpochMicros;
-  /** How far ahead it may be, in milliseconds. */
+  /** Largest accepted lead, in milliseconds. */
   readonly maxAhead: number;
-  /** What becomes of the reading if the agent's clock is right. If that is not trusted, the reading gets `time`. */
+  /** Treatment if the agent's clock is right. If that clock is not trusted, the reading gets the `time` above. */
   readonly otherwise: "arrival" | "drop";
 }
 
-/** Where the values of one place in a list come from: see `Reading`. */
+/** Origin of the values at one position of a batch: see `Reading`. */
 export interface ReadPlace {
   readonly tag: TagId;
   readonly captures: Captures;
@@ -59,24 +59,24 @@ export interface ReadPlace {
 }
 
 /**
- * Values that were read together. All are good, finite and news; a reading of which that is not true stands in `apart`.
+ * Values that were read together. All are good, finite and not historical. Any other reading is in `apart`.
  *
- *   places   hr:0   hr:1   hr:2   hr:3      the same array for the same places: the mapping remembers its work by it
- *   rows        0      1      3             left out: 0, 1, 2, …
+ *   places   hr:0   hr:1   hr:2   hr:3      reuse the array for the same places: the mapping caches by identity
+ *   rows        0      1      3             undefined: 0, 1, 2, …
  *   values   21.5    NaN    230
  *   apart           1 → { value: undefined, quality: "bad", … }
  */
 export interface ReadingBatch {
   readonly places: readonly ReadPlace[];
-  /** By position in `values`: the index in `places`. Left out: the same. */
+  /** Index into `places` for each value. Undefined: the position of the value. */
   readonly rows?: Uint32Array | undefined;
   readonly values: Float64Array;
-  /** The values are 0 and 1 and stand for false and true. */
+  /** True: the values 0 and 1 stand for false and true. */
   readonly booleans?: boolean | undefined;
-  /** Microseconds, as `Reading.time`: one for all, or one for each value. */
+  /** Microseconds, as `Reading.time`: one time for all values, or one for each. */
   readonly times: EpochMicros | Float64Array;
   readonly clock: Reading["clock"];
   readonly device?: string | undefined;
-  /** By position in `values`: the reading that stands there instead. */
+  /** Position in `values` → the reading that replaces the value. */
   readonly apart?: ReadonlyMap<number, Reading> | undefined;
 }

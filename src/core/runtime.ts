@@ -1,41 +1,41 @@
-// What long-lived parts receive instead of using globals: time, random numbers, log and metrics.
+// Environment that long-lived parts receive instead of globals: time, random numbers, log and metrics.
 import type { EpochMicros } from "./point.ts";
 
 export interface Clock {
-  /** Wall time. For stamps only: it may jump. */
+  /** Wall time. Only for timestamps, since it may jump. */
   now(): EpochMicros;
   /**
-   * Added to the times of this clock, after any rounding, where they become those of points: above 0 while the clock
-   * gives times once more that it gave before it was set back. Undefined: 0.
+   * Offset in microseconds for point timestamps, added after rounding. Above 0 while a clock that was set back repeats
+   * times. Undefined: 0.
    */
   readonly extraMicros?: number;
   /**
-   * Milliseconds from an arbitrary start, the same for all processes of the machine, never backwards. For intervals,
+   * Milliseconds since an arbitrary start that all processes of the machine share. Never decreases. For intervals,
    * time-outs and spacing.
    */
   monotonic(): number;
   /**
-   * Resolves after `ms` milliseconds, never before; rejects with `signal.reason`. With `gridMs` it resolves at the multiple
-   * of that which is nearest, so that waits end together and the processor wakes once for all of them.
+   * Resolves after at least `ms` milliseconds, or rejects with `signal.reason`. With `gridMs` it resolves at the
+   * nearest multiple of `gridMs` instead. Waits then end together and wake the processor once.
    */
   sleep(ms: number, signal: AbortSignal, gridMs?: number): Promise<void>;
 }
 
-/** Grid for checks that recur each second or less often, and that may as well be half a second early or late. */
+/** Grid for checks that recur at intervals of 1 s or more and tolerate a shift of half a second. */
 export const checkGridMs = 1_000;
 
-/** Fields go before a constant message in lower case. `warn`: went wrong, nothing lost. `error`: data lost or a person is needed. */
+/** Takes fields and a constant lower-case message. `warn`: failure without loss. `error`: loss or action required. */
 export interface Logger {
   debug(fields: LogFields, message: string): void;
   info(fields: LogFields, message: string): void;
   warn(fields: LogFields, message: string): void;
   error(fields: LogFields, message: string): void;
-  /** The same log with these fields on every line. */
+  /** A log that adds these fields to every line. */
   child(fields: LogFields): Logger;
 }
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Declared once, beside the code that counts. Name: `<part>_<what>_<unit>_total`; `tagferry_` is put before it. */
+/** Declared once, next to the code that counts. Name: `<part>_<what>_<unit>_total`, without the prefix `tagferry_`. */
 export interface MetricDeclaration<Label extends string = string> {
   readonly name: string;
   readonly help: string;
@@ -56,7 +56,7 @@ export interface Histogram<Label extends string> {
   observe(value: number, labels?: Labels<Label>): void;
 }
 
-/** The same declaration twice gives the same counter. */
+/** Declaring the same metric again returns the same object. */
 export interface Metrics {
   counter<Label extends string>(declaration: MetricDeclaration<Label>): Counter<Label>;
   gauge<Label extends string>(declaration: MetricDeclaration<Label>): Gauge<Label>;
@@ -65,7 +65,7 @@ export interface Metrics {
 
 export interface Runtime {
   readonly clock: Clock;
-  /** From 0 to below 1. */
+  /** Returns a number from 0 to less than 1. */
   readonly random: () => number;
   readonly log: Logger;
   readonly metrics: Metrics;

@@ -1,6 +1,4 @@
-// A text that must not be shown: every way to print it gives `***`.
-
-/** Holds a secret. Only `reveal` gives it; text, JSON and inspection show `***`. */
+/** Holds a secret. Text, JSON and inspection show `***`; only `reveal` returns it. */
 export class Secret {
   readonly #text: string;
 
@@ -8,7 +6,7 @@ export class Secret {
     this.#text = text;
   }
 
-  /** The secret itself. Call it where it goes out on the wire, and nowhere else. */
+  /** The secret itself. Call it only where the secret is written to the wire. */
   reveal(): string {
     return this.#text;
   }

@@ -1,7 +1,7 @@
 // Metadata of signals, and the catalog in which the agent stores it.
 import type { InputId } from "./point.ts";
 
-/** Attributes of a signal, in the words of the specification's signal save view. */
+/** Attributes of a signal, named as in the specification's signal save view. */
 export interface SignalMetadata {
   readonly name: string;
   readonly type: "numeric" | "enum";
@@ -15,19 +15,19 @@ export interface SignalMetadata {
   readonly sourceType: "measurement" | "aggregation" | "prediction";
   /** RFC 3339 duration. */
   readonly sampleInterval: string | null;
-  /** RFC 3339 duration: a gap is drawn when there is no data for longer. */
+  /** RFC 3339 duration. The service draws a gap if there is no data for longer. */
   readonly gapDetection: string | null;
 }
 
-/** The same, with members left out where nothing is known. */
+/** `SignalMetadata` with unknown members omitted. */
 export type PartialSignalMetadata = { readonly [K in keyof SignalMetadata]?: SignalMetadata[K] | undefined };
 
 /**
- * Persisted list of the signals that points exist for, with what is known of each. The pipeline fills it before it
- * appends, the metadata sync reads it. Losing it is harmless: it fills again as points arrive, and the service
- * creates signals for unknown inputs by itself.
+ * Persistent list of the signals that have points, with their known metadata. The pipeline adds a signal before it
+ * appends its points; the metadata sync reads the list. Its loss is harmless: it fills again as points arrive, and the
+ * service creates signals for unknown inputs.
  */
 export interface SignalCatalog {
-  /** Remembers `signal` for `input`, replacing what was known. Cheap when nothing changed; never waits for the disk. */
+  /** Stores the metadata of `input` and replaces the previous one. Cheap without a change; never waits for the disk. */
   describe(input: InputId, signal: PartialSignalMetadata): void;
 }

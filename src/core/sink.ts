@@ -1,11 +1,10 @@
-// The destination of points and its possible outcomes. An outcome is a value, never an exception.
 import type { InputId, SignalId } from "./point.ts";
 
-/** One request, ready to go out. */
+/** One request, ready to send. */
 export interface Frame {
   /** `id` of the JSON-RPC request in `body`. */
   readonly id: number;
-  /** The whole JSON-RPC request in UTF-8. May be a view of a reused buffer: it is not touched until `send` resolves. */
+  /** The whole JSON-RPC request in UTF-8. May be a view of a reused buffer, unchanged until `send` resolves. */
   readonly body: Uint8Array;
   readonly points: number;
   readonly inputs: readonly InputId[];
@@ -18,7 +17,7 @@ export interface Refusal {
 }
 
 export type Outcome =
-  /** All inputs of the frame are stored. `signals`: at least those of inputs whose signal is not known yet, or was another. */
+  /** All inputs of the frame are stored. `signals` contains at least those whose identifier is new or has changed. */
   | { readonly kind: "accepted"; readonly signals: ReadonlyMap<InputId, SignalId> }
   /**
    * JSON-RPC error −32021, or a result that names some of the inputs. Inputs that are neither `accepted` nor `refused` may
@@ -27,41 +26,40 @@ export type Outcome =
   | { readonly kind: "partial"; readonly accepted: readonly InputId[]; readonly refused: readonly Refusal[] }
   /** A result that names no input of the frame, so no point is known to be stored. */
   | { readonly kind: "unconfirmed" }
-  /** −32600, −32602, −32001, HTTP 400 and 422: bisect. `inputs` are those the service named, none if it named none. */
+  /** −32600, −32602, −32001, HTTP 400 and 422: bisect. `inputs` are those that the service named; may be empty. */
   | { readonly kind: "refused"; readonly code: number; readonly reason: string; readonly inputs: readonly InputId[] }
-  /** HTTP 413: send and remember half the size. */
+  /** HTTP 413: halve the frame size and remember the limit. */
   | { readonly kind: "tooLarge" }
   /** HTTP 429, −32015. */
   | { readonly kind: "throttled"; readonly retryAfterMs: number }
-  /** HTTP 401, 403, 3xx, −32003: pause delivery, renew credentials, report it. */
+  /** HTTP 401, 403, 3xx, −32003: pause delivery, renew the credentials and report the problem. */
   | { readonly kind: "unauthorized"; readonly reason: string; readonly hint?: string }
   /**
-   * Unknown whether the points are stored: the caller repeats the request with back-off. `isServerError`: the service answered
-   * with HTTP 5xx or a JSON-RPC error, so a point of the request may be the cause.
+   * It is unknown whether the points are stored; the caller repeats the request with back-off. `isServerError`: the
+   * service answered with HTTP 5xx or a JSON-RPC error, so a point of the request may be the cause.
    */
   | { readonly kind: "unavailable"; readonly cause: Error; readonly isServerError?: boolean };
 
 /**
- * The destination of points. Failures of the network or the service are outcomes, not exceptions. Retries are the caller's
- * decision.
+ * The destination of points. Network and service failures are outcomes, not exceptions. The caller decides about
+ * retries.
  */
 export interface Sink extends AsyncDisposable {
   /** Resolves with the outcome; rejects with `signal.reason` only. */
   send(frame: Frame, signal: AbortSignal, turn?: RequestTurn): Promise<Outcome>;
-  /** Resolves with whether a connection can be established now, over which nothing is sent. Undefined: the sink cannot find out. */
+  /** Whether a connection can be established at present. Sends nothing over it. Undefined: the sink cannot find out. */
   connects?(signal: AbortSignal): Promise<boolean>;
 }
 
-/** Decides when a request of any method may go out, where several agents share the rate that the service permits. */
+/** Admits requests of any method. Used if several agents share the rate limit of the service. */
 export interface RequestGate {
-  /** Called in the turn of a method, before its request. Resolves when the request may start; rejects with `signal.reason`. */
+  /** Called in the turn of a method. Resolves when its request may start; rejects with `signal.reason`. */
   pass(signal: AbortSignal): Promise<void>;
-  /** Whether a request may start now. Read where its first byte is written. */
+  /** Whether a request may start now. Checked just before its first byte is written. */
   readonly isOpen: boolean;
 }
 
-/** The turn of one request. */
 export interface RequestTurn {
-  /** Called where the first byte of the request is written. False: the request must not be sent, as its turn is over. */
+  /** Called before the first byte is written. False: the turn is over and the request must not be sent. */
   start(): boolean;
 }

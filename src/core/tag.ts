@@ -1,5 +1,3 @@
-// A tag as drivers, the mapping and the gap record name it.
-
 /** Index of a configured tag within its source. */
 export type TagId = number & { readonly [tagId]: true };
 declare const tagId: unique symbol;

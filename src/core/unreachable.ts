@@ -1,6 +1,6 @@
-// Ends every switch over a closed set, so that the compiler names the case that was forgotten.
+// Ends every switch over a closed set, so that the compiler reports a missing case.
 
-/** Never returns. Throws when data from outside slipped past the types. */
+/** Throws if data from outside violates the types. */
 export function unreachable(value: never): never {
   throw new TypeError(`unexpected value: ${JSON.stringify(value)}`);
 }
