@@ -1,6 +1,4 @@
-// Waiting that ends when a signal does.
-
-/** Settles as `promise` does, or rejects with `signal.reason` as soon as `signal` aborts. `promise` goes on by itself. */
+/** Settles as `promise` does, or rejects with `signal.reason` once `signal` aborts. `promise` itself continues. */
 export function orAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) {
     promise.catch(() => {});
@@ -18,12 +16,12 @@ export function whenAborted(signal: AbortSignal): Promise<undefined> {
   return orAbort(new Promise<never>(() => {}), signal).catch(() => undefined);
 }
 
-/** Whether `error` is what waiting rejects with because `signal` aborted, rather than a failure of its own. */
+/** Whether `error` results from the abort of `signal`. */
 export function isAbort(error: unknown, signal: AbortSignal): boolean {
   return signal.aborted && (error === signal.reason || (error instanceof Error && error.name === "AbortError"));
 }
 
-/** A deadline of its own for one call: aborts `ms` after now or with `parent`. Dispose it when the call is over. */
+/** A deadline for one call: aborts after `ms` or with `parent`. Dispose it when the call ends. */
 export function deadline(ms: number, parent: AbortSignal, reason: () => unknown): Disposable & { signal: AbortSignal } {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(reason()), ms);

@@ -1,10 +1,10 @@
-// Small state files that are either the old or the new one, whatever happens in between.
+// Atomic replacement of small state files: after a crash a file has either its old or its new content.
 import { randomBytes } from "node:crypto";
 import { chownSync, statSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 
-/** Replaces `path` by `data`, mode 0600. Resolves once the new content and its name survive a power cut. */
+/** Replaces `path` by `data`, mode 0600. Resolves once content and name survive a power cut. */
 export async function writeAtomically(path: string, data: string | Uint8Array): Promise<void> {
   const temporary = `${path}.${randomBytes(4).toString("hex")}.tmp`;
   try {
@@ -16,21 +16,21 @@ export async function writeAtomically(path: string, data: string | Uint8Array): 
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => {});
-    // Calls with an open file do not say which.
+    // Errors of calls on an open descriptor contain no path.
     throw error instanceof Error && !("path" in error) ? Object.assign(error, { path }) : error;
   }
-  // Without this the rename itself may be undone by a power cut (seen on ext4 and xfs).
+  // Without this, a power cut may undo the rename (seen on ext4 and xfs).
   await syncName(path);
 }
 
-/** An operator may be root where the agent is not: gives `path` to the owner of `model`, so that the agent can write it. */
+/** Gives `path` the owner of `model`, so that the agent can write it even if root created it. */
 export function ownAs(model: string, path: string): void {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = statSync(model);
   chownSync(path, uid, gid);
 }
 
-/** Resolves once the name of a file that was made or renamed survives a power cut. */
+/** Resolves once the name of a created or renamed file survives a power cut. */
 export async function syncName(path: string): Promise<void> {
   await using folder = await open(dirname(path), "r");
   await folder.sync();

@@ -1,4 +1,4 @@
-/** What `action` gives; undefined where it throws: for what is a courtesy, or says nothing when it fails. */
+/** The result of `action`, or undefined if it throws. For optional actions whose failure has no consequence. */
 export function attempt<T>(action: () => T): T | undefined {
   try {
     return action();

@@ -1,14 +1,13 @@
-// How long to wait before trying again: exponential, with full jitter, bounded.
+// Delay before a retry: exponential back-off with full jitter and an upper bound.
 
 interface BackOffOptions {
-  /** Milliseconds: bound of the first wait, and the shortest wait. */
+  /** Lower bound of every wait and upper bound of the first one. */
   readonly minMs: number;
-  /** Milliseconds: bound of the longest wait. */
+  /** Upper bound of the longest wait. */
   readonly maxMs: number;
   readonly random: () => number;
 }
 
-/** Counts failures and says how long to wait after each. */
 export class BackOff {
   readonly #options: BackOffOptions;
   #failures = 0;
@@ -21,7 +20,7 @@ export class BackOff {
     return this.#failures;
   }
 
-  /** Milliseconds to wait after one more failure: drawn evenly between `minMs` and a bound that doubles up to `maxMs`. */
+  /** Milliseconds to wait after one more failure: uniform between `minMs` and a bound that doubles up to `maxMs`. */
   next(): number {
     const { minMs, maxMs, random } = this.#options;
     const bound = Math.min(maxMs, minMs * 2 ** Math.min(++this.#failures, 30));

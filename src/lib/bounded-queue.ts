@@ -1,7 +1,7 @@
-// Where data from push-only libraries waits to be pulled. Never grows beyond its capacity.
+// Queue with a fixed capacity between a push-only library and a consumer that pulls.
 import { HandOver } from "./hand-over.ts";
 
-/** First in, first out, for one consumer. */
+/** FIFO for one consumer. */
 export class BoundedQueue<T> {
   readonly #capacity: number;
   readonly #handOver = new HandOver();
@@ -15,7 +15,7 @@ export class BoundedQueue<T> {
     return this.#items.length;
   }
 
-  /** False when it is full: the item was not taken, and what becomes of it is the caller's to decide and count. */
+  /** False: the queue is full or failed, and the item was not taken. The caller must handle and count it. */
   offer(item: T): boolean {
     if (this.#items.length >= this.#capacity || this.#handOver.failed) return false;
     this.#items.push(item);
@@ -23,12 +23,11 @@ export class BoundedQueue<T> {
     return true;
   }
 
-  /** As `HandOver.fail`. */
   fail(error: unknown): void {
     this.#handOver.fail(error);
   }
 
-  /** Resolves with everything that waits, at most `max` and at least one. Rejects as `HandOver.take` does. */
+  /** Resolves with all waiting items, at least one and at most `max`. Rejects as `HandOver.take` does. */
   takeAll(max: number, signal: AbortSignal): Promise<T[]> {
     return this.#handOver.take(() => {
       if (this.#items.length > max) return this.#items.splice(0, max);

@@ -13,7 +13,7 @@ const unitBytes: Readonly<Record<string, number>> = {
   TiB: 2 ** 40,
 };
 
-/** Bytes, or undefined when `text` is no amount of bytes. A unit is required, `0` excepted. */
+/** Bytes, or undefined if `text` is invalid. A unit is required, except for `0`. */
 export function parseByteSize(text: string): number | undefined {
   const match = /^(\d+(?:\.\d+)?)\s*([kKMGT]?i?B)?$/.exec(text.trim());
   if (!match) return undefined;

@@ -1,20 +1,20 @@
-// The clock of the machine, as `Runtime` hands it out.
+// The clock of the machine, behind `Runtime.clock`.
 
 import { epochMicros } from "../core/point.ts";
 import type { Clock } from "../core/runtime.ts";
 
-/** Wall time at microsecond resolution, anchored to the system clock again whenever the two are 1 ms or more apart. */
+/** Wall time in microseconds from the monotonic clock, anchored again if the two differ by 1 ms or more. */
 export function systemClock(): Clock {
   let anchorWall = Date.now();
   let anchorMono = performance.now();
-  // Node counts from the start of the process, the machine from when it was started.
+  // `performance.now()` counts from the start of the process, `hrtime` from the boot of the machine.
   const started = Number(process.hrtime.bigint()) / 1e6 - performance.now();
   return {
     now() {
       const mono = performance.now();
       const wall = Date.now();
       let ms = anchorWall + (mono - anchorMono);
-      // The anchored time runs between wall and wall + 1 ms; anything else means the system clock was stepped or slewed.
+      // `Date.now()` truncates to milliseconds. A larger deviation means that the system clock was stepped or slewed.
       if (ms < wall || ms >= wall + 2) {
         anchorWall = wall;
         anchorMono = mono;
@@ -47,12 +47,12 @@ function sleep(ms: number, signal: AbortSignal, gridMs?: number): Promise<void> 
   });
 }
 
-/** Calls `wake` at `end` of `performance.now()`, never before. Returns what cancels that. */
+/** Calls `wake` when `performance.now()` reaches `end`, never earlier. Returns a function that cancels the call. */
 function callAt(end: number, wake: () => void): () => void {
   let timer: NodeJS.Timeout;
   function arm(): void {
     const left = end - performance.now();
-    // Node cuts fractions off and counts from the begin of the turn, so its timers fire early. They hold 2^31 ms at most.
+    // Node's timers may fire early, because fractions are cut. They hold at most 2^31 − 1 ms.
     if (left > 0) timer = setTimeout(arm, Math.min(Math.ceil(left) + 1, longestTimer));
     else wake();
   }
@@ -60,7 +60,7 @@ function callAt(end: number, wake: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
-/** Those that wait for the same moment, with the one timer that they share. */
+/** End time → all waits for that time and their shared timer. */
 const together = new Map<number, { readonly wakes: Set<() => void>; readonly cancel: () => void }>();
 
 function callTogether(end: number, wake: () => void): () => void {

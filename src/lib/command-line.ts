@@ -1,6 +1,4 @@
-// A command as a person can copy it into a shell.
-
-/** `words` after `tagferry`; `configFile` is named where it is known. */
+/** A shell command line: `tagferry`, then `words`, then `-c configFile` if it is known. */
 export function commandLine(words: readonly string[], configFile: string | undefined): string {
   return ["tagferry", ...words, ...(configFile === undefined ? [] : ["-c", configFile])].map(quoted).join(" ");
 }

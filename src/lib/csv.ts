@@ -1,12 +1,12 @@
-// Separated values (RFC 4180), with the places of the cells. Quotes may surround a cell and are doubled inside; a quoted cell
-// may go over several lines. Pure.
+// Parser for separated values (RFC 4180) that reports the position of each cell. Quotes may surround a cell and are
+// doubled inside. A quoted cell may span several lines.
 
 export type CellFault = "has a quote that is not closed" | "has text behind its closing quote";
 
-/** What becomes of a cell. Blanks around a bare one are left out. `line` and `column` count from 1. */
+/** Converts a cell. Bare cells are trimmed. `line` and `column` count from 1. */
 export type CellReader<T> = (text: string, line: number, column: number, fault: CellFault | undefined) => T;
 
-/** The lines of `text` as rows, empty ones as a single empty cell. `firstLine` is the number of the first. */
+/** The rows of `text`. An empty line is a row with one empty cell. `firstLine`: number of the first line. */
 export function* csvRows<T>(
   text: string,
   separator: string,

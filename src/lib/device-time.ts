@@ -1,26 +1,26 @@
-// When the time that a device gives is stored: the one rule of all protocols that carry times. Pure.
+// Decides whether a device's time is stored. All protocols with device times share this rule.
 import { z } from "zod";
 import { type EpochMicros, epochMicros } from "../core/point.ts";
 import type { AheadTime } from "../core/source.ts";
 import { duration } from "./fields.ts";
 
-/** Times before 2000 come from devices whose clock was never set. */
+/** Devices whose clock was never set report times before 2000. */
 const earliest = Date.UTC(2000, 0, 1) * 1_000;
-/** Beyond it a number is no exact microsecond. */
+/** A larger number cannot represent a microsecond exactly. */
 const latest = Number.MAX_SAFE_INTEGER;
 
 const defaultMaxAheadMs = 300_000;
 
 export interface TimeRule {
-  /** What becomes of a value whose time is not usable. */
+  /** What happens to a value whose time is not usable. */
   readonly unusable: "arrival" | "drop" | "keep";
-  /** How far ahead of the agent's clock a usable time may be, in milliseconds. */
+  /** Largest accepted lead over the agent's clock, in milliseconds. */
   readonly maxAhead: number;
 }
 
 export const defaultTimeRule: TimeRule = { unusable: "arrival", maxAhead: defaultMaxAheadMs };
 
-/** The fields of a `time` option that make up a `TimeRule`. */
+/** Fields of a `time` option that form a `TimeRule`. */
 export const timeRuleFields = {
   unusable: z
     .enum(["arrival", "drop", "keep"])
@@ -34,7 +34,7 @@ export const timeRuleFields = {
     .meta({ examples: ["5m", "1h"] }),
 };
 
-/** Whether the device's time is stored, or why it may be wrong. `now`: when it arrived, by the clock of the agent. */
+/** Whether the device's time is stored, or why not. `now`: arrival by the agent's clock. Both times in microseconds. */
 export function judgeTime(time: number, now: number, { unusable, maxAhead }: TimeRule): "usable" | "past" | "ahead" {
   if (time - now <= maxAhead * 1_000) {
     if (time >= earliest) return "usable";
@@ -43,13 +43,13 @@ export function judgeTime(time: number, now: number, { unusable, maxAhead }: Tim
   return unusable === "keep" && time <= latest ? "usable" : "ahead";
 }
 
-/** What a reading says of a time that is ahead. Undefined: it is so far ahead that it is the time of no clock. */
+/** The `AheadTime` of a reading. Undefined: `time` is beyond the range of any clock. */
 export function aheadTime(time: number, { unusable, maxAhead }: TimeRule): AheadTime | undefined {
   if (!(time <= latest)) return undefined;
   return { time: epochMicros(time), maxAhead, otherwise: unusable === "drop" ? "drop" : "arrival" };
 }
 
-/** Whether the time of a reading that arrived at `arrival` is still ahead, after the agent's clock was set. */
+/** Whether a time is still ahead of the arrival, after the agent's clock was corrected. */
 export function isStillAhead({ time, maxAhead }: AheadTime, arrival: EpochMicros): boolean {
   return time - arrival > maxAhead * 1_000;
 }

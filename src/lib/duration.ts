@@ -10,7 +10,7 @@ const unitMs: Readonly<Record<string, number>> = {
 };
 const part = /(\d+(?:\.\d+)?)(ms|s|m|h|d|w)/y;
 
-/** Milliseconds, or undefined when `text` is no length of time. `0` needs no unit. */
+/** Milliseconds, or undefined if `text` is invalid. `0` needs no unit. */
 export function parseDuration(text: string): number | undefined {
   const trimmed = text.trim();
   if (trimmed === "0") return 0;

@@ -1,4 +1,4 @@
-// Fields that many parts' schemas need: lengths of time, amounts of bytes, secrets, addresses to listen on.
+// Schema fields that several parts share: durations, byte sizes, secrets, listen addresses.
 import { z } from "zod";
 import { Secret } from "../core/secret.ts";
 import { formatByteSize, parseByteSize } from "./byte-size.ts";
@@ -38,7 +38,7 @@ interface Measured extends Bounds {
   readonly parse: (text: string) => number | undefined;
   readonly format: (value: number) => string;
   readonly what: string;
-  /** What is measured, and its form as a regular expression: for the JSON Schema and the reference. */
+  /** Kind of quantity and its format as a regular expression, for the JSON Schema and the reference. */
   readonly measure: "duration" | "bytes";
   readonly pattern: string;
 }
@@ -54,7 +54,7 @@ function measured({ min, max, parse, format, what, measure, pattern }: Measured)
   return field.meta({ measure, pattern });
 }
 
-/** A text that `parse` makes a value of; where it cannot, it says what the text must be (to be read after "must"). */
+/** A text that `parse` converts. On failure `parse` returns what the text must be, to be read after "must". */
 export function parsedText<T extends object>(parse: (text: string) => T | string) {
   return z.string().transform((text, context): T => {
     const parsed = parse(text);
@@ -62,7 +62,7 @@ export function parsedText<T extends object>(parse: (text: string) => T | string
   });
 }
 
-/** Ends the transformation of a field: `message` says what is wrong with `input`. */
+/** Rejects the input of a transformation with `message`. */
 export function unfit(context: z.RefinementCtx, message: string, input: unknown): typeof z.NEVER {
   context.addIssue({ code: "custom", message, input });
   return z.NEVER;

@@ -1,7 +1,7 @@
-// Waiting for what another part of the program delivers, until that part has failed.
+// Wait for items from a producer that may fail.
 import { orAbort } from "./abort.ts";
 
-/** For one consumer. What is delivered stays with the owner, which knows how much may wait and in what form. */
+/** For one consumer. The owner stores the items and decides how many may wait. */
 export class HandOver {
   #failure: { readonly error: unknown } | undefined;
   #wake: PromiseWithResolvers<void> | undefined;
@@ -14,15 +14,15 @@ export class HandOver {
     this.#wake?.resolve();
   }
 
-  /** Nothing more will be delivered; what was is still taken, then `take` rejects with `error`. The first error counts. */
+  /** No more items follow. `take` returns the present ones, then rejects with `error`. Only the first error counts. */
   fail(error: unknown): void {
     this.#failure ??= { error };
     this.notify();
   }
 
   /**
-   * Resolves with the first value of `takeNow` that is not undefined; it is called at once and after each `notify`. Rejects
-   * with the error of `fail` when there is none, or with `signal.reason`.
+   * Resolves with the first value of `takeNow` that is not undefined. Calls `takeNow` immediately and after each
+   * `notify`. Rejects with the error of `fail` once no value is left, or with `signal.reason`.
    */
   async take<T>(takeNow: () => T | undefined, signal: AbortSignal): Promise<T> {
     signal.throwIfAborted();

@@ -1,4 +1,4 @@
-// Node's HTTP module without what it drags along: imported as an ES module, all its exports are evaluated, WebSocket
-// among them, and that loads the built-in fetch: 12 MB of memory that a gateway can use better.
+// Node's HTTP module without its optional parts. An ES module import evaluates all exports, among them WebSocket, which
+// loads the built-in fetch. That costs 12 MB of memory on a gateway.
 
 export const http = process.getBuiltinModule("node:http");

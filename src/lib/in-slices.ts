@@ -1,15 +1,15 @@
-// Long work on the event loop, cut into slices so that others run in between.
+// Splits long work on the event loop into slices, so that other tasks run in between.
 import { setImmediate } from "node:timers/promises";
 
-/** Work that says with each step how much it was, where 1 takes 10 to 20 ns: about as much as copying a point. */
+/** Work that yields the cost of each step. One unit is 10 to 20 ns, about the cost of copying a point. */
 export type Steps<T> = Generator<number, T>;
 
-/** Steps are no larger than this, so that a slice is not much longer than it has to be. */
+/** Largest cost of a step. It keeps a slice from exceeding `sliceWork` by much. */
 export const stepWork = 32_768;
-/** How much is done before others run: a few milliseconds. */
+/** Cost of a slice, after which other tasks run: a few milliseconds. */
 export const sliceWork = 250_000;
 
-/** Runs work to its end, letting others run in between. */
+/** Runs `work` to its end and lets other tasks run between slices. */
 export async function inSlices<T>(work: Steps<T>): Promise<T> {
   let done = 0;
   for (;;) {
@@ -22,14 +22,14 @@ export async function inSlices<T>(work: Steps<T>): Promise<T> {
   }
 }
 
-/** Calls `work` for each item; lets others run in between. `weigh`: how much an item is. */
+/** Calls `work` for each item and lets other tasks run between slices. `weigh`: cost of an item. */
 export async function forEachInSlices<T>(
   items: readonly T[],
   weigh: (item: T) => number,
   work: (item: T) => void,
 ): Promise<void> {
   let done = 0;
-  // An iterator would make an object for each.
+  // An iterator would allocate an object for each item.
   for (let i = 0; i < items.length; i++) {
     const item = items[i]!;
     work(item);

@@ -1,4 +1,3 @@
-// The listening socket of a server.
 import type { Server } from "node:net";
 import { AgentError } from "../core/errors.ts";
 import type { ListenAddress } from "./fields.ts";
@@ -10,13 +9,13 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /**
- * Resolves with the port when connections are taken. Rejects with `PORT_IN_USE` where it cannot listen; the message begins
- * with `what`.
+ * Resolves with the port once the server accepts connections. Rejects with `PORT_IN_USE` if it cannot listen; the
+ * message starts with `what`.
  */
 export async function listen(server: Server, { host, port }: ListenAddress, what: string): Promise<number> {
   try {
     await new Promise<void>((resolve, reject) => {
-      // Stays: a connection that cannot be accepted later (EMFILE) is an error of the server, and must not end the process.
+      // The listener stays: a later failure to accept a connection (EMFILE) must not end the process.
       server.on("error", reject);
       server.listen({ host, port }, resolve);
     });
@@ -29,7 +28,7 @@ export async function listen(server: Server, { host, port }: ListenAddress, what
   return typeof address === "object" && address ? address.port : port;
 }
 
-/** The host as it stands in a URL: IPv6 in brackets. */
+/** The host in the notation of a URL: IPv6 in brackets. */
 export function hostInUrl(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }

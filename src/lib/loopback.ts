@@ -1,11 +1,9 @@
-// Addresses that lead to this machine itself.
-
-/** Whether `host`, as it stands in an address, is this machine by its name or its number. */
+/** Whether `host` names this machine, by name or by address. */
 export function isLoopback(host: string): boolean {
   return /^(localhost|\[?::1\]?|127(\.\d{1,3}){3})$/i.test(host);
 }
 
-/** Whether what is sent to `url` leaves the machine. An address that cannot be read does. */
+/** Whether requests to `url` leave the machine. An invalid URL counts as one that does. */
 export function leavesMachine(url: string): boolean {
   return !isLoopback(URL.parse(url)?.hostname ?? "");
 }

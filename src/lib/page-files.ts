@@ -1,4 +1,4 @@
-// The files of a web page, read once. Nothing else can be requested.
+// The files of a web page, read once at startup. No other file is served.
 import { readFile } from "node:fs/promises";
 
 export interface PageFile {
@@ -6,7 +6,7 @@ export interface PageFile {
   readonly body: Buffer;
 }
 
-/** By the ending of the file. */
+/** File extension → content type. */
 const types: Readonly<Record<string, string>> = {
   html: "text/html; charset=utf-8",
   css: "text/css; charset=utf-8",
@@ -15,8 +15,8 @@ const types: Readonly<Record<string, string>> = {
 };
 
 /**
- * `names`: files in `folder` by the path that they are served under; several, separated by spaces, are served as one.
- * Rejects when a file is missing: the program was not installed as a whole.
+ * `names`: path of a request → file in `folder`. Several files, separated by spaces, are served as one. Rejects if a
+ * file is missing, since the installation is then incomplete.
  */
 export async function loadPageFiles(
   folder: URL,

@@ -1,15 +1,15 @@
-// Keeps the log readable while something fails again and again: one line per ten seconds and message.
+// Limits repeated failures to one log line per message and ten seconds.
 import type { LogFields, Runtime } from "../core/runtime.ts";
 
 const spacingMs = 10_000;
 
-/** For messages that are among few constants. */
+/** Use it with a small set of constant messages, since each message is remembered. */
 export class RateLimit {
   readonly #lines = new Map<string, { nextMs: number; suppressed: number; points: number }>();
 
   /**
-   * The fields to log, with how many lines of this message were suppressed before it; `points` is then the sum over all of
-   * them. Undefined: suppress this line. `nowMs` in monotonic milliseconds.
+   * The fields to log, with the number of lines of this message suppressed before; `points` is the sum over all of
+   * them. Undefined: suppress this line. `nowMs`: monotonic milliseconds.
    */
   admit<Fields extends LogFields>(message: string, fields: Fields, nowMs: number): Fields | undefined {
     const points = typeof fields["points"] === "number" ? fields["points"] : 0;

@@ -1,4 +1,4 @@
-// From plain readings to batches and back: see `core/reading.ts`.
+// Conversion between plain readings and batches: see `core/reading.ts`.
 
 import { type EpochMicros, epochMicros } from "../core/point.ts";
 import type { ReadingBatch } from "../core/reading.ts";
@@ -14,12 +14,11 @@ export function batchOf(readings: readonly Reading[]): ReadingBatch {
   };
 }
 
-/** The time of the value at `i`, unless that stands apart. */
+/** Time of the value at `i`, unless the reading is in `apart`. */
 export function timeAt({ times }: ReadingBatch, i: number): EpochMicros {
   return typeof times === "number" ? times : epochMicros(times[i] ?? Number.NaN);
 }
 
-/** The value at `i` as a plain reading. */
 export function readingAt(batch: ReadingBatch, i: number): Reading {
   const { places, rows, values, booleans, clock, device, apart } = batch;
   const reading = apart?.get(i);
@@ -33,7 +32,7 @@ export function readingsOf(batches: readonly ReadingBatch[]): Reading[] {
   return batches.flatMap((batch) => Array.from(batch.values, (_, i) => readingAt(batch, i)));
 }
 
-/** A delivery of batches. Its `readings` are made when they are first looked at. */
+/** A delivery of batches. Its `readings` are created on first access. */
 export function batchDelivery(
   batches: readonly ReadingBatch[],
   rest: Omit<Delivery, "readings" | "batches">,
@@ -52,7 +51,7 @@ export function readingCount(delivery: Pick<Delivery, "readings" | "batches">): 
   return delivery.batches?.reduce((sum, { values }) => sum + values.length, 0) ?? delivery.readings.length;
 }
 
-/** The readings that tell which times the devices give: all plain ones, and from the columns of each batch the one with the latest time. */
+/** Readings that show the device times: all in `apart`, and the latest from the columns of each batch. */
 export function latestReadings(delivery: Pick<Delivery, "readings" | "batches">): readonly Reading[] {
   return (
     delivery.batches?.flatMap((batch) => [...(batch.apart?.values() ?? []), ...latestOf(batch)]) ?? delivery.readings

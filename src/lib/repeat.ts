@@ -1,19 +1,18 @@
-// Work that recurs for as long as its owner lives.
 import type { Runtime } from "../core/runtime.ts";
 import { isAbort } from "./abort.ts";
 
 interface Recurrence {
-  /** Milliseconds from the end of a step to the next one. */
+  /** Milliseconds from the end of a step to the start of the next. */
   readonly everyMs: number;
   /** As `Clock.sleep`. */
   readonly gridMs?: number;
-  /** When the first step comes: at once, or after `everyMs`. */
+  /** `now`: the first step runs immediately. `later`: it runs after `everyMs`. */
   readonly first: "now" | "later";
-  /** The line of the log when a step fails, which ends the work. */
+  /** Log message of a failed step. A failure ends the repetition. */
   readonly failure: string;
 }
 
-/** Runs `step` again and again until it is disposed of, which resolves when the last step is over. */
+/** Runs `step` repeatedly until disposed of. The disposal resolves when the last step has ended. */
 export function repeat(
   step: (stopping: AbortSignal) => Promise<unknown> | void,
   { everyMs, gridMs, first, failure }: Recurrence,

@@ -1,5 +1,5 @@
-// What protects a channel, in the words of configuration, flags and answers.
+// Protection of an OPC UA channel, as named in configuration, flags and answers.
 
-/** `sign`: messages cannot be changed on the way; `signAndEncrypt`: nor read. */
+/** `sign`: messages cannot be modified in transit. `signAndEncrypt`: they also cannot be read. */
 export const securityModes = ["none", "sign", "signAndEncrypt"] as const;
 export type SecurityMode = (typeof securityModes)[number];

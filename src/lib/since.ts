@@ -1,8 +1,8 @@
-// When something began, in the wall clock as it is now: one that is set meanwhile must not make minutes of it decades.
+// Start time of a state, corrected when the wall clock is set: a clock step must not turn minutes into decades.
 import { type EpochMicros, epochMicros } from "../core/point.ts";
 import type { Clock } from "../core/runtime.ts";
 
-/** So far the wall clock may run away from the monotonic one, which never jumps. In microseconds. */
+/** Deviation of the wall clock from the monotonic clock that is tolerated without a correction, in microseconds. */
 const toleratedUs = 1e6;
 
 export class Since {
@@ -21,7 +21,7 @@ export class Since {
     this.#monotonicMs = this.#clock.monotonic();
   }
 
-  /** Wall time of the begin. The same at each call, until the clock is set. */
+  /** Wall time of the start. Constant until the clock is set. */
   get time(): EpochMicros {
     const began = epochMicros(this.#clock.now() - (this.#clock.monotonic() - this.#monotonicMs) * 1_000);
     if (Math.abs(began - this.#wall) > toleratedUs) this.#wall = began;

@@ -1,12 +1,12 @@
-// Small JSON files in which a part remembers something from one run to the next.
+// Small JSON files with the persistent state of a part.
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { z } from "zod";
 import { writeAtomically } from "./atomic-file.ts";
 
 /**
- * What a file holds. Never rejects. Undefined: there is no file, or it cannot be read, which is as good as none; `unreadable` is
- * called with the reason then.
+ * The content of a file. Never rejects. Undefined: the file is missing or unreadable. For an unreadable file,
+ * `unreadable` is called with the reason.
  */
 export async function readStateFile<S extends z.ZodType>(
   path: string,
@@ -21,7 +21,9 @@ export async function readStateFile<S extends z.ZodType>(
   }
 }
 
-/** Replaces a file, in a folder that is made if need be. Resolves once that survives a power cut. Rejects when the disk fails. */
+/**
+ * Replaces a file and creates its folder. Resolves once the content survives a power cut. Rejects if the disk fails.
+ */
 export async function writeStateFile(path: string, state: unknown): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   await writeAtomically(path, JSON.stringify(state));

@@ -1,15 +1,17 @@
-// Local time in the zones of the tz database, as the runtime knows them. Times are microseconds since 1970; a local time
-// is what a clock on the wall shows, written as if it were UTC. Pure.
+// Local time in zones of the tz database. Times are microseconds since 1970. A local time is the time of a wall clock,
+// represented as if it were UTC.
 
 export interface TimeZone {
   toLocal(time: number): number;
-  /** The earlier of two, when clocks are set back. Of a time that is skipped: as long after the jump as it was before. */
+  /**
+   * The earlier time if the local one occurs twice. A skipped time is shifted by the length of the skipped interval.
+   */
   fromLocal(local: number): number;
 }
 
 export const utc: TimeZone = { toLocal: (time) => time, fromLocal: (local) => local };
 
-/** The zone of this name, or of this offset such as `+02:00`; undefined if there is none. */
+/** The zone with this name or with an offset such as `+02:00`. Undefined: unknown. */
 export function timeZone(name: string): TimeZone | undefined {
   if (name === "UTC") return utc;
   let format: Intl.DateTimeFormat;
@@ -32,11 +34,11 @@ export function timeZone(name: string): TimeZone | undefined {
 
 const day = 86_400e6;
 const quarterHour = 900e6;
-/** What a `Date` can hold, less a few days. */
+/** Range of `Date`, less a few days. */
 const furthest = 8.639e18;
 const mostRemembered = 1_000;
 
-/** Clocks change on a quarter of an hour, and a formatter takes microseconds to answer. NaN for a time that no calendar has. */
+/** Caches offsets per quarter of an hour, on which clocks change; a formatter takes microseconds. NaN: out of range. */
 function rememberedOffset(format: Intl.DateTimeFormat): (time: number) => number {
   const known = new Map<number, number>();
   return (time) => {
@@ -52,7 +54,7 @@ function rememberedOffset(format: Intl.DateTimeFormat): (time: number) => number
   };
 }
 
-/** Of a text that ends in `GMT`, `GMT+02:00` or, long ago, `GMT-00:14:44`. */
+/** Offset in microseconds from a text that ends in `GMT`, `GMT+02:00` or, for historical times, `GMT-00:14:44`. */
 function offsetOf(text: string): number {
   const [, sign, hours = 0, minutes = 0, seconds = 0] = /GMT(?:([+-])(\d\d):(\d\d)(?::(\d\d))?)?$/.exec(text) ?? [];
   return ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * (sign === "-" ? -1e6 : 1e6);

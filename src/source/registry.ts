@@ -1,4 +1,4 @@
-// Every protocol, one line each. Configuration, reference, schema, `check` and the agent take them from here.
+// All protocols. Configuration, reference, schema, `check` and the agent use this list.
 import type { Driver } from "../core/driver.ts";
 import { modbusDriver } from "./modbus/driver.ts";
 import { mqttDriver } from "./mqtt/driver.ts";

@@ -1,7 +1,7 @@
-// The envelope of a response (JSON-RPC 2.0, one call at a time), error numbers, and the shape of an error.
+// JSON-RPC 2.0 responses without batches, error codes and the shape of an error.
 import { z } from "zod";
 
-/** JSON-RPC's own numbers and those that the service adds. */
+/** Error codes of JSON-RPC and those that the service adds. */
 export const rpcErrors = {
   parseError: { code: -32700, message: "Parse error" },
   invalidRequest: { code: -32600, message: "Invalid request" },
@@ -13,9 +13,9 @@ export const rpcErrors = {
   foundInvalidResource: { code: -32002, message: "Found an invalid resource" },
   forbidden: { code: -32003, message: "Operation not permitted" },
   conflict: { code: -32009, message: "Conflict" },
-  /** Temporary: the same request may go through later. */
+  /** Temporary: the same request may succeed later. */
   tryAgain: { code: -32015, message: "Try again" },
-  /** Part of the work is done: see `data.partialResult` and `data.invalidResources`. */
+  /** Partial success: see `data.partialResult` and `data.invalidResources`. */
   partialFailure: { code: -32021, message: "Partial failure" },
 } as const satisfies Record<string, { code: number; message: string }>;
 
@@ -31,18 +31,18 @@ const invalidResource = z.object({
 });
 export type InvalidResource = z.output<typeof invalidResource>;
 
-/** The `error` member of a response. Members beyond these are ignored; `data` and each of its members may be missing or of another shape. */
+/** The `error` member of a response. Other members are ignored; `data` and its members may be missing or malformed. */
 export const rpcErrorObject = z.object({
   code: z.int(),
   message: z.string(),
   data: z
     .object({
-      /** Names the request in the service's log. */
+      /** Identifies the request in the service's log. */
       trace: z.string().optional().catch(undefined),
-      /** Dotted path of each fault → what is wrong with it: `data.series.boiler` → `not same length as times`. */
+      /** Dotted path of each fault → its description: `data.series.boiler` → `not same length as times`. */
       params: messagesByPath.optional().catch(undefined),
       invalidResources: z.array(invalidResource).optional().catch(undefined),
-      /** A result of the method's shape, for what succeeded. */
+      /** Result of the successful part, in the shape of the method's result. */
       partialResult: z.unknown().optional(),
     })
     .optional()
@@ -59,10 +59,10 @@ const rpcSuccess = z.object({
 
 const rpcFailure = z.object({
   jsonrpc: z.literal("2.0"),
-  /** Null where the request could not be read far enough. */
+  /** Null if the service could not parse the request up to its `id`. */
   id: z.union([z.string(), z.number(), z.null()]),
   error: rpcErrorObject,
 });
 
-/** What a client reads from HTTP 200. */
+/** Body of a response with HTTP 200. */
 export const rpcResponse = z.union([rpcSuccess, rpcFailure]);

@@ -1,22 +1,22 @@
-// The methods of the interface: their names, versions, rates and sizes.
+// Methods of the service: names, versions, rates and size limits.
 
 /**
- * Versions as the agent sends them in `X-API-Version`, oldest first. `1.0` and `1.1beta1` speak the specification's dialect,
- * `1.1` the current one of the hosted service. The path segment `v1` is the same for all of them.
+ * Versions that the agent may send in `X-API-Version`, oldest first. `1.0` and `1.1beta1` follow the specification,
+ * `1.1` is the current dialect of the hosted service. The path segment `v1` is the same for all.
  */
 export const apiVersions = ["1.0", "1.1beta1", "1.1"] as const;
 export type ApiVersion = (typeof apiVersions)[number];
 
-/** Versions that the local service answers: its clients are others as well. */
+/** Versions that the local service accepts, since it also serves other clients. */
 export const servedVersions = [...apiVersions, "1.2beta1", "1.2"] as const;
 export type ServedVersion = (typeof servedVersions)[number];
 
-/** What a request without `X-API-Version` gets. */
+/** Version of a request without `X-API-Version`. */
 export const newestStable: ServedVersion = "1.1";
 
 export const versionHeader = "x-api-version";
 
-/** Other versions that public clients send, and the one that answers them. */
+/** Further versions that public clients send → the version with which they are answered. */
 export const otherVersions: Readonly<Record<string, ServedVersion>> = {
   "1.1beta2": "1.1",
   "1.1rc1": "1.1",
@@ -27,12 +27,11 @@ export function isServedVersion(text: string): text is ServedVersion {
   return servedVersions.some((version) => version === text);
 }
 
-/** Whether `version` is `since` or a later one. */
 export function isSince(version: ServedVersion, since: ServedVersion): boolean {
   return servedVersions.indexOf(version) >= servedVersions.indexOf(since);
 }
 
-/** By canonical name, as the specification spells it: requests per second before 1.1, and from then on. */
+/** Canonical name, as in the specification → requests per second before 1.1, and since 1.1. */
 const rates = {
   "integration.insert": [1, 1],
   "integration.saveSignals": [1, 1],
@@ -47,7 +46,7 @@ const rates = {
 export type Method = keyof typeof rates;
 export const methods = Object.keys(rates) as readonly Method[]; // the keys of a literal
 
-/** Names that 1.2 has for methods besides the canonical ones. */
+/** Additional names of methods in 1.2. */
 export const renamedMethods: Readonly<Record<string, Method>> = {
   "integration.signals.save": "integration.saveSignals",
   "admin.signals.select": "admin.selectSignals",
@@ -57,16 +56,15 @@ export const renamedMethods: Readonly<Record<string, Method>> = {
   "platform.items.select": "platform.selectItems",
 };
 
-/** What an integration must have been granted; `integration.*` is open to every one. */
+/** Grants that an integration may need. `integration.*` needs none. */
 export const grants = ["admin", "platform"] as const;
 export type Grant = (typeof grants)[number];
 
-/** The name as it goes over the wire where the platform namespace is called `namespace`. */
+/** The method's name on the wire; `namespace` replaces `platform`. */
 export function wireName(method: Method, namespace: string): string {
   return method.startsWith("platform.") ? `${namespace}${method.slice("platform".length)}` : method;
 }
 
-/** The grant `method` needs. */
 export function grantOf(method: Method): Grant | undefined {
   return grants.find((grant) => method.startsWith(`${grant}.`));
 }
@@ -85,16 +83,16 @@ export function requestLimits(method: Method, version: ServedVersion): RequestLi
   };
 }
 
-/** The largest request that any method takes in `version`. */
+/** The largest request body of any method in `version`, in bytes. */
 export function largestRequestBytes(version: ServedVersion): number {
   return (version === "1.1beta1" ? 9 : 8) * 2 ** 20;
 }
 
-/** Behaviour of the hosted service above the rate: calls wait, and time out after these. Clients must be more patient. */
+/** The hosted service queues calls above the rate, and times them out after these limits. Clients must wait longer. */
 export const queueTimeouts = { queuedMs: 10_000, totalMs: 15_000 } as const;
 
-/** Entries of a query that names no limit. */
+/** Entries in the answer to a query without a limit. */
 export const defaultLimit = 10;
 
-/** Entries a query may ask for. */
+/** Largest limit that a query may set. */
 export const maxSelected = { signals: 1_000, items: 1_000, itemsWithData: 50 } as const;

@@ -1,13 +1,13 @@
-// What methods answer: one summary for each saved resource, selected resources by ID, and data frames.
+// Results of methods: summaries of saved resources, selected resources by ID, and data frames.
 import { z } from "zod";
 import { itemSelectView, signalSelectView } from "./signal-view.ts";
 import { timestamp } from "./timestamp.ts";
 
-/** `updated` is sent by saveSignals and publishSignals from 1.1 on, never by insert. */
+/** `saveSignals` and `publishSignals` return `updated` since 1.1; `insert` never does. */
 const saveSummary = z.object({ id: z.string(), created: z.boolean(), updated: z.boolean().optional() });
 export type SaveSummary = z.output<typeof saveSummary>;
 
-/** Keyed by the ID that the request had: an Input ID, or the Signal ID of a publication. */
+/** Keyed by the ID in the request: an Input ID, or the Signal ID of a publication. */
 export const saveSummaries = z.record(z.string(), saveSummary);
 
 export const publishSignalsResult = z.object({ itemsBySignal: saveSummaries });
@@ -15,8 +15,8 @@ export const publishSignalsResult = z.object({ itemsBySignal: saveSummaries });
 export const sameLength = "not same length as times";
 
 /**
- * One list of times, and for each key a list of as many values. Null is "nothing at this time"; it never erases what is
- * stored.
+ * One list of times, and for each key a list of values of the same length. Null means that there is no value at this
+ * time; it never deletes a stored one.
  */
 export const dataFrame = z
   .object({ times: z.array(timestamp), series: z.record(z.string(), z.array(z.number().nullable())) })
@@ -27,7 +27,7 @@ export const dataFrame = z
   });
 export type DataFrame = z.output<typeof dataFrame>;
 
-/** In the specification's dialect, as the next. Keyed by ID; a member is there only when it was asked for. */
+/** Keyed by ID. A member is present only if it was requested. This and the next follow the specification's dialect. */
 export const selectSignalsResult = z.object({
   signals: z.record(z.string(), signalSelectView).optional(),
   items: z.record(z.string(), itemSelectView).optional(),

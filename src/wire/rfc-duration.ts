@@ -1,7 +1,7 @@
-// RFC 3339 durations (ISO 8601): `PT15M`, `P1DT12H`, `P1Y3M`. Not the durations of the configuration, those are in lib.
+// RFC 3339 durations (ISO 8601): `PT15M`, `P1DT12H`, `P1Y3M`. `lib/duration.ts` has those of the configuration.
 import { z } from "zod";
 
-/** Months and microseconds that were written, both with the sign. Years are 12 months; weeks, days and clock units are fixed. */
+/** Signed months and microseconds. A year is 12 months; weeks, days and clock units have a fixed length. */
 export interface RfcDuration {
   readonly months: number;
   readonly micros: number;
@@ -11,8 +11,8 @@ const pattern =
   /^(-?)P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d+))?S)?)?$/i;
 
 /**
- * The duration `text` names, or undefined when it is none or beyond ±2^53 µs. Zero-padded, lower-case and empty forms
- * (`P0DT0H0M30.000000S`, `pt5m`, `PT`) are read, as clients write them. Only seconds may have a fraction.
+ * Parses a duration. Undefined: invalid, or beyond ±2^53 µs. Accepts zero-padded, lower-case and empty forms, as
+ * clients send them: `P0DT0H0M30.000000S`, `pt5m`, `PT`. Only seconds may have a fraction.
  */
 export function parseRfcDuration(text: string): RfcDuration | undefined {
   const match = text.length <= 128 ? pattern.exec(text) : null;
@@ -23,11 +23,11 @@ export function parseRfcDuration(text: string): RfcDuration | undefined {
     Number((match[9] ?? "").slice(0, 6).padEnd(6, "0"));
   const months = part(2) * 12 + part(3);
   if (!Number.isSafeInteger(micros) || months > 120_000) return undefined;
-  // `-0` would print and compare as a number of its own.
+  // `-0` would print and compare differently from 0.
   return match[1] === "-" ? { months: 0 - months, micros: 0 - micros } : { months, micros };
 }
 
-/** Hours, minutes and seconds only, as the hosted service echoes durations: 40 days are `PT960H`. */
+/** Formats as hours, minutes and seconds, as the hosted service does: 40 days are `PT960H`. */
 export function formatRfcDuration(micros: number): string {
   if (micros === 0) return "PT0S";
   let left = Math.abs(micros);
@@ -42,7 +42,7 @@ export function formatRfcDuration(micros: number): string {
   return `${micros < 0 ? "-" : ""}PT${hours > 0 ? `${hours}H` : ""}${minutes > 0 ? `${minutes}M` : ""}${clock}`;
 }
 
-/** Weeks to fractions of a second, not negative. */
+/** A non-negative duration of weeks or smaller units. */
 export const fixedDuration = z.string().refine(
   (text) => {
     const duration = parseRfcDuration(text);

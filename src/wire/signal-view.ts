@@ -1,5 +1,4 @@
-// Signals and items: formats of their identifiers and keys, their attributes, and the views in which they are saved and
-// selected.
+// Signals and items: formats of identifiers and keys, attributes, and the views used to save and select them.
 import { z } from "zod";
 import { fixedDuration } from "./rfc-duration.ts";
 import { timestamp } from "./timestamp.ts";
@@ -28,7 +27,7 @@ function text(min: number, max: number) {
   return z.string().min(min, { error }).max(max, { error });
 }
 
-/** Each attribute by itself, without its default. */
+/** The attributes, each without its default. */
 const attributes = {
   annotations: z
     .record(labelKey, z.string())
@@ -48,10 +47,10 @@ const attributes = {
     .describe("A gap is drawn when there is no data for longer than this RFC 3339 duration."),
 };
 
-/** What a configuration may say of a signal: any of the attributes, none with a default. */
+/** The attributes that a configuration may set. All are optional and have no default. */
 export const signalAttributes = z.strictObject(attributes).partial();
 
-/** Signal save view: nothing is required, what is left out gets its default. The default of `name` is the Input ID. */
+/** Signal save view. Omitted members get their default; the default of `name` is the Input ID. */
 export const signalSaveView = z.strictObject({
   annotations: attributes.annotations.default({}),
   name: attributes.name.optional(),
@@ -71,7 +70,7 @@ export const itemSaveView = signalSaveView.extend({
   name: attributes.name,
   type: attributes.type,
   sourceType: attributes.sourceType,
-  /** Hosted service only: hidden from ordinary users unless true. */
+  /** Hosted service only. Unless true, ordinary users do not see the item. */
   visible: z.boolean().optional(),
 });
 export type ItemSaveView = z.output<typeof itemSaveView>;
@@ -79,7 +78,7 @@ export type ItemSaveInput = z.input<typeof itemSaveView>;
 
 const resourceMeta = z.object({ contentHash: z.string(), createdAt: timestamp, updatedAt: timestamp });
 
-/** Signal select view of the specification's dialect. `inputId` is not in the specification but always sent. */
+/** Signal select view of the specification's dialect. The service also sends `inputId`, which is not specified. */
 export const signalSelectView = z.object({
   ...attributes,
   id: z.string().optional(),

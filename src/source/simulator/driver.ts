@@ -1,4 +1,4 @@
-// The simulator: waves instead of a device, for demos, drills and trying out a configuration.
+// The simulator: generated waves instead of a device, for demos, exercises and trying out a configuration.
 import { z } from "zod";
 import type { Driver } from "../../core/driver.ts";
 import { duration } from "../../lib/fields.ts";
@@ -49,7 +49,7 @@ export const simulatorDriver: Driver<"simulator", typeof simulatorOptions, typeo
   }),
 };
 
-/** How often something happens in a second that happens at each of these intervals, in milliseconds. */
+/** Events per second, for events that recur at these intervals in milliseconds. */
 function rate(intervals: readonly number[]): number {
   return intervals.reduce((sum, interval) => sum + 1_000 / interval, 0);
 }

@@ -1,5 +1,5 @@
-// A connection to nothing: gives the waves of all tags whose time has come as one delivery. They look like a plant: pure functions
-// of the time, and two that remember where they were.
+// A simulated connection. Each delivery contains the values of all tags that are due. Most waves are pure functions of
+// the time; a counter and a random walk have state.
 import { epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Captures, Delivery, Reading, Source, TagId } from "../../core/source.ts";
@@ -10,11 +10,11 @@ export interface SimulatedTag extends WaveOptions {
   readonly every: number;
 }
 
-/** Tags of one interval, read together at its multiples so that their points share their times. */
+/** Tags with the same interval. They are read together at its multiples, so their points share times. */
 interface Group {
   readonly every: number;
   readonly tags: { readonly id: TagId; readonly address: string; readonly next: Generator }[];
-  /** Number of the interval that was read last. */
+  /** Number of the last interval that was read. */
   slot: number;
 }
 
@@ -22,14 +22,14 @@ const nothing: Captures = {};
 /** Most readings of one delivery. */
 const maxReadings = 10_000;
 
-/** Ready when it returns. Throws `signal.reason` where `signal` has aborted. */
+/** Throws `signal.reason` if `signal` is aborted. */
 export function openSimulator(tags: readonly SimulatedTag[], runtime: Runtime, signal: AbortSignal): Source {
   signal.throwIfAborted();
   const groups = new Map<number, Group>();
   tags.forEach((tag, index) => {
     const group = groups.get(tag.every) ?? { every: tag.every, tags: [], slot: Number.NEGATIVE_INFINITY };
     groups.set(tag.every, group);
-    // The position in `DriverConfig.tags` is the identity of a tag.
+    // The index in `DriverConfig.tags` identifies a tag.
     group.tags.push({ id: index as TagId, address: tag.wave, next: generator(tag, runtime.random) });
   });
   return {
@@ -45,8 +45,8 @@ async function* deliveries(groups: readonly Group[], runtime: Runtime, stop: Abo
     let waitMs = longestWaitMs;
     for (const group of groups) {
       const slot = Math.floor(nowMs / group.every);
-      // What passed while the last delivery was stored is made up for, as far as a device would remember it; of what is
-      // longer ago only the newest interval is left. After a step back of the clock it starts from the new time.
+      // Intervals that passed while the last delivery was stored are read late, as far back as `rememberedMs`. Of older
+      // ones only the newest interval is read. After the clock is set back, reading continues from the new time.
       const oldest = Math.floor((nowMs - rememberedMs) / group.every) + 1;
       const goesOn = Number.isFinite(group.slot) && slot > group.slot;
       let next = goesOn ? Math.min(slot, Math.max(group.slot + 1, oldest)) : slot;
@@ -56,7 +56,7 @@ async function* deliveries(groups: readonly Group[], runtime: Runtime, stop: Abo
     }
     for (let from = 0; from < readings.length; from += maxReadings)
       yield { readings: readings.slice(from, from + maxReadings), descriptions: [], awaited: false, ack() {} };
-    // Time has passed while the delivery was stored: look again before sleeping.
+    // Storing the delivery took time, so further intervals may be due.
     if (readings.length > 0) continue;
     try {
       await runtime.clock.sleep(waitMs, stop);
@@ -66,9 +66,9 @@ async function* deliveries(groups: readonly Group[], runtime: Runtime, stop: Abo
   }
 }
 
-/** How long missed intervals can still be read while `deliveries` is not pulled: longer than a sync of the disk. */
+/** How far back missed intervals are read, in milliseconds: longer than a sync of the disk. */
 const rememberedMs = 1_000;
-/** So that a step of the wall clock is noticed soon. */
+/** Bounds the wait, so that a step of the wall clock is noticed soon. */
 const longestWaitMs = 1_000;
 
 function read({ every, tags }: Group, slot: number, readings: Reading[]): void {
@@ -95,15 +95,15 @@ export interface WaveOptions {
   /** Milliseconds. */
   readonly period: number;
   readonly min: number;
-  /** Undefined: 100, for a counter without end. */
+  /** Undefined: 100, or no limit for a counter. */
   readonly max?: number | undefined;
-  /** How much a counter adds to each reading. */
+  /** Increment of a counter per reading. */
   readonly step: number;
   /** Digits after the decimal point. */
   readonly decimals: number;
 }
 
-/** Gives the value at `epochMs`. Called once for each reading: a counter counts calls, a random walk takes a step. */
+/** Returns the value at `epochMs`. Called once for each reading, since counters and random walks advance per call. */
 export type Generator = (epochMs: number) => number;
 
 export function generator(options: WaveOptions, random: () => number): Generator {
@@ -112,7 +112,7 @@ export function generator(options: WaveOptions, random: () => number): Generator
   const span = max - min;
   const factor = 10 ** decimals;
   const round = (value: number) => Math.round(value * factor) / factor;
-  /** Share of the period that has passed, 0 to below 1. The same for every agent, since it starts at the epoch. */
+  /** Elapsed share of the period, 0 to below 1. All agents share the phase, since it starts at the epoch. */
   const phase = (epochMs: number) => (epochMs % period) / period;
   let last = min + span / 2;
   let count = min;
