@@ -1,13 +1,12 @@
-// From what a device gave to a finite number in the signal's unit, or the reason why it is none.
+// Conversion of a device value to a finite number in the signal's unit, or a failure with its reason.
 //
-// Scales and offsets are decimals, as people write them: digits / 10^places. Where the value is a decimal of few
-// places too, everything is counted in whole numbers below 2^53, which doubles hold exactly, and divided once by a
-// power of ten, which rounds correctly: 0.1 × 3 is 0.3. Anything else (a float32 with its noise, a scale of 1/3) is plain
-// arithmetic.
+// Scales and offsets are decimals: digits / 10^places. If the value is also a decimal with few places, all terms become
+// integers below 2^53, which doubles represent exactly. A single division by a power of ten then rounds correctly: 0.1
+// × 3 is 0.3. Other values (a float32 with noise, a scale of 1/3) use plain arithmetic.
 import type { MetricDeclaration, Metrics } from "../core/runtime.ts";
 import type { TagRule } from "./options.ts";
 
-/** Why a reading gives no point; a label of a counter, so the list is closed. */
+/** Why a reading gives no point. The list is closed, since it is a label of a counter. */
 export type ReadingFailure =
   | "noValue"
   | "badQuality"
@@ -21,15 +20,15 @@ export type ReadingFailure =
 
 const numeric = /^[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?$/;
 
-/** The rule of a tag, made ready. One serves all inputs of all tags with the same rule. */
+/** The prepared conversion rule of a tag. All inputs of all tags with the same rule share it. */
 export class Converter {
   readonly #words: ReadonlyMap<string, number> | undefined;
   readonly #linear: Linear;
   readonly #min: number;
   readonly #max: number;
-  /** Set by `convert` where a value was rounded to the nearest double. */
+  /** Whether the last `convert` rounded its value to the nearest double. */
   rounded = false;
-  /** Set by `convert` where it gives NaN. */
+  /** Why the last `convert` returned NaN. */
   failure: ReadingFailure | undefined;
   reason = "";
 
@@ -41,8 +40,8 @@ export class Converter {
   }
 
   /**
-   * A finite number, or NaN: then `failure` and `reason` say why. `states` are the words of an enumeration and their
-   * numbers, undefined where the signal is none. One result at a time, so that nothing is allocated for a reading.
+   * Returns a finite number, or NaN and sets `failure` and `reason`. `states`: words and numbers of an enumeration;
+   * undefined for other signals. The result is kept in fields, so that a reading allocates nothing.
    */
   convert(value: number | bigint | boolean | string, states: ReadonlyMap<string, number> | undefined): number {
     this.rounded = false;
@@ -54,7 +53,7 @@ export class Converter {
       return this.#fail("notState", `is ${number}; states are whole numbers from 0 to 9999`);
     if (number < this.#min) return this.#fail("outOfRange", `is ${number}, below valid.min ${this.#min}`);
     if (number > this.#max) return this.#fail("outOfRange", `is ${number}, above valid.max ${this.#max}`);
-    // Adding 0 makes 0 of −0.
+    // Turns −0 into 0.
     return number + 0;
   }
 
@@ -87,17 +86,17 @@ export class Converter {
   }
 }
 
-/** `digits / 10^places`, both whole; places from 0. */
+/** `digits / 10^places`, both integers, `places` at least 0. */
 interface Decimal {
   readonly digits: number;
   readonly places: number;
 }
 
 const powers = Array.from({ length: 23 }, (_, i) => 10 ** i);
-/** More places than a measured value has; beyond it is noise. */
+/** Measured values have fewer decimal places. Further ones are binary rounding noise. */
 const mostPlaces = 9;
 
-/** value × scale + offset without binary dust. */
+/** value × scale + offset without binary rounding errors. */
 export class Linear {
   readonly #scale: number;
   readonly #offset: number;
@@ -132,7 +131,7 @@ export class Linear {
     return value * this.#scale + this.#offset;
   }
 
-  /** As exact as a double can be, however large the integer: counted in whole numbers and rounded once. */
+  /** Exact integer arithmetic with one final rounding, for integers of any size. */
   applyInteger(value: bigint): { readonly value: number; readonly exact: boolean } {
     const scale = this.#exactScale;
     const offset = this.#exactOffset;
@@ -143,7 +142,7 @@ export class Linear {
       BigInt(offset.digits) * 10n ** BigInt(shared - offset.places);
     const power = powers[shared];
     if (power !== undefined && Number.isSafeInteger(Number(sum))) return { value: Number(sum) / power, exact: true };
-    // Reading a decimal text rounds once; dividing a rounded number would round twice.
+    // Parsing a decimal text rounds once; dividing a rounded number would round twice.
     return { value: Number(`${sum}e-${shared}`), exact: shared === 0 && isExact(sum) };
   }
 }
@@ -153,7 +152,7 @@ function isExact(value: bigint): boolean {
   return Number.isFinite(rounded) && BigInt(rounded) === value;
 }
 
-/** The decimal that prints as `value`, if it is one of whole numbers that doubles hold. */
+/** `value` as a decimal. Undefined: its digits exceed the exact range of doubles, or it has too many places. */
 function decimal(value: number): Decimal | undefined {
   const [mantissa = "", exponent = "0"] = value.toExponential().split("e");
   const [whole = "", fraction = ""] = mantissa.split(".");
@@ -162,7 +161,7 @@ function decimal(value: number): Decimal | undefined {
   return Number.isSafeInteger(digits) && places < powers.length ? { digits, places: Math.max(0, places) } : undefined;
 }
 
-/** How many places `value` has as a decimal, or −1 when there are too many. */
+/** Decimal places of `value`, or −1 if it has more than `mostPlaces`. */
 function placesOf(value: number): number {
   for (let places = 0; places <= mostPlaces; places++) {
     const power = powers[places] ?? 1;
@@ -189,7 +188,7 @@ const metrics = {
   },
 } as const satisfies Record<string, MetricDeclaration>;
 
-/** Counts readings that gave no point while a delivery is mapped, and adds the sums to the metrics once at its end. */
+/** Counts readings without a point during a delivery, and adds the sums to the metrics at its end. */
 export class MappingCounters {
   readonly #source: string;
   readonly #counters;
@@ -210,7 +209,7 @@ export class MappingCounters {
     this.#dropped.set(reason, (this.#dropped.get(reason) ?? 0) + readings);
   }
 
-  /** Hands over what has gathered. */
+  /** Adds the counts to the metrics and resets them. */
   add(): void {
     const source = this.#source;
     if (this.filtered > 0) this.#counters.filtered.add(this.filtered, { source });

@@ -1,4 +1,4 @@
-// Which tag and which address feed each Input ID, so that two never write to one signal unnoticed.
+// Ownership of Input IDs: which tag and address feed each of them. It prevents two from silently writing one signal.
 
 import type { Ambiguity } from "../core/driver.ts";
 import type { InputId } from "../core/point.ts";
@@ -6,29 +6,28 @@ import type { TagId } from "../core/source.ts";
 import type { InputState, InputTag } from "./input-state.ts";
 import type { RefusedInput } from "./mapping.ts";
 
-/** An input of a tag that claims its Input ID. */
 export interface Feeder extends Pick<InputState, "input" | "address"> {
   readonly of: Pick<InputTag, "id" | "source" | "shared">;
-  /** The tag had the Input ID before the start, and has not claimed it since. */
+  /** The tag owned the Input ID before the restart and has not claimed it again yet. */
   readonly reserved?: true;
 }
 
-/** Arrival times kept beyond those of inputs that have an owner: a source that is changed is released first. */
+/** Arrival times kept for Input IDs without an owner, since a changed source is released before it claims again. */
 const spareArrivals = 4_096;
 
-/** The tags that feed each Input ID, over all sources of an agent. */
+/** The tags that feed each Input ID, for all sources of an agent. */
 export class InputOwners {
   readonly #owners = new Map<InputId, Feeder | readonly Feeder[]>();
   readonly #arrivals = new Map<InputId, Pick<InputState, "arrival">>();
 
-  /** Keeps an Input ID for a tag that had it before the start, until the tag claims it. */
+  /** Reserves an Input ID for the tag that owned it before the restart, until that tag claims it. */
   reserve(feeder: Feeder): void {
     if (!this.#owners.has(feeder.input)) this.#owners.set(feeder.input, feeder);
   }
 
   /**
-   * Undefined: `feeder` may feed its Input ID from now on, because it is the only one, or because all that feed it are
-   * shared. Else the feeder that has the Input ID.
+   * Undefined: `feeder` may feed its Input ID, because it is the only one or all its feeders are shared. Otherwise the
+   * feeder that owns the Input ID.
    */
   claim(feeder: Feeder): Feeder | undefined {
     const { input } = feeder;
@@ -38,19 +37,18 @@ export class InputOwners {
     return other;
   }
 
-  /** Whether `feeder` still has its Input ID: its source may have been released. */
+  /** Whether `feeder` still owns its Input ID. It does not after its source was released. */
   owns(feeder: Feeder): boolean {
     return this.#of(feeder.input).includes(feeder);
   }
 
-  /** The newest arrival time of an Input ID that several tags may feed: no two values of it share one. */
+  /** The newest arrival time of an Input ID that several tags may feed. It keeps its arrival times distinct. */
   arrivalOf(input: InputId): Pick<InputState, "arrival"> {
     const known = this.#arrivals.get(input) ?? { arrival: 0 };
     this.#arrivals.set(input, known);
     return known;
   }
 
-  /** Removes the claims of `source`. */
   release(source: string): void {
     if (this.#arrivals.size > this.#owners.size + spareArrivals)
       for (const input of this.#arrivals.keys()) if (!this.#owners.has(input)) this.#arrivals.delete(input);
@@ -62,7 +60,7 @@ export class InputOwners {
     }
   }
 
-  /** One feeder is kept without a list around it: there may be 100,000 of them. */
+  /** A single feeder is stored without an array, since there may be 100,000 Input IDs. */
   #of(input: InputId): readonly Feeder[] {
     const owner = this.#owners.get(input);
     if (owner === undefined) return [];
@@ -70,12 +68,12 @@ export class InputOwners {
   }
 }
 
-/** An Input ID that a tag cannot use: none can be made of what was captured, or another tag has it. */
+/** A refused Input ID: the filled template is invalid, a limit is reached, or another tag owns it. */
 export class RefusedState {
   readonly #what: Pick<RefusedInput, "tag" | "input" | "reason" | "remedy">;
-  /** Who has the Input ID. Undefined: it is none. */
+  /** The owner of the Input ID. Undefined: no other tag owns it. */
   readonly owner: Feeder | undefined;
-  /** The address that was refused last; empty while nothing was read. */
+  /** The last refused address. Empty: nothing was read yet. */
   address = "";
   readings = 0;
 
@@ -91,39 +89,39 @@ export class RefusedState {
   }
 }
 
-/** Remembers across restarts which address feeds an Input ID, where the order of arrival would decide it otherwise. For one source. */
+/** Remembers across restarts which address feeds each Input ID of a source, independent of the order of arrival. */
 export interface AddressMemory {
-  /** Every Input ID of which an address is remembered. */
+  /** Every Input ID with a remembered address. */
   inputs(): Iterable<{ readonly tag: TagId; readonly input: InputId; readonly address: string }>;
-  /** The address that fed `input` before. Undefined: none is remembered. */
+  /** The address that fed `input` before. Undefined: unknown. */
   recall(tag: TagId, input: InputId): string | undefined;
-  /** Called when an address begins to feed `input`, and whenever another one is refused. Returns at once. */
+  /** Called when an address starts to feed `input`, and whenever another address is refused. Must not block. */
   remember(tag: TagId, input: InputId, address: string): void;
 }
 
 interface AddressBindingParts {
   readonly source: string;
-  /** Undefined: the choice is made again after each start. */
+  /** Undefined: the address is chosen again after each start. */
   readonly memory: AddressMemory | undefined;
-  /** The tags whose addresses can come to one Input ID. */
+  /** Tags of which several addresses can lead to the same Input ID. */
   readonly ambiguities: ReadonlyMap<TagId, Ambiguity>;
-  /** Called once for each second address that is listed. */
+  /** Called once for each listed second address. */
   readonly refused: (refused: RefusedInput) => void;
 }
 
-/** Most second addresses that are listed of a source; the readings of further ones are counted only. */
+/** Largest number of second addresses that a source lists. Readings of others are only counted. */
 const mostListed = 100;
 const distinguish = "use {path} in `input`, or another name that tells the addresses apart; or write `shared: true`";
 
 /**
- * Binds each Input ID of a source to the one address that feeds it, and refuses every other one. The address of the first
- * usable value is bound, or the first one that the driver lists when it connects. The choice is remembered across
- * restarts, since the broker or server may send another address first then: from the start where the configuration says
- * that addresses of a tag can come to one Input ID, else as soon as a second address was refused.
+ * Binds each Input ID of a source to one address and refuses all others. It binds the first address that the driver
+ * lists on connecting, or that of the first usable value. After a restart, the broker or server may send another
+ * address first. The choice is therefore remembered: from the start if the configuration permits several addresses,
+ * otherwise once a second address was refused.
  */
 export class AddressBinding {
   readonly #parts: AddressBindingParts;
-  /** Readings of each second address that were not stored. */
+  /** Second addresses of each input, with the number of refused readings. */
   readonly #refused = new Map<InputState, Map<string, number>>();
   #listed = 0;
 
@@ -137,19 +135,19 @@ export class AddressBinding {
     state.address = state.boundTo;
   }
 
-  /** Binds `state` to `address`, which has given a usable value or is the first that the device lists. */
+  /** Binds `state` to the first address that the device lists or that gives a usable value. */
   bind(state: InputState, address: string): void {
     state.boundTo = address;
     state.address = address;
     if (this.#parts.ambiguities.has(state.tag)) this.#parts.memory?.remember(state.tag, state.input, address);
   }
 
-  /** Something else could feed `state` after a restart. */
+  /** Remembers the address of `state`, since another tag or address could feed it after a restart. */
   contested({ tag, input, boundTo }: InputState): void {
     this.#parts.memory?.remember(tag, input, boundTo);
   }
 
-  /** `readings` of `address` cannot be stored, since another one feeds `state`. */
+  /** Counts `readings` of `address` that are not stored, since another address feeds `state`. */
   refuse(state: InputState, address: string, readings: number): void {
     const known = this.#refused.get(state) ?? new Map<string, number>();
     const before = known.get(address);
@@ -162,7 +160,7 @@ export class AddressBinding {
     if (before === undefined) this.#parts.refused(this.#describe(state, address, readings));
   }
 
-  /** What is listed of `address`. Undefined: it is not refused, or not listed. */
+  /** The list entry of `address`. Undefined: the address is not refused or not listed. */
   find(state: InputState, address: string): RefusedInput | undefined {
     const readings = this.#refused.get(state)?.get(address);
     return readings === undefined ? undefined : this.#describe(state, address, readings);

@@ -1,62 +1,61 @@
-// Everything that is remembered of one input: what was read last, and for `report` what was stored last and is held back.
+// State of one input: the last reading and, for `report`, the last stored and the held point.
 import type { EpochMicros, InputId } from "../core/point.ts";
 import type { PartialSignalMetadata } from "../core/signal.ts";
 import type { Quality, TagId } from "../core/source.ts";
 import type { InputTimeFault } from "./mapping.ts";
 
-/** A tag as its inputs know it. */
+/** The tag of an input. */
 export interface InputTag {
   readonly id: TagId;
   readonly source: string;
-  /** Whether the tag has `shared: true`. */
   readonly shared: boolean;
   /** Whether every value of a time is stored (`sameTime: keep`). */
   readonly keepsSameTime: boolean;
-  /** Of the inputs of its source. */
+  /** Counters and last values of all inputs of the source. */
   readonly numbers: InputNumbers;
-  /** Another tag was refused the Input ID of `state`, which is one of this tag. */
+  /** Called when another tag is refused the Input ID of `state`, which belongs to this tag. */
   contested(state: InputState): void;
 }
 
-/** A value and its time, kept apart from points so that nothing is allocated for a reading that is not stored. */
+/** A held value and its time, without a point object, since it may never be stored. */
 interface Held {
   value: number;
   time: EpochMicros;
-  /** When it is due, in milliseconds of the monotonic clock. */
+  /** Due time in monotonic milliseconds. */
   dueMs: number;
 }
 
-/** What the device says of a signal, and the range of its value. */
+/** Signal metadata and value range from the device. */
 interface DeviceDescription {
   readonly signal: PartialSignalMetadata;
   readonly range: { readonly min: number; readonly max: number } | undefined;
 }
 
-/** Shared by all inputs without metadata, because there may be many. */
+/** Shared by all inputs without metadata, since there may be many. */
 const nothing: PartialSignalMetadata = {};
 
-/** When a reading is stored as a point. Tags with equal settings share one object. */
+/** Parameters of report by exception. Tags with equal settings share one object. */
 export interface ReportRule {
   /** Milliseconds; undefined: no heartbeat. */
   readonly heartbeat: number | undefined;
-  /** Microseconds; 0: as many points as there are changes. */
+  /** Microseconds; 0: no minimum. */
   readonly minIntervalUs: number;
 }
 
-/** Of an input whose tag has `report`. */
+/** State of report by exception for one input. */
 export class ReportState {
   readonly of: InputState;
   readonly rule: ReportRule;
   filtered = 0;
-  /** In the unit of the signal; NaN while the range that it is a share of is unknown. */
+  /** In the signal's unit. NaN: a percentage of a range that is still unknown. */
   deadband = 0;
-  /** Which uninterrupted stretch the stored value belongs to; 0: there is none. */
+  /** Number of the uninterrupted period in which the value was stored; 0: none. */
   stretch = 0;
   storedValue = 0;
   storedTime = 0;
-  /** Milliseconds of the monotonic clock. */
+  /** Monotonic milliseconds. */
   storedMs = 0;
-  /** Until when `minInterval` allows no further point, in the time of the readings, microseconds. */
+  /** End of the `minInterval` in the time of the readings, in microseconds. No further point before it. */
   windowEnd = 0;
   held: Held | undefined;
 
@@ -66,10 +65,10 @@ export class ReportState {
   }
 }
 
-/** Numbers of one input: value, time, arrival, readings, stored, bad. */
+/** Array elements per input: value, time, arrival, readings, stored, bad. */
 const width = 6;
 
-/** The numbers of the inputs of one source, in one array: a reading allocates nothing, and the garbage collector visits none of them. */
+/** Numbers of all inputs of a source in one array: no allocation per reading, no objects for the garbage collector. */
 export class InputNumbers {
   all: Float64Array;
   #used = 0;
@@ -78,7 +77,7 @@ export class InputNumbers {
     this.all = new Float64Array(width * Math.max(1, inputs));
   }
 
-  /** Where the numbers of another input begin. */
+  /** Allocates the numbers of another input and returns their index. */
   add(): number {
     const at = this.#used;
     this.#used += width;
@@ -92,33 +91,33 @@ export class InputNumbers {
 }
 
 /**
- * Mutable on purpose, and always with the same fields: one is touched for every reading. What few inputs have stands in
- * objects of its own, since there may be 100,000 inputs.
+ * Deliberately mutable and of constant shape, because every reading accesses one. Rarely used state is in separate
+ * objects, since there may be 100,000 inputs.
  */
 export class InputState {
   readonly of: InputTag;
   readonly input: InputId;
-  /** Where the values come from; empty while nothing was read. */
+  /** Address of the last reading. Empty: nothing was read yet. */
   address = "";
-  /** The address that feeds this input; others are refused. Empty: no usable value came yet, or the tag is shared. */
+  /** The only accepted address. Empty: no usable value was read yet, or the tag is shared. */
   boundTo = "";
   readonly #numbers: InputNumbers;
-  /** Where its numbers begin, once it has its Input ID: those that are refused have none. */
+  /** Index of its numbers in the array; −1 without an Input ID. */
   #at = -1;
   quality: Quality | undefined;
   reason: string | undefined;
-  /** Whether the last reading was of no use, and that was told. */
+  /** Whether the last reading was unusable and reported as such. */
   failing = false;
-  /** Left out while no reading had the device time of its predecessor and another value. */
+  /** Undefined: no reading had the device time of its predecessor with another value. */
   repeated: RepeatedTime | undefined;
-  /** A value of this input was rounded and that was said once. */
+  /** Whether the rounding of a value was logged. */
   roundingTold = false;
 
   device: DeviceDescription | undefined;
-  /** What configuration and device say together, and whether the catalog has it. */
+  /** Merged metadata of configuration and device, and whether the catalog has them. */
   signal: PartialSignalMetadata = nothing;
   described = false;
-  /** Words of an enumeration; undefined where the signal is none. */
+  /** Words of an enumeration; undefined for other signals. */
   states: ReadonlyMap<string, number> | undefined;
 
   /** Undefined: each value is stored. */
@@ -130,7 +129,7 @@ export class InputState {
     this.#numbers = of.numbers;
   }
 
-  /** The Input ID is its own. */
+  /** Called once the input owns its Input ID. */
   claimed(): void {
     this.#at = this.#numbers.add();
     this.value = Number.NaN;
@@ -141,7 +140,7 @@ export class InputState {
     return this.of.id;
   }
 
-  /** What was read last, stored or not; NaN: nothing. */
+  /** The last value, stored or not. NaN: none. */
   get value(): number {
     return this.#numbers.all[this.#at]!;
   }
@@ -156,7 +155,7 @@ export class InputState {
     this.#numbers.all[this.#at + 1] = time;
   }
 
-  /** Last time given to a reading that carries none of its own, microseconds; 0: there was none. */
+  /** The last assigned arrival time, in microseconds; 0: none. */
   get arrival(): number {
     return this.#numbers.all[this.#at + 2]!;
   }
@@ -189,38 +188,38 @@ export class InputState {
 const leastReadings = 10;
 const leastStandingMs = 60_000;
 const mostShare = 0.05;
-/** Readings after which the share is counted again from zero. The count before is kept as well. */
+/** Length of the window for the share. The share covers the current and the previous window. */
 const windowReadings = 500;
 
 /**
- * Counts how often readings of one input repeat the device time of the one before with another value. A repeat of time and
- * value is normal: a broker delivers it again, or a server gives the time of the last change. Historical readings do not count,
- * and times of arrival never repeat.
+ * Counts readings of an input that repeat the previous device time with another value. A repeat of time and value is
+ * normal: a broker delivers a message again, or a server reports the time of the last change. Historical readings do
+ * not count, and arrival times never repeat.
  *
  *   device time   12:00:00  12:00:00  12:00:00  12:00:00 …
  *   value               20        21        21        22        two values replaced their predecessor
  *
  *   stands still    one time for at least 10 such readings and 60 s of arrival, and for more than twice as long as any
- *                   time before it: totals that carry the start of their hour repeat a time for an hour, every hour.
+ *                   time before it. Hourly totals that carry the start of their hour are therefore not reported.
  *   repeats         at least 10 such readings, and more than 5 % of the last 500 to 1,000. Not with `sameTime: keep`,
- *                   which loses none of them.
+ *                   which stores all of them.
  */
 export class RepeatedTime {
-  /** Of the present device time. */
+  /** Repeats of the current device time. */
   #run = 0;
   #runSinceMs = 0;
-  /** The longest run that ended. */
+  /** Length of the longest completed run. */
   #longestMs = 0;
   lastMs = 0;
   #windowStart: number;
   #inWindow = 0;
   #before = 0;
   #beforeReadings = 0;
-  /** Which faults were logged. */
+  /** Faults that were logged already. */
   standingLogged = false;
   repeatsLogged = false;
 
-  /** `readings` of the input so far: the first repeated one and the one that it repeats are in the window. */
+  /** `readings`: count so far. The window starts before the first repeated reading and its predecessor. */
   constructor(readings: number) {
     this.#windowStart = readings - 2;
   }
@@ -238,7 +237,7 @@ export class RepeatedTime {
     this.#inWindow++;
   }
 
-  /** A reading with another device time came. */
+  /** Ends the run: a reading had another device time. */
   advance(): void {
     if (this.#run === 0) return;
     this.#longestMs = Math.max(this.#longestMs, this.#runMs);
@@ -246,7 +245,7 @@ export class RepeatedTime {
     this.standingLogged = false;
   }
 
-  /** `readings` of the input so far; `keeps`: all values of one time are stored. */
+  /** `readings`: count so far. `keeps`: all values of one time are stored. */
   fault(readings: number, keeps: boolean): Pick<InputTimeFault, "kind" | "repeats" | "readings" | "forMs"> | undefined {
     const forMs = this.#runMs;
     if (this.#run >= leastReadings && forMs >= leastStandingMs && forMs > 2 * this.#longestMs)

@@ -1,5 +1,5 @@
-// `hall.{room}.temp` and what the topic captured → `hall.kitchen.temp`; what is known of a signal; and which Input IDs a
-// configuration may give rise to. Pure.
+// Templates: `hall.{room}.temp` and captures → `hall.kitchen.temp`. Also merges signal metadata, and determines which
+// Input IDs a configuration can produce.
 import { createHash } from "node:crypto";
 import { type InputId, isInputId } from "../core/point.ts";
 import type { PartialSignalMetadata } from "../core/signal.ts";
@@ -8,22 +8,22 @@ import type { TagRule } from "./options.ts";
 
 const placeholder = /\{([A-Za-z_][\w-]*)\}/g;
 
-/** Names in braces, each once, in their order. */
+/** Distinct names in braces, in order of appearance. */
 export function placeholders(text: string): readonly string[] {
   return [...new Set([...text.matchAll(placeholder)].map((match) => match[1] ?? ""))];
 }
 
-/** What was captured under `name`; a name without a value gives nothing. */
+/** The capture of `name`, or an empty text. */
 export function captured(captures: Captures, name: string): string {
   return Object.hasOwn(captures, name) ? (captures[name] ?? "") : "";
 }
 
-/** What stands between the names in braces, checked when the configuration is read. */
+/** The fixed parts of a template, which are checked when the configuration is read. */
 export function literals(text: string): readonly string[] {
   return text.split(placeholder).filter((_, index) => index % 2 === 0);
 }
 
-/** Characters that separate the parts of an Input ID; one goes where a capture is empty. */
+/** Characters that separate the parts of an Input ID. An empty capture removes one of them. */
 const separators = ".-_:#+/";
 
 function isSeparator(text: string): boolean {
@@ -31,8 +31,8 @@ function isSeparator(text: string): boolean {
 }
 
 /**
- * Fills a template of an Input ID. Captures are made to fit it (see `sanitise`); an empty one takes the separator
- * before it along, at the beginning the one after it. May still be empty or hold what the template itself had wrong.
+ * Fills the template of an Input ID with sanitised captures. An empty capture removes the separator before it, or the
+ * one after it at the beginning. The result may be empty, or invalid if the template is.
  */
 export function fillInput(template: string, captures: Captures): string {
   const parts = template.split(placeholder);
@@ -52,7 +52,7 @@ export function fillInput(template: string, captures: Captures): string {
   return shorten(id);
 }
 
-/** Letters and signs that no decomposition leads to ASCII. */
+/** Letters and signs without a Unicode decomposition to ASCII. */
 const transliterated: Readonly<Record<string, string>> = {
   ß: "ss",
   ẞ: "SS",
@@ -84,8 +84,8 @@ const transliterated: Readonly<Record<string, string>> = {
 const known = new RegExp(`[${Object.keys(transliterated).join("")}]`, "g");
 
 /**
- * Makes a captured text fit an Input ID: accents go, known letters and signs are spelled out, any other run of
- * characters that may not stand there becomes one `_`. The same text always gives the same; different ones may meet.
+ * Adapts a captured text to the characters of an Input ID. Accents are removed, known letters and signs transliterated,
+ * and other runs of invalid characters replaced by `_`. Deterministic, but different texts may become equal.
  */
 export function sanitise(text: string): string {
   if (/^[a-zA-Z0-9\-_:.#+/]*$/.test(text)) return text;
@@ -101,14 +101,14 @@ export function sanitise(text: string): string {
 
 const maxLength = 128;
 
-/** Keeps the tail, where names differ most, behind a hash of the whole. */
+/** Keeps the end, where names differ most, and puts a hash of the whole before it. */
 function shorten(id: string): string {
   if (id.length <= maxLength) return id;
   const hash = createHash("sha256").update(id).digest("hex").slice(0, 8);
   return `${hash}_${id.slice(id.length - (maxLength - 9))}`;
 }
 
-/** Attributes of the configuration, their names in braces filled, over those of the device. */
+/** Metadata of the configuration with placeholders filled; it overrides that of the device. */
 export function signalOf(
   rule: TagRule["signal"],
   device: PartialSignalMetadata,
@@ -128,17 +128,19 @@ function filled(value: unknown, captures: Captures): unknown {
 }
 
 export interface ConfiguredInputs {
-  /** Inputs that stand in the configuration as they are, with what it says of their signals. */
+  /** Input IDs without placeholders, with the signal metadata of the configuration. */
   readonly fixed: ReadonlyMap<InputId, PartialSignalMetadata>;
-  /** Whether `input` is one of those, or could come of a template. Says rather yes than no. */
+  /**
+   * Whether `input` is fixed or could result from a template. False positives are possible, false negatives are not.
+   */
   has(input: string): boolean;
 }
 
-/** `rules`: of all tags of all sources. */
+/** `rules`: those of all tags of all sources. */
 export function configuredInputs(rules: Iterable<TagRule>): ConfiguredInputs {
   const fixed = new Map<InputId, PartialSignalMetadata>();
   const templates = new Map<string, readonly string[]>();
-  /** Rules share what they say of their signals, and so do 100,000 inputs. */
+  /** Rules share metadata objects, so the up to 100,000 inputs share the results. */
   const signals = new Map<TagRule["signal"], PartialSignalMetadata>();
   const sharedOf = (signal: TagRule["signal"]) => {
     const known = signals.get(signal) ?? signalOf(signal, {}, {});
@@ -154,14 +156,14 @@ export function configuredInputs(rules: Iterable<TagRule>): ConfiguredInputs {
     fixed,
     has(input) {
       if (isInputId(input) && fixed.has(input)) return true;
-      // What was too long is a hash and a tail, which tells nothing of its template.
+      // An ID shortened to a hash and a tail does not show its template.
       if (parts.length > 0 && input.length === 128 && /^[0-9a-f]{8}_/.test(input)) return true;
       return parts.some((texts) => stands(texts, input));
     },
   };
 }
 
-/** What stands around the names in braces, without the separators that empty captures take along. */
+/** The literals of a template, without separators that empty captures may remove. */
 function fixedParts(template: string): readonly string[] {
   const texts = literals(template);
   const parts: string[] = [];
@@ -174,7 +176,7 @@ function fixedParts(template: string): readonly string[] {
   return parts;
 }
 
-/** Whether `input` begins with the first text, ends with the last, and has the others between them in their order. */
+/** Whether `input` starts with the first text, ends with the last, and contains the others in order in between. */
 function stands(texts: readonly string[], input: string): boolean {
   const [first = "", ...others] = texts;
   const last = others.pop() ?? "";

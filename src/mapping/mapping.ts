@@ -1,73 +1,73 @@
-// From readings to points: finds each reading's input and applies the rules of its tag.
+// Conversion of readings to points: finds the input of each reading and applies the rules of its tag.
 
 import type { EpochMicros, InputId, Point, PointBatch } from "../core/point.ts";
 import type { ReadingBatch } from "../core/reading.ts";
 import type { Captures, Delivery, FoundAddress, Quality, TagId } from "../core/source.ts";
 
-/** Told while a delivery is mapped; must return quickly. */
+/** Observer of input failures, called during mapping. Must return quickly. */
 export interface InputWatch {
   /**
-   * `since`: its last usable reading, or when the device says that it has been unusable; undefined: there was none.
-   * `refused`: there is no Input ID for it; `input` may be a template then, or an Input ID with the address that was
-   * refused in parentheses.
+   * An input became unusable. `since`: time of its last usable reading, or the start of the failure according to the
+   * device; undefined: neither is known. `refused`: it has no Input ID. `input` is then a template, or an Input ID with
+   * the refused address in parentheses.
    */
   failed(input: string, since: EpochMicros | undefined, cause: "bad" | "refused", reason: string): void;
-  /** With the time of the first usable reading. */
+  /** `time`: that of the first usable reading. */
   recovered(input: string, time: EpochMicros): void;
 }
 
-/** Maps the readings of one source. Holds memory only; disposing it gives its Input IDs back. */
+/** Maps the readings of one source. Keeps its state in memory. Disposal releases its Input IDs. */
 export interface Mapping extends Disposable {
   /**
-   * The points of these readings, in their order. What is known of their signals is in the catalog before this
-   * returns. Readings that are dropped, refused or not worth a point are counted and shown in `tags`. Where the
-   * delivery says that the device is alive, the last good value of every input whose `heartbeat` is over follows, with
-   * the present time.
+   * Returns the points of these readings in order. The catalog has the metadata of their signals before this returns.
+   * Readings without a point are counted and shown in `tags`. If the delivery is `alive`, inputs whose `heartbeat` has
+   * elapsed repeat their last good value with the current time.
    */
   map(delivery: Pick<Delivery, "readings" | "descriptions" | "alive">): readonly Point[];
-  /** As `map`, of readings in columns, into columns: nothing is allocated for a single reading. */
+  /** As `map`, from columns to columns, without an allocation per reading. */
   mapBatches(delivery: Pick<Delivery, "descriptions" | "alive">, batches: readonly ReadingBatch[]): PointBatch;
-  /** Points that `minInterval` held back and whose time has come. */
+  /** Points held back by `minInterval` that are now due. */
   due(): readonly Point[];
-  /** When `due` will have points, in milliseconds of the monotonic clock. Undefined: nothing is held back. */
+  /** When `due` will return points, in monotonic milliseconds. Undefined: no point is held. */
   readonly nextDue: number | undefined;
-  /** Everything that is held back, for the end. */
+  /** All held points, for shutdown. */
   flush(): readonly Point[];
   /**
-   * The addresses that a new connection reads, in their order: each claims its Input ID unless that has one already.
-   * A second address of an Input ID shows in `refusals` before it gives a value.
+   * Claims Input IDs for the addresses of a new connection, in order. An Input ID that has an address keeps it. A
+   * second address thus appears in `refusals` before its first value.
    */
   claim(addresses: Iterable<FoundAddress>): void;
-  /** There may have been a gap: the next good reading of every input is stored whatever `report` says. */
+  /** A gap is possible: the next good reading of every input is stored regardless of `report`. */
   reconnected(): void;
-  /** One entry for each input seen, and one for each tag that has none yet. */
+  /** One entry for each known input, and one for each tag without inputs. */
   tags(): readonly TagState[];
-  /** Of `tags` those from `first` on, at most `count`, and how many there are: the others cost next to nothing. */
+  /** At most `count` entries of `tags` from index `first`, and their total number. Skipped entries are cheap. */
   tagsIn(first: number, count: number): { readonly total: number; readonly tags: readonly TagState[] };
-  /** Calls `each` with the last value of each of `tags`, of the first `most` of them. Returns how many those are. Makes no object for a tag. */
+  /**
+   * Calls `each` with the last values of the first `most` entries of `tags`. Returns their number. Allocates nothing.
+   */
   values(most: number, each: (input: string, value: number | undefined) => void): number;
-  /** The Input ID that readings of this tag with these captures, from this address, have. Undefined: they are refused. */
+  /** The Input ID for this tag, captures and address. Undefined: its readings are refused. */
   inputOf(tag: TagId, captures: Captures, address?: string): InputId | undefined;
-  /** Inputs and addresses that were refused, at most 100, with the reason. */
+  /** Refused inputs and addresses with the reason, at most 100. */
   refusals(): readonly RefusedInput[];
-  /** Inputs whose device clock stands still or whose times repeat often. */
+  /** Inputs whose device clock stands still, or whose times repeat often. */
   timeFaults(): TimeFaults;
-  /** Why the last reading of this address was refused. Undefined: it was not, or it is not among `refusals`. */
+  /** Why this address is refused. Undefined: it is not, or it is not listed in `refusals`. */
   refusalOf(tag: TagId, captures: Captures, address: string): RefusedInput | undefined;
 }
 
-/** What is known of an input, or of a tag that has none yet. Counts are since the mapping was opened. */
+/** State of an input, or of a tag without inputs. Counts start when the mapping is opened. */
 export interface TagState {
   readonly tag: TagId;
-  /** The Input ID; the template as configured while nothing has filled it. */
+  /** The Input ID, or the configured template if it is not filled yet. */
   readonly input: string;
-  /** Whether `input` is an Input ID rather than a template. */
   readonly resolved: boolean;
-  /** In the driver's notation; empty while nothing was read. */
+  /** In the driver's notation. Empty: nothing was read yet. */
   readonly address: string;
-  /** The last value in the signal's unit, stored or not; undefined: there is none. */
+  /** The last value in the signal's unit, stored or not. Undefined: none. */
   readonly value: number | undefined;
-  /** The state's name where the signal is an enumeration. */
+  /** Name of the state, for an enumeration. */
   readonly text: string | undefined;
   readonly unit: string | undefined;
   readonly time: EpochMicros | undefined;
@@ -76,26 +76,26 @@ export interface TagState {
   readonly reason: string | undefined;
   readonly readings: number;
   readonly stored: number;
-  /** Not stored because `report` did not find them worth a point. */
+  /** Readings that `report` suppressed. */
   readonly filtered: number;
-  /** Not stored because there was no value, its quality was bad or it was out of range. */
+  /** Readings without a usable value: none, bad quality or out of range. */
   readonly bad: number;
 }
 
-/** `standing`: the device clock stands still. `repeats`: readings often have the device time of the one before. */
+/** `standing`: the device clock stands still. `repeats`: readings often repeat the previous device time. */
 export interface InputTimeFault {
   readonly tag: TagId;
   readonly input: InputId;
   readonly address: string;
   readonly kind: "standing" | "repeats";
-  /** Of the latest `readings`, how many had the device time of the one before and another value. */
+  /** How many of the latest `readings` had the previous device time and another value. */
   readonly repeats: number;
   readonly readings: number;
-  /** How long the present device time has been repeated, in milliseconds. */
+  /** How long the current device time has been repeated, in milliseconds. */
   readonly forMs: number;
 }
 
-/** How many inputs have each fault, and the first 100. */
+/** The number of inputs with each fault, and the first 100 inputs. */
 export interface TimeFaults {
   readonly standing: number;
   readonly repeats: number;
@@ -105,12 +105,11 @@ export interface TimeFaults {
 export interface RefusedInput {
   readonly tag: TagId;
   readonly input: string;
-  /** The address whose readings are not stored; empty while nothing was read. */
+  /** The refused address. Empty: nothing was read yet. */
   readonly address: string;
-  /** Who feeds the Input ID. Undefined: there is no such Input ID. */
+  /** The feeder of the Input ID. Undefined: the Input ID is refused for another reason. */
   readonly fedBy?: { readonly source: string; readonly address: string };
   readonly reason: string;
   readonly remedy: string;
-  /** Readings that were not stored. */
   readonly readings: number;
 }

@@ -1,4 +1,4 @@
-// The fields of a tag that every protocol has: what its input is called and what becomes of its readings.
+// Tag fields that all protocols share: the Input ID and the processing of readings.
 import { z } from "zod";
 import { duration } from "../lib/fields.ts";
 import { signalAttributes } from "../wire/signal-view.ts";
@@ -36,7 +36,7 @@ const report = z.strictObject({
     ),
 });
 
-/** Fields of a tag that are the same for every protocol. Lengths of time are milliseconds once parsed. */
+/** Durations are milliseconds after parsing. */
 export const tagOptions = z.strictObject({
   input: z
     .string()
@@ -88,5 +88,4 @@ export const tagOptions = z.strictObject({
     .describe("What the service shall know of the signal. {name} is filled as in input."),
 });
 
-/** What becomes of the readings of one tag. */
 export type TagRule = z.output<typeof tagOptions>;

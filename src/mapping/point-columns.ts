@@ -1,4 +1,4 @@
-// The points of one delivery, in columns. They grow where heartbeats or held points are added to those of the readings.
+// Points of one delivery in columns. They grow if heartbeats or held points are added.
 import { type EpochMicros, epochMicros, type InputId, type Point, type PointBatch } from "../core/point.ts";
 
 export class PointColumnsWriter implements PointBatch {

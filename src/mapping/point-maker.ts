@@ -1,4 +1,4 @@
-// From a value of an input to its point: its time, whether it is worth a point, and what is remembered of the input.
+// Conversion of values to points: decides on time and storage, and updates the state of the input.
 import { type EpochMicros, epochMicros, type Point } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
@@ -15,7 +15,7 @@ import { Reporter } from "./report.ts";
 import type { TagInputs } from "./tag-inputs.ts";
 import { lastTime, TimeFaultFinder } from "./tag-state.ts";
 
-/** An arrival this far before the previous one means that the clock was set back: a million readings read together span as much. */
+/** A larger step back between arrivals means a clock change. Below it, up to a million readings share one arrival. */
 const clockStepUs = 1_000_000;
 
 interface PointMakerParts {
@@ -27,20 +27,20 @@ interface PointMakerParts {
   readonly watch: InputWatch | undefined;
 }
 
-/** The fields of a reading, apart from its value, that its point and the state of its input need. */
+/** The fields of a reading, except its value, that its point and its input's state need. */
 export type Given = Pick<Reading, "time" | "clock" | "quality" | "historical"> & {
   readonly reason?: string | undefined;
 };
 
-/** For one source. */
+/** Makes the points of one source. */
 export class PointMaker {
   readonly #parts: PointMakerParts;
   readonly timeFaults: TimeFaultFinder;
   readonly reporter: Reporter;
-  /** As the clock says. */
+  /** As `Clock.extraMicros`. */
   #extraMicros = 0;
   #points: Point[] = [];
-  /** Where the points of the call that is running go; undefined: to `taken`. */
+  /** Destination of the points of the current call. Undefined: `taken` returns them. */
   columns: PointColumnsWriter | undefined;
 
   constructor(parts: PointMakerParts) {
@@ -49,14 +49,14 @@ export class PointMaker {
     this.reporter = new Reporter((state, time, value) => this.#emit(state, time, value));
   }
 
-  /** A delivery begins. Gives the monotonic time of it, in milliseconds. */
+  /** Starts a delivery. Returns its monotonic time in milliseconds. */
   begin(): number {
     const { clock } = this.#parts;
     this.#extraMicros = clock.extraMicros ?? 0;
     return clock.monotonic();
   }
 
-  /** A usable value: whether and when it becomes a point. */
+  /** Processes a usable value: decides whether it becomes a point, and with which time. */
   take(state: InputState, { processing }: TagInputs, reading: Given, value: number, nowMs: number): void {
     const { clock, quality, historical } = reading;
     if (processing.converter.rounded) this.#tellRounding(state);
@@ -81,7 +81,7 @@ export class PointMaker {
     this.#parts.counters.filtered += report.filtered - before;
   }
 
-  /** A reading that gives no point. What comes after it is news whatever it is. */
+  /** Processes a reading without a point. `report` stores the next usable one unconditionally. */
   fail(state: InputState, reading: Reading, failure: ReadingFailure, reason: string, value?: number): void {
     state.bad++;
     this.#parts.counters.drop(failure);
@@ -103,12 +103,12 @@ export class PointMaker {
     if (state.report) state.report.stretch = 0;
   }
 
-  /** Brings together what configuration and device say of an input. */
+  /** Merges the metadata of configuration and device. */
   refresh(state: InputState, rule: TagRule, captures: Captures): void {
     const signal = signalOf(rule.signal, state.device?.signal ?? {}, captures);
     if (JSON.stringify(signal) !== JSON.stringify(state.signal)) {
       state.signal = signal;
-      // A signal without points is not described until it has some.
+      // A signal is described only once it has points.
       if (state.described) this.#parts.catalog.describe(state.input, signal);
     }
     const { type, enumValues = {} } = signal;
@@ -117,14 +117,14 @@ export class PointMaker {
     if (state.report) state.report.deadband = deadbandOf(rule, state);
   }
 
-  /** The points so far, which are given once. */
+  /** Returns the points collected so far, and removes them. */
   taken(): readonly Point[] {
     const points = this.#points;
     this.#points = [];
     return points;
   }
 
-  /** Heartbeats of what the device did not mention. */
+  /** Stores heartbeats of inputs that the device did not send. */
   beat(tags: readonly TagInputs[], nowMs: number): void {
     const now = this.#parts.clock.now();
     for (const tag of tags) {
@@ -149,8 +149,8 @@ export class PointMaker {
   }
 
   /**
-   * The arrival time of a reading that carries no time of its own: `time`, or 1 µs after the previous one of its input,
-   * since messages that are read together share a time. Inputs that arrive together keep sharing it.
+   * The arrival time of a reading without a device time: `time`, or 1 µs after the previous arrival of its input, since
+   * messages that are read together share a time. Inputs that arrive together keep a common time.
    */
   #arrivalTime(input: InputState, time: EpochMicros): EpochMicros {
     const state = input.of.shared ? this.#parts.owners.arrivalOf(input.input) : input;
@@ -167,12 +167,12 @@ export class PointMaker {
   }
 }
 
-/** A time of our clock, apart from what was stored under it before the clock went back. */
+/** Separates times after a backward clock step from equal times stored before it. */
 function apart(time: EpochMicros, extraMicros: number): EpochMicros {
   return epochMicros(time + extraMicros);
 }
 
-/** The multiple of `gridUs` nearest to `time`; `time` itself where there is no grid. */
+/** The nearest multiple of `gridUs`; `time` itself if `gridUs` is 0. */
 function align(time: EpochMicros, gridUs: number): EpochMicros {
   return gridUs === 0 ? time : epochMicros(Math.round(time / gridUs) * gridUs);
 }

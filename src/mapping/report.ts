@@ -1,24 +1,23 @@
-// Report by exception: which readings of an input are worth a point, and when.
+// Report by exception: decides which readings of an input become points, and when.
 //
-//   stored ──┬── differs by more than the dead band, or the heartbeat is over ──► minInterval over? ── yes ─► stored
-//            │                                                                        no ─► held back, the newest wins
-//            └── else ─► filtered (and what is held back is over: the value is where it was)
+//   stored ──┬── differs by more than the dead band, or heartbeat elapsed ──► minInterval elapsed? ── yes ─► stored
+//            │                                                                         no ─► held; a newer one replaces it
+//            └── otherwise ─► filtered (and a held point is dropped: the value has returned)
 //
-// Intervals are measured in the time of the readings, so that an hour of messages that a broker kept is not thinned to
-// what one second may have; the monotonic clock only says when the last one of a burst is due. A device whose clock is
-// set back starts a new interval instead of waiting for its old time to come again.
+// Intervals are measured in the time of the readings, so an hour of messages that a broker kept is not thinned to one
+// second's worth. The monotonic clock only decides when the last point of a burst is due. A device clock that is set
+// back starts a new interval.
 import type { EpochMicros } from "../core/point.ts";
 import type { InputState, ReportState } from "./input-state.ts";
 
-/** Puts a point that is to be stored where it belongs. */
+/** Receives each point to store. */
 type Emit = (state: InputState, time: EpochMicros, value: number) => void;
 
-/** Held points become due together at multiples of this, in milliseconds, however many inputs there are. */
+/** Held points of all inputs become due together at multiples of this, in milliseconds. */
 const dueGridMs = 50;
 
 export class Reporter {
   readonly #emit: Emit;
-  /** Inputs that have a held point. */
   readonly #held = new Set<ReportState>();
   #stretch = 1;
   #nextDue: number | undefined;
@@ -27,12 +26,12 @@ export class Reporter {
     this.#emit = emit;
   }
 
-  /** The next reading of every input is stored. */
+  /** Forces the next reading of every input to be stored. */
   interrupt(): void {
     this.#stretch++;
   }
 
-  /** A good reading: stores it, holds it back or lets it go. */
+  /** Stores, holds or filters a good reading. */
   take(state: ReportState, time: EpochMicros, value: number, nowMs: number): void {
     if (state.stretch !== this.#stretch) {
       if (state.held) this.#release(state, nowMs);
@@ -51,7 +50,7 @@ export class Reporter {
     else this.#store(state, time, value, nowMs);
   }
 
-  /** The device lives and nothing changed: the stored value again, if the heartbeat is over. */
+  /** Stores the last value again if the heartbeat has elapsed. Called if the device is alive and sent no change. */
   beat(state: ReportState, time: EpochMicros, nowMs: number): void {
     const { heartbeat } = state.rule;
     if (heartbeat === undefined || state.stretch !== this.#stretch || state.held) return;
@@ -59,12 +58,12 @@ export class Reporter {
       this.#store(state, time, state.storedValue, nowMs);
   }
 
-  /** Milliseconds of the monotonic clock; undefined: nothing is held back. */
+  /** Monotonic milliseconds; undefined: no point is held. */
   get nextDue(): number | undefined {
     return this.#nextDue;
   }
 
-  /** Stores what is due at `nowMs`; everything that is held back where that is infinite. */
+  /** Stores the points due at `nowMs`; infinity stores all. */
   release(nowMs: number): void {
     if (this.#nextDue === undefined || this.#nextDue > nowMs) return;
     let next: number | undefined;
@@ -102,7 +101,7 @@ export class Reporter {
     this.#nextDue = Math.min(this.#nextDue ?? dueMs, dueMs);
   }
 
-  /** Stores what is held back. The next interval begins where this one ended. */
+  /** Stores the held point. The next interval starts at the end of this one. */
   #release(state: ReportState, nowMs: number): void {
     const { held } = state;
     if (!held) return;
@@ -118,7 +117,7 @@ export class Reporter {
   }
 }
 
-/** 0.3 differs from 0.1 by 0.2 and no more, although doubles do not quite agree. */
+/** Tolerates rounding errors: 0.3 and 0.1 do not differ by more than 0.2. */
 function differs({ deadband, storedValue }: ReportState, value: number): boolean {
   const difference = Math.abs(value - storedValue);
   if (deadband === 0) return difference > 0;

@@ -1,4 +1,4 @@
-// The mapping of one source: the way of each reading through its tag's converter, range, quality policy and report.
+// The mapping of one source: input, conversion, range, quality policy and report of each reading.
 
 import type { Ambiguity } from "../core/driver.ts";
 import { epochMicros, type InputId, type Point, type PointBatch } from "../core/point.ts";
@@ -18,31 +18,28 @@ import { type Given, PointMaker } from "./point-maker.ts";
 import { processingTable, TagInputs, type TagInputsParts } from "./tag-inputs.ts";
 import { eachValue, tagsIn } from "./tag-state.ts";
 
-/** Most refusals that `refusals` gives. */
+/** Largest number of entries that `refusals` returns. */
 const maxRefusals = 100;
 
 export interface MappingParts {
-  /** Name of the source, for logs and counters. */
   readonly source: string;
-  /** `TagId` is the index in here. */
+  /** A `TagId` is an index into this array. */
   readonly rules: readonly TagRule[];
   readonly catalog: SignalCatalog;
-  /** Who uses which Input ID, shared by all sources of an agent. Without it, inputs are unique within this source only. */
+  /** Ownership of Input IDs across the sources of an agent. Undefined: they are unique within this source only. */
   readonly owners?: InputOwners;
-  /** Without it, the address that feeds an Input ID is chosen again after each start. */
+  /** Undefined: the address that feeds an Input ID is chosen again after each start. */
   readonly addresses?: AddressMemory | undefined;
-  /** The tags whose addresses can come to one Input ID (`Driver.ambiguity`). */
+  /** Tags of which several addresses can lead to the same Input ID (`Driver.ambiguity`). */
   readonly ambiguities?: ReadonlyMap<TagId, Ambiguity> | undefined;
-  /** Told of every input that begins or ends to give nothing usable. */
+  /** Notified of every input that becomes unusable or recovers. */
   readonly watch?: InputWatch;
 }
 
-/** Ready when it returns. */
 export function openMapping(parts: MappingParts, runtime: Runtime): Mapping {
   return new SourceMapping(parts, runtime);
 }
 
-/** See `Mapping`. */
 class SourceMapping implements Mapping {
   readonly #source: string;
   readonly #runtime: Runtime;
@@ -53,7 +50,7 @@ class SourceMapping implements Mapping {
   readonly #maker: PointMaker;
   readonly #log: RateLimitedLog;
   readonly #counters: MappingCounters;
-  /** By list of places: the inputs that they feed. Undefined: not known yet, or none. */
+  /** List of places → the inputs that they feed. Undefined entries are unknown or have no input. */
   readonly #plans = new WeakMap<readonly ReadPlace[], (InputState | undefined)[]>();
 
   constructor(parts: MappingParts, runtime: Runtime) {
@@ -81,7 +78,7 @@ class SourceMapping implements Mapping {
       contested: (state) => this.#addresses.contested(state),
     };
     const processingOf = processingTable();
-    // The position in `rules` is the identity of a tag.
+    // The index in `rules` identifies a tag.
     this.#tags = rules.map((rule, index) => new TagInputs(index as TagId, rule, processingOf(rule), common));
     for (const tag of this.#tags) tag.claimFixed();
     for (const { tag, input, address } of addresses?.inputs() ?? []) {
@@ -190,7 +187,7 @@ class SourceMapping implements Mapping {
     const { rule } = tag;
     const { converter } = tag.processing;
     const { value: raw, quality } = reading;
-    // One comparison of references for most readings: drivers give the same string again.
+    // Usually a comparison of references, because drivers reuse the string.
     const isBound = reading.address === state.boundTo;
     if (!isBound && this.#isSecond(state, reading)) return;
     state.readings++;
@@ -207,14 +204,14 @@ class SourceMapping implements Mapping {
         value,
       );
     if (!isBound) {
-      // The next ones of a shared tag may have another address.
+      // Each reading of a shared tag may have another address.
       if (rule.shared) state.address = reading.address;
       else this.#addresses.bind(state, reading.address);
     }
     this.#maker.take(state, tag, reading, value, nowMs);
   }
 
-  /** Maps good values of the bound address without an object for each; any other value is mapped as a single reading. */
+  /** Maps good values of the bound address without allocations; any other value is mapped as a single reading. */
   #readBatch(batch: ReadingBatch, nowMs: number): void {
     const { places, rows, values, booleans, apart, clock } = batch;
     const plan = this.#planOf(places);
@@ -266,7 +263,7 @@ class SourceMapping implements Mapping {
     this.#maker.refresh(state, rule, captures);
   }
 
-  /** A reading that has no input to go to, unless the tag that had its Input ID went with a change of the configuration. */
+  /** Counts a reading without an input. If the owner of its Input ID was released, it is mapped after all. */
   #withoutInput(refused: InputState | RefusedState | undefined, reading: Reading, nowMs: number): void {
     const { tag, captures, address } = reading;
     const owner = refused instanceof RefusedState ? refused.owner : undefined;
@@ -281,7 +278,7 @@ class SourceMapping implements Mapping {
     this.#read(reading, nowMs);
   }
 
-  /** Whether another address feeds the input. Then the reading is refused. */
+  /** Whether another address feeds the input. If so, counts the reading as refused. */
   #isSecond(state: InputState, { address, wholeTag }: Reading): boolean {
     if (state.boundTo === "" || wholeTag === true) return false;
     this.#counters.drop("secondAddress");
@@ -301,7 +298,7 @@ class SourceMapping implements Mapping {
   }
 }
 
-/** Whether another address than this one feeds the input. */
+/** Whether an address other than `address` feeds the input. */
 function isSecond({ boundTo }: InputState, address: string | undefined): boolean {
   return boundTo !== "" && address !== undefined && address !== boundTo;
 }

@@ -1,4 +1,4 @@
-// The inputs of one tag: one where its Input ID is fixed, else one for each combination of captures that fills it.
+// The inputs of one tag: one for a fixed Input ID, otherwise one for each combination of captures.
 import { isInputId } from "../core/point.ts";
 import type { Captures, TagId } from "../core/source.ts";
 import { Converter } from "./convert.ts";
@@ -7,33 +7,33 @@ import { type InputNumbers, InputState, type InputTag, type ReportRule } from ".
 import { captured, fillInput, placeholders } from "./input-template.ts";
 import type { TagRule } from "./options.ts";
 
-/** What the inputs of all tags of a source have in common: one object, since there may be 100,000 tags. */
+/** State that all tags of a source share in one object, since there may be 100,000 tags. */
 export interface TagInputsParts {
   readonly source: string;
   readonly numbers: InputNumbers;
-  /** Who has the Input ID of `state` if it may not be used: see `InputOwners`. */
+  /** Undefined, or the owner of the Input ID: see `InputOwners.claim`. */
   readonly claim: (state: InputState) => Feeder | undefined;
-  /** Called once for each new state. Its captures are not kept: they are the driver's, which may forget them. */
+  /** Called once for each new input. Must not retain `captures`, which the driver may discard. */
   readonly opened: (state: InputState, tag: TagInputs, captures: Captures) => void;
   readonly refused: (state: RefusedState) => void;
-  /** Another tag was refused the Input ID of this state. */
+  /** As `InputTag.contested`. */
   readonly contested: (state: InputState) => void;
 }
 
-/** Most refused IDs that are remembered of a tag; further ones are counted, and tried again with each reading. */
+/** Refused IDs that a tag remembers. Further ones are counted, and tried again with each reading. */
 const maxRefused = 100;
 const anotherInput = "change `input` or `maxInputs` of this tag";
 const anotherTag = "give one of the tags another `input`, or write `shared: true` on both of them";
 
-/** How the readings of tags are converted and reported: the same object for all tags whose rules say the same of it. */
+/** Conversion and reporting rules. Tags with equal rules share the object. */
 export interface Processing {
   readonly converter: Converter;
   readonly report: ReportRule | undefined;
-  /** Microseconds; 0: times stay as they are. */
+  /** Microseconds; 0: no alignment. */
   readonly alignUs: number;
 }
 
-/** The processing of a rule. Tags whose readings are processed alike share what does it: there may be 100,000 of them. */
+/** Returns the processing of a rule, shared by tags with equal rules, since there may be 100,000 tags. */
 export function processingTable(): (rule: TagRule) => Processing {
   const known = new Map<string, Processing>();
   return (rule) => {
@@ -48,19 +48,18 @@ export function processingTable(): (rule: TagRule) => Processing {
   };
 }
 
-/** The inputs of a tag whose Input ID has names in braces. */
+/** The inputs of a tag whose Input ID has placeholders. */
 class TemplateInputs {
   readonly names: readonly string[];
   readonly byKey = new Map<string, InputState | RefusedState>();
-  /** A driver gives the same object for the same captures, so that most readings stop here. */
+  /** Fast path: a driver reuses the object for equal captures. */
   readonly byCaptures = new WeakMap<Captures, InputState | RefusedState>();
   last: { readonly captures: Captures; readonly state: InputState | RefusedState } | undefined;
   /** Counts readings of inputs beyond `maxInputs`. */
   beyondInputs: RefusedState | undefined;
-  /** Counts readings of refused inputs beyond `maxRefused`. Not remembered for captures: the ID may become free. */
+  /** Counts readings of refused inputs beyond `maxRefused`. Not cached for captures: the ID may become free. */
   beyondRefused: RefusedState | undefined;
   inputs = 0;
-  /** Refused inputs in `byKey`. */
   refusals = 0;
 
   constructor(names: readonly string[]) {
@@ -68,13 +67,13 @@ class TemplateInputs {
   }
 }
 
-/** A tag, made ready. Kept small: there may be 100,000 of them. */
+/** A prepared tag. Kept small, since there may be 100,000 of them. */
 export class TagInputs implements InputTag {
   readonly id: TagId;
   readonly rule: TagRule;
   readonly processing: Processing;
   readonly #parts: TagInputsParts;
-  /** Undefined where the Input ID is fixed. */
+  /** Undefined: the Input ID is fixed. */
   readonly #template: TemplateInputs | undefined;
   #only: InputState | RefusedState | undefined;
 
@@ -107,7 +106,7 @@ export class TagInputs implements InputTag {
     this.#parts.contested(state);
   }
 
-  /** Claims a fixed Input ID, before any reading. */
+  /** Claims a fixed Input ID before the first reading. */
   claimFixed(): void {
     if (!this.#template) this.#only = this.#open("", {});
   }
@@ -122,7 +121,7 @@ export class TagInputs implements InputTag {
     return state;
   }
 
-  /** Looks again at captures that were refused because another tag had the Input ID, which it has no longer. */
+  /** Resolves captures again after the tag that owned their Input ID has released it. */
   findAgain(captures: Captures, refused: RefusedState): InputState | RefusedState {
     const template = this.#template;
     if (this.#only === refused) this.claimFixed();
@@ -136,12 +135,11 @@ export class TagInputs implements InputTag {
     return this.find(captures);
   }
 
-  /** The state of a tag whose Input ID is fixed. Undefined: it has names in braces, or is not claimed yet. */
+  /** The state of a tag with a fixed Input ID. Undefined: it has placeholders, or is not claimed yet. */
   get only(): InputState | RefusedState | undefined {
     return this.#only;
   }
 
-  /** How many `inputs` there are. */
   get size(): number {
     return this.#template ? this.#template.inputs : this.#only instanceof InputState ? 1 : 0;
   }
@@ -163,7 +161,7 @@ export class TagInputs implements InputTag {
   #resolve(captures: Captures): InputState | RefusedState {
     const template = this.#template;
     if (!template) return this.#open("", captures);
-    // NUL stands in no topic and no name of a node.
+    // Neither topics nor node names contain NUL.
     const key = template.names.map((name) => captured(captures, name)).join("\0");
     const state = template.byKey.get(key) ?? this.#open(key, captures);
     if (state !== template.beyondRefused) template.byCaptures.set(captures, state);
@@ -183,7 +181,7 @@ export class TagInputs implements InputTag {
     const state = new InputState(this, input);
     const owner = this.#parts.claim(state);
     if (owner instanceof InputState) {
-      // Other captures came to the same Input ID: the address decides which of them feed it.
+      // Other captures lead to the same Input ID. The address decides which of them feeds it.
       if (owner.of === this) return owner;
       owner.of.contested(owner);
     }

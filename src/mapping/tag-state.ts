@@ -1,4 +1,4 @@
-// What `status` says of inputs, taken when asked, and those whose device clock stands still or whose values often share a time.
+// Snapshots of inputs for `status`, and detection of device clocks that stand still or repeat times.
 import { type EpochMicros, epochMicros } from "../core/point.ts";
 import type { TagId } from "../core/source.ts";
 import type { RateLimitedLog } from "../lib/rate-limited-log.ts";
@@ -43,19 +43,19 @@ function tagState(state: InputState): TagState {
   };
 }
 
-/** What was read last, in the unit of the signal. */
+/** The last value in the signal's unit. */
 function lastValue({ value }: InputState): number | undefined {
   return Number.isNaN(value) ? undefined : value;
 }
 
-/** The time of what was read last. */
+/** The time of the last reading. */
 export function lastTime({ time }: InputState): EpochMicros | undefined {
   return Number.isNaN(time) ? undefined : epochMicros(time);
 }
 
-/** A remark about an input that works, for the status. */
+/** A remark for the status about an input that works. */
 function noteOf(state: InputState): string | undefined {
-  // Without a range, a dead band in percent suppresses nothing.
+  // A dead band in percent has no effect without a range.
   if (state.report && Number.isNaN(state.report.deadband))
     return "the dead band is in percent, and neither valid nor the device gives a range";
   const fault = timeFaultNote(state);
@@ -63,17 +63,16 @@ function noteOf(state: InputState): string | undefined {
   return state.roundingTold ? "integers beyond 2^53 are rounded to the nearest double" : undefined;
 }
 
-/** A tag that has no input yet. */
 function unreadTag(tag: TagId, { input, signal }: TagRule): TagState {
   return { ...nothingYet, tag, input, unit: signal.engUnit };
 }
 
-/** After the last repeated time of an input its counts are dropped: only inputs with this fault take memory. */
+/** Counts are dropped this long after the last repeat. Only inputs with the fault take memory. */
 const forgetMs = 3_600_000;
-/** Most faults of a source that are listed; the others are counted. */
+/** Faults that a source lists. Others are only counted. */
 const maxListed = 100;
 
-/** The inputs of one source that had a repeated time lately. */
+/** The inputs of one source that repeated a time recently. */
 export class TimeFaultFinder {
   readonly #log: RateLimitedLog;
   readonly #inputs = new Set<InputState>();
@@ -130,7 +129,7 @@ export class TimeFaultFinder {
   }
 }
 
-/** For the tag's row in the status. */
+/** The note for the tag's row in the status. */
 export function timeFaultNote(state: InputState): string | undefined {
   const fault = faultOf(state);
   if (fault === undefined) return undefined;
@@ -143,7 +142,7 @@ function faultOf({ repeated, readings, of }: InputState) {
   return repeated?.fault(readings, of.keepsSameTime);
 }
 
-/** As `Mapping.tagsIn`. */
+/** See `Mapping.tagsIn`. */
 export function tagsIn(inputs: readonly TagInputs[], first: number, count: number): ReturnType<Mapping["tagsIn"]> {
   const tags: TagState[] = [];
   let total = 0;
@@ -154,7 +153,7 @@ export function tagsIn(inputs: readonly TagInputs[], first: number, count: numbe
       const from = Math.max(0, first - total);
       const room = count - tags.length;
       if (size === 0) tags.push(unreadTag(tag.id, tag.rule));
-      // A tag may have 100,000 inputs: nothing is made of those that are not asked for.
+      // A tag may have 100,000 inputs: creates objects only for the requested ones.
       else for (const state of tag.inputs().drop(from).take(room)) tags.push(tagState(state));
     }
     total += own;
@@ -162,7 +161,7 @@ export function tagsIn(inputs: readonly TagInputs[], first: number, count: numbe
   return { total, tags };
 }
 
-/** As `Mapping.values`. */
+/** See `Mapping.values`. */
 export function eachValue(
   tags: readonly TagInputs[],
   most: number,
