@@ -1,4 +1,4 @@
-// The books of the buffer: every point that came in is settled, refused, lost for a reason, or still there.
+// Accounts for every appended point: it is settled, refused, lost for a reason, or still stored.
 
 import type { BufferState } from "./buffer-state.ts";
 import { LossLedger, type LossReason, type Stretch } from "./loss-ledger.ts";
@@ -24,7 +24,7 @@ export class Accounts {
     Object.assign(accounts, { next, origin, settled, refused, duplicates, collided, opens: opens + 1 });
     accounts.losses = new LossLedger(state.losses);
     accounts.removed = new RemovedRanges(state.removed);
-    // The process that had them in a request is gone.
+    // The process that had leased these points is gone.
     for (const { reason, ...leased } of state.leased) accounts.losses.add(reason as LossReason, leased);
     return accounts;
   }
@@ -33,21 +33,21 @@ export class Accounts {
     return this.next - this.origin;
   }
 
-  /** The service has so many points; it refused some of them. */
+  /** Counts `points` as done; the service refused `refused` of them for good and has the others. */
   settle(points: number, refused: number): void {
     this.refused += Math.min(refused, points);
     this.settled += points - Math.min(refused, points);
   }
 
-  /** Counts lost points whose sequence numbers are known. */
+  /** Counts points as lost and records their sequence numbers as removed. */
   lose(reason: LossReason, loss: Stretch, first: number, end: number): void {
     this.losses.add(reason, loss);
     this.removed.add(first, end, loss.points, reason);
   }
 
   /**
-   * Points of these sequence numbers are there again, and `unsettled` of them are to be delivered: they count neither as lost
-   * nor as settled any more.
+   * Points of these sequence numbers were found again, `unsettled` of them to be delivered. They no longer count as
+   * lost or settled.
    */
   restore(first: number, end: number, unsettled: number): void {
     let left = unsettled;
@@ -63,7 +63,7 @@ export class Accounts {
     this.removed.restore(first, end, found);
   }
 
-  /** So many settled or refused points are to be delivered again. Says how many more there are than that. */
+  /** Counts settled or refused points as unsettled. Returns how many of `points` exceed both counts. */
   unsettle(points: number): number {
     const settled = Math.min(this.settled, points);
     this.settled -= settled;
@@ -72,7 +72,7 @@ export class Accounts {
     return points - settled - refused;
   }
 
-  /** Points that none of the accounts explains, given how many are unsettled. */
+  /** Appended points that are neither settled, refused, lost nor among the `unsettled` ones. */
   unexplained(unsettled: number): number {
     return this.appended - this.settled - this.refused - this.losses.points - unsettled;
   }

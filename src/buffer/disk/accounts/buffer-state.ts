@@ -1,4 +1,4 @@
-// What a slot of the state holds, and its bytes.
+// Content and encoding of a state slot.
 import type { Loss } from "../../../core/buffer.ts";
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import type { ByteReader, ByteWriter } from "../files/bytes.ts";
@@ -7,9 +7,9 @@ import type { RemovedRange } from "./removed-ranges.ts";
 
 export interface SegmentState extends SettledState {
   readonly name: string;
-  /** Of its header: a file that took the place of the segment has another one, a rewritten segment too. */
+  /** Salt of the segment's header. A file that replaced the segment, or a rewritten segment, has another one. */
   readonly salt: number;
-  /** Points of `series` less those of `gaps`. */
+  /** Settled points in `series` minus unsettled points in `gaps`. */
   readonly settledBySeries: number;
 }
 
@@ -25,11 +25,11 @@ export interface BufferState {
   readonly stream: string;
   /** How often the buffer was opened. */
   readonly opens: number;
-  /** Milliseconds it was open in its life. */
+  /** Milliseconds that the buffer was open in total. */
   readonly uptime: number;
   /** All points before this sequence number were durable. */
   readonly durable: number;
-  /** Sequence number at which the counters begin: 0, or the first one after they were reset. */
+  /** Sequence number at which the counters begin: 0, or the first one after the last reset. */
   readonly origin: number;
   readonly integration: string;
   readonly settled: number;
@@ -37,20 +37,20 @@ export interface BufferState {
   readonly duplicates: number;
   readonly collided: number;
   readonly losses: readonly Loss[];
-  /** Points of dropped segments that are on their way to the service: with the process they are lost. */
+  /** Leased points of dropped segments. They are lost if the process ends. */
   readonly leased: readonly LeasedLoss[];
   readonly segments: readonly SegmentState[];
-  /** Name of the segment that is being written; empty: none is. */
+  /** Name of the segment being written; empty if there is none. */
   readonly newest: string;
-  /** Times of the earliest and the latest point of segments that are not settled; undefined where there are none. */
+  /** Earliest and latest time in unsettled segments. Undefined: there are none. */
   readonly oldest: number | undefined;
   readonly latest: number | undefined;
   readonly removed: readonly RemovedRange[];
-  /** Sequence numbers at which the segments begin. */
+  /** First sequence number of each segment. */
   readonly starts: readonly number[];
 }
 
-/** How a value is written, and read again. */
+/** Encodes and decodes a value. */
 interface Codec<T> {
   write(out: ByteWriter, value: T): void;
   read(reader: ByteReader): T;
@@ -62,7 +62,7 @@ const count: Codec<number> = {
   read: (reader) => reader.varint(),
 };
 const salt: Codec<number> = { write: (out, value) => out.u32(value), read: (reader) => reader.u32() };
-/** Two counts, of which one is 0. */
+/** An integer as two counts: its positive part, then its negative part. One of them is 0. */
 const signed: Codec<number> = {
   write(out, value) {
     out.varint(Math.max(0, value));
@@ -70,7 +70,7 @@ const signed: Codec<number> = {
   },
   read: (reader) => reader.varint() - reader.varint(),
 };
-/** NaN: none. */
+/** NaN stands for undefined. */
 const time: Codec<EpochMicros | undefined> = {
   write: (out, value) => out.f64(value ?? Number.NaN),
   read(reader) {
@@ -93,9 +93,9 @@ function list<T>(item: Codec<T>): Codec<readonly T[]> {
   };
 }
 
-/** One after the other, in this order. */
+/** Encodes the fields in the order of `codecs`. */
 function fields<T extends object>(codecs: { readonly [Key in keyof T]: Codec<T[Key]> }): Codec<T> {
-  const keys = Object.keys(codecs) as (keyof T)[]; // its own keys and no others
+  const keys = Object.keys(codecs) as (keyof T)[]; // the object has no other keys
   return {
     write(out, value) {
       for (const key of keys) codecs[key].write(out, value[key]);
@@ -103,12 +103,12 @@ function fields<T extends object>(codecs: { readonly [Key in keyof T]: Codec<T[K
     read(reader) {
       const value: Partial<T> = {};
       for (const key of keys) value[key] = codecs[key].read(reader);
-      return value as T; // all keys have been read
+      return value as T; // the loop has set every key
     },
   };
 }
 
-/** Ascending, each as its distance from the one before. */
+/** Ascending numbers, each encoded as the difference from the one before. */
 const bounds: Codec<readonly number[]> = {
   write(out, values) {
     out.varint(values.length);

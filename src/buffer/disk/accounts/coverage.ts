@@ -1,6 +1,8 @@
-// Which points of one segment are settled, or leased: whole stretches of the log, less gaps of single series in them, and
-// stretches of single series beside them. Both are kept small: of 10,000 series of which two wait, only the gaps of those
-// two are remembered.
+// The settled, or the leased, points of one segment, in three sets:
+// - `whole`: ranges in which every series is covered,
+// - `gaps`: exceptions from `whole`, by series,
+// - `series`: ranges of single series outside of `whole`.
+// Their size follows the exceptions: if two of 10,000 series wait, only the gaps of those two are stored.
 import { RangeSet } from "./range-set.ts";
 
 export interface SeriesState {
@@ -8,27 +10,26 @@ export interface SeriesState {
   readonly bounds: readonly number[];
 }
 
-/** What of a segment is settled, as the state on disk has it: begin and end of each stretch. */
+/** The settled points of a segment as stored in the state file: start and end of each range. */
 export interface SettledState {
   readonly whole: readonly number[];
-  /** Series beyond `whole`. */
+  /** Single series that are settled outside of `whole`. */
   readonly series: readonly SeriesState[];
-  /** Series of which parts of `whole` are not settled. */
+  /** Single series that are not settled in parts of `whole`. */
   readonly gaps: readonly SeriesState[];
 }
 
-/** Series and ranges of each. */
 type SeriesRanges = Iterable<readonly [series: number, ranges: RangeSet]>;
 
 const none = new RangeSet();
 
-/** Positions are sequence numbers; series are named by their place in the segment's dictionary. */
+/** Ranges contain sequence numbers. A series is identified by its place in the segment's dictionary. */
 export class Coverage {
-  /** Stretches of which every series is covered, but for `gaps`. */
+  /** Ranges in which every series is covered, except for `gaps`. */
   readonly whole = new RangeSet();
   readonly #series = new Map<number, RangeSet>();
   readonly #gaps = new Map<number, RangeSet>();
-  /** Where the first stretch of single series, or gap, begins and the last one ends, at most. */
+  /** Outer limits of the ranges in `#series` and `#gaps`; may be wider than these. */
   #from = Number.POSITIVE_INFINITY;
   #to = Number.NEGATIVE_INFINITY;
 
@@ -36,50 +37,49 @@ export class Coverage {
     return this.whole.isEmpty && this.#series.size === 0;
   }
 
-  /** Some series differ from `whole`. */
   get hasSeries(): boolean {
     return this.#series.size > 0 || this.#gaps.size > 0;
   }
 
-  /** Where the last stretch ends, of every series or of a single one. */
+  /** End of the last range of any series. */
   get end(): number {
     return Math.max(this.whole.bounds.at(-1) ?? Number.NEGATIVE_INFINITY, this.#to);
   }
 
-  /** Series that are covered by themselves somewhere. */
+  /** Ranges of single series that are covered outside of `whole`. */
   get series(): ReadonlyMap<number, RangeSet> {
     return this.#series;
   }
 
-  /** Series that are not covered in parts of `whole`. */
+  /** Ranges of single series that are not covered within `whole`. */
   get gaps(): ReadonlyMap<number, RangeSet> {
     return this.#gaps;
   }
 
-  /** Whether the points that `series` has between `from` and `to` are covered. */
+  /** Whether all points of `series` from `from` to before `to` are covered. */
   covers(series: number, from: number, to: number): boolean {
     if (this.#series.get(series)?.covers(from, to)) return true;
     return this.whole.covers(from, to) && !this.#gaps.get(series)?.touches(from, to);
   }
 
-  /** Whether the points of every series between `from` and `to` are covered by `whole`. */
+  /** Whether the points of every series from `from` to before `to` are covered by `whole`. */
   coversAll(from: number, to: number): boolean {
     return this.whole.covers(from, to) && !anyTouches(this.#gaps, from, to);
   }
 
-  /** The gaps of the series that `wanted` names, as one set. */
+  /** The union of the gaps of the series for which `wanted` is true. */
   gapsOf(wanted: (series: number) => boolean): RangeSet {
     const open = new RangeSet();
     for (const [series, ranges] of this.#gaps) if (wanted(series)) open.addAll(ranges);
     return open;
   }
 
-  /** Whether any series between `from` and `to` differs from `whole`. */
+  /** Whether the coverage of any series differs from `whole` between `from` and `to`. */
   touchesSeries(from: number, to: number): boolean {
     return anyTouches(this.#series, from, to) || anyTouches(this.#gaps, from, to);
   }
 
-  /** False: no series between `from` and `to` differs from `whole`. Takes no time, and may be wrong when it is true. */
+  /** A fast check before `touchesSeries`: false is certain, true may be wrong. */
   mayTouchSeries(from: number, to: number): boolean {
     return this.hasSeries && from < this.#to && to > this.#from;
   }
@@ -100,7 +100,7 @@ export class Coverage {
     this.#narrow();
   }
 
-  /** Covers every series in these ranges; those of `except` stay as they are in theirs. */
+  /** Covers every series in these ranges. The series of `except` keep their coverage in the ranges given for them. */
   addWhole(ranges: RangeSet, except: SeriesRanges = []): void {
     const kept = this.#coveredOf(except);
     this.whole.addAll(ranges);
@@ -111,7 +111,7 @@ export class Coverage {
     }
   }
 
-  /** Covers nothing in these ranges any more; series of `except` stay as they are in theirs. */
+  /** Removes the coverage of every series in these ranges, with the same meaning of `except`. */
   removeWhole(ranges: RangeSet, except: SeriesRanges = []): void {
     const kept = this.#coveredOf(except);
     this.whole.removeAll(ranges);
@@ -119,14 +119,13 @@ export class Coverage {
     for (const { series, covered } of kept) this.addSeries(series, covered);
   }
 
-  /** As the state on disk has it. */
   state(): SettledState {
     const listed = (sets: Iterable<[number, RangeSet]>) =>
       [...sets].map(([place, ranges]) => ({ place, bounds: ranges.bounds }));
     return { whole: this.whole.bounds, series: listed(this.#series), gaps: listed(this.#gaps) };
   }
 
-  /** Adds what the state on disk says of `first` to before `end`. False: it said more than that. */
+  /** Adds the part of a stored state from `first` to before `end`. False: the state reached beyond it. */
   restore({ whole, series, gaps }: SettledState, first = -Infinity, end = Infinity): boolean {
     let isAll = true;
     const within = (bounds: readonly number[]) => {

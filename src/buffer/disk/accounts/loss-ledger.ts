@@ -1,35 +1,35 @@
-// Points that will never be delivered, by reason.
+// Counts points that will never be delivered, by reason.
 import type { Loss } from "../../../core/buffer.ts";
 import { epochMicros } from "../../../core/point.ts";
 
-/** Names of reasons, as metrics and `status` show them. */
+/** Reason names in metrics and `status`. */
 export const lossReasons = [
   /** Dropped: the buffer had reached `maxSize`. */
   "maxSize",
   /** Dropped: not deliverable for longer than `maxAge`. */
   "maxAge",
-  /** Dropped: others left less than `reserveFreeDisk` on the volume. */
+  /** Dropped: less than `reserveFreeDisk` was free on the volume. */
   "reserveFreeDisk",
   /** Dropped: the volume was full. */
   "diskFull",
-  /** Set aside: what was read is not what had been written. */
+  /** The bytes read differ from the bytes written. */
   "damaged",
   /** A segment or its end is missing. */
   "missing",
-  /** The disk reported the points as synced, but did not have them after a restart. */
+  /** The disk reported the points as synced but did not have them after a restart. */
   "diskLied",
 ] as const;
 export type LossReason = (typeof lossReasons)[number];
 
-/** Intervals that are kept of each reason. */
+/** Intervals kept for each reason. */
 const intervalsKept = 32;
 
-/** Lost points of one place in the log: sequence numbers and times. */
+/** A run of lost points. */
 export interface Stretch {
   readonly points: number;
   readonly from: number | undefined;
   readonly to: number | undefined;
-  /** Sequence numbers it lies in, half open; undefined where they are not known. */
+  /** Sequence numbers, half open. Undefined: unknown. */
   readonly first?: number;
   readonly end?: number;
 }
@@ -37,7 +37,7 @@ export interface Stretch {
 export class LossLedger {
   readonly #losses = new Map<string, Loss>();
   #nextNumber = 0;
-  /** Where the interval added last ends in the log: one that begins there makes it longer. */
+  /** Position after the interval added last: a loss that starts there extends this interval. */
   #last: { readonly reason: string; readonly end: number } | undefined;
 
   constructor(losses: readonly Loss[] = []) {
@@ -70,7 +70,7 @@ export class LossLedger {
     this.#last = end === undefined ? undefined : { reason, end };
   }
 
-  /** Points that were lost for this reason are there again. The intervals reported last shrink. */
+  /** Points lost for this reason were found again. Reduces the newest intervals first. */
   takeBack(reason: string, points: number): void {
     const before = this.#losses.get(reason);
     if (!before || points <= 0) return;
@@ -92,7 +92,6 @@ export class LossLedger {
     this.#last = undefined;
   }
 
-  /** How many were lost for this reason. */
   pointsOf(reason: string): number {
     return this.#losses.get(reason)?.points ?? 0;
   }
@@ -104,7 +103,7 @@ export class LossLedger {
 
 export type LostSpan = Pick<Stretch, "points" | "from" | "to">;
 
-/** Both together. */
+/** Adds the counts and spans both time ranges. */
 export function joinedSpan(a: LostSpan | undefined, b: LostSpan) {
   return {
     points: (a?.points ?? 0) + b.points,

@@ -1,8 +1,8 @@
-// Sets of whole numbers as ascending, disjoint, half-open ranges: which points of a segment are settled.
+// A set of integers as ascending, disjoint, half-open ranges. Holds the settled points of a segment.
 
-/** Few ranges, changed mostly at their ends. */
+/** Efficient for few ranges that change mostly at their ends. */
 export class RangeSet {
-  /** Begin and end of each range, ascending; ranges never touch. */
+  /** Start and end of each range, ascending. Adjacent ranges are merged. */
   #bounds: number[];
 
   constructor(bounds: readonly number[] = []) {
@@ -13,35 +13,34 @@ export class RangeSet {
     return this.#bounds.length === 0;
   }
 
-  /** Begin, end, begin, end … of the ranges. */
+  /** Alternating start and end of each range. */
   get bounds(): readonly number[] {
     return this.#bounds;
   }
 
-  /** Begin and end of what each range has between `from` and `to`. */
+  /** The parts of the ranges between `from` and `to`. */
   *ranges(from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY): Generator<[from: number, to: number]> {
     for (let i = this.#after(from) & ~1; i < this.#bounds.length && this.#bounds[i]! < to; i += 2)
       yield [Math.max(from, this.#bounds[i]!), Math.min(to, this.#bounds[i + 1]!)];
   }
 
-  /** What it has between `from` and `to`. */
+  /** The numbers between `from` and `to`. */
   within(from: number, to: number): RangeSet {
     return new RangeSet([...this.ranges(from, to)].flat());
   }
 
-  /** How many numbers are in it. */
   get count(): number {
     return this.countIn(Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY);
   }
 
-  /** Whether all of `from` to before `to` is in it. */
+  /** Whether the set contains every number from `from` to before `to`. */
   covers(from: number, to: number): boolean {
     if (from >= to) return true;
     const at = this.#after(from);
     return at % 2 === 1 && this.#bounds[at]! >= to;
   }
 
-  /** Whether any of `from` to before `to` is in it. */
+  /** Whether the set contains any number from `from` to before `to`. */
   touches(from: number, to: number): boolean {
     if (from >= to) return false;
     const at = this.#after(from);
@@ -51,7 +50,7 @@ export class RangeSet {
   add(from: number, to: number): void {
     if (from >= to) return;
     const bounds = this.#bounds;
-    // The usual case: the numbers go on where the last range ends.
+    // Usual case: append after the last range.
     const last = bounds[bounds.length - 1];
     if (last === undefined || from > last) {
       bounds.push(from, to);
@@ -76,7 +75,6 @@ export class RangeSet {
     this.#bounds.splice(start, end - start, ...kept);
   }
 
-  /** What of it is not in `other`. */
   minus(other: RangeSet): RangeSet {
     const rest = new RangeSet(this.#bounds);
     rest.removeAll(other);
@@ -91,19 +89,19 @@ export class RangeSet {
     for (let i = 0; i < bounds.length; i += 2) this.remove(bounds[i]!, bounds[i + 1]!);
   }
 
-  /** Where the range that holds `value` ends; undefined when none does. */
+  /** End of the range that contains `value`. Undefined: no range does. */
   endOf(value: number): number | undefined {
     const at = this.#after(value);
     return at % 2 === 1 ? this.#bounds[at] : undefined;
   }
 
-  /** Where it begins. */
+  /** Start of the range that contains `value`. Undefined: no range does. */
   startOf(value: number): number | undefined {
     const at = this.#after(value);
     return at % 2 === 1 ? this.#bounds[at - 1] : undefined;
   }
 
-  /** Removes the lowest range that does not hold `but`. */
+  /** Removes the lowest range that does not contain `but`. */
   removeFirst(but: number): void {
     this.#bounds.splice(this.endOf(but) === this.#bounds[1] ? 2 : 0, 2);
   }
@@ -112,7 +110,7 @@ export class RangeSet {
     this.#bounds = [];
   }
 
-  /** How many of `from` to before `to` are in it. */
+  /** How many numbers from `from` to before `to` are in the set. */
   countIn(from: number, to: number): number {
     let count = 0;
     for (let i = this.#after(from) & ~1; i < this.#bounds.length && this.#bounds[i]! < to; i += 2)
@@ -120,7 +118,7 @@ export class RangeSet {
     return count;
   }
 
-  /** Index of the first bound above `value`: odd when `value` is in a range. */
+  /** Index of the first bound above `value`. Odd if a range contains `value`. */
   #after(value: number): number {
     return this.#search((bound) => bound > value);
   }

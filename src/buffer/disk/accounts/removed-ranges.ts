@@ -1,5 +1,5 @@
-// Sequence numbers whose points are in no segment any more, and how many of them were lost. It tells what a segment held that
-// is found again, and where a segment ends that cannot be read.
+// Sequence numbers that are in no segment any more, and how many of their points were lost. The buffer uses them when a
+// removed segment is found again, and to determine where an unreadable segment ends.
 //
 //   [0, 5000)      delivered               its segments are removed
 //   [5000, 5200)   200 lost, "missing"     the segment was deleted
@@ -8,13 +8,13 @@
 export interface RemovedRange {
   readonly first: number;
   readonly end: number;
-  /** How many of them were lost; the others were settled. */
+  /** Lost points; the others were settled. */
   readonly lost: number;
-  /** Why they were lost; empty where none was. */
+  /** Reason of the loss; empty if no point was lost. */
   readonly reason: string;
 }
 
-/** Beyond it, the oldest are no longer told apart. */
+/** Above this count, the oldest ranges are merged or forgotten. */
 const mostRanges = 1_024;
 
 export class RemovedRanges {
@@ -29,7 +29,7 @@ export class RemovedRanges {
     return this.#ranges;
   }
 
-  /** Adds what of these numbers is not in it yet. `lost` of their points were lost for the `reason`. */
+  /** Adds the numbers that are not in the set yet. Up to `lost` of these were lost for the `reason`. */
   add(first: number, end: number, lost = 0, reason = ""): void {
     let left = lost;
     for (const gap of this.gapsIn(first, end)) {
@@ -39,12 +39,12 @@ export class RemovedRanges {
     }
   }
 
-  /** Points of these numbers, which are in it, turned out to be lost. */
+  /** Marks up to `lost` points of ranges in the set as lost. Skips ranges with another reason. */
   lose(first: number, end: number, lost: number, reason: string): void {
     let left = lost;
     this.#ranges = this.#ranges.flatMap((range) => {
       if (range.first >= end || range.end <= first || (range.reason !== reason && range.reason !== "")) return [range];
-      // Delivered stretches may be one with their neighbours.
+      // A delivered range may have been merged with its neighbours: only the part within these numbers is lost.
       const [from, to] =
         range.lost > 0 ? [range.first, range.end] : [Math.max(first, range.first), Math.min(end, range.end)];
       const points = Math.min(left, to - from - range.lost);
@@ -58,7 +58,7 @@ export class RemovedRanges {
     });
   }
 
-  /** What of these numbers is not in it. */
+  /** The parts of the range that are not in the set. */
   gapsIn(first: number, end: number): { readonly first: number; readonly end: number }[] {
     const gaps: { first: number; end: number }[] = [];
     let from = first;
@@ -72,23 +72,26 @@ export class RemovedRanges {
     return gaps;
   }
 
-  /** Those that touch these numbers. */
+  /** The ranges that overlap these numbers. */
   within(first: number, end: number): readonly RemovedRange[] {
     return this.#ranges.filter((range) => range.first < end && range.end > first);
   }
 
-  /** Where the points end of a segment that begins at `first`; the next one begins at `limit`. */
+  /** End of the points of a segment that begins at `first`; the next segment begins at `limit`. */
   endOf(first: number, limit: number): number {
     let end = limit;
     for (const range of this.#ranges.toReversed()) {
       if (range.end === end && range.first > first) end = range.first;
-      // The segment was removed, and is there again.
+      // The segment had been removed and is present again.
       if (range.first <= first && range.end > first) end = Math.min(end, range.end);
     }
     return end;
   }
 
-  /** The points of these numbers are there again. Of what `range` keeps, as many are lost as it has room for. */
+  /**
+   * Removes these numbers: their points were found again, `found` counts the lost ones by range. The parts of a range
+   * that stay keep its other lost points, as many as they have room for.
+   */
   restore(first: number, end: number, found: ReadonlyMap<RemovedRange, number>): void {
     this.#ranges = this.#ranges.flatMap((range) => {
       if (range.first >= end || range.end <= first) return [range];
@@ -130,7 +133,10 @@ export class RemovedRanges {
   }
 }
 
-/** Whether both ranges can be merged: both delivered or both lost, and they cannot be restored separately. */
+/**
+ * Whether adjacent ranges can be merged: both delivered or both lost, but not `missing`, which may be found again
+ * separately.
+ */
 function isOne(a: RemovedRange, b: RemovedRange): boolean {
   const isWhole = (range: RemovedRange) => range.lost === 0 || range.lost === range.end - range.first;
   return a.end === b.first && a.reason === b.reason && a.reason !== "missing" && isWhole(a) && isWhole(b);

@@ -1,9 +1,9 @@
-// What the buffer remembers beside its segments: what is settled, and its accounts. It may lag behind what was settled
-// and never leads; losing all slots costs repeats, never points.
+// The state of the buffer outside of its segments: the settled ranges and the accounts. It may lag behind the
+// settlements but never leads them. Losing all slots costs repeated deliveries, never points.
 //
-// Three slots. One holds the state that was synced last and is not written to until another one is synced. The other two
-// take turns: each settlement is written to one of them without a sync, which survives the death of the process in the
-// page cache, and about every 5 s, and before a segment is removed, one is written and synced.
+// Three slots. The slot that was synced last stays untouched until another one is synced. The other two alternate: each
+// settlement is written to one of them without a sync, so the page cache keeps it if the process dies. About every 5 s,
+// and before a segment is removed, a state is written and synced.
 //
 //   a  synced, generation 40          a killed process finds c, the newest
 //   b  written, generation 41         a power cut may tear b and c: a remains
@@ -22,7 +22,7 @@ import { type BufferState, readState, writeState } from "./buffer-state.ts";
 
 const slotNames = ["state-a.bin", "state-b.bin", "state-c.bin"] as const;
 const headerBytes = 32;
-/** Written in full when a slot is made, so that a full disk still takes it. */
+/** A new slot is filled to this size, so that later writes succeed on a full disk. */
 const reservedBytes = 64 * 1_024;
 const magic = Uint8Array.from([0x54, 0x46, 0x53, 0x54, 0x41, 0x32, 0x0d, 0x0a]);
 
@@ -31,9 +31,9 @@ export class StateFile {
   readonly #folder: string;
   readonly #out = new ByteWriter();
   #generation: number;
-  /** Generation in each slot: −1 where it holds none of this buffer. */
+  /** Generation in each slot. −1: the slot holds no state of this buffer. */
   readonly #slots: number[];
-  /** The slot that a power cut leaves as it is. */
+  /** The slot synced last, which is not written to. */
   #synced: number | undefined;
 
   private constructor(disk: Disk, folder: string, generation: number, slots: number[], synced: number | undefined) {
@@ -44,7 +44,7 @@ export class StateFile {
     this.#synced = synced;
   }
 
-  /** The states in the slots that are whole, newest first, and how many slots there are. */
+  /** The states in intact slots, newest first, and the number of slot files. */
   static read(disk: Disk, folder: string): { states: readonly FoundState[]; slots: number } {
     const states: FoundState[] = [];
     let slots = 0;
@@ -56,14 +56,14 @@ export class StateFile {
     return { states: states.toSorted((a, b) => b.generation - a.generation), slots };
   }
 
-  /** Goes on after `current`, one of the states that were `found`. */
+  /** Continues after `current`, one of the `found` states. */
   static open(disk: Disk, folder: string, found: readonly FoundState[], current: FoundState | undefined): StateFile {
     const slots = slotNames.map((_, slot) => {
       const own = found.find((each) => each.slot === slot && each.state.stream === current?.state.stream);
       return own?.generation ?? -1;
     });
     const generation = Math.max(0, ...found.map((each) => each.generation));
-    // The process before may have written it without a sync, and the slot that it had synced is written to next.
+    // The previous process may have written `current` without a sync, and its synced slot may be overwritten next.
     const synced = attempt(() => {
       if (current) withFile(disk, `${folder}/${slotNames[current.slot]}`, "write", (file) => file.sync());
       return current?.slot;
@@ -72,8 +72,8 @@ export class StateFile {
   }
 
   /**
-   * Survives the death of the process when it returns, and with `sync` a power cut. Throws what the disk throws; then the
-   * slot that was synced last still counts.
+   * When it returns, the state survives a kill of the process, and with `sync` also a power cut. If it throws the
+   * disk's error, the slot synced last is still valid.
    */
   write(state: BufferState, sync: boolean): void {
     const out = this.#out;
@@ -95,7 +95,7 @@ export class StateFile {
     if (sync) this.#synced = slot;
   }
 
-  /** Writes to the slot with the oldest state, but for the one that was synced last. Says which it was. */
+  /** Writes to the slot with the oldest state, except the one synced last. Returns the slot. */
   #writeFreeSlot(bytes: Uint8Array, used: number, sync: boolean): number {
     const free = slotNames.map((_, slot) => slot).filter((slot) => slot !== this.#synced);
     free.sort((a, b) => this.#slots[a]! - this.#slots[b]!);
@@ -105,7 +105,7 @@ export class StateFile {
         this.#writeSlot(`${this.#folder}/${slotNames[slot]}`, bytes, used, sync);
         return slot;
       } catch (error) {
-        // A full disk has no room for a slot that was never made: those that were have their blocks.
+        // A full disk has no room for a new slot; existing slots have their blocks allocated.
         if (!isFull(error) || slot === free.at(-1)) throw error;
       }
     throw new Error("there is no slot to write to");
@@ -116,7 +116,7 @@ export class StateFile {
     const isNew = existing === undefined;
     const file = existing ?? this.#disk.open(path, "create");
     try {
-      // The filling is written once, when the slot is made.
+      // Only a new slot is written with its padding.
       writeFully(file, isNew ? bytes : bytes.subarray(0, used), 0);
       if (sync || isNew) file.sync();
     } finally {
@@ -126,7 +126,6 @@ export class StateFile {
   }
 }
 
-/** The state in a slot. */
 export interface FoundState {
   readonly slot: number;
   readonly generation: number;
