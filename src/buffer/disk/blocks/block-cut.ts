@@ -1,4 +1,4 @@
-// Cuts a block out of one segment: the records or series that are free, decoded, sorted by series and time.
+// Cuts a block out of one segment: decodes its free records or series, sorted by series and time.
 import type { Lane } from "../../../core/buffer.ts";
 import { RangeSet } from "../accounts/range-set.ts";
 import { copied } from "../files/bytes.ts";
@@ -7,18 +7,24 @@ import type { SegmentIndex } from "../format/segment-index.ts";
 import type { Segment } from "../segments/segment.ts";
 import type { RecordBytes, SegmentReader } from "../segments/segment-reader.ts";
 
-/** What a block holds: series of whole records. */
+/** The content of a block: whole records, or some series of whole records. */
 export interface BlockCut {
   readonly records: RangeSet;
-  /** False: it holds every series of these records but `leftOut`. True: only those that it has points of. */
+  /**
+   * False: the block holds every series of the records except `leftOut`. True: it holds only the series that it has
+   * points of.
+   */
   readonly bySeries: boolean;
-  /** Series that it does not hold in some of the records, by place in the segment's dictionary. */
+  /**
+   * Series missing from some of the records, by place in the segment's dictionary, with the ranges where they are
+   * missing.
+   */
   readonly leftOut: ReadonlyMap<number, RangeSet>;
   readonly leftOutPoints: number;
-  /** Places of series with points of late records. */
+  /** Places of series that have points in late records. */
   readonly late: ReadonlySet<number>;
   readonly points: number;
-  /** One entry a point. */
+  /** These three columns have one entry per point. */
   readonly places: Uint32Array;
   readonly times: Float64Array;
   readonly values: Float64Array;
@@ -27,23 +33,23 @@ export interface BlockCut {
 export interface CutOptions {
   readonly lane: Lane;
   readonly maxPoints: number;
-  /** The block ends with the first record at which it has as many. */
+  /** The block ends with the first record at which it has this many points. */
   readonly enough: number;
-  /** Whether the series at this place of the dictionary is wanted. Undefined: all are. */
+  /** Whether the series at this place of the dictionary is requested. Undefined: all are. */
   readonly wanted: ((place: number) => boolean) | undefined;
-  /** Only few series are wanted, or names are lost: series are taken by themselves. */
+  /** Select single series instead of whole records: few are requested, or names are damaged. */
   readonly bySeries: boolean;
   /** Whether the name of the series at this place is known. */
   readonly isNamed: (place: number) => boolean;
-  /** Whether a record stays where it is for now. */
+  /** Whether a record must not be leased yet. */
   readonly withheld: (record: number) => boolean;
-  /** Called for records that cannot be read any more. */
+  /** Called for unreadable records. */
   readonly onDamage: (record: number) => void;
 }
 
 /**
- * Undefined when nothing that is wanted is free. Records that hold nothing that is wanted are marked in `segment.taken` as
- * taken but for gaps, so that the next call passes over them without reading them.
+ * Undefined if no requested point is free. A record without requested points is marked in `segment.taken` as covered,
+ * with gaps for its free series. The next call then skips it without reading it.
  */
 export function cutBlock(
   segment: Segment,
@@ -66,9 +72,9 @@ class Cutter implements BlockCut {
   readonly #segment: Segment;
   readonly #index: SegmentIndex;
   readonly #options: CutOptions;
-  /** Series that it holds by themselves. */
+  /** Series in the block, if it holds single series. */
   readonly #held = new Set<number>();
-  /** Where series that are wanted are free though `taken.whole` has the record. */
+  /** Ranges in which a requested series is free although `taken.whole` covers the record. */
   readonly #openGaps: RangeSet;
   readonly records = new RangeSet();
   readonly leftOut = new Map<number, RangeSet>();
@@ -88,20 +94,23 @@ class Cutter implements BlockCut {
     this.#openGaps = segment.taken.gapsOf(options.wanted ?? (() => true));
   }
 
-  /** Whether all of the record that is wanted is taken, or none of it may be. */
+  /** Whether to skip the record: all its requested points are taken, or it is withheld. */
   passesOver(record: number): boolean {
     const [from, to] = this.#index.rangeOf(record);
     const taken = this.#segment.taken.whole.covers(from, to) && !this.#openGaps.touches(from, to);
     return taken || this.#options.withheld(record);
   }
 
-  /** False when the record cannot be understood, though its checksum is right; nothing of it is taken then. */
+  /**
+   * Adds the free points of a record. False: the payload cannot be parsed although its checksum is valid; nothing is
+   * added then.
+   */
   add(record: number, content: RecordBytes): boolean {
     const [from, to] = this.#index.rangeOf(record);
     const points = to - from;
     const before = this.points;
     const { maxPoints, enough } = this.#options;
-    // Also when the first record alone is too much: some of its series, then.
+    // A first record above `maxPoints` is also split by series.
     const bySeries =
       this.#options.bySeries || this.#segment.taken.mayTouchSeries(from, to) || (before === 0 && points > maxPoints);
     if (before === 0) this.bySeries = bySeries;
@@ -121,14 +130,14 @@ class Cutter implements BlockCut {
     return true;
   }
 
-  /** Takes the series of a record that are free and wanted; where series are taken by themselves, as many as there is room for. */
+  /** Adds the free, requested series of a record. If single series are selected, stops at `maxPoints`. */
   #addSeries({ bytes, at, header }: RecordBytes, from: number, to: number): void {
     const { maxPoints, wanted, bySeries } = this.#options;
     const { taken } = this.#segment;
     const before = this.points;
     const left = new Set<number>();
     const unwanted = new Set<number>();
-    /** Series that the block has not held before. */
+    /** Series that this record adds to the block. */
     const held: number[] = [];
     let current = -1;
     let start = before;
@@ -140,7 +149,7 @@ class Cutter implements BlockCut {
         if (!this.#held.has(current)) held.push(current);
         return;
       }
-      // A series that does not fit any more is left for the next block, unless it is the only one.
+      // A series that exceeds `maxPoints` is left for the next block, unless it is the first.
       this.points = start;
       this.isFull = true;
       if (this.#held.has(current)) left.add(current);
@@ -154,7 +163,7 @@ class Cutter implements BlockCut {
         const isWanted = wanted === undefined || wanted(place);
         const isFree = !this.bySeries || !taken.covers(place, from, to);
         takes = isWanted && isFree && !this.isFull;
-        // By themselves, series are held in no record before the first that they are taken of.
+        // A single series counts as left out only in records after the first one that the block takes it from.
         if (!takes && (!this.bySeries || this.#held.has(place))) left.add(place);
         if (isFree && !isWanted) unwanted.add(place);
       }
@@ -179,10 +188,10 @@ class Cutter implements BlockCut {
     }
   }
 
-  /** Nothing of the record is wanted, and of these series it holds free points. */
+  /** The record has no requested points. Marks it as taken, with gaps for `places`, whose points are free. */
   #markUnwanted(places: ReadonlySet<number>, record: RangeSet): void {
     const { isNamed } = this.#options;
-    // What has no name is counted as lost once all else is settled.
+    // Series with damaged names stay free: they count as lost once all other points of the segment are settled.
     for (const place of places) if (!isNamed(place)) return;
     const { taken } = this.#segment;
     taken.addWhole(record);

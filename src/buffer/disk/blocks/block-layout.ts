@@ -1,33 +1,36 @@
-// Puts the points of a cut into the columns of a block.
+// Arranges the points of a cut in the columns of a block.
 
 import type { Lane } from "../../../core/buffer.ts";
 import type { SeriesSorter } from "../format/series-sorter.ts";
 import type { BlockCut } from "./block-cut.ts";
 
-/** A block as it travels between the threads: columns behind each other; series that share their times share a column. */
+/**
+ * A block as transferred between the threads: the columns of its series in sequence. Series with equal times share a
+ * time column.
+ */
 export interface ShelfBlock {
   readonly id: number;
-  /** Numbers of the inputs. */
+  /** Input numbers, one per series. */
   readonly inputs: Uint32Array<ArrayBuffer>;
-  /** Where the times and the values of each series begin. `valueStarts` has one entry more. */
+  /** Start of the times and values of each series. `valueStarts` has one more entry, the end. */
   readonly timeStarts: Uint32Array<ArrayBuffer>;
   readonly valueStarts: Uint32Array<ArrayBuffer>;
   readonly times: Float64Array<ArrayBuffer>;
   readonly values: Float64Array<ArrayBuffer>;
-  /** 1 for each series that has late points. */
+  /** 1 for each series with late points. */
   readonly late: Uint8Array<ArrayBuffer>;
 }
 
 export interface LaidOut {
   readonly block: ShelfBlock;
-  /** Of the block's series, in the segment's dictionary. */
+  /** Places of the block's series in the segment's dictionary. */
   readonly places: Uint32Array;
 }
 
-/** Points that memory is kept for between blocks. */
+/** The sorter's memory above this many points is freed after each block. */
 const keptPoints = 65_536;
 
-/** `numbers` gives the number of the input by its place in the segment's dictionary. */
+/** `numbers`: input numbers by place in the segment's dictionary. */
 export function layOut(
   id: number,
   cut: Pick<BlockCut, "places" | "times" | "values" | "points" | "late">,
@@ -54,7 +57,7 @@ export function layOut(
   const places = columns.series.slice(0, count);
   const inputs = new Uint32Array(count);
   const late = new Uint8Array(count);
-  // An iterator or a callback would make an object for each series.
+  // A plain loop: an iterator or a callback would allocate an object per series.
   for (let i = 0; i < count; i++) {
     inputs[i] = numbers[places[i]!]!;
     if (cut.late.size > 0 && cut.late.has(places[i]!)) late[i] = 1;
@@ -82,16 +85,16 @@ export interface TakeRequest {
   readonly maxPoints: number;
   /** As in `TakeOptions`. Undefined: `maxPoints`. */
   readonly enough?: number | undefined;
-  /** Numbers of the series that are wanted. Undefined: all. */
+  /** Input numbers to lease. Undefined: all. */
   readonly inputs?: ReadonlySet<number> | undefined;
-  /** Numbers of the series that are not wanted. */
+  /** Input numbers not to lease. */
   readonly except?: ReadonlySet<number> | undefined;
-  /** Sequence number of the segment to begin with: `resumeAt` of the request before. */
+  /** First sequence number of the segment to start at: `resumeAt` of the previous reply. */
   readonly from?: number | undefined;
 }
 
 export interface Taken {
   readonly block: ShelfBlock | undefined;
-  /** There may be more from that segment on; looking there was left for another request, so that commits are not kept waiting. */
+  /** The search stopped before this segment, so that commits do not wait; it may hold more points. */
   readonly resumeAt: number | undefined;
 }

@@ -1,4 +1,5 @@
-// The lease table: leases blocks, and takes their settlement or release. It knows which points are free, leased, settled or lost.
+// The lease table: leases blocks, settles them and releases them. Tracks which points are free, leased, settled or
+// lost.
 import type { LossReason } from "../accounts/loss-ledger.ts";
 import { diskErrorCode } from "../files/disk.ts";
 import type { SegmentIndex } from "../format/segment-index.ts";
@@ -17,21 +18,21 @@ import { type BlockSettlement, SettlementOrder } from "./settlement-order.ts";
 import { UnreadSegments } from "./unread-segments.ts";
 
 const nothing: Taken = { block: undefined, resumeAt: undefined };
-/** Segments that are read from end to end in one request, to find the series that are asked for. */
+/** One request for specific series scans at most this many segments whose index is not cached. */
 const maxReads = 2;
 /**
- * Series of segments of which is remembered by themselves what is taken: some 500 bytes each. Beyond it nothing more is
- * taken by series, until segments are done with.
+ * Most series tracked separately as taken, in all segments: about 500 bytes each. Above it, requests for specific
+ * series find nothing until segments are settled.
  */
 const maxSeries = 32_768;
-/** Stands for an Input ID of which every copy is damaged. */
+/** Number of a series whose Input ID is damaged in every copy. */
 const nameless = -1;
 const noneLate: ReadonlySet<number> = new Set();
 
 export class BlockShelf {
   readonly #options: LogParts;
   readonly #out = new Map<number, Lease>();
-  /** Leased when their segments were dropped. */
+  /** Blocks whose segments were dropped while they were leased. */
   readonly dropped: DroppedBlocks;
   readonly #order = new SettlementOrder(this.#out);
   readonly #unread = new UnreadSegments();
@@ -39,18 +40,18 @@ export class BlockShelf {
   readonly #indices: IndexCache;
   readonly #numbers = new WeakMap<SegmentIndex, number[]>();
   #nextId: number;
-  /** Something was settled or lost since the state was written. */
+  /** True if a point was settled or lost since the state was last written. */
   changed = false;
 
   constructor(options: LogParts) {
     this.#options = options;
     this.#indices = new IndexCache(options);
     this.dropped = new DroppedBlocks(options.accounts);
-    // At random, since another buffer that takes the place of this one may have been opened as often.
+    // Random: a different buffer that replaces this one may have the same `opens` count.
     this.#nextId = options.accounts.opens * 2 ** 32 + (options.random32() >>> 1);
   }
 
-  /** Whether there is a segment that the disk did not give when it was last read. */
+  /** Whether the last read of any segment failed. */
   get isUnread(): boolean {
     return !this.#unread.isEmpty;
   }
@@ -70,7 +71,7 @@ export class BlockShelf {
         this.#unread.delete(segment);
         if (block) return { block, resumeAt: undefined };
       } catch (error) {
-        // A segment that cannot be read now keeps nothing else back but late points, which may replace points in it.
+        // An unreadable segment delays only late points of later segments, which may replace points in it.
         if (diskErrorCode(error) === "") throw error;
         this.#unread.add(segment);
         this.#options.note("error", { segment: segment.name, err: String(error) }, "a segment cannot be read");
@@ -80,8 +81,8 @@ export class BlockShelf {
   }
 
   /**
-   * Says whether points of dropped segments were among them. A power cut does not bring those again: it would leave them
-   * counted as lost.
+   * Returns whether it settled points of dropped segments. The caller must then sync the state: after a power cut these
+   * points would still count as lost.
    */
   settle(done: readonly BlockSettlement[]): boolean {
     const droppedBefore = this.dropped.points;
@@ -111,14 +112,15 @@ export class BlockShelf {
   }
 
   /**
-   * The segment is dropped: says what of it is lost now. Leased points are lost when their block is released, and delivered
+   * Drops the segment and returns its loss. Leased points count as lost when their block is released, and as delivered
    * when it is settled.
    */
   drop(segment: Segment, reason: LossReason): SegmentLoss {
     const blocks = new Map<number, SeriesOut>();
     for (const [id, out] of this.#out) {
       if (out.segment !== segment) continue;
-      // Delivered points are not lost. What they replaced goes with this segment or was delivered before.
+      // The waiting settlements apply now: the points that they replace are dropped with this segment or were delivered
+      // before.
       for (const settlement of this.#order.forget(id)) this.#settle(settlement);
       if (this.#out.has(id)) blocks.set(id, out.series);
     }
@@ -141,12 +143,12 @@ export class BlockShelf {
       using reader = new SegmentReader(disk, segment, index, true, checksum);
       return segmentLoss(segment, index, reader, blocks);
     } catch {
-      // A file that is gone or cannot be read tells no more than the accounts do.
+      // Without a readable file, the accounts are the only source.
       return wholeLoss(segment, leasedPoints);
     }
   }
 
-  /** The segment is gone: what is out of it can no longer be settled. */
+  /** Forgets a removed segment: its blocks can no longer be settled. */
   forget(segment: Segment): void {
     for (const [id, out] of this.#out) {
       if (out.segment !== segment) continue;
@@ -158,12 +160,12 @@ export class BlockShelf {
     this.#indices.forget(segment);
   }
 
-  /** The segment's index. Scans the file if it is not cached, and counts what is damaged. */
+  /** The segment's index. Scans the file if it is not cached, and counts damaged points. */
   index(segment: Segment): SegmentIndex {
     return this.#indices.of(segment, (index) => this.#countDamage(segment, index));
   }
 
-  /** The index of a segment that is not written any more: one of the few that are kept. */
+  /** Keeps the index of a segment that was just sealed in the cache. */
   keepIndex(segment: Segment): void {
     this.#indices.keep(segment);
   }
@@ -172,7 +174,10 @@ export class BlockShelf {
     if (countDamage(this.#options, segment, index, found)) this.changed = true;
   }
 
-  /** Numbers of the inputs by place in the dictionary, which grows, and in which names that were damaged may come again. */
+  /**
+   * Input numbers by place in the dictionary. Updated on each call: the dictionary grows, and a damaged name may be
+   * found in another copy.
+   */
   #numbersOf(index: SegmentIndex): readonly number[] {
     const numbers = this.#numbers.get(index) ?? [];
     this.#numbers.set(index, numbers);
@@ -187,7 +192,7 @@ export class BlockShelf {
   #takeFrom(segment: Segment, { lane, maxPoints, enough = maxPoints, inputs, except }: TakeRequest) {
     const { disk, checksum } = this.#options;
     const index = this.index(segment);
-    // What was leased before may have come back.
+    // Damaged ranges that were leased during earlier calls may be free now.
     if (index.damage.length > 0) this.#countDamage(segment, index);
     const numbers = this.#numbersOf(index);
     segment.numbers = segment.taken.gaps.size > 0 || except ? numbers : undefined;
@@ -206,7 +211,7 @@ export class BlockShelf {
     };
     let withholds = false;
     if (lane === "backlog" && !inputs) this.#unread.restart(segment);
-    // Of segments where all that is asked for is taken, none is in the way.
+    // Segments whose requested points are all taken do not delay late points.
     const mayHold = (each: Segment) => !isTaken(each, inputs, except);
     const withheld = (record: number) => {
       const isWithheld =
@@ -219,7 +224,7 @@ export class BlockShelf {
       maxPoints,
       enough,
       wanted: inputs || leavesOut || isDamaged ? wanted : undefined,
-      // Where names may be lost, series are looked at one by one.
+      // With damaged names, each series is checked separately.
       bySeries: inputs !== undefined || isDamaged,
       isNamed,
       withheld,
@@ -245,7 +250,7 @@ export class BlockShelf {
   #settle({ block, inputs, refused }: BlockSettlement): void {
     const out = this.#out.get(block);
     if (!out) {
-      // Where it is neither, all of it was settled before.
+      // A block that is in neither table was settled completely before.
       if (this.dropped.settle(block, inputs, refused)) this.changed = true;
       return;
     }
@@ -263,7 +268,7 @@ export class BlockShelf {
   }
 }
 
-/** Whether nothing of it is free that these filters leave. */
+/** Whether the segment has no free points of the requested series. */
 function isTaken(
   { first, endSequence, taken, numbers }: Segment,
   inputs: TakeRequest["inputs"],

@@ -1,4 +1,4 @@
-// Counts points that were stored and cannot be read any more, each once, and keeps a copy of the bytes.
+// Counts each stored point that has become unreadable once, and quarantines a copy of its bytes.
 import { attempt } from "../../../lib/attempt.ts";
 import { joinedSpan, type LostSpan, type Stretch } from "../accounts/loss-ledger.ts";
 import { type DiskFile, readPart, withFile } from "../files/disk.ts";
@@ -9,13 +9,13 @@ import type { LogParts } from "../segments/environment.ts";
 import type { Segment } from "../segments/segment.ts";
 import { SegmentReader } from "../segments/segment-reader.ts";
 
-/** Sequence numbers of points that cannot be read. */
+/** Sequence numbers of unreadable points. */
 export type DamagedStretch = Omit<Damage, "offset" | "bytes">;
 
 /**
- * Counts what is damaged of a segment, by its index and what a reader found beyond it: from now on it is done with. Leased
- * points are left for a later call, since they may have been read before. Says whether anything was news. Throws what the
- * disk throws.
+ * Counts the damaged points of a segment, from its index and from `found`, and writes them off. Skips leased points,
+ * which may have been read before; a later call counts them. Returns whether it counted anything. Throws the disk's
+ * error.
  */
 export function countDamage(
   books: LogParts,
@@ -41,8 +41,8 @@ function countWhole(books: LogParts, segment: Segment, index: SegmentIndex, stre
 }
 
 /**
- * Of some series in these stretches the points are settled, and how many that were only the damaged bytes told: the points
- * that are not settled in the segment, less those in records that can be read.
+ * Counts stretches in which some series are settled. Only the damaged bytes recorded how many points the other series
+ * have. So the count is the unsettled points of the segment minus those in readable records.
  */
 function countMixed(books: LogParts, segment: Segment, index: SegmentIndex, known: readonly DamagedStretch[]): void {
   const stretches = [...known];
@@ -52,7 +52,7 @@ function countMixed(books: LogParts, segment: Segment, index: SegmentIndex, know
     if (isKnown(from)) return;
     stretches.push({ from, to, earliest: index.earliest[record], latest: index.latest[record] });
   });
-  // What is leased of it is counted when it comes back.
+  // A later call counts the damage once the leases have ended.
   if (stretches.some(({ from, to }) => isLeased(segment, from, to))) return;
   const points = segment.unsettledPoints - intact;
   for (const { from, to } of stretches) segment.writeOff(from, to);
@@ -89,7 +89,10 @@ function report(
   books.note("error", fields, "points are damaged on disk and were set aside");
 }
 
-/** Nothing in a sealed segment is free and nothing of it is out: what is left of it cannot be read. Says whether anything was. */
+/**
+ * To be called when no point of the segment is free. If the segment is sealed and has no leases, its unsettled points
+ * are unreadable: counts them as lost. Returns whether there were any.
+ */
 export function writeOffRest(books: LogParts, segment: Segment): boolean {
   if (!segment.sealed || segment.blocksOut > 0 || segment.unsettledPoints <= 0) return false;
   const points = segment.unsettledPoints;
@@ -114,7 +117,10 @@ function bytesOf({ offsets, endOffset }: SegmentIndex, record: number): number {
   return (offsets[record + 1] ?? endOffset) - offsets[record]!;
 }
 
-/** `onDamage` is called for the sequence numbers and the number of each record that cannot be read; its points are not counted. Throws what the disk throws. */
+/**
+ * Counts the unsettled points in readable records. Calls `onDamage` with the sequence numbers and the index of each
+ * unreadable record. Throws the disk's error.
+ */
 export function unsettledInRecords(
   { settled }: Pick<Segment, "settled">,
   index: SegmentIndex,

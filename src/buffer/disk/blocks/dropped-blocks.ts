@@ -1,5 +1,5 @@
-// Blocks that were leased when their segment was dropped. Their points are in a request, or waiting for one, so whether they
-// are lost shows when the block comes back: what is settled was delivered, what is released is gone.
+// Blocks that were leased when their segment was dropped. Their points may still be delivered: settled points were
+// delivered, released points are lost.
 import type { Accounts } from "../accounts/accounts.ts";
 import type { LeasedLoss } from "../accounts/buffer-state.ts";
 import { joinedSpan, type LossReason, type LostSpan, type Stretch } from "../accounts/loss-ledger.ts";
@@ -9,14 +9,14 @@ import type { Segment } from "../segments/segment.ts";
 import type { SegmentReader } from "../segments/segment-reader.ts";
 import type { SeriesOut } from "./series-out.ts";
 
-/** Earliest and latest time of the points that a block holds of a series, by its place in the segment's dictionary. */
+/** Earliest and latest time of each series in a block, by place in the segment's dictionary. */
 export type SeriesTimes = ReadonlyMap<number, { readonly from: number; readonly to: number }>;
 
 interface DroppedBlock {
   readonly reason: LossReason;
   readonly series: SeriesOut;
   readonly times: SeriesTimes;
-  /** Sequence numbers of its segment. */
+  /** Sequence numbers of the segment. */
   readonly first: number;
   readonly end: number;
 }
@@ -40,7 +40,7 @@ export class DroppedBlocks {
     this.#blocks.set(id, block);
   }
 
-  /** Counts what the service has of a block, or refused. False: it is none of these. */
+  /** Counts points of a block as delivered or refused. False: unknown block. */
   settle(id: number, inputs: Uint32Array, refused: number): boolean {
     const block = this.#blocks.get(id);
     if (!block) return false;
@@ -51,7 +51,7 @@ export class DroppedBlocks {
     return true;
   }
 
-  /** What is left of a block is lost. False: it is none of these. */
+  /** Counts the remaining points of a block as lost. False: unknown block. */
   release(id: number): boolean {
     const block = this.#blocks.get(id);
     if (!block) return false;
@@ -66,7 +66,7 @@ export class DroppedBlocks {
     for (const id of this.#blocks.keys()) this.release(id);
   }
 
-  /** What would be lost with the process, for the state, and what is removed if it is. */
+  /** For the state file: the points that are lost if the process ends, and the removed ranges in that case. */
   state(): { readonly leased: readonly LeasedLoss[]; readonly removed: readonly RemovedRange[] } {
     const removed = new RemovedRanges(this.#accounts.removed.list());
     const leased = [...this.#blocks.values()].map((block) => {
@@ -87,20 +87,20 @@ function lossOf({ series, times }: DroppedBlock): LostSpan {
   return loss;
 }
 
-// What is lost with a segment that is dropped: which of its points were neither settled nor leased, and of which times. Reads
-// the segment only where some of it was settled or leased.
+// The loss when a segment is dropped: the number and times of its points that are neither settled nor leased. Reads the
+// segment only if some of its points were settled or leased.
 
-/** More than that of one segment are joined where they are closest to each other. */
+/** Most stretches reported per segment. Beyond it, stretches with the smallest gap between them are joined. */
 const mostStretches = 8;
 
 export interface SegmentLoss {
   /** In the order of the log. */
   readonly stretches: readonly Stretch[];
-  /** By block. */
+  /** Times of the leased series, by block. */
   readonly leased: ReadonlyMap<number, SeriesTimes>;
 }
 
-/** All of it, where nothing can be read or nothing was settled and leased. */
+/** A single stretch, if the segment cannot be read or none of it was settled or leased. */
 export function wholeLoss(segment: Segment, leasedPoints: number): SegmentLoss {
   const { earliest, latest, first, endSequence } = segment;
   const points = segment.unsettledPoints - leasedPoints;
@@ -109,7 +109,7 @@ export function wholeLoss(segment: Segment, leasedPoints: number): SegmentLoss {
   return { stretches: [{ points, from: earliest, to: latest, ...place }], leased: new Map() };
 }
 
-/** Throws what the disk throws. `blocks`: those that are leased from the segment. */
+/** `blocks`: those leased from the segment. Throws the disk's error. */
 export function segmentLoss(
   segment: Segment,
   index: SegmentIndex,

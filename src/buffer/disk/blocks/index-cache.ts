@@ -1,22 +1,22 @@
-// The indices of the few segments that were used last: what is in them, found out by reading them.
+// Caches the indices of the segments used last.
 import type { SegmentIndex } from "../format/segment-index.ts";
 import type { LogParts } from "../segments/environment.ts";
 import type { Segment } from "../segments/segment.ts";
 import { loadIndex } from "../segments/segment-reader.ts";
 
-/** Of segments that are not being written. */
+/** Cached indices, without the segment being written. */
 const mostKept = 2;
 
 export class IndexCache {
   readonly #parts: LogParts;
-  /** The one used last at the end. */
+  /** Least recently used first. */
   readonly #kept: Segment[] = [];
 
   constructor(parts: LogParts) {
     this.#parts = parts;
   }
 
-  /** `onLoad` is called where the file is read. Throws what the disk throws. */
+  /** Calls `onLoad` if it had to read the file. Throws the disk's error. */
   of(segment: Segment, onLoad: (index: SegmentIndex) => void): SegmentIndex {
     const known = this.#kept.indexOf(segment);
     if (known >= 0) this.#kept.push(...this.#kept.splice(known, 1));
@@ -38,7 +38,6 @@ export class IndexCache {
     }
   }
 
-  /** The segment is gone. */
   forget(segment: Segment): void {
     const at = this.#kept.indexOf(segment);
     if (at >= 0) this.#kept.splice(at, 1);

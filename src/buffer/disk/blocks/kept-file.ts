@@ -1,10 +1,11 @@
-// Keeps the occupied times of inputs with `sameTime: keep` over a restart, in `kept.json`: lines of a checksum and JSON.
+// Stores the occupied times of inputs with `sameTime: keep` across restarts, in `kept.json`. Each line is a checksum
+// and JSON.
 //
-//   1st line times of all points before `sequence`     written before a segment is sealed or removed
-//   others   an input that was new since, its times    appended before its first points are
-//   segments times of all points from `sequence` on    read at a start; usually the one segment that was being written
+//   1st line   times of all points before `sequence`          written before a segment is sealed or removed
+//   others     a new input and its times                      appended before its first points
+//   segments   times of all points from `sequence` on         read at startup; usually only the segment being written
 //
-// Without it a value that a broker delivers again after a restart could replace another one of the same coarse time.
+// Without it, a value that a broker delivers again after a restart could replace another one with the same coarse time.
 import { isInputId } from "../../../core/point.ts";
 import { crc32 } from "../files/bytes.ts";
 import { diskErrorCode, ifThere, readFile, replaceFile, withRetries, writeFully } from "../files/disk.ts";
@@ -32,16 +33,16 @@ export const keptFileName = "kept.json";
 
 export class KeptFile {
   readonly #options: KeptFileOptions;
-  /** The file tells of all points before this sequence number. */
+  /** The file covers all points before this sequence number. */
   #sequence = 0;
-  /** Where the last whole line ends, in bytes; undefined while there is no file of this buffer. */
+  /** Offset after the last intact line. Undefined: there is no file of this buffer. */
   #end: number | undefined;
 
   constructor(options: KeptFileOptions) {
     this.#options = options;
   }
 
-  /** Fills `kept` from the file and from the segments that hold later points. What cannot be read is left out. */
+  /** Fills `kept` from the file and from the segments with later points. Skips what is unreadable. */
   restore(segments: readonly Segment[], shelf: BlockShelf): void {
     const { stream, inputs, kept, note } = this.#options;
     const { content, named, end } = this.#read();
@@ -64,13 +65,16 @@ export class KeptFile {
         }
   }
 
-  /** To be called before points from `next` on are appended: a start looks only for inputs that the file names. Throws what the disk throws. */
+  /**
+   * To be called before points from `next` on are appended: at startup only inputs named in the file are searched for.
+   * Throws the disk's error.
+   */
   nameNew(next: number): void {
     if (this.#options.kept.unnamed.size === 0) return;
     if (this.#end === undefined || !this.#append(this.#end)) this.#write(next);
   }
 
-  /** To be called before the segment that ends at `next` is sealed: a start does not read it again. Never throws. */
+  /** To be called before the segment that ends at `next` is sealed, so that a start need not read it. Never throws. */
   sealing(next: number): void {
     if (this.#options.kept.isEmpty || this.#sequence === next) return;
     try {
@@ -95,7 +99,7 @@ export class KeptFile {
     kept.unnamed.clear();
   }
 
-  /** Overwrites what a failed write left after `end`. False: the file was deleted. */
+  /** Appends the new inputs at `end`, over the remains of a failed write. False: the file was deleted. */
   #append(end: number): boolean {
     const { disk, folder, inputs, kept } = this.#options;
     const file = ifThere(() => disk.open(`${folder}/${keptFileName}`, "write"));
@@ -115,7 +119,7 @@ export class KeptFile {
     return true;
   }
 
-  /** The lines up to the first that is not whole. */
+  /** Reads the lines before the first damaged one. */
   #read(): { content: Content | undefined; named: NamedInput[]; end: number | undefined } {
     const { disk, folder } = this.#options;
     let content: Content | undefined;
@@ -129,10 +133,10 @@ export class KeptFile {
         const json = line.subarray(9);
         if (new TextDecoder().decode(line.subarray(0, 8)) !== checksumText(json)) break;
         const value: unknown = JSON.parse(new TextDecoder().decode(json));
-        // Its checksum says that it is what was written.
+        // The checksum proves that this buffer wrote the value.
         if (content) named.push(value as NamedInput);
         else content = value as Content;
-        // Written by an earlier version: nothing can be appended to it.
+        // An earlier version wrote no newline: nothing can be appended to its file.
         if (next < 0) return { content, named, end: undefined };
         end = next + 1;
       }

@@ -1,15 +1,15 @@
-// A leased block: marks its points in the segment as leased, and later as settled, released or lost.
+// A leased block. Marks its points in the segment as leased, then as settled or free.
 import type { Segment } from "../segments/segment.ts";
 import type { SeriesOut } from "./series-out.ts";
 
 export class Lease {
   readonly segment: Segment;
   readonly series: SeriesOut;
-  /** Numbers of the inputs with late points. */
+  /** Input numbers with late points. */
   readonly late: ReadonlySet<number>;
-  /** Points when it was leased. */
+  /** Points at the start of the lease. */
   readonly #points: number;
-  /** `settled.whole` has its records, with gaps for what is not settled. */
+  /** `settled.whole` covers the records, with gaps for unsettled series. */
   #asWhole = false;
 
   constructor(segment: Segment, series: SeriesOut, late: ReadonlySet<number>) {
@@ -34,7 +34,7 @@ export class Lease {
         segment.settled.addSeries(place, ranges);
       }
     else {
-      // Most of it is settled: whole stretches with a few gaps say so in less room than many series do.
+      // Most series are settled: whole ranges with few gaps need less memory than many single series.
       this.#asWhole = true;
       segment.settledBySeries -= this.#points + series.leftOutPoints;
       segment.settled.addWhole(series.records, series.leftOut);
@@ -43,7 +43,7 @@ export class Lease {
     return points;
   }
 
-  /** What is not settled is free again. */
+  /** Makes the unsettled points free again. */
   release(): void {
     const { series } = this;
     const { taken, settled } = this.segment;
@@ -52,7 +52,7 @@ export class Lease {
       return;
     }
     taken.removeWhole(series.records, series.leftOut);
-    // What was settled of it already is settled.
+    // `removeWhole` also removed the settled series, which stay taken.
     for (const [place, ranges] of settled.series) taken.addSeries(place, ranges);
   }
 }

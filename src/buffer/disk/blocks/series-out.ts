@@ -1,15 +1,15 @@
-// What is remembered of a block while it is handed out: its series and where their points lie, in columns. An outage leaves
-// millions of points handed out, often a single one of each series a block: an object each would fill the thread's heap.
+// The series of a leased block and the positions of their points, in columns. During an outage millions of points are
+// leased, often one per series and block. One object for each would fill the thread's heap.
 
 import type { RangeSet } from "../accounts/range-set.ts";
 import type { BlockCut } from "./block-cut.ts";
 
 /** The points that a block holds of one series. */
 export interface SeriesPart {
-  /** In the segment's dictionary. */
+  /** Place in the segment's dictionary. */
   readonly place: number;
   readonly points: number;
-  /** What the block holds of it. */
+  /** Sequence numbers of the records that the block takes the series from. */
   readonly ranges: RangeSet;
 }
 
@@ -18,15 +18,15 @@ export class SeriesOut implements Pick<BlockCut, "records" | "bySeries" | "leftO
   readonly bySeries: boolean;
   readonly leftOut: ReadonlyMap<number, RangeSet>;
   readonly leftOutPoints: number;
-  /** Numbers, ascending. The other columns are in their order. */
+  /** Input numbers, ascending. The other columns have the same order. */
   readonly #inputs: Uint32Array;
   readonly #places: Uint32Array;
-  /** 0: settled. */
+  /** Points per series; 0: settled. */
   readonly #points: Uint32Array;
   #count: number;
   #left = 0;
 
-  /** `inputs`, `places` and, with one entry more, `valueStarts` have one entry a series, as the block has them. */
+  /** `inputs` and `places` have one entry per series of the block, `valueStarts` one more. */
   constructor(cut: BlockCut, inputs: Uint32Array, places: Uint32Array, valueStarts: Uint32Array) {
     this.records = cut.records;
     this.bySeries = cut.bySeries;
@@ -52,28 +52,28 @@ export class SeriesOut implements Pick<BlockCut, "records" | "bySeries" | "leftO
     }
   }
 
-  /** Series of the block. */
+  /** Number of series in the block. */
   get size(): number {
     return this.#inputs.length;
   }
 
-  /** Series that are not settled. */
+  /** Number of unsettled series. */
   get count(): number {
     return this.#count;
   }
 
-  /** Points of them. */
+  /** Number of unsettled points. */
   get points(): number {
     return this.#left;
   }
 
-  /** Takes the series of these inputs out. Gives the places of those that were in it, for `part`. */
+  /** Marks the series of these inputs as settled. Returns the indices, for `part`, of those that were unsettled. */
   settle(inputs: Uint32Array): Uint32Array {
     const places = new Uint32Array(inputs.length);
     let count = 0;
     for (let i = 0; i < inputs.length; i++) {
       const input = inputs[i]!;
-      // Mostly all of them, in their order.
+      // Usually all series are settled at once, in this order.
       const at = this.#inputs[i] === input ? i : this.#find(input);
       if (this.#inputs[at] !== input || this.#points[at] === 0) continue;
       places[count++] = at;
@@ -84,13 +84,13 @@ export class SeriesOut implements Pick<BlockCut, "records" | "bySeries" | "leftO
     return places.subarray(0, count);
   }
 
-  /** Whether points of the input are not settled. */
+  /** Whether the input has unsettled points. */
   has(input: number): boolean {
     const at = this.#find(input);
     return this.#inputs[at] === input && this.#points[at] !== 0;
   }
 
-  /** What is not settled. */
+  /** The unsettled series. */
   *parts(): Generator<SeriesPart> {
     for (let at = 0; at < this.#points.length; at++) if (this.#points[at] !== 0) yield this.part(at);
   }

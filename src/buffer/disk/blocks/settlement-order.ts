@@ -1,21 +1,21 @@
-// Settles late points no sooner than the points they may replace.
+// Settles late points not before the points that they may replace.
 //
-//   block 7 (live)      a@10 = 1          sent, not settled: another series of the block is still to be sent
+//   block 7 (live)      a@10 = 1          sent, not settled: another series of the block is not sent yet
 //   block 9 (backlog)   a@10 = 2, late    sent and settled
 //
-// If that settlement reached the disk and the process died, a@10 = 1 would come again, and nothing after it: the service
-// would end with the older value. So the settlement of block 9 waits until block 7 holds nothing of `a` any more. If block
-// 7 is released instead, block 9 is released as well, and both come again in their order.
+// If this settlement reached the disk and the process died, only a@10 = 1 would be sent again: the service would keep
+// the older value. So the settlement of block 9 waits until block 7 holds no point of `a`. If block 7 is released
+// instead, block 9 is released too, and both are leased again in order.
 import type { Lease } from "./lease.ts";
 
 export interface BlockSettlement {
   readonly block: number;
-  /** Numbers of the series. */
+  /** Input numbers. */
   readonly inputs: Uint32Array;
   readonly refused: number;
 }
 
-/** A block that is out. */
+/** A leased block. */
 interface LeasedInputs {
   readonly series: Pick<Lease["series"], "count" | "has">;
   /** Inputs with late points. */
@@ -24,24 +24,24 @@ interface LeasedInputs {
 
 interface Waiting {
   readonly settlement: BlockSettlement;
-  /** Its late inputs. */
+  /** Late inputs of the settlement. */
   readonly late: Uint32Array;
-  /** The block that holds points of them. */
+  /** An earlier block that holds points of them. */
   blocker: number;
 }
 
 export class SettlementOrder {
-  /** By id, ascending. */
+  /** Leased blocks by ascending ID. */
   readonly #leased: ReadonlyMap<number, LeasedInputs>;
   #waiting: Waiting[] = [];
-  /** Inputs of a block whose settlement had no effect: they are released with the rest of the block. */
+  /** By block: inputs whose settlement was discarded. They are released with the rest of the block. */
   readonly #revoked = new Map<number, Set<number>>();
 
   constructor(leased: ReadonlyMap<number, LeasedInputs>) {
     this.#leased = leased;
   }
 
-  /** Whether the settlement may be applied now; else it is kept until `ready` gives it. */
+  /** Whether the settlement may be applied now. Otherwise it is kept until `ready` yields it. */
   admit(settlement: BlockSettlement): boolean {
     const block = this.#leased.get(settlement.block);
     if (!block || block.late.size === 0) return true;
@@ -52,7 +52,7 @@ export class SettlementOrder {
     return false;
   }
 
-  /** Settlements that nothing holds back any more. They are to be applied before the next call. */
+  /** Yields waiting settlements that are no longer blocked. The caller must apply each before it asks for the next. */
   *ready(): Generator<BlockSettlement> {
     for (let at = 0; at < this.#waiting.length; ) {
       const entry = this.#waiting[at]!;
@@ -69,18 +69,20 @@ export class SettlementOrder {
       }
       this.#waiting.splice(at, 1);
       yield settlement;
-      // It may have been what others wait for.
+      // This settlement may have blocked earlier entries.
       at = 0;
     }
   }
 
-  /** Whether only inputs are left in the block whose settlement had no effect. Then it must be released. */
+  /**
+   * Whether the block's unsettled inputs are exactly those whose settlement was discarded. It must then be released.
+   */
   isRevoked(block: number): boolean {
     const revoked = this.#revoked.get(block);
     return revoked !== undefined && this.#leased.get(block)?.series.count === revoked.size;
   }
 
-  /** The block is about to be given back. Gives the blocks that have to be given back with it. */
+  /** To be called before the block is released. Returns the blocks that must be released with it. */
   release(block: number): number[] {
     this.forget(block);
     const followers: number[] = [];
@@ -95,7 +97,7 @@ export class SettlementOrder {
     return followers.filter((follower) => this.isRevoked(follower));
   }
 
-  /** Nothing of the block is leased any more. Gives the settlements that waited: its points were delivered. */
+  /** The block is no longer leased. Returns its waiting settlements, whose points were delivered. */
   forget(block: number): BlockSettlement[] {
     this.#revoked.delete(block);
     const waited = this.#waiting.filter(({ settlement }) => settlement.block === block);

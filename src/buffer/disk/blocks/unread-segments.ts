@@ -1,11 +1,11 @@
-// Segments that the disk did not give when they were last read, and which late records wait for them: late points may
-// replace points in such a segment, so they come after it. All other points go on.
+// Segments whose last read failed. Late records of later segments wait for them, since they may replace points in them.
+// All other points are leased as usual.
 import type { SegmentIndex } from "../format/segment-index.ts";
 import type { Segment } from "../segments/segment.ts";
 
 export class UnreadSegments {
   readonly #unread = new Set<Segment>();
-  /** Times of late records that wait: late points behind them wait as well. */
+  /** Time ranges of waiting late records. Later late records that overlap them wait too. */
   readonly #withheld = new Map<Segment, { readonly earliest: number; readonly latest: number }>();
 
   get isEmpty(): boolean {
@@ -20,18 +20,18 @@ export class UnreadSegments {
     this.#unread.delete(segment);
   }
 
-  /** The segment is gone. */
+  /** Forgets a removed segment. */
   forget(segment: Segment): void {
     this.#unread.delete(segment);
     this.#withheld.delete(segment);
   }
 
-  /** Nothing of the segment waits, as far as is known. */
+  /** Resets the waiting records of the segment before it is scanned again. */
   restart(segment: Segment): void {
     this.#withheld.delete(segment);
   }
 
-  /** Whether a late record has to wait. `mayHold`: whether points that are asked for may be in a segment. */
+  /** Whether a late record must wait. `mayHold`: whether a segment may hold requested points. */
   withholds(segment: Segment, index: SegmentIndex, record: number, mayHold: (segment: Segment) => boolean): boolean {
     const [from, to] = [index.earliest[record]!, index.latest[record]!];
     const touches = ({ earliest = -Infinity, latest = Infinity }: Pick<Segment, "earliest" | "latest">) =>
