@@ -1,7 +1,6 @@
-// Writing and reading of the numbers that the format is made of. Little endian; integers up to 2^53 as numbers.
+// Reads and writes the numbers of the binary formats: little endian, integers up to 2^53 as JavaScript numbers.
 import { crc32 as native } from "node:zlib";
 
-/** Grows as it is written to. */
 export class ByteWriter {
   #bytes: Uint8Array<ArrayBuffer>;
   #view: DataView;
@@ -16,17 +15,17 @@ export class ByteWriter {
     return this.#length;
   }
 
-  /** What was written so far. Valid until the next write. */
+  /** The bytes written so far. Valid until the next write. */
   written(): Uint8Array<ArrayBuffer> {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** Forgets everything from `length` on; the memory stays. */
+  /** Truncates to `length` and keeps the memory. */
   cut(length = 0): void {
     this.#length = length;
   }
 
-  /** Makes room for `count` bytes that are set later, and says where they begin. They are zero. */
+  /** Appends `count` zero bytes, to be set later, and returns their offset. */
   skip(count: number): number {
     this.#reserve(count);
     const at = this.#length;
@@ -73,7 +72,7 @@ export class ByteWriter {
     this.#bytes[this.#length++] = rest;
   }
 
-  /** An integer of either sign, up to 2^52 away from 0. */
+  /** A signed integer from −2^52 to 2^52. */
   zigzag(value: number): void {
     this.varint(value < 0 ? -value * 2 - 1 : value * 2);
   }
@@ -100,7 +99,7 @@ export class ByteWriter {
   }
 }
 
-/** Reads between two places and throws `RangeError` beyond them, so that wrong lengths are noticed. */
+/** Reads from `start` to `end` and throws `RangeError` beyond, so that wrong lengths are detected. */
 export class ByteReader {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
@@ -152,7 +151,7 @@ export class ByteReader {
     return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
   }
 
-  /** The next `count` bytes, where they lie. */
+  /** The next `count` bytes, as a view without a copy. */
   raw(count: number): Uint8Array {
     const at = this.#step(count);
     return this.#bytes.subarray(at, at + count);
@@ -175,15 +174,14 @@ export class ByteReader {
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-// CRC-32 (the polynomial of Ethernet and zlib), the checksum of every header and record. Detects every burst of up to 32
-// wrong bits. Check value of "123456789": 0xCBF43926.
+// CRC-32 as in Ethernet and zlib, the checksum of every header and record. Detects every burst of up to 32 wrong bits.
+// Check value of "123456789": 0xCBF43926.
 
 /** Checksum of `bytes` from `start` to before `end`, as an unsigned 32-bit integer. */
 export function crc32(bytes: Uint8Array, start = 0, end = bytes.length): number {
   return native(bytes.subarray(start, end));
 }
 
-/** Puts a column into a longer one. */
 export function copied<Column extends { set(from: Column): void }>(from: Column, to: Column): Column {
   to.set(from);
   return to;

@@ -1,46 +1,47 @@
-// What the log needs of a file system, narrow enough that tests can stand in a disk that fails, lies or loses power.
-// All calls are synchronous and throw `DiskError`s, as the one thread that makes them has nothing else to do.
+// The file system calls that the log needs. Tests replace them with a disk that fails, reports false syncs or loses
+// power. All calls are synchronous, since the log thread has no other work, and throw `DiskError`.
 
 import { attempt } from "../../../lib/attempt.ts";
 
 export interface Disk {
-  /** Makes the folder and its parents, mode 0700, and makes their names survive a power cut. */
+  /** Creates the folder and its parents with mode 0700. Their names survive a power cut. */
   makeFolder(path: string): void;
-  /** Names in the folder. */
   list(folder: string): string[];
-  /** `create`: fails where it exists; mode 0600. `write` and `read`: fail where it does not. */
+  /** `create` fails if the file exists, and uses mode 0600. `write` and `read` fail if it does not exist. */
   open(path: string, mode: "create" | "write" | "read"): DiskFile;
   remove(path: string): void;
   rename(from: string, to: string): void;
-  /** Names made, changed and removed in the folder survive a power cut once this returned. */
+  /** Once this returns, names created, renamed and removed in the folder survive a power cut. */
   syncFolder(folder: string): void;
-  /** Bytes that may still be written to the volume. */
+  /** Bytes available on the volume. */
   free(folder: string): number;
 }
 
 export interface DiskFile {
-  /** Writes from `position` on and says how many bytes it took: may be fewer than given. */
+  /** Writes at `position` and returns the number of bytes written, which may be less than given. */
   write(bytes: Uint8Array, position: number): number;
-  /** Fills `into` from `position` on, as far as the file goes, and says how many bytes came. */
+  /** Reads from `position` into `into` up to the end of the file. Returns the number of bytes read. */
   read(into: Uint8Array, position: number): number;
   setSize(bytes: number): void;
   size(): number;
-  /** What was written survives a power cut once this returned. Having thrown, it says nothing about earlier writes, ever. */
+  /**
+   * Once this returns, earlier writes survive a power cut. After it has thrown, no later success covers these writes.
+   */
   sync(): void;
   close(): void;
 }
 
-/** Errors of the file system, as Node gives them. */
+/** An error of the file system as Node throws it. */
 export interface DiskError extends Error {
   readonly code?: string;
 }
 
-/** The `ENOSPC` of an error; empty where it has none. */
+/** The error's code, such as `ENOSPC`; empty if it has none. */
 export function diskErrorCode(error: unknown): string {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 }
 
-/** What `action` gives; undefined where the file is not there. Throws what else the disk throws. */
+/** The result of `action`, or undefined if the file does not exist. Rethrows other errors. */
 export function ifThere<T>(action: () => T): T | undefined {
   try {
     return action();
@@ -50,7 +51,7 @@ export function ifThere<T>(action: () => T): T | undefined {
   }
 }
 
-/** Writes all of `bytes`: a single write may take only a part of them without an error. */
+/** Writes all of `bytes`. A single write may write a part only, without an error. */
 export function writeFully(file: DiskFile, bytes: Uint8Array, position: number): void {
   let done = 0;
   while (done < bytes.length) {
@@ -60,7 +61,7 @@ export function writeFully(file: DiskFile, bytes: Uint8Array, position: number):
   }
 }
 
-/** Reads until `into` is full or the file ends. Says how many bytes came. */
+/** Reads until `into` is full or the file ends. Returns the number of bytes read. */
 export function readFully(file: DiskFile, into: Uint8Array, position: number): number {
   let done = 0;
   while (done < into.length) {
@@ -71,7 +72,7 @@ export function readFully(file: DiskFile, into: Uint8Array, position: number): n
   return done;
 }
 
-/** Opens the file for the time of `use`. */
+/** Opens the file, passes it to `use`, and closes it. */
 export function withFile<T>(
   disk: Disk,
   path: string,
@@ -86,18 +87,20 @@ export function withFile<T>(
   }
 }
 
-/** The whole file. */
 export function readFile(disk: Disk, path: string): Uint8Array {
   return withFile(disk, path, "read", (file) => readPart(file, 0, file.size()));
 }
 
-/** `length` bytes, or as many as the file has. */
+/** Reads `length` bytes, or fewer if the file ends before. */
 export function readPart(file: DiskFile, from: number, length: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(length);
   return bytes.subarray(0, readFully(file, bytes, from));
 }
 
-/** Replaces or makes a small file so that it is the old or the new one after a power cut; the new one once the folder is synced. */
+/**
+ * Writes a small file atomically: after a power cut it has the old or the new content. Call `syncFolder` to make the
+ * new one durable.
+ */
 export function replaceFile(disk: Disk, folder: string, name: string, bytes: Uint8Array): void {
   const temporary = `${folder}/${name}.tmp`;
   attempt(() => disk.remove(temporary));
@@ -108,12 +111,12 @@ export function replaceFile(disk: Disk, folder: string, name: string, bytes: Uin
   disk.rename(temporary, `${folder}/${name}`);
 }
 
-/** Whether the disk refused for want of room. */
+/** Whether a write failed because the volume or a quota is full. */
 export function isFull(error: unknown): boolean {
   return ["ENOSPC", "EDQUOT"].includes(diskErrorCode(error));
 }
 
-/** Errors that pass, such as one lost request to a device, are not taken for damage. */
+/** Tries up to three times, so that a transient I/O error does not count as damage. */
 export function withRetries<T>(action: () => T): T {
   for (let left = 2; ; left--)
     try {
@@ -123,7 +126,7 @@ export function withRetries<T>(action: () => T): T {
     }
 }
 
-/** A line for the log of the agent. */
+/** A log entry for the agent. */
 export interface Note {
   readonly level: "info" | "warn" | "error";
   readonly fields: Readonly<Record<string, string | number | undefined>>;
@@ -131,7 +134,7 @@ export interface Note {
 }
 export type Notes = (level: Note["level"], fields: Note["fields"], message: string) => void;
 
-/** All that would change the disk throws `EROFS`, as it does on a volume that is mounted so. */
+/** Wraps a disk so that every change throws `EROFS`, as on a volume mounted read-only. */
 export function readOnlyDisk(disk: Disk): Disk {
   const refuse = (path: string) => {
     throw Object.assign(new Error(`EROFS: read-only file system, '${path}'`), { code: "EROFS" });
@@ -142,7 +145,7 @@ export function readOnlyDisk(disk: Disk): Disk {
     open: (path, mode) => (mode === "read" ? disk.open(path, mode) : refuse(path)),
     remove: refuse,
     rename: refuse,
-    // Nothing was changed that would have to be made safe.
+    // Nothing was written, so there is nothing to sync.
     syncFolder() {},
     free: (folder) => disk.free(folder),
   };

@@ -1,5 +1,5 @@
-// Decides when a volume that others have filled justifies giving up stored points: not before it stayed full for a while,
-// and only as long as the space that a drop frees goes to the buffer, not to the programs that filled the volume.
+// Decides when a full volume justifies dropping stored points: only after a grace period, and only while the buffer
+// itself gets the space that a drop frees. Otherwise the programs that fill the volume would take all of it.
 import { attempt } from "../../../lib/attempt.ts";
 import { type Disk, withFile, writeFully } from "./disk.ts";
 
@@ -7,25 +7,28 @@ import { type Disk, withFile, writeFully } from "./disk.ts";
 export const graceMs = 60_000;
 
 export class FullDisk {
-  /** Monotonic milliseconds of the first failure after which no write went through. */
+  /** Monotonic time in milliseconds of the first failed write since the last success. */
   #since: number | undefined;
-  /** Bytes that the last drops freed, and bytes stored since, both without headers of segments. */
+  /** Bytes that the last drops freed, and bytes stored since. Both exclude segment headers. */
   #freed = 0;
   #stored = 0;
-  /** A drop won nothing: what is left is held until there is room again. */
+  /** The last drop gained the buffer too little space: no further drops until the volume has room. */
   #holds = false;
 
-  /** The volume took no more; `needed` are the bytes that would have been written. Says whether a segment may be dropped for it. */
+  /**
+   * Called after a write failed because the volume is full; `needed` is its size in bytes. Returns whether a segment
+   * may be dropped.
+   */
   mayDrop(needed: number, now: number): boolean {
     if (this.#holds) return false;
     if (this.#freed > 0) {
-      // What came free has been filled with points: the next one may go at once.
+      // At least half of the freed space now holds points, so the next drop needs no grace period.
       if (this.#stored * 2 >= this.#freed) {
         this.#freed = 0;
         this.#stored = 0;
         return true;
       }
-      // A small segment alone may not be room enough.
+      // One small segment may not free enough for the write.
       if (this.#stored === 0 && this.#freed < needed) return true;
       this.#holds = true;
       return false;
@@ -38,14 +41,13 @@ export class FullDisk {
     this.#freed += Math.max(1, bytes);
   }
 
-  /** Points were stored. */
   stored(bytes: number): void {
     this.#stored += bytes;
-    // More than the drops freed: others made room.
+    // More was stored than the drops freed: other programs freed space.
     if (this.#freed === 0 || this.#holds || this.#stored > 2 * this.#freed) this.hasRoom();
   }
 
-  /** There is room again; the next time that there is none begins with a grace of its own. */
+  /** The volume has room. The next failure starts a new grace period. */
   hasRoom(): void {
     this.#since = undefined;
     this.#freed = 0;
@@ -56,13 +58,16 @@ export class FullDisk {
 
 const probeName = "room.tmp";
 
-/** Throws what the disk throws when it does not take so many bytes: quotas do not show in the free space of a volume. */
+/**
+ * Throws the disk's error if the disk does not accept `bytes` more. A test write, because the free space of a volume
+ * does not show quotas.
+ */
 export function probeRoom(disk: Disk, folder: string, bytes: number): void {
   const path = `${folder}/${probeName}`;
   attempt(() => disk.remove(path));
   try {
     withFile(disk, path, "create", (file) => {
-      // Zeros would be left out by some file systems.
+      // Some file systems do not allocate blocks for zeros.
       writeFully(file, new Uint8Array(bytes).fill(0xa5), 0);
       file.sync();
     });

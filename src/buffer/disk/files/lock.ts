@@ -1,7 +1,8 @@
-// One owner for a data directory: a lock of the kernel on a file, which is gone when its process is, however it ended, and
-// which holds across containers on one host. Node has no call for such locks; SQLite has, and is built in.
+// Ensures one owner of a data directory with a kernel lock on a file. The kernel releases it when the process ends for
+// any reason, and it holds across containers on one host. Node has no call for such locks, but its built-in SQLite
+// takes them.
 //
-// The file must not be opened in any other way: POSIX drops a lock when any descriptor of the process on it closes.
+// No other code may open the file: POSIX releases the lock when the process closes any descriptor of it.
 import { accessSync, constants, statSync, truncateSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -10,16 +11,18 @@ import { attempt } from "../../../lib/attempt.ts";
 import { diskErrorCode } from "./disk.ts";
 
 /**
- * `held`: the folder is as it was locked. `outlived`: others may have written since, or the volume was mounted anew, so
- * whoever holds the lock has to give it back, to read everything anew and to lock again. `away`: the folder is gone, or one
- * that is no buffer has its place, as where a volume was taken off; what is written now would not be found again.
+ * `held`: the folder is unchanged since it was locked.
+ * `outlived`: another process may have written since, or the volume was remounted. The owner must release the lock,
+ * lock again, and read everything again.
+ * `away`: the folder is missing or was replaced by another one, for example because its volume was unmounted. Data
+ * written now would not be found later.
  */
 export type LockState = "held" | "outlived" | "away";
 
 export interface FolderLock extends Disposable {
   /**
-   * False on a volume that cannot be written: the kernel gives only shared locks there. Several processes may hold one, and
-   * none of them may ever write, also when the volume can be written later.
+   * False on a read-only volume, where the kernel grants only shared locks. Several processes may hold one; none of
+   * them may ever write, even if the volume becomes writable.
    */
   readonly exclusive: boolean;
   /** Checks the lock. If `LOCK` was deleted, creates and locks it again, unless another process was faster. */
@@ -27,8 +30,8 @@ export interface FolderLock extends Disposable {
 }
 
 /**
- * Holds `LOCK` in `folder` until disposed. Throws `DATA_DIR_IN_USE` at once when another process or thread holds it, and
- * writes nothing then.
+ * Holds `LOCK` in `folder` until disposed. If another process or thread holds it, throws `DATA_DIR_IN_USE` at once and
+ * writes nothing.
  */
 export function lockFolder(folder: string): FolderLock {
   const path = `${folder}/LOCK`;
@@ -38,17 +41,17 @@ export function lockFolder(folder: string): FolderLock {
     const message = error instanceof Error ? error.message : "";
     if (isInUse(error))
       throw new AgentError("DATA_DIR_IN_USE", `${folder} is in use by another process`, { cause: error });
-    // SQLite does not say why.
+    // SQLite does not report the cause.
     if (message.includes("unable to open")) throw whyNot(path) ?? error;
     if (!message.includes("not a database")) throw error;
-    // A damaged disk put bytes into it. SQLite asks for the lock before it reads them, so nobody holds it: it may be opened
-    // and emptied. Whoever does the same meanwhile empties what is empty.
+    // The file contains damaged bytes. SQLite locks the file before it reads them, so no other process holds the lock
+    // and the file may be truncated. A second process that also truncates it does no harm.
     truncateSync(path);
     return lockFolder(folder);
   }
 }
 
-/** What the system says of a file that cannot be opened, found out without opening it. Undefined: nothing. */
+/** Determines without opening the file why it cannot be opened. Undefined: no cause found. */
 function whyNot(path: string): unknown {
   try {
     if (statSync(path).isDirectory()) {
@@ -85,7 +88,8 @@ function lock(path: string): FolderLock {
         file = identity(path);
         return "held";
       } catch (error) {
-        // If it cannot be created, no other process has it either, and stored points must still be delivered and removed.
+        // If `LOCK` cannot be created here, no other process can create it either. Stored points must still be
+        // delivered and removed.
         return isInUse(error) ? "outlived" : "held";
       }
     },
@@ -100,7 +104,7 @@ function isInUse(error: unknown): boolean {
 function openLocked(path: string): { readonly database: DatabaseSync; readonly exclusive: boolean } {
   const database = new DatabaseSync(path, { timeout: 0 });
   try {
-    // A journal in a file would need room: a volume without a byte left would keep the agent from starting.
+    // A journal file needs space: the agent could not start on a full volume.
     database.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
     return { database, exclusive: isWritable(database) };
   } catch (error) {
@@ -109,16 +113,18 @@ function openLocked(path: string): { readonly database: DatabaseSync; readonly e
   }
 }
 
-/** Which file or folder there is under this name, found out without opening it. Undefined: none that can be seen. */
+/** Device and inode of the path, read without opening it. Undefined: it cannot be read. */
 function identity(path: string): string | undefined {
   return attempt(() => {
-    // Some file systems number their files beyond 2^53.
+    // Some file systems use inode numbers above 2^53.
     const { dev, ino } = statSync(path, { bigint: true });
     return `${dev}:${ino}`;
   });
 }
 
-/** SQLite begins without an error what it can only read. A table that is taken back before it was written down makes it say so. */
+/**
+ * SQLite starts a transaction on a read-only file without an error. Creating a table, which is rolled back, reveals it.
+ */
 function isWritable(database: DatabaseSync): boolean {
   try {
     database.exec("SAVEPOINT ask; CREATE TABLE ask (answer); ROLLBACK TO ask");
@@ -129,7 +135,7 @@ function isWritable(database: DatabaseSync): boolean {
   }
 }
 
-/** Asks without opening: see above. */
+/** Checks without opening the file, see above. */
 function mayWrite(path: string): boolean {
   return attempt(() => accessSync(path, constants.W_OK) === undefined) ?? false;
 }

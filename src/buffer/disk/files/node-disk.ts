@@ -1,4 +1,4 @@
-// The real disk: Node's synchronous file calls, one each.
+// The real disk, on Node's synchronous file calls.
 import {
   closeSync,
   constants,
@@ -19,14 +19,17 @@ import {
 import { dirname } from "node:path";
 import type { Disk, DiskFile } from "./disk.ts";
 
-// A symbolic link could lead to another user's file: it is an error (ELOOP) and never followed.
+// Symbolic links are not followed (ELOOP): they could lead to a file of another user.
 const flags = {
   create: constants.O_RDWR | constants.O_CREAT | constants.O_EXCL,
   write: constants.O_RDWR | constants.O_NOFOLLOW,
   read: constants.O_RDONLY | constants.O_NOFOLLOW,
 };
 
-/** The first folder that had to be made. Node's own `recursive` says ENOENT where the file system is read-only. */
+/**
+ * Creates missing folders and returns the topmost one created. With `recursive`, Node reports ENOENT on a read-only
+ * file system.
+ */
 function makeFolders(path: string): string | undefined {
   if (existsSync(path)) return undefined;
   const first = makeFolders(dirname(path));
@@ -34,13 +37,13 @@ function makeFolders(path: string): string | undefined {
   return first ?? path;
 }
 
-/** `sync` makes the names in a folder safe. */
+/** `sync` makes the names in a folder durable. */
 export function nodeDisk(sync: (folder: string) => void = syncFolder): Disk {
   return {
     makeFolder(path) {
       const first = makeFolders(path);
       if (first === undefined) return;
-      // Every new name has to be synced in the folder above it, the first one's parent included.
+      // The name of each new folder is durable only after its parent folder is synced.
       for (let made = path; ; made = dirname(made)) {
         sync(dirname(made));
         if (made === first || made === dirname(made)) break;

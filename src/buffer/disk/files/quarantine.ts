@@ -1,13 +1,12 @@
-// Keeps copies of damaged bytes for inspection, within bounds. A failure to copy them has no consequence.
+// Keeps copies of damaged bytes for inspection, at most `maxFiles`.
 import { attempt } from "../../../lib/attempt.ts";
 import { type Disk, withFile, writeFully } from "./disk.ts";
 
 const folderName = "quarantine";
 const maxFiles = 64;
 
-/** Keeps a copy of damaged bytes. Never throws: it is a courtesy, not a promise. */
+/** Copies damaged bytes if possible. Never throws. */
 export function keepAside(disk: Disk, folder: string, name: string, bytes: Uint8Array): void {
-  // A disk that takes nothing more must not make things worse.
   attempt(() => {
     const path = `${folder}/${folderName}`;
     disk.makeFolder(path);
@@ -17,7 +16,7 @@ export function keepAside(disk: Disk, folder: string, name: string, bytes: Uint8
   });
 }
 
-/** Moves a file that is not of this buffer out of the way. Throws what the disk throws. */
+/** Moves a foreign file into the quarantine folder. Throws the disk's error. */
 export function moveAside(disk: Disk, folder: string, name: string): void {
   const target = `${folder}/${folderName}`;
   disk.makeFolder(target);
@@ -25,6 +24,6 @@ export function moveAside(disk: Disk, folder: string, name: string): void {
   let free = name;
   for (let i = 1; there.has(free); i++) free = `${name}.${i}`;
   disk.rename(`${folder}/${name}`, `${target}/${free}`);
-  // Here first: the next sync of the folder it came from must not leave it without any name.
+  // Sync the target first: if the source folder is synced first, a power cut could lose both names.
   disk.syncFolder(target);
 }
