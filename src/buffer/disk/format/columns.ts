@@ -1,4 +1,4 @@
-// The payload of a record of points: by series in columns, series that share their times together. Pure and bit-exact.
+// The payload of a record of points: columns by series, grouped by series that share their times. Pure and bit-exact.
 //
 //   groups                         varint
 //   for each group
@@ -12,12 +12,13 @@
 //       code                       u8: 0 to 9 decimals, 14 float32, 15 float64
 //       values                     decimals: value × 10^code, the first and then differences, zigzag; else raw
 //
-// Series are named by their place in the dictionary of the segment, ascending within a group.
+// A series is identified by its place in the dictionary of the segment. Places ascend within a group.
 //
-// In cold records the values are not there but in streams of their own (`dense-values.ts`), of which this is the first:
+// Cold records store the values in separate streams (`dense-values.ts`). The layout above is the first of these
+// streams:
 //
-//   for each stream              varint length, and varint length squeezed with zstd, 0: as it is
-//   streams                      one behind the other
+//   for each stream              varint length, varint compressed length (zstd); 0: stored uncompressed
+//   streams                      in the same order
 
 import { zstdDecompressSync } from "node:zlib";
 import { ByteReader, type ByteWriter } from "../files/bytes.ts";
@@ -42,7 +43,7 @@ export interface SortedColumns {
 /** Called for each point of a record, series by series. */
 export type PointVisitor = (series: number, time: number, value: number) => void;
 
-/** Writes the values from `start` to before `end`, those of one series. */
+/** Writes the values of one series, from `start` to before `end`. */
 type WriteValues = (values: Float64Array, start: number, end: number) => void;
 
 /** Writes all points of `columns`. `from` is the earliest of their times. */
@@ -123,10 +124,10 @@ function writeValues(out: ByteWriter, values: Float64Array, start: number, end: 
   }
 }
 
-/** The fewest decimals that give every value back bit by bit, else the shortest float that does. */
+/** The smallest number of decimals that reproduces every value bit by bit, otherwise the shortest float that does. */
 function codeOf(values: Float64Array, start: number, end: number): number {
   let decimals = 0;
-  /** Up to here values are known to fit with fewer decimals, which does not say that they fit with more. */
+  /** Values before this index were checked with fewer decimals only, which does not imply that they fit with more. */
   let toCheck = start;
   for (let i = start; i < end; i++) {
     const value = values[i]!;
@@ -141,14 +142,14 @@ function codeOf(values: Float64Array, start: number, end: number): number {
 }
 
 function floatCodeOf(values: Float64Array, start: number, end: number): number {
-  // NaN fits no float here: it has many bit patterns, and a conversion may change them.
+  // NaN counts as float64: it has many bit patterns, and a conversion may change them.
   for (let i = start; i < end; i++) if (Math.fround(values[i]!) !== values[i]) return codeFloat64;
   return codeFloat32;
 }
 
 const streams = new DenseStreams();
 
-/** Writes all points of `columns` as a cold record has them, each stream by `compress`. */
+/** Writes all points of `columns` as the payload of a cold record. */
 export function writeDenseColumns(
   out: ByteWriter,
   columns: SortedColumns,
@@ -160,7 +161,7 @@ export function writeDenseColumns(
   writeStreams(out, streams, compress);
 }
 
-/** Writes what is in `from`, each stream by `compress`. */
+/** Writes the streams. A stream that `compress` does not shrink is stored uncompressed. */
 export function writeStreams(
   out: ByteWriter,
   from: DenseStreams,
@@ -180,7 +181,7 @@ export function writeStreams(
 /** Reads values of one series, as many as there are times. */
 type ReadValues = (series: number, times: Float64Array, visit: PointVisitor) => void;
 
-/** Reads what `writeColumns` wrote. Throws `RangeError` where the payload is not one. */
+/** Reads the output of `writeColumns`. Throws `RangeError` for an invalid payload. */
 export function readColumns(
   reader: ByteReader,
   from: number,
@@ -193,7 +194,10 @@ export function readColumns(
   }
 }
 
-/** Reads what `writeDenseColumns` wrote. Throws `RangeError` where the payload is not one, zlib's errors where it is damaged. */
+/**
+ * Reads the output of `writeDenseColumns`. Throws `RangeError` for an invalid payload, and errors of zlib for damaged
+ * streams.
+ */
 export function readDenseColumns(payload: ByteReader, from: number, visit: PointVisitor): void {
   const source = readStreams(payload);
   readColumns(source.head, from, visit, (series, times) => {
@@ -202,7 +206,7 @@ export function readDenseColumns(payload: ByteReader, from: number, visit: Point
   });
 }
 
-/** Reads what `writeStreams` wrote. Throws as `readDenseColumns` does. */
+/** Reads the output of `writeStreams`. Throws as `readDenseColumns` does. */
 export function readStreams(payload: ByteReader): DenseSource {
   const lengths = streams.all.map(() => [payload.varint(), payload.varint()] as const);
   if (lengths.reduce((sum, [length]) => sum + length, 0) > maxOutputLength)
@@ -221,7 +225,7 @@ function readRuns(reader: ByteReader): number[] {
   for (let runs = reader.varint(); runs > 0; runs--) {
     next += reader.varint();
     const length = reader.varint();
-    // Each series has at least a code: a length beyond that is damage, noticed before memory is asked for.
+    // Each series takes at least one byte. A greater count is damage; check it before memory is allocated.
     if (length > reader.left) throw new RangeError("more series than bytes");
     for (const end = next + length; next < end; next++) series.push(next);
   }
@@ -231,7 +235,7 @@ function readRuns(reader: ByteReader): number[] {
 function readTimes(reader: ByteReader, from: number): Float64Array {
   const head = reader.varint();
   const count = Math.floor(head / 2);
-  // Each point takes at least one byte: a length beyond that is damage, noticed before memory is asked for.
+  // Each point takes at least one byte. A greater count is damage; check it before memory is allocated.
   if (count < 1 || count > reader.left) throw new RangeError("more points than bytes");
   const times = new Float64Array(count);
   if (head % 2 === 1) {
@@ -263,12 +267,12 @@ function readValues(reader: ByteReader, series: number, times: Float64Array, vis
   } else throw new RangeError(`unknown code ${code} of values`);
 }
 
-/** No record holds more when it is unpacked: each point takes less than 24 bytes. */
+/** Most bytes of a decompressed record: a point takes less than 24 bytes. */
 const maxOutputLength = 2 ** 21;
 
 /**
- * Calls `visit` for each point of the record at `at`, which is known to be whole. Version 3 of a payload is that of a cold
- * record; version 2, squeezed as a whole, was it before.
+ * Calls `visit` for each point of the record at `at`, whose checksum is valid. Payload versions: 1 hot records, 3 cold
+ * records, 2 older cold records, compressed as a whole.
  */
 export function readPoints(bytes: Uint8Array, at: number, header: RecordHeader, visit: PointVisitor): void {
   const start = at + recordHeaderBytes;

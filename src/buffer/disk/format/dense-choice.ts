@@ -1,18 +1,18 @@
-// How the values of a column are written smallest: tried on a part of them.
+// Chooses the smallest encoding for the values of a column by trying samples of them.
 import { dictionaryOf } from "./dense-dictionary.ts";
 import { DenseStreams, dictionaryCoding, noDecimals, type VectorCoding, writeVectors } from "./dense-values.ts";
 import { isExact, maxDecimals, powers } from "./scaled.ts";
 
-/** Shorter columns are not tried: that would take longer than they do. */
+/** Shorter columns use a default encoding: the trial would take longer than writing them. */
 const triedFrom = 2_048;
 const samples = 4;
 const sampleValues = 1_024;
-/** Values looked at for the number of decimals, in short columns and in long ones. */
+/** Values sampled to choose the number of decimals, in short and in long columns. */
 const decimalSamples = [32, 256] as const;
 
 const scratch = new DenseStreams();
 const frequencies = new Uint32Array(256);
-/** Values looked at, by the decimals they need. */
+/** Sampled values by the number of decimals they need. */
 const needed = new Uint32Array(noDecimals + 1);
 
 /** Writes the values from `start` to before `end` as a column. */
@@ -22,7 +22,8 @@ export function writeDenseColumn(out: DenseStreams, values: Float64Array, start:
   if (count < triedFrom)
     return writeVectors(out, values, start, end, { decimals, differences: decimals !== noDecimals });
   const [coding, { bytes: cost, upper }] = cheaper(values, start, end, decimals);
-  // Integers of one byte gain nothing, and sorted places say nothing about decimals that nearly all differ.
+  // A dictionary is not tried if the upper planes cost next to nothing. It is given up if more than half of the values
+  // are distinct, or 90 % of raw doubles.
   const most = Math.floor(count * (decimals === noDecimals ? 0.9 : 0.5));
   const dictionary = upper < cost / 256 ? undefined : dictionaryOf(values, start, end, most);
   if (dictionary) {
@@ -45,17 +46,19 @@ function cheaper(values: Float64Array, start: number, end: number, decimals: num
   const differences = { decimals, differences: true };
   const plainCost = costOf(values, start, end, plain);
   const differencesCost = costOf(values, start, end, differences);
-  // Where they gain little, zstd finds more repetitions without them.
+  // zstd finds more repetitions without differences, so they must save at least 5 %.
   return differencesCost.bytes <= plainCost.bytes * 0.95 ? [differences, differencesCost] : [plain, plainCost];
 }
 
-/** Bytes a value, those of all planes but the lowest, and with them everything else. */
+/** Bytes per value: of all planes except the lowest, and in total. */
 interface Cost {
   readonly upper: number;
   readonly bytes: number;
 }
 
-/** By samples from all over: the entropy of each plane, which takes a tenth of the time of squeezing it. */
+/**
+ * Estimates the cost from the entropy of each plane in samples of the column, in a tenth of the time of compression.
+ */
 function costOf(values: Float64Array, start: number, end: number, coding: VectorCoding): Cost {
   const count = end - start;
   scratch.clear();
@@ -73,7 +76,7 @@ function costOf(values: Float64Array, start: number, end: number, coding: Vector
   return { upper: upper / taken, bytes: (scratch.head.length + scratch.rest.length + lowest + upper) / taken };
 }
 
-/** Bytes that `bytes` take where each is written in as many bits as its frequency asks for. */
+/** The size of `bytes` with an optimal code for their frequencies. */
 function entropyOf(bytes: Uint8Array): number {
   frequencies.fill(0);
   for (let i = 0; i < bytes.length; i++) frequencies[bytes[i]!]!++;
@@ -82,14 +85,16 @@ function entropyOf(bytes: Uint8Array): number {
   return bits / 8;
 }
 
-/** The decimals with which a sample of the values is smallest: an exception takes ten bytes, a decimal three bits a value. */
+/**
+ * The number of decimals with which a sample takes the fewest bits: 80 per exception and 3.3 per decimal of a value.
+ */
 function decimalsOf(values: Float64Array, start: number, end: number): number {
   needed.fill(0);
   const count = end - start;
   const step = Math.max(1, Math.floor(count / decimalSamples[count < triedFrom ? 0 : 1]));
   let seen = 0;
   let largest = 0;
-  // Neighbours mostly need as many.
+  // Start from the decimals of the value before: neighbours usually need the same number.
   let decimals = 0;
   for (let i = start; i < end; i += step, seen++) {
     const value = values[i]!;

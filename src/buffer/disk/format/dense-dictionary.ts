@@ -1,24 +1,24 @@
-// The different values of a column by ascending value, and the place of each value among them.
+// Builds a dictionary of a column: its distinct values in ascending order, and for each value its place among them.
 
 interface Dictionary {
-  /** Ascending, as far as the upper 43 bits tell. */
+  /** Ascending by the upper 43 bits. */
   readonly different: Float64Array;
   /** Valid until the next call. */
   readonly places: Float64Array;
 }
 
-/** By hash: number of a value plus one, or 0. */
+/** Hash table: the number of a distinct value plus one, or 0. */
 let slots = new Uint32Array(0);
-/** By number, in the order of the first occurrences, and as words. */
+/** Distinct values by number, in order of first occurrence, as doubles and as words. */
 let found = new Float64Array(0);
 let foundWords = new Uint32Array(0);
-/** By index. */
+/** The number and the place of each value of the column. */
 let numbers = new Uint32Array(0);
 let places = new Float64Array(0);
-/** By digit of 11 bits: where the next number with it goes. */
+/** Radix sort: for each digit of 11 bits, where the next number with it goes. */
 const ends = new Uint32Array(2_048);
 
-/** Undefined where there are more than `most` different values, or NaN or infinity, which are exceptions. */
+/** Undefined for more than `most` distinct values, and for NaN or infinity, which are stored as exceptions. */
 export function dictionaryOf(values: Float64Array, start: number, end: number, most: number): Dictionary | undefined {
   const count = end - start;
   const words = new Uint32Array(values.buffer, values.byteOffset + start * 8, count * 2);
@@ -29,7 +29,7 @@ export function dictionaryOf(values: Float64Array, start: number, end: number, m
     places = new Float64Array(count);
   }
   slots = new Uint32Array(4_096);
-  // What hardly repeats in the beginning will not do so later.
+  // A column that hardly repeats at its start is not worth scanning to its end.
   const early = Math.min(count, 16_384);
   const mostEarly = Math.ceil(early * Math.min(1, (most / count) * 1.4));
   let size = 0;
@@ -59,13 +59,13 @@ export function dictionaryOf(values: Float64Array, start: number, end: number, m
   return { different, places };
 }
 
-/** Small as long as it can be: then it stays in the fastest cache. */
+/** Grows the table in steps, so that it stays in the fastest cache as long as possible. */
 function growSlots(size: number): void {
   slots = new Uint32Array(slots.length * 4);
   for (let n = 0; n < size; n++) slots[slotOf(foundWords[2 * n]!, foundWords[2 * n + 1]!)] = n + 1;
 }
 
-/** Of the value, or the empty one where it belongs. */
+/** The slot of the value, or the empty slot where it belongs. */
 function slotOf(low: number, high: number): number {
   const mask = slots.length - 1;
   let hash = Math.imul(low ^ Math.imul(high, 0x85eb_ca6b), 0x9e37_79b1);
@@ -76,14 +76,17 @@ function slotOf(low: number, high: number): number {
   }
 }
 
-/** The numbers by ascending value: a radix sort by the upper 43 bits, as more hardly change differences. */
+/**
+ * The numbers in ascending order of their values: a radix sort by the upper 43 bits. Lower bits hardly affect the size
+ * of differences.
+ */
 function sortedNumbers(size: number): Uint32Array {
   const lows = new Uint32Array(size);
   const highs = new Uint32Array(size);
   let order = new Uint32Array(size);
   for (let n = 0; n < size; n++) {
     const high = foundWords[2 * n + 1]!;
-    // Words of doubles ascend as the doubles do when their sign is turned, and below zero all bits.
+    // Doubles sort like unsigned integers once the sign bit is inverted, and all bits of negative numbers.
     const turned = high >> 31;
     lows[n] = foundWords[2 * n]! ^ turned;
     highs[n] = high ^ (turned | 0x8000_0000);
@@ -94,7 +97,7 @@ function sortedNumbers(size: number): Uint32Array {
   return order;
 }
 
-/** Stable, by the 11 bits of the keys from bit `shift` on. */
+/** Stable sort by the 11 bits of the keys from bit `shift` on. */
 function sortedBy(keys: Uint32Array, shift: number, order: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
   const size = keys.length;
   ends.fill(0);

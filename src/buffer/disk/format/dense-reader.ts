@@ -1,4 +1,4 @@
-// Reads the columns that `dense-values.ts` describes and writes.
+// Reads columns in the format of `dense-values.ts`.
 import type { ByteReader } from "../files/bytes.ts";
 import { dictionaryCoding, noDecimals, vectorValues, word } from "./dense-values.ts";
 import { powers } from "./scaled.ts";
@@ -6,7 +6,6 @@ import { powers } from "./scaled.ts";
 const lows = new Uint32Array(vectorValues);
 const highs = new Uint32Array(vectorValues);
 
-/** What columns are read from. */
 export interface DenseSource {
   readonly head: ByteReader;
   readonly planes: readonly ByteReader[];
@@ -15,7 +14,10 @@ export interface DenseSource {
 
 let values = new Float64Array(vectorValues);
 
-/** Reads a column of `count` values, into memory that is longer and used again by the next. Throws `RangeError` where there is none. */
+/**
+ * Reads a column of `count` values into a buffer, which may be longer and is reused by the next call. Throws
+ * `RangeError` if invalid.
+ */
 export function readDenseColumn(source: DenseSource, count: number): Float64Array {
   const coding = source.head.u8();
   if (values.length < count) values = new Float64Array(count);

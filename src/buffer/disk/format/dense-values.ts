@@ -1,32 +1,31 @@
-// Values of cold records, bit-exact: bytes that are alike go into streams of their own, which are squeezed one by one.
+// Values of cold records, bit-exact. Similar bytes are collected in streams that are compressed separately.
 //
-// A column is a coding and, per 1,024 values, a vector:
+// A column is a coding, followed by one vector per 1,024 values:
 //
-//   coding       u8       bits 0 to 3: decimals, 15 none; bit 4: differences; 32: a dictionary, which is
-//                           the number of different values (varint), they as a column, their places as another
-//   vector       u8       bytes of an integer, which stand in as many planes, lowest first; 8: raw doubles in eight planes
-//     integers   zigzag   lowest of them, or with differences, of the first vector of integers, the first
+//   coding       u8       bits 0 to 3: decimals, 15 for raw doubles only; bit 4: differences; 32: a dictionary
+//     dictionary varint   number of distinct values; then these as a column, and their places as another column
+//   vector       u8       bytes per integer, each in a plane of its own, lowest first; 8: raw doubles in eight planes
+//     integers   zigzag   the lowest integer; with differences, the first one, in the first vector of integers only
 //                varint   exceptions; for each its place in the vector (varint), and a float64 in the last stream
 //
-// Integers are value × 10^decimals, less the lowest; differences are zigzag. With differences the upper word of a raw
-// double is the zigzag difference to that before.
+// Integers are value × 10^decimals, minus the lowest one. Differences are zigzag-encoded. With differences, the upper
+// word of a raw double is the zigzag difference from the previous upper word.
 import { ByteWriter } from "../files/bytes.ts";
 import { isExact, powers } from "./scaled.ts";
 
 export const noDecimals = 15;
 export const dictionaryCoding = 32;
 export const vectorValues = 1_024;
-/** Above this a vector is smaller as raw doubles. */
+/** With more exceptions, a vector is smaller as raw doubles. */
 const maxExceptions = 160;
 export const word = 2 ** 32;
 
-/** How the vectors of a column are written. */
 export interface VectorCoding {
   readonly decimals: number;
   readonly differences: boolean;
 }
 
-/** Where columns are written to. */
+/** The streams that columns are written to. */
 export class DenseStreams {
   readonly head = new ByteWriter();
   readonly planes = Array.from({ length: 8 }, () => new ByteWriter());
@@ -71,7 +70,7 @@ export function writeVectors(
     out.head.u8(width);
     if (!differences || before === undefined) out.head.zigzag(origin);
     before = scaled[count - 1]!;
-    // Conversion to 32 bits keeps the lower ones.
+    // The conversion to 32 bits keeps the lower word.
     for (let i = 0; i < count; i++) lows[i] = unsigned[i]!;
     writePlanes(out, lows, count, 0, Math.min(width, 4));
     if (width > 4) {
@@ -86,7 +85,10 @@ export function writeVectors(
   }
 }
 
-/** Puts the integers into `scaled`, those before for values that are none, and says how many are none; not above one too many. */
+/**
+ * Puts the scaled integers into `scaled`, repeating the previous one for exceptions. Returns the number of exceptions;
+ * stops above `maxExceptions`.
+ */
 function scale(values: Float64Array, from: number, count: number, decimals: number, before: number): number {
   const power = powers[decimals]!;
   let last = before;
@@ -132,7 +134,7 @@ function takeDifferences(count: number, origin: number): number {
   return max;
 }
 
-/** Puts the words of raw doubles into `lows` and `highs`, and gives the last upper one. */
+/** Puts the words of raw doubles into `lows` and `highs`. Returns the last upper word. */
 function takeWords(values: Float64Array, from: number, count: number, before: number | undefined): number {
   const words = new Uint32Array(values.buffer, values.byteOffset + from * 8, count * 2);
   let high = before ?? 0;

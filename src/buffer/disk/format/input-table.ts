@@ -1,7 +1,7 @@
-// Numbers for Input IDs, so that points travel and are compared as numbers.
+// Assigns numbers to Input IDs, so that points are transferred and compared by number.
 import type { InputId } from "../../../core/point.ts";
 
-/** Numbers from 0 on, in the order of first use. */
+/** Numbers start at 0, in the order of first use. */
 export class InputTable {
   readonly #numbers = new Map<InputId, number>();
   readonly #inputs: InputId[] = [];
@@ -34,10 +34,13 @@ export class InputTable {
   }
 }
 
-/** Added to an input's number where every value of a time is kept (`sameTime: keep`). */
+/** Added to the number of an input with `sameTime: keep`. */
 export const keepSameTime = 2 ** 31;
 
-/** Columns of the same length in one buffer, which is what is transferred between the threads; `inputs` are numbers of an `InputTable`, on their way in with `keepSameTime` where it applies. */
+/**
+ * Columns of equal length in one buffer, for transfer between the threads. `inputs` are numbers of an `InputTable`,
+ * plus `keepSameTime` on the way to the log.
+ */
 export interface PointColumns {
   readonly inputs: Uint32Array<ArrayBuffer>;
   readonly times: Float64Array<ArrayBuffer>;
@@ -45,7 +48,6 @@ export interface PointColumns {
   readonly count: number;
 }
 
-/** Columns for `count` points. */
 export function pointColumns(count: number): PointColumns {
   const buffer = new ArrayBuffer(20 * count);
   return {

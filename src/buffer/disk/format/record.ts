@@ -1,30 +1,30 @@
-// The frame around everything in a segment: a header that is checked by itself, so that damage inside costs this one
-// record and not what follows.
+// The frame of every record in a segment. Its header has a checksum of its own, so that a damaged payload costs one
+// record and the following ones remain readable.
 //
 //    0  marker        u32   finds the next record after damage; records begin at multiples of 8
 //    4  type          u8    1 points, 2 seal, 3 dictionary
-//    5  flags         u8    bit 0: may be skipped by who does not know the type
+//    5  flags         u8    bit 0: optional, a reader that does not know the type may skip it
 //                           bit 1: late, its points may replace points stored before
-//    6  version       u16   of the payload's layout: 1; points also 3, in streams squeezed with zstd, and 2, before that
-//    8  length        u32   of the payload, without the zeros that fill it up to a multiple of 8
+//    6  version       u16   of the payload's layout: 1; points also 2 (older) and 3, both compressed with zstd
+//    8  length        u32   of the payload, without its padding of zeros to a multiple of 8
 //   12  points        u32   how many points are lost if the payload is damaged
-//   16  sequence      f64   number of the first point since the buffer was created; gaps show what is missing
+//   16  sequence      f64   number of the first point since the buffer was created; gaps reveal missing points
 //   24  from, to      f64   earliest and latest time in it, microseconds
-//   40  salt          u32   that of the segment: bytes of another file never pass
-//   44  payload CRC   u32   over the payload and its filling
-//   48  group offset  u32   bytes from the beginning of the write that this record was a part of
+//   40  salt          u32   salt of the segment, so that records of another file are not accepted
+//   44  payload CRC   u32   over the payload and its padding
+//   48  group offset  u32   offset of this record in the write that it was a part of
 //   52  header CRC    u32   over bytes 0 to 51
 import type { ByteWriter } from "../files/bytes.ts";
 
 export const recordHeaderBytes = 56;
 export const recordTypes = { points: 1, seal: 2, dictionary: 3 } as const;
-/** No record is longer; a length beyond it is damage. */
+/** A greater length is damage. */
 export const maxPayloadBytes = 2 ** 20;
 
 const lateFlag = 2;
 const marker = 0x1a_52_46_54; // "TFR\x1a"
 
-/** A checksum of a part of `bytes`. Given in, so that a test can show what happens without one. */
+/** The checksum of a part of `bytes`. A parameter, so that a test can disable it. */
 export type Checksum = (bytes: Uint8Array, start: number, end: number) => number;
 
 export interface RecordHeader {
@@ -52,7 +52,7 @@ export interface RecordFields {
   readonly late?: boolean;
 }
 
-/** Bytes that a record with a payload of `length` takes up. */
+/** Size of a record with a payload of `length` bytes. */
 export function recordBytes(length: number): number {
   return recordHeaderBytes + padded(length);
 }
@@ -60,8 +60,7 @@ export function recordBytes(length: number): number {
 const padded = (length: number) => Math.ceil(length / 8) * 8;
 
 /**
- * Writes a record at the end of `out`, which holds what goes to the disk in one write; `payload` writes what is in it and
- * says in which version of its layout.
+ * Appends a record to `out`, which holds one write to the disk. `payload` writes the payload and returns its version.
  */
 export function writeRecord(
   out: ByteWriter,
@@ -91,7 +90,7 @@ export function writeRecord(
   view.setUint32(52, sum(bytes, at, at + 52), true);
 }
 
-/** The header at `at`, or undefined where there is none that is whole. `salt` undefined: any. */
+/** The header at `at`, or undefined if it is not intact. `salt` undefined: accepts any. */
 export function readRecordHeader(
   bytes: Uint8Array,
   view: DataView,
@@ -121,14 +120,14 @@ export function readRecordHeader(
   };
 }
 
-/** Whether the payload of the record at `at` is as it was written. */
+/** Whether the checksum of the payload is valid. */
 export function isPayloadWhole(bytes: Uint8Array, at: number, header: RecordHeader, sum: Checksum): boolean {
   const start = at + recordHeaderBytes;
   const end = start + padded(header.length);
   return end <= bytes.length && sum(bytes, start, end) === header.payloadChecksum;
 }
 
-/** Whether this program can read the payload. */
+/** Whether this version can read the payload. */
 export function isKnown(header: RecordHeader): boolean {
   return header.version === 1 ? header.type >= 1 && header.type <= 3 : header.version <= 3 && header.type === 1;
 }

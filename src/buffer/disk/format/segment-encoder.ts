@@ -1,7 +1,6 @@
-// Turns points into the records of one segment, with the Input IDs they need.
-//
-// A new Input ID is written before the records that use it and again behind them, and all of them once more when the
-// segment is sealed: one damaged place never makes other records unreadable.
+// Encodes points as records of one segment, together with the Input IDs that they need. A new Input ID is written
+// before and after the first record that uses it, and once more when the segment is sealed. So no single damaged place
+// makes other records unreadable.
 import type { InputId } from "../../../core/point.ts";
 import { type ByteWriter, copied } from "../files/bytes.ts";
 import { writeColumns, writeDenseColumns } from "./columns.ts";
@@ -11,20 +10,20 @@ import type { SeriesSorter } from "./series-sorter.ts";
 
 const maxDictionaryBytes = 128 * 1_024;
 
-/** A record of points as it stands in `out`. */
+/** A record of points in `out`. */
 export interface EncodedRecord {
   readonly sequence: number;
   readonly points: number;
   readonly from: number;
   readonly to: number;
   readonly late: boolean;
-  /** Where it begins in `out`. */
+  /** Offset in `out`. */
   readonly offset: number;
-  /** Of its payload: above `maxPayloadBytes` it could not be read. */
+  /** Size of the padded payload. Above `maxPayloadBytes` it could not be read. */
   readonly bytes: number;
 }
 
-/** Points that become one record: from `from` to before `to`. */
+/** The points of one record: from `from` to before `to`. */
 export interface EncodedPart {
   readonly from: number;
   readonly to: number;
@@ -32,7 +31,7 @@ export interface EncodedPart {
   readonly late: boolean;
 }
 
-/** Memory that the segments of one buffer use one after the other. */
+/** Memory that all segments of a buffer share. */
 export interface Scratch {
   readonly sorter: SeriesSorter;
   readonly out: ByteWriter;
@@ -41,17 +40,17 @@ export interface Scratch {
 export interface EncoderOptions {
   readonly salt: number;
   readonly checksum: Checksum;
-  /** Squeezes a stream of a cold record; undefined: records are hot. */
+  /** Compresses a stream of a cold record. Undefined: records are hot. */
   readonly compress?: (stream: Uint8Array<ArrayBuffer>) => Uint8Array;
 }
 
 export class SegmentEncoder {
-  /** Input IDs by their place in the dictionary. */
+  /** Input IDs by place in the dictionary. */
   readonly names: InputId[] = [];
   readonly out: ByteWriter;
   readonly #options: EncoderOptions;
   readonly #sorter: SeriesSorter;
-  /** Place in the dictionary by number of the input, plus one; 0: not in it. */
+  /** By input number: place in the dictionary plus one; 0: not in it. */
   #places = new Uint32Array(64);
   #ids = new Uint32Array(256);
 
@@ -61,7 +60,7 @@ export class SegmentEncoder {
     this.out = scratch.out;
   }
 
-  /** Writes the points from `from` to before `to` as one record, which begins at `sequence`. */
+  /** Writes the points as one record with the first sequence number `sequence`. */
   encode(points: PointColumns, { from, to, late }: EncodedPart, sequence: number, inputs: InputTable): EncodedRecord {
     const known = this.names.length;
     const ids = this.#idsOf(points, from, to, inputs);
@@ -88,7 +87,7 @@ export class SegmentEncoder {
     return { ...fields, offset, bytes };
   }
 
-  /** Takes back the names from place `known` on: they were not written. */
+  /** Removes the names from place `known` on, because they were not written. */
   forget(known: number, inputs: InputTable): void {
     for (const name of this.names.splice(known)) this.#places[inputs.numberOf(name)] = 0;
   }
@@ -114,7 +113,7 @@ export class SegmentEncoder {
     }
   }
 
-  /** Places in the dictionary, at the same indices as the points. */
+  /** The place in the dictionary of each point, at the point's index. */
   #idsOf(points: PointColumns, from: number, to: number, inputs: InputTable): Uint32Array {
     if (this.#ids.length < to) this.#ids = new Uint32Array(2 ** Math.ceil(Math.log2(to)));
     if (this.#places.length < inputs.size)

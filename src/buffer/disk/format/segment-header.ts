@@ -1,16 +1,16 @@
-// The first 4 KiB of a segment: what it is, whose it is and where it stands in the log.
+// The first 4 KiB of a segment: its format, its buffer, and its position in the log.
 //
 //     0  magic        8     "TFSEG\r\n\x1a"
 //     8  major, minor u8×2  of the format: 2, 0; another major is refused
-//    10  kind         u8    0 hot (records as they came), 1 cold (rewritten by series)
+//    10  kind         u8    0 hot (records as appended), 1 cold (rewritten by series)
 //    11  checksum     u8    2: CRC-32
 //    12  salt         u32   random; every record repeats it
 //    16  stream       16    UUID of the buffer
 //    32  first        f64   sequence number of the first point
 //    40  created      f64   wall time, microseconds
-//    48  generation   u32   0 as first written, one more each time the segment was rewritten
+//    48  generation   u32   how often the segment was rewritten
 //    52  integration  u16 length, then text (at most 255 bytes)
-//  4092  CRC          u32   over all before
+//  4092  CRC          u32   over all bytes before
 import { crc32 } from "../files/bytes.ts";
 import { type Disk, readFile, replaceFile } from "../files/disk.ts";
 
@@ -50,10 +50,11 @@ export function writeSegmentHeader(header: SegmentHeader): Uint8Array<ArrayBuffe
   return bytes;
 }
 
-/** The header; `damaged` when it is none or not whole; `newer` or `older` when only a program of that kind can read what follows. */
+/** The header, or `damaged`; `newer` or `older` if only such a version of the program can read the segment. */
 export function readSegmentHeader(bytes: Uint8Array): SegmentHeader | "damaged" | "newer" | "older" {
   if (bytes.length < segmentHeaderBytes || magic.some((byte, i) => bytes[i] !== byte)) return "damaged";
-  // Before the checksum, which was of another kind. No format had the number 0: that is a flipped bit.
+  // Checked before the checksum, which older versions computed differently. No format had the number 0, so it is a
+  // damaged bit.
   if (bytes[8]! > 0 && bytes[8]! < formatMajor) return "older";
   const view = new DataView(bytes.buffer, bytes.byteOffset, segmentHeaderBytes);
   if (view.getUint32(4_092, true) !== crc32(bytes, 0, 4_092)) return "damaged";
@@ -69,7 +70,7 @@ export function readSegmentHeader(bytes: Uint8Array): SegmentHeader | "damaged" 
   };
 }
 
-/** `seg-0000000000001234.log`; a second try at the same place in the log gets a number of its own. */
+/** `seg-0000000000001234.log`. Further segments at the same position get a suffix: `-1`, `-2`. */
 export function segmentName(first: number, attempt: number): string {
   const name = `seg-${String(first).padStart(16, "0")}`;
   return attempt === 0 ? `${name}.log` : `${name}-${attempt}.log`;
@@ -78,17 +79,17 @@ export function segmentName(first: number, attempt: number): string {
 export function parseSegmentName(name: string): { readonly first: number; readonly attempt: number } | undefined {
   const match = /^seg-(\d{16})(?:-(\d{1,6}))?\.log$/.exec(name);
   const first = Number(match?.[1]);
-  // Beyond 2^53 numbers have no successor.
+  // Sequence numbers above 2^53 are not exact.
   return match && Number.isSafeInteger(first) ? { first, attempt: Number(match[2] ?? 0) } : undefined;
 }
 
-// `FORMAT`: one line that says what the folder is, which buffer it belongs to, and which version can read it.
+// `FORMAT`: one line with the version of the format and the UUID of the buffer.
 
 export const formatFileName = "FORMAT";
 
 /**
- * The stream's UUID as 32 hexadecimal digits; `missing`, `damaged`, or `newer` or `older` when only a program of that kind can
- * read the folder. One that says `older` may be damaged: older programs had another checksum.
+ * The buffer's UUID as 32 hexadecimal digits, or `missing` or `damaged`; `newer` or `older` if only such a version can
+ * read the folder. An `older` file may also be damaged: its checksum has another kind and is not verified.
  */
 export function readFormatFile(
   disk: Disk,

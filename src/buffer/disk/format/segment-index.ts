@@ -1,4 +1,4 @@
-// What is where in one segment: its records, its dictionary, and what of it is damaged. Made by reading all of it once.
+// The index of one segment: its records, dictionary and damaged ranges. Built by one scan of the file.
 import { type InputId, isInputId } from "../../../core/point.ts";
 import { attempt } from "../../../lib/attempt.ts";
 import { ByteReader } from "../files/bytes.ts";
@@ -6,15 +6,15 @@ import type { Checksum, RecordHeader } from "./record.ts";
 import { isKnown, isPayloadWhole, readRecordHeader, recordBytes, recordHeaderBytes, recordTypes } from "./record.ts";
 import { segmentHeaderBytes } from "./segment-header.ts";
 
-/** No segment has room for so many names. */
+/** Upper limit of the names in a segment. */
 const maxInputs = 2 ** 24;
 
-/** Points that were in the segment and cannot be read any more. */
+/** Points of the segment that have become unreadable. */
 export interface Damage {
-  /** Sequence numbers, half open. Equal: nothing was lost, the bytes held no points. */
+  /** Sequence numbers, half open. If equal, the damaged bytes held no points. */
   readonly from: number;
   readonly to: number;
-  /** Times of the points, where a header still told. */
+  /** Times of the points, if an intact header has them. */
   readonly earliest: number | undefined;
   readonly latest: number | undefined;
   readonly offset: number;
@@ -23,26 +23,28 @@ export interface Damage {
 
 type IndexedRecord = Pick<RecordHeader, "sequence" | "points" | "from" | "to" | "late">;
 
-/** Records of points in the order they were written, in columns. */
+/** Records of points in columns, in the order of the file. */
 export class SegmentIndex {
   readonly offsets: number[] = [];
   readonly sequences: number[] = [];
   readonly points: number[] = [];
   readonly earliest: number[] = [];
   readonly latest: number[] = [];
-  /** Records of late points. */
   readonly late: boolean[] = [];
-  /** Input IDs by their place. Undefined: every copy of the entry is damaged. */
+  /** Input IDs by place. Undefined: every copy of the entry is damaged. */
   readonly dictionary: (InputId | undefined)[] = [];
   readonly damage: Damage[] = [];
-  /** Where the last whole record ends, in bytes. */
+  /** End of the last intact record, in bytes. */
   endOffset = segmentHeaderBytes;
   /** The sequence number after the last point. */
   endSequence: number;
-  /** Bytes other than zero after the last whole record of a segment that was not sealed: a write that a crash cut short. */
+  /**
+   * In an unsealed segment: bytes up to the last nonzero one after the last intact record, left by an interrupted
+   * write.
+   */
   tornBytes = 0;
   sealed = false;
-  /** The salt of its records; undefined while there is none. */
+  /** Salt of the records. Undefined: not known yet. */
   salt: number | undefined;
 
   constructor(first: number, salt: number | undefined) {
@@ -56,7 +58,7 @@ export class SegmentIndex {
     return [from, from + this.points[record]!];
   }
 
-  /** Of all records; undefined while there is none. */
+  /** Undefined: there are no records. */
   get earliestTime(): number | undefined {
     return this.earliest.length === 0 ? undefined : this.earliest.reduce((a, b) => Math.min(a, b));
   }
@@ -75,7 +77,7 @@ export class SegmentIndex {
     this.endSequence = header.sequence + header.points;
   }
 
-  /** Forgets everything from `offset` on. */
+  /** Removes records and damage from `offset` on. */
   cut(offset: number, first: number): void {
     while ((this.offsets.at(-1) ?? -1) >= offset)
       for (const column of [this.offsets, this.sequences, this.points, this.earliest, this.latest, this.late])
@@ -89,27 +91,29 @@ export class SegmentIndex {
 
 export interface ScanOptions {
   readonly first: number;
-  /** Undefined: the segment's header is lost; the first whole record tells. */
+  /** Undefined: the segment's header is damaged; the first intact record supplies the salt. */
   readonly salt: number | undefined;
-  /** Sequence number at which the next segment begins: what claims to be beyond it was given up after a failed write. */
+  /** First sequence number of the next segment. Records beyond it are left from a failed write and are ignored. */
   readonly limit: number;
-  /** Sequence number at which the segment ends, where that is known. */
+  /** End of the segment's sequence numbers. Undefined: unknown. */
   readonly end: number | undefined;
-  /** Points before this sequence number are known to have been durable. */
+  /** All points before this sequence number were durable. */
   readonly durable: number;
   readonly checksum: Checksum;
 }
 
-/** Reads a whole segment. Never throws for what is in it. */
+/** Scans a whole segment. Never throws because of its content. */
 export function scanSegment(bytes: Uint8Array, options: ScanOptions): SegmentIndex {
   const { limit, checksum } = options;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const index = new SegmentIndex(options.first, options.salt);
   let expected = options.first;
-  /** Unreadable bytes since the last whole record; damage if another follows, else a torn tail. */
+  /**
+   * Start of unreadable bytes after the last intact record: damage if another record follows, otherwise a torn tail.
+   */
   let bad: { readonly offset: number; readonly header: RecordHeader | undefined } | undefined;
   let at = segmentHeaderBytes;
-  /** Where the write began that the last whole header was a part of. */
+  /** Start of the write that contained the last intact header. */
   let lastGroup = at;
 
   const damaged = (to: number, offset: number, end: number, header: RecordHeader | undefined) => {
@@ -136,10 +140,10 @@ export function scanSegment(bytes: Uint8Array, options: ScanOptions): SegmentInd
     if (header.sequence > limit || (header.sequence === limit && header.points > 0)) break;
     lastGroup = at - header.groupOffset;
     if (!isPayloadWhole(bytes, at, header, checksum) || (!isKnown(header) && !header.optional)) {
-      // One bad record after another: the first is certain to be damage now that a whole header follows it.
+      // Two bad records in sequence: the intact header of the second proves that the first is damage.
       if (bad) damaged(header.sequence, bad.offset, at, bad.header);
       bad = { offset: at, header };
-      // The length is right, the header says so with a checksum of its own.
+      // The header's own checksum guarantees the length.
       at += recordBytes(header.length);
       continue;
     }
@@ -165,7 +169,7 @@ export function scanSegment(bytes: Uint8Array, options: ScanOptions): SegmentInd
     if (options.end > expected) damaged(options.end, bad?.offset ?? index.endOffset, bytes.length, bad?.header);
   } else if (!index.sealed) {
     if (index.damage.some(({ offset, to }) => offset >= lastGroup && to > options.durable)) {
-      // A write may reach the disk with holes when the power fails. Nothing of it had been acknowledged.
+      // A power cut may leave holes in the last write. None of it was acknowledged, so all of it is removed.
       index.cut(lastGroup, options.first);
       expected = index.endSequence;
     }
@@ -178,7 +182,7 @@ export function scanSegment(bytes: Uint8Array, options: ScanOptions): SegmentInd
 function readDictionary(bytes: Uint8Array, at: number, header: RecordHeader, index: SegmentIndex): void {
   const start = at + recordHeaderBytes;
   const reader = new ByteReader(bytes, start, start + header.length);
-  // Names that cannot be understood are missing; there is another copy of each.
+  // Skip unreadable names: each has another copy.
   attempt(() => {
     const first = reader.varint();
     const count = reader.varint();

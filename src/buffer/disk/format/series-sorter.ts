@@ -1,8 +1,9 @@
-// Sorts points by series and time. Counts first, so that the usual case takes two passes and no comparison.
+// Sorts points by series and time. A counting sort by series, followed by a sort by time only where times are not
+// ascending.
 import { copied } from "../files/bytes.ts";
 import type { SortedColumns } from "./columns.ts";
 
-/** Keeps its memory between calls; what it gives is valid until the next one. */
+/** Reuses its memory: a result is valid until the next call. */
 export class SeriesSorter {
   #counts = new Uint32Array(64);
   #series = new Uint32Array(64);
@@ -45,7 +46,7 @@ export class SeriesSorter {
     };
   }
 
-  /** Gives memory back that one large call needed. */
+  /** Frees the memory of an unusually large call. */
   shrink(points: number): void {
     if (this.#times.length <= points) return;
     this.#times = new Float64Array(256);
