@@ -1,4 +1,5 @@
-// How much is kept and for how long: whole segments of the oldest points go, and every point of them is counted.
+// Enforces the limits on size, age and free disk space. Drops whole segments, oldest first, and counts every unsettled
+// point.
 import { AgentError } from "../../../core/errors.ts";
 import type { LossReason } from "../accounts/loss-ledger.ts";
 import type { Moment, StoreOptions } from "../segments/environment.ts";
@@ -8,7 +9,9 @@ export type Bounds = ReturnType<typeof openBounds>;
 
 export function openBounds(options: StoreOptions, { disk, folder, segments, keeper }: UpkeepParts) {
   const { maxSize, maxAgeMs, reserveFreeDisk, whenFull } = options;
-  /** Where others fill the volume, one segment with points stays: they would take what it frees as well. */
+  /**
+   * If other programs fill the volume, one segment with points is kept: they would also take the space that it frees.
+   */
   const hasMoreThanOne = () => segments.filter(({ unsettledPoints }) => unsettledPoints > 0).length > 1;
 
   /** Drops the oldest sealed segment. Returns the bytes that it frees; undefined if there is no sealed segment. */
@@ -18,7 +21,7 @@ export function openBounds(options: StoreOptions, { disk, folder, segments, keep
     return oldest?.bytes;
   }
 
-  // Counted down by the sizes of what was removed: file systems may show the space as free only later.
+  // Counts the sizes of removed files, since file systems may report the space as free only later.
   function make(reason: LossReason, excess: number, coming: number, now: Moment): void {
     let left = excess;
     if (left > 0) left -= keeper.removeSettled(now);
@@ -35,16 +38,16 @@ export function openBounds(options: StoreOptions, { disk, folder, segments, keep
   }
 
   return {
-    /** Makes room until `coming` bytes more keep within the bounds. Throws `BUFFER_UNAVAILABLE` where nothing may be dropped. */
+    /** Makes room for `coming` more bytes within the limits. Throws `BUFFER_UNAVAILABLE` if nothing may be dropped. */
     makeRoom(coming: number, now: Moment): void {
       make("maxSize", keeper.bytes() + coming - maxSize, coming, now);
       if (reserveFreeDisk > 0) make("reserveFreeDisk", reserveFreeDisk + coming - disk.free(folder), coming, now);
     },
-    /** Drops what could not be delivered for too long. */
+    /** Drops segments whose points could not be delivered within `maxAge`. */
     dropOld(now: Moment): void {
       for (const segment of segments.slice()) {
         if (!segment.sealed || segment.unsettledPoints === 0) continue;
-        // The wall clock may jump; the time that the buffer was open does not. Old is what both call old.
+        // The wall clock may jump, so a segment must also exceed `maxAge` in the time that the buffer was open.
         const wallAge = (now.wall - segment.lastWall) / 1_000;
         const openAge = keeper.uptime(now) - segment.lastUptime;
         if (wallAge > maxAgeMs && openAge > maxAgeMs) keeper.drop(segment, "maxAge", now);
@@ -52,7 +55,7 @@ export function openBounds(options: StoreOptions, { disk, folder, segments, keep
     },
     /** Whether there is anything to drop on a full volume. */
     mayDropForFullDisk: () => whenFull === "dropOldest" && hasMoreThanOne(),
-    /** The volume is full. Gives the bytes that came free; undefined where nothing could be dropped. */
+    /** Called when the volume is full. Returns the freed bytes; undefined if nothing could be dropped. */
     dropForFullDisk: (now: Moment) => dropOldest("diskFull", now),
   };
 }

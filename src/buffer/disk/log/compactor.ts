@@ -1,9 +1,12 @@
-// When an outage lasts, rewrites sealed segments densely: many records become one, each series one long column, whose bytes
-// are sorted into streams that are squeezed with zstd. What is settled is left out. Works in small steps, so that commits never wait long.
+// During a long outage, rewrites sealed segments more densely: many records become one, in which each series is one
+// long column, compressed with zstd. Settled points are left out. Works in small steps, so that commits never wait
+// long.
 //
-// The new segment is written to a file aside and synced; then the state is written, so that the accounts know of all that
-// is left out; then it takes the name of the old one, and the folder is synced. A crash at any point leaves one of the
-// two under that name. What the state says of the old one does not hold for the new one, whose generation is another.
+// The order of steps survives a crash at any point, with one of the two files under the segment's name:
+// 1. write the new segment to a temporary file and sync it,
+// 2. write the state, so that the accounts include all settled points that are left out,
+// 3. rename the file to the name of the old segment and sync the folder.
+// The new segment has another salt, so the state of the old one is not applied to it.
 import { constants, zstdCompressSync } from "node:zlib";
 import { attempt } from "../../../lib/attempt.ts";
 import { ByteWriter } from "../files/bytes.ts";
@@ -19,18 +22,18 @@ import type { Segment } from "../segments/segment.ts";
 import { SegmentReader } from "../segments/segment-reader.ts";
 import type { UpkeepParts } from "./keeper.ts";
 
-/** What is under way lies in this file; left behind by a crash it is overwritten by the next one. */
+/** Temporary file of a compaction. If a crash leaves it behind, the next compaction removes it. */
 export const compactionFile = "compaction.tmp";
-/** A segment is left alone for so long after its last point: most outages are shorter. */
+/** Minimum age of a segment, measured from its last point: most outages are shorter. */
 const coldAfterMs = 60_000;
-/** Points of one record, at most. More squeeze little better, and cost more when they are damaged. */
+/** Most points in one record. Larger records compress little better and lose more points if damaged. */
 const slabPoints = 65_536;
-/** What the streams of cold segments are squeezed with. In short ones a higher level finds more, and costs little. */
+/** Compresses a stream of a cold segment. A higher level pays for short streams, where it costs little. */
 export const coldCompress = (stream: Uint8Array) =>
   zstdCompressSync(stream, { params: { [constants.ZSTD_c_compressionLevel]: stream.length < 16_384 ? 6 : 3 } });
 
 export interface CompactorOptions extends UpkeepParts {
-  /** Points of one record, unless a single record of the hot segment has more. Undefined: `slabPoints`. */
+  /** Most points in one record, unless a single record of the hot segment has more. Undefined: `slabPoints`. */
   readonly coldPoints: number | undefined;
 }
 
@@ -48,7 +51,10 @@ interface Job {
 export class Compactor {
   readonly #options: CompactorOptions;
   readonly #scratch = { sorter: new SeriesSorter(), out: new ByteWriter() };
-  /** Segments that are not worth another try: they are read just now, or the disk refused. By when to forget that. */
+  /**
+   * Segments to skip for now, because they are being delivered or the disk failed. Value: uptime until which to skip
+   * them.
+   */
   readonly #skipped = new Map<Segment, number>();
   #job: Job | undefined;
 
@@ -56,7 +62,7 @@ export class Compactor {
     this.#options = options;
   }
 
-  /** Does a little, some 10 ms of work. Says whether there is more to do. Never throws. */
+  /** Does about 10 ms of work. Returns whether there is more. Never throws. */
   step(now: Moment): boolean {
     try {
       this.#job ??= this.#start(now);
@@ -75,12 +81,12 @@ export class Compactor {
     }
   }
 
-  /** Gives up what is under way. */
+  /** Abandons the current compaction. */
   stop(): void {
     const job = this.#job;
     this.#job = undefined;
     if (!job) return;
-    // A file that stays is overwritten by the next compaction.
+    // If this fails, the next compaction removes the file.
     attempt(() => job.file.close());
     attempt(() => this.#options.disk.remove(this.#path));
   }
@@ -148,7 +154,7 @@ export class Compactor {
       const known = encoder.names.length;
       const record = encoder.encode(points, { from, to, late }, target.endSequence, inputs);
       if (record.bytes > maxPayloadBytes) {
-        // Points of many series, at times of their own and with noisy values: the same in halves.
+        // Many series with separate times and noisy values may exceed a record: try again with half of the points.
         encoder.forget(known, inputs);
         to = from + Math.ceil((to - from) / 2);
         continue;
@@ -200,7 +206,7 @@ export class Compactor {
     writeFully(file, out.written(), target.endOffset);
     target.endOffset += out.length;
     file.sync();
-    // All that was left out has to be in the accounts before it is gone.
+    // The accounts must include the settled points on disk before these are removed.
     if (!keeper.persist(now)) throw new Error("the state could not be written");
     disk.rename(this.#path, segment.path);
     this.#job = undefined;

@@ -1,5 +1,4 @@
-// Keeps the state on disk in step with what is settled, and removes segments that are done with: first the state says
-// so, then the files go, then the folder is synced.
+// Writes the state and removes settled segments. The order is: write the state, delete the files, sync the folder.
 import type { BufferState, SegmentState } from "../accounts/buffer-state.ts";
 import type { LossReason } from "../accounts/loss-ledger.ts";
 import type { StateFile } from "../accounts/state-file.ts";
@@ -11,15 +10,15 @@ import type { Segment } from "../segments/segment.ts";
 export interface KeeperOptions extends LogParts {
   readonly shelf: BlockShelf;
   readonly stateFile: StateFile;
-  /** Milliseconds that the buffer had been open before, and the monotonic time at which it was opened. */
+  /** Milliseconds that the buffer was open in earlier runs, and the monotonic time at which it was opened now. */
   readonly uptimeBefore: number;
   readonly opened: number;
 }
 
-/** A changed state is written at the first tick after so long. */
+/** A changed state is written at the first tick after this time. */
 const persistEveryMs = 5_000;
 
-/** What the parts share that write, remove, check and compact segments. */
+/** Shared by the parts that write, remove, check and compact segments. */
 export interface UpkeepParts extends LogParts {
   readonly shelf: BlockShelf;
   readonly keeper: Keeper;
@@ -27,12 +26,12 @@ export interface UpkeepParts extends LogParts {
 
 export class Keeper {
   readonly #options: KeeperOptions;
-  /** Of removed segments that a power cut may bring back: the folder could not be synced. */
+  /** States of removed segments whose folder is not synced yet: a power cut may bring them back. */
   #removed: SegmentState[] = [];
   #persistedAt = Number.NEGATIVE_INFINITY;
-  /** The last time that the buffer was told. */
+  /** Time of the last attempt to sync the state. */
   #now: Moment;
-  /** Something is to be written that the state on disk does not tell. */
+  /** True if the state on disk is out of date. */
   changed = true;
 
   constructor(options: KeeperOptions) {
@@ -40,7 +39,7 @@ export class Keeper {
     this.#now = { wall: 0, monotonic: options.opened };
   }
 
-  /** Milliseconds that the buffer was open in its life. */
+  /** Milliseconds that the buffer was open in total. */
   uptime(now: Moment): number {
     return this.#options.uptimeBefore + now.monotonic - this.#options.opened;
   }
@@ -57,9 +56,8 @@ export class Keeper {
   }
 
   /**
-   * Writes the state without a sync after points were settled: the page cache outlives the process, so a kill repeats
-   * nothing that was settled before. A disk that does not take it now is tried again when the state is due. `sync`: not even
-   * a power cut may undo it.
+   * Writes the state after points were settled. The page cache outlives the process, so after a kill no settled point
+   * is delivered again. If the write fails, the next due write repeats it. `sync`: the state also survives a power cut.
    */
   writeSettled(sync: boolean): void {
     const { note, stateFile } = this.#options;
@@ -70,7 +68,10 @@ export class Keeper {
     }
   }
 
-  /** Writes and syncs the state, then removes what it says is done with. Says whether it was written; it is tried again when it is due. */
+  /**
+   * Writes and syncs the state, then removes settled segments. Returns whether the state was written; if not, the next
+   * due write repeats it.
+   */
   persist(now: Moment): boolean {
     const { note } = this.#options;
     this.#persistedAt = now.monotonic;
@@ -78,7 +79,8 @@ export class Keeper {
       this.#write(now);
     } catch (error) {
       note("warn", { err: String(error) }, "the state of the buffer could not be written");
-      // Only a full disk justifies to remove what the state does not know of yet: else nothing could ever get better.
+      // Only on a full disk are segments removed before the state is written: otherwise the disk could stay full
+      // forever.
       if (!isFull(error) || this.#remove() === 0) return false;
       try {
         this.#write(now);
@@ -90,7 +92,7 @@ export class Keeper {
     return true;
   }
 
-  /** Drops a segment: counts what of it is lost, and removes it. */
+  /** Drops a segment: counts its loss and removes its file. */
   drop(segment: Segment, reason: LossReason, now: Moment): void {
     const { accounts, note, shelf } = this.#options;
     let points = 0;
@@ -105,12 +107,12 @@ export class Keeper {
     this.persist(now);
   }
 
-  /** The segment to be dropped next: the oldest that is sealed, also where blocks of it are leased. */
+  /** The next segment to drop: the oldest sealed one with unsettled points, even if it has leased blocks. */
   oldestSealed(): Segment | undefined {
     return this.#options.segments.find(({ sealed, unsettledPoints }) => sealed && unsettledPoints > 0);
   }
 
-  /** Removes all that is settled. Says how many bytes came free. */
+  /** Removes settled segments. Returns the freed bytes. */
   removeSettled(now: Moment): number {
     const before = this.bytes();
     if (this.#options.segments.some(isDone)) this.persist(now);
@@ -125,14 +127,14 @@ export class Keeper {
     shelf.changed = false;
   }
 
-  /** Removes the segments that are done with. Says how many they were. */
+  /** Removes settled segments. Returns their number. */
   #remove(): number {
     const { accounts, disk, folder, note, segments, shelf } = this.#options;
     const gone = segments.filter(isDone);
     if (gone.length === 0 && this.#removed.length === 0) return 0;
     try {
       for (const segment of gone) {
-        // Somebody may have been quicker.
+        // The file may have been deleted already.
         ifThere(() => disk.remove(segment.path));
         this.#removed.push(stateOf(segment));
         accounts.removed.add(segment.first, segment.endSequence);
@@ -144,7 +146,7 @@ export class Keeper {
     } catch (error) {
       note("warn", { err: String(error) }, "a segment could not be removed");
     }
-    // The state on disk still tells of these segments; the next one does not have to, or tries to sync the folder again.
+    // The state on disk still lists these segments. The next one drops them, or tries again to sync the folder.
     this.changed = true;
     return gone.length;
   }
@@ -169,7 +171,7 @@ function stateOf({ name, header, settledBySeries, settled }: Segment): SegmentSt
   return { name, salt: header.salt, settledBySeries, ...settled.state() };
 }
 
-/** Earliest and latest time in segments that are not settled. */
+/** Earliest and latest time in unsettled segments. */
 function timesOf(segments: readonly Segment[]) {
   let [oldest, latest]: [number | undefined, number | undefined] = [undefined, undefined];
   for (const { unsettledPoints, earliest, latest: last } of segments) {

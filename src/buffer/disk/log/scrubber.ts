@@ -1,8 +1,8 @@
-// Checks sealed segments in the background while an outage lasts, so that damage is reported while the disk can still be
-// replaced, and not when the segment is delivered days later.
+// Checks sealed segments in the background during an outage. Damage is then reported while the disk can still be
+// replaced, not days later when the segment is delivered.
 //
-// A piece of 1 MiB each time that the buffer works, every 2 s: 512 KiB a second, some 3 ms of the log thread each. 2 GiB take
-// 70 minutes. A segment is checked once it is a minute old, and again after an hour.
+// Checks 1 MiB every 2 s, which takes about 3 ms of the log thread: 2 GiB take 70 minutes. A segment is checked when it
+// is a minute old, and again every hour.
 import { readPart, withFile } from "../files/disk.ts";
 import { isPayloadWhole, readRecordHeader, recordBytes, recordHeaderBytes } from "../format/record.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
@@ -15,12 +15,12 @@ const everyMs = 1_900;
 const coldAfterMs = 60_000;
 const againAfterMs = 3_600_000;
 
-/** Gives a function that checks one piece where that is due. It never throws. */
+/** Returns a function that checks one piece if due. It never throws. */
 export function openScrubber({ checksum, disk, keeper, note, segments, shelf }: UpkeepParts): (now: Moment) => void {
-  /** When each was checked, milliseconds of the buffer's life, and its salt then. */
+  /** The uptime in milliseconds and the salt of each segment at its last check. */
   const checked = new WeakMap<Segment, { readonly at: number; readonly salt: number }>();
   let last = Number.NEGATIVE_INFINITY;
-  /** What is under way: all before `at` is as it was written. */
+  /** The current check: all bytes before `at` are intact. */
   let job: { readonly segment: Segment; readonly salt: number; at: number } | undefined;
 
   function isDue(segment: Segment, uptime: number): boolean {
@@ -30,7 +30,7 @@ export function openScrubber({ checksum, disk, keeper, note, segments, shelf }: 
     return before?.salt !== header.salt || uptime - before.at > againAfterMs;
   }
 
-  /** How far the segment is as it was written, from `from` on: one piece of it, or a longer record. */
+  /** Checks one piece from `from` on, or one longer record. Returns the end of the checked bytes. */
   function check(segment: Segment, from: number): number | "damaged" {
     return withFile(disk, segment.path, "read", (file) => {
       let bytes = readPart(file, from, Math.min(pieceBytes, segment.bytes - from));
@@ -54,7 +54,7 @@ export function openScrubber({ checksum, disk, keeper, note, segments, shelf }: 
   return (now) => {
     if (now.monotonic - last < everyMs) return;
     const uptime = keeper.uptime(now);
-    // Rewritten or dropped since.
+    // The segment was rewritten or dropped since.
     if (job && (!segments.includes(job.segment) || job.segment.header.salt !== job.salt)) job = undefined;
     const segment = job?.segment ?? segments.find((each) => isDue(each, uptime));
     if (!segment) return;
@@ -69,7 +69,7 @@ export function openScrubber({ checksum, disk, keeper, note, segments, shelf }: 
       if (at === "damaged") {
         segment.index = undefined;
         shelf.index(segment);
-        // What is lost is not forgotten by a power cut, so no count of losses ever goes down.
+        // Persist the loss at once: otherwise a power cut would make the reported count go down.
         if (shelf.changed) keeper.persist(now);
       }
     } catch (error) {

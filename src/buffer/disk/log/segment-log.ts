@@ -1,4 +1,4 @@
-// Appends to the newest segment and goes on in a new one when it is full or the disk failed.
+// Appends to the newest segment. Starts a new one when it is full or after a failed write.
 import { AgentError } from "../../../core/errors.ts";
 import { ByteWriter } from "../files/bytes.ts";
 import { type Disk, diskErrorCode, isFull } from "../files/disk.ts";
@@ -26,21 +26,20 @@ export class SegmentLog {
   readonly #scratch: Scratch = { sorter: new SeriesSorter(), out: new ByteWriter(65_536) };
   readonly #fullDisk = new FullDisk();
   #writer: SegmentWriter | undefined;
-  /** Bytes that the volume had no room for. */
+  /** Size of the write that failed because the volume was full. */
   #missingRoom = 0;
 
   constructor(options: SegmentLogOptions) {
     this.#options = options;
   }
 
-  /** The segment that is being written. */
   get active(): Segment | undefined {
     return this.#writer?.segment;
   }
 
   /**
-   * Writes and syncs the admitted points of the group. Throws `BUFFER_UNAVAILABLE` or what the disk throws; then none or
-   * the first of them are stored.
+   * Writes and syncs the admitted points of the group. Throws `BUFFER_UNAVAILABLE` or the disk's error; then none of
+   * the points or a prefix is stored.
    */
   append(group: PointColumns, admission: Admission, now: Moment): void {
     const { count } = admission;
@@ -68,7 +67,7 @@ export class SegmentLog {
         this.#giveUp();
         if (isFull(error)) {
           this.#missingRoom = roomFor(count - from);
-          // Deleting delivered points costs nothing, nor does deleting the new segment without points.
+          // First delete segments that hold no undelivered points.
           const freed = this.#options.keeper.removeSettled(now);
           if (freed > segmentHeaderBytes && !cleared) {
             cleared = true;
@@ -76,13 +75,13 @@ export class SegmentLog {
           }
           if (this.#dropForRoom(now)) continue;
         }
-        // Once more, in a new segment.
+        // Try once more, in a new segment.
         if (++failures > 1) throw error;
       }
     }
   }
 
-  /** Tries what failed last, without points. Throws as `ensureWriter` does while it still fails. */
+  /** Tests whether the disk accepts writes again, without points. Throws as `ensureWriter` does if not. */
   heal(now: Moment): void {
     if (this.#missingRoom > 0) {
       const { disk, folder } = this.#options;
@@ -93,7 +92,10 @@ export class SegmentLog {
     this.#fullDisk.hasRoom();
   }
 
-  /** The writer of the active segment, of a new one if need be. Throws `BUFFER_UNAVAILABLE` or what the disk throws. */
+  /**
+   * The writer of the active segment; creates a segment if there is none. Throws `BUFFER_UNAVAILABLE` or the disk's
+   * error.
+   */
   ensureWriter(now: Moment): SegmentWriter {
     if (this.#writer) return this.#writer;
     const { folder, segmentBytes, stream, integration, accounts, bounds, keeper, segments } = this.#options;
@@ -117,17 +119,17 @@ export class SegmentLog {
   }
 
   /**
-   * Counts the points of segments whose files somebody deleted, and goes on in a new one where that is the active one: what
-   * is written to such a file is gone with the process. Throws as `ensureWriter` does.
+   * Counts the points of segments whose files were deleted as lost. If the active segment is among them, starts a new
+   * one, since writes to a deleted file do not outlive the process. Throws as `ensureWriter` does.
    */
   leaveDeleted(now: Moment): void {
     const { disk, folder, keeper, segments } = this.#options;
     const { active } = this;
     const there = new Set(disk.list(folder));
-    // Asked for by name as well: not each file system lists all while names come and go.
+    // Also check by name: some file systems omit names from a listing while the folder changes.
     const gone = segments.filter(({ name, path }) => !there.has(name) && isGone(disk, path));
     for (const segment of gone) {
-      // Gone along with one before.
+      // An earlier iteration has removed this segment.
       if (!segments.includes(segment)) continue;
       if (segment === active) {
         this.#writer?.abandon();
@@ -138,7 +140,7 @@ export class SegmentLog {
     if (active && !this.#writer) this.ensureWriter(now);
   }
 
-  /** The next points go into a new segment. */
+  /** Seals the active segment. The next append creates a new one. */
   seal(): void {
     const writer = this.#writer;
     this.#writer = undefined;
@@ -162,7 +164,7 @@ export class SegmentLog {
     return true;
   }
 
-  /** After a failed write or sync nothing is ever written through this descriptor again. */
+  /** After a failed write or sync, its file descriptor is never written to again. */
   #giveUp(): void {
     const writer = this.#writer;
     this.#writer = undefined;
@@ -182,7 +184,7 @@ function isGone(disk: Disk, path: string): boolean {
   }
 }
 
-/** Bytes of so many points at worst, with names and a header, as far as one write goes. */
+/** Most bytes that one write of these points takes, with names and a header. */
 function roomFor(points: number): number {
   return Math.min(2 ** 20, 64 * points) + 2 * segmentHeaderBytes;
 }

@@ -1,5 +1,5 @@
-// The log as a whole: takes points, hands out blocks, keeps within its bounds, remembers what is settled. Synchronous and
-// without a clock of its own, so that one thread can run it and a test can stop it at any call to the disk.
+// The log as a whole: appends points, leases blocks, enforces the limits, and persists what is settled. It is
+// synchronous and has no clock of its own, so that one thread can run it and a test can stop it at any disk call.
 import type { BufferStats } from "../../../core/buffer.ts";
 import { AgentError, reasonOf } from "../../../core/errors.ts";
 import { epochMicros } from "../../../core/point.ts";
@@ -20,12 +20,15 @@ import { Keeper } from "./keeper.ts";
 import { openScrubber } from "./scrubber.ts";
 import { SegmentLog } from "./segment-log.ts";
 
-/** An active segment with a backlog is sealed when it is this part of `maxAge` old, so that age drops little at once. */
+/**
+ * An active segment with unsettled points is sealed after this fraction of `maxAge`, so that one drop by age loses few
+ * points.
+ */
 const agePart = 30;
 
 export class Store {
   readonly inputs = new InputTable();
-  /** Integration ID that the points here belong to, where it is not the configured one. */
+  /** Integration ID of the stored points, if it is not the configured one. */
   readonly foreign: string | undefined;
   readonly #options: StoreOptions;
   readonly #ground: Ground;
@@ -39,12 +42,12 @@ export class Store {
   readonly #scrub: (now: Moment) => void;
   readonly #marks: InputMarks;
   readonly #keptFile: KeptFile;
-  /** Sequence number at which this store began to append. */
+  /** Sequence number of the first point appended since the start. */
   readonly #begun: number;
   #degraded: string | undefined;
   #oldest: { readonly time: number | undefined } | undefined;
 
-  /** Throws `BUFFER_NEWER`, `BUFFER_OLDER`, or what the disk throws where the folder cannot be used at all. */
+  /** Throws `BUFFER_NEWER`, `BUFFER_OLDER`, or the disk's error if the folder cannot be used at all. */
   constructor(options: StoreOptions, ground: Ground, now: Moment) {
     const { folder, segmentBytes } = options;
     const { inputs } = this;
@@ -72,14 +75,14 @@ export class Store {
     this.#compactor = new Compactor({ ...parts, coldPoints: options.coldPoints });
     this.#begun = accounts.next;
     this.#keptFile.restore(segments, shelf);
-    // The segments that told of the rest may be removed from here on.
+    // The segments that this restore has read may be removed from here on.
     this.#keptFile.sealing(accounts.next);
     keeper.persist(now);
   }
 
   /**
-   * The points are durable when it returns. Changes `group`. Throws `BUFFER_UNAVAILABLE`; then none or the first of them
-   * are stored, and to append them again does no harm.
+   * When it returns, the points are durable. Changes `group`. Throws `BUFFER_UNAVAILABLE`: none of the points or a
+   * prefix is stored, and the caller may append all of them again.
    */
   append(group: PointColumns, now: Moment): void {
     const admission = this.#marks.admit(group);
@@ -103,12 +106,12 @@ export class Store {
     return this.#shelf.take(request);
   }
 
-  /** Whether there is a segment that could not be read when it was last asked for. */
+  /** Whether the last read of any segment failed. */
   get isUnread(): boolean {
     return this.#shelf.isUnread;
   }
 
-  /** `write: false` leaves the disk alone: the state that says so is written with the next one that is due. */
+  /** `write: false`: does not write to the disk; the next due state includes the settlement. */
   settle(done: readonly BlockSettlement[], write = true): void {
     const hasDropped = this.#shelf.settle(done);
     if (write) this.#keeper.writeSettled(hasDropped);
@@ -123,14 +126,14 @@ export class Store {
     this.#shelf.releaseAll();
   }
 
-  /** Some 10 ms of work that can wait. Says whether there is more. */
+  /** Does about 10 ms of background work. Returns whether there is more. */
   work(now: Moment): boolean {
     const more = this.#compactor.step(now);
     this.#scrub(now);
     return more;
   }
 
-  /** To be called every few seconds: keeps the bounds, writes the state, tries to heal. */
+  /** To be called every few seconds: enforces the limits, writes the state, and recovers from disk errors. */
   tick(now: Moment): void {
     for (const segment of this.#segments)
       if (segment.needsMending) mendSegment(segment, this.#ground.disk, this.#ground.checksum);
@@ -169,7 +172,7 @@ export class Store {
     };
   }
 
-  /** Seals what is open and writes the state. */
+  /** Seals the active segment and writes the state. */
   close(now: Moment): void {
     this.#compactor.stop();
     this.#shelf.releaseAll();
@@ -177,7 +180,7 @@ export class Store {
     this.#keeper.persist(now);
   }
 
-  /** Once everything from before the start is settled, no point can be late because of it. */
+  /** The floor marks points as late because of points from before the start. It is removed once these are settled. */
   #lowerFloor(): void {
     if (!this.#segments.some(({ first, unsettledPoints }) => first < this.#begun && unsettledPoints > 0))
       this.#marks.floor = Number.NEGATIVE_INFINITY;
@@ -211,8 +214,8 @@ export class Store {
 }
 
 /**
- * The latest time that is not settled, found without reading points. A segment that does not tell its times cannot be read
- * now: what is in it is taken to be no later than the present.
+ * The latest time of unsettled segments, found without reading points. If the times of a segment are unknown because it
+ * cannot be read, the current time is used.
  */
 function latestUnsettled(segments: readonly Segment[], now: Moment): number {
   let latest = Number.NEGATIVE_INFINITY;

@@ -1,5 +1,5 @@
-// Reconciles the accounts with the segments that a start finds. Points that are neither stored nor accounted for are recorded
-// as lost; points that were lost or settled and are stored again are taken off the ones or the others.
+// Reconciles the accounts with the segments found at startup. Points that are neither stored nor accounted for are
+// recorded as lost. Stored points that count as lost or settled are removed from these counts.
 import type { Accounts } from "../accounts/accounts.ts";
 import type { BufferState, SegmentState } from "../accounts/buffer-state.ts";
 import { joinedSpan, type LossReason, type LostSpan } from "../accounts/loss-ledger.ts";
@@ -18,7 +18,7 @@ export interface FoundAccounts {
   readonly setAside: boolean;
 }
 
-/** `segments` by sequence number, with what the state says of them. */
+/** `segments`: ordered by sequence number, with the stored state applied. */
 export function reconcile(
   segments: readonly Segment[],
   accounts: Accounts,
@@ -38,9 +38,10 @@ export function reconcile(
   for (const segment of segments) restoreFound(segment, accounts);
   const unsettled = segments.reduce((sum, segment) => sum + segment.unsettledPoints, 0);
   const lost = accounts.unexplained(unsettled);
-  // Settled points are there again: a removal or a compaction did not outlive a power cut. They are delivered once more.
+  // More unsettled points than expected: a power cut undid the removal or compaction of a segment. They are delivered
+  // again.
   if (lost < 0) takeBackAny(accounts, accounts.unsettle(-lost));
-  // Segments go once all of them is settled or dropped: with the accounts gone, which of the two is not known.
+  // Without a state, it is unknown whether removed points were settled or lost: they count as settled.
   if (lost > 0 && !state) accounts.settled += lost;
   if (lost > 0 && state) {
     let reason: LossReason = "missing";
@@ -53,8 +54,8 @@ export function reconcile(
 }
 
 /**
- * Adds segments that are back and are older than the last reset of the counters. The fate of other points of that time is
- * unknown.
+ * Includes segments from before the last reset of the counters that were found again. Other points of that time count
+ * as settled, since their fate is unknown.
  */
 function includeEarlier(segments: readonly Segment[], accounts: Accounts): void {
   const first = segments[0]?.first ?? accounts.origin;
@@ -65,7 +66,7 @@ function includeEarlier(segments: readonly Segment[], accounts: Accounts): void 
   accounts.origin = first;
 }
 
-/** A segment that was removed, or a longer one in place of a compacted one. */
+/** Restores the points of a removed segment that was found again, or of the longer original of a compacted one. */
 function restoreFound(segment: Segment, accounts: Accounts): void {
   const { first, endSequence, settled } = segment;
   let left = segment.unsettledPoints;
@@ -77,7 +78,7 @@ function restoreFound(segment: Segment, accounts: Accounts): void {
   }
 }
 
-/** Where the state does not tell which points were lost: those that are there again are not. */
+/** Takes `points` back from the losses of any reason, if the state does not record which points were lost. */
 function takeBackAny({ losses }: Accounts, points: number): void {
   let left = points;
   for (const loss of losses.list()) {
@@ -87,7 +88,10 @@ function takeBackAny({ losses }: Accounts, points: number): void {
   }
 }
 
-/** Remembers the numbers that are in no segment: `lost` of them were lost, as far as they were not settled before. */
+/**
+ * Records sequence numbers that are in no segment as removed. Up to `lost` of the points not settled before count as
+ * lost.
+ */
 function noteHoles(
   segments: readonly Segment[],
   { origin, next, removed }: Accounts,
@@ -101,7 +105,7 @@ function noteHoles(
   for (const { first, endSequence } of ends) {
     for (const gap of removed.gapsIn(from, Math.max(from, first))) {
       const begun = state?.starts.filter((start) => gap.first < start && start < gap.end) ?? [];
-      // One by one, as they may be put back.
+      // One range per segment, since each segment may be found again separately.
       for (const [i, start] of [gap.first, ...begun].entries()) {
         const end = begun[i] ?? gap.end;
         const points = Math.min(left, end - start - settledIn(start, end, state?.segments ?? []));
@@ -113,7 +117,7 @@ function noteHoles(
   }
 }
 
-/** How many of these points were settled, as far as the state tells. */
+/** The number of these points that are settled according to the state. */
 function settledIn(first: number, end: number, states: readonly SegmentState[]): number {
   let points = 0;
   for (const { name, whole, settledBySeries } of states) {
@@ -125,8 +129,8 @@ function settledIn(first: number, end: number, states: readonly SegmentState[]):
 }
 
 /**
- * Between which times the missing points lie, as far as the state and the segments around the holes tell. The interval may be
- * wider than what is missing, and is not narrower. `durable`: where the log had ended at least.
+ * The time range of the missing points, from the state and the segments around the holes. It may be too wide but not
+ * too narrow. `durable`: the log reached at least this sequence number.
  */
 function missingSpan(segments: readonly Segment[], durable: number, state: BufferState) {
   let span: LostSpan = { points: 0, from: undefined, to: undefined };
@@ -136,7 +140,8 @@ function missingSpan(segments: readonly Segment[], durable: number, state: Buffe
   };
   const held = segments.filter(({ points }) => points > 0);
   const [first] = held;
-  // What was delivered before the oldest segment is no hole: the oldest that was not is known.
+  // Points delivered before the oldest segment are no hole. Unsettled points are missing there only if `state.oldest`
+  // is earlier.
   if (first?.earliest !== undefined && state.oldest !== undefined && state.oldest < first.earliest)
     note(undefined, first);
   for (const [i, segment] of held.entries()) {
@@ -148,15 +153,17 @@ function missingSpan(segments: readonly Segment[], durable: number, state: Buffe
   return from <= to ? { from, to } : { from: undefined, to: undefined };
 }
 
-/** Whether what the state says is about this file, which may have had another name: one that took its place has another salt. */
+/**
+ * Whether a stored segment state belongs to this file, which may have been renamed. A replaced file has another salt.
+ */
 export function describes(state: SegmentState, { name, first, header, headerKnown }: Segment): boolean {
   if (!headerKnown) return state.name === name;
   return state.salt === header.salt && parseSegmentName(state.name)?.first === first;
 }
 
 /**
- * Settled ranges end where the segment ends. Where some of them went beyond, points of single series are counted from the
- * records that are left; what lies in damaged places counts as settled here, and shows as lost in the accounts.
+ * Applies the settled ranges, cut at the end of the segment. If some exceeded it, counts the points of single series
+ * from the readable records. Damaged points count as settled here and appear as lost in the accounts.
  */
 export function applySettled(segment: Segment, state: SegmentState, disk: Disk, checksum: Checksum): void {
   const { first, endSequence } = segment;

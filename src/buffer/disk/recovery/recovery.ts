@@ -1,7 +1,7 @@
-// Opens what a folder holds, whatever happened to it. Never fails for damage: what cannot be read is counted and set aside.
+// Opens a folder in any condition. Damage never makes it fail: unreadable points are counted and quarantined.
 //
-// What was written but never acknowledged may be there or not. So the end of the newest segment is cut at its last whole
-// record, it is sealed there, and the log goes on in a new segment: nothing is ever written behind a torn end.
+// Writes that were never acknowledged may be present or missing. So the newest segment is truncated after its last
+// intact record and sealed, and the log continues in a new segment. It never writes after a torn end.
 import { Accounts } from "../accounts/accounts.ts";
 import type { BufferState } from "../accounts/buffer-state.ts";
 import type { RemovedRange } from "../accounts/removed-ranges.ts";
@@ -22,7 +22,7 @@ import { applySettled, describes, reconcile } from "./reconciling.ts";
 
 export interface RecoveryOptions extends Ground {
   readonly folder: string;
-  /** Integration ID of the configuration: what an empty buffer is bound to. */
+  /** Integration ID of the configuration, to which an empty buffer is bound. */
   readonly integration: string;
   /** UUID for a new buffer, 32 hexadecimal digits. */
   readonly newStream: string;
@@ -30,16 +30,19 @@ export interface RecoveryOptions extends Ground {
 
 export interface Recovered {
   readonly stream: string;
-  /** Whose points these are. */
+  /** Integration ID of the points. */
   readonly integration: string;
-  /** By sequence number. */
+  /** Ordered by sequence number. */
   readonly segments: Segment[];
   readonly accounts: Accounts;
   readonly uptime: number;
   readonly stateFile: StateFile;
 }
 
-/** Throws `BUFFER_NEWER` or `BUFFER_OLDER` before anything was written. Throws what the disk throws where the folder cannot be used at all. */
+/**
+ * Throws `BUFFER_NEWER` or `BUFFER_OLDER` before it writes anything. Throws the disk's error if the folder cannot be
+ * used at all.
+ */
 export function recover(options: RecoveryOptions): Recovered {
   const { disk, folder, note } = options;
   const format = withRetries(() => readFormatFile(disk, folder));
@@ -49,7 +52,7 @@ export function recover(options: RecoveryOptions): Recovered {
   const written = typeof format === "object" ? format.stream : undefined;
   const stream = streamOf(written, found, states) ?? options.newStream;
   if (stream !== written) {
-    // Said aloud, as a volume that is not mounted looks like this.
+    // Log it: a volume that is not mounted looks like this.
     if (found.length === 0) note("info", { folder }, "made a new, empty buffer");
     if (found.length > 0) note("warn", { folder }, `${formatFileName} was rebuilt from the segments`);
     writeFormat(stream, options);
@@ -60,7 +63,7 @@ export function recover(options: RecoveryOptions): Recovered {
   if (strangers > 0)
     note(state ? "warn" : "error", { slots: strangers }, "the state of another buffer was found and is not applied");
   const stateFile = StateFile.open(disk, folder, states, current);
-  // One slot and no segment: the power failed while the buffer was made for the first time.
+  // A single slot without segments means that the power failed while the buffer was first created.
   const stateDamaged = state === undefined && (found.length > 0 || slots > 1);
   const accounts = Accounts.from(state);
   const { segments, aside } = openSegments(found, { ...options, stream, accounts, state });
@@ -80,7 +83,7 @@ export function recover(options: RecoveryOptions): Recovered {
   return { stream, integration, segments, accounts, uptime: state?.uptime ?? 0, stateFile };
 }
 
-/** UUID of the buffer: that of FORMAT, unless all the rest names another one. Undefined: nothing names any. */
+/** UUID of the buffer: the one in FORMAT, unless segments and state agree on another one. Undefined: none was found. */
 function streamOf(
   format: string | undefined,
   files: readonly FoundFile[],
@@ -100,9 +103,10 @@ function applyState(
 ): void {
   for (const segment of segments) {
     const known = state?.segments.find((each) => describes(each, segment));
-    // The state says of a segment that was missing that nothing of it is left to deliver.
+    // For a missing segment the state says that no point is left to deliver. This does not apply once it is found
+    // again.
     if (!known || isFoundAgain(state, segment)) continue;
-    // The next state is about the same file, which may be readable by then.
+    // Keep the salt, so that the next state matches this file, which may be readable by then.
     if (!segment.headerKnown) segment.header = { ...segment.header, salt: known.salt };
     try {
       withRetries(() => applySettled(segment, known, disk, checksum));
@@ -112,13 +116,13 @@ function applyState(
   }
 }
 
-/** Whether the segment was missing before, and is there again. */
+/** Whether the segment had been missing and was found again. */
 function isFoundAgain(state: BufferState | undefined, { first, endSequence }: Segment): boolean {
   const isPart = (range: RemovedRange) => range.first < endSequence && range.end > first;
   return state?.removed.some((range) => range.reason === "missing" && isPart(range)) ?? false;
 }
 
-/** A disk that is full now can still be opened: the file is made again at the next start. */
+/** A full disk does not prevent the start: the next start writes the file again. */
 function writeFormat(stream: string, { disk, folder, note }: RecoveryOptions): void {
   try {
     writeFormatFile(disk, folder, stream);
