@@ -1,4 +1,4 @@
-// What the store and its parts are given: options, environment, what they share, and the time of each call.
+// Options and environment of the store and its parts.
 import type { Accounts } from "../accounts/accounts.ts";
 import type { Disk, Notes } from "../files/disk.ts";
 import type { InputTable } from "../format/input-table.ts";
@@ -15,11 +15,11 @@ export interface StoreOptions {
   readonly reserveFreeDisk: number;
   readonly whenFull: "dropOldest" | "block";
   readonly segmentBytes: number;
-  /** Points of a record of a cold segment, at most; undefined: as many as are worth it. */
+  /** Most points in a record of a cold segment. Undefined: the compactor's default. */
   readonly coldPoints?: number | undefined;
 }
 
-/** What the store stands on. */
+/** The environment of the store. */
 export interface Ground {
   readonly disk: Disk;
   readonly checksum: Checksum;
@@ -34,7 +34,7 @@ export interface Moment {
   readonly monotonic: number;
 }
 
-/** What the parts of one open log share. */
+/** Shared by the parts of one open log. */
 export interface LogParts extends Ground {
   readonly folder: string;
   /** UUID of the buffer, 32 hexadecimal digits. */
@@ -43,6 +43,6 @@ export interface LogParts extends Ground {
   readonly integration: string;
   readonly inputs: InputTable;
   readonly accounts: Accounts;
-  /** By sequence number. */
+  /** Ordered by sequence number. */
   readonly segments: Segment[];
 }

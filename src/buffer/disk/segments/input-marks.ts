@@ -1,23 +1,24 @@
-// Tells points in order from late ones, with one mark per input: the latest time appended and the newest value for it.
+// Separates points in order from late ones, with one mark per input: the latest time appended and the newest value for
+// it.
 //
-//   time > mark   in order: nothing stored has this time. It may travel in either lane.
-//   time ≤ mark   late: it may replace a stored value, so it travels first in, first out, in a record of its own.
+//   time > mark   in order: no stored point has this time. Either lane may deliver it.
+//   time ≤ mark   late: it may replace a stored value, so it is delivered first in, first out, in a record of its own.
 //
-// Constant time and 17 bytes per input, however many points share a time. After a start the marks are unknown; one floor,
-// the latest time that is not settled, stands for all of them.
+// Constant time and 17 bytes per input, however many points share a time. After a start the marks are unknown: the
+// floor, which is the latest unsettled time, replaces all of them.
 
 import { copied } from "../files/bytes.ts";
 import { keepSameTime, type PointColumns } from "../format/input-table.ts";
 import { KeptTimes } from "./kept-times.ts";
 
 export interface Admission {
-  /** Points to store. They come first in the group, those in order before the late ones. */
+  /** Points to store. They are at the start of the group, those in order before the late ones. */
   readonly count: number;
   /** How many of them are in order. */
   readonly inOrder: number;
-  /** Points that repeat the newest value stored for the newest time. */
+  /** Points that repeat the newest value at the newest time of their input. */
   readonly duplicates: number;
-  /** Points that had the newest time of their input and another value. */
+  /** Points with the newest time of their input and another value, and points shifted by `sameTime: keep`. */
   readonly collided: number;
 }
 
@@ -28,7 +29,7 @@ export class InputMarks {
   floor: number;
   #times = new Float64Array(64).fill(Number.NEGATIVE_INFINITY);
   #values = new Float64Array(64);
-  /** 1: `#values` is what is stored for `#times`. */
+  /** 1: `#values` is the stored value at `#times`. */
   #isKnown = new Uint8Array(64);
   #lateInputs = new Uint32Array(256);
   #lateTimes = new Float64Array(256);
@@ -41,8 +42,8 @@ export class InputMarks {
   }
 
   /**
-   * Drops repeats, shifts points of inputs that keep all values of one time, and puts late points behind those in order.
-   * Changes `group` in place. Call `undo` when the group was not stored completely.
+   * Drops repeats, shifts points of inputs with `sameTime: keep`, and moves late points behind those in order. Changes
+   * `group` in place. Call `undo` if the group was not stored completely.
    */
   admit(group: PointColumns): Admission {
     const { inputs, times, values, count } = group;
@@ -83,7 +84,10 @@ export class InputMarks {
     return { count: inOrder + late, inOrder, duplicates: count - inOrder - late, collided };
   }
 
-  /** The admitted points of `group` are not all stored: a next try must neither drop them nor overtake those that are. */
+  /**
+   * Reverts `admit` after a failed append, so that the next try does not drop these points as repeats. They stay late
+   * relative to those already stored.
+   */
   undo({ inputs, times }: PointColumns, { count }: Admission): void {
     for (let i = 0; i < count; i++) {
       this.#isKnown[inputs[i]!] = 0;

@@ -1,22 +1,21 @@
-// Which times the inputs with `sameTime: keep` have values for, so that a further value gets a free time behind them.
+// The times at which inputs with `sameTime: keep` have values. A further value at such a time gets the next free time.
 //
 //   times that come    10  10  10        12  10
 //   ranges occupied    [10,11) → [10,13)     [10,13) [12…] is covered → 13, then 14
 //
-// Values of one coarse time make one range, so finding a free time takes no longer however many they are. Bounded: of each
-// input the latest ranges are remembered, and the one used last, so that older values that come one time after another
-// keep clear of each other.
+// Values of one coarse time form one range, so finding a free time does not depend on their number. Only the latest
+// ranges of each input are kept, and the one used last: older values that arrive one time after another still get
+// different times.
 import { RangeSet } from "../accounts/range-set.ts";
 
-/** Ranges remembered for each input: as many different times of a coarse clock. */
+/** Most ranges kept per input, one for each different time of a coarse clock. */
 export const mostKeptRanges = 64;
 
 export class KeptTimes {
   readonly #ranges = new Map<number, RangeSet>();
-  /** Inputs that are not in the file yet. */
+  /** Inputs that are not in `kept.json` yet. */
   readonly unnamed = new Set<number>();
 
-  /** Inputs and the ranges of times that they have values for. */
   entries(): IterableIterator<[number, RangeSet]> {
     return this.#ranges.entries();
   }
@@ -33,7 +32,10 @@ export class KeptTimes {
     return this.#ranges.has(input);
   }
 
-  /** The first free time at or after `time`, which is taken from now on. `mark`: the latest time of the input, if it is known. */
+  /**
+   * Returns the first free time at or after `time` and marks it as occupied. `mark`: the latest time of the input, if
+   * known.
+   */
   place(input: number, time: number, mark: number): number {
     let ranges = this.#ranges.get(input);
     if (!ranges) {
@@ -46,7 +48,7 @@ export class KeptTimes {
     return place;
   }
 
-  /** A value is stored for this time since before. */
+  /** Marks times as occupied by stored values. */
   occupy(input: number, from: number, to = from + 1): void {
     const ranges = this.#ranges.get(input) ?? new RangeSet();
     this.#ranges.set(input, ranges);
@@ -54,7 +56,7 @@ export class KeptTimes {
     if (ranges.bounds.length > 2 * mostKeptRanges) ranges.removeFirst(from);
   }
 
-  /** The value for which `place` gave this time was not stored. */
+  /** Frees a time that `place` returned, because its value was not stored. */
   free(input: number, time: number): void {
     this.#ranges.get(input)?.remove(time, time + 1);
   }

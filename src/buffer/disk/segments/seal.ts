@@ -1,4 +1,4 @@
-// The last record of a sealed segment: its totals, at a place that is found without reading the rest.
+// The seal, the last record of a sealed segment. It holds the totals and is found without reading the rest.
 import { ByteReader, ByteWriter } from "../files/bytes.ts";
 import { type Disk, type DiskFile, withFile, writeFully } from "../files/disk.ts";
 import {
@@ -13,23 +13,22 @@ import {
 import { writeSegmentHeader } from "../format/segment-header.ts";
 import type { Segment } from "./segment.ts";
 
-/** Totals of a segment. Times in microseconds; `earliest` and `latest` are NaN where there are no points. */
+/** Totals of a segment. Times in microseconds; `earliest` and `latest` are NaN if there are no points. */
 export interface Seal {
   readonly endSequence: number;
   readonly earliest: number;
   readonly latest: number;
   readonly lastWall: number;
-  /** Milliseconds that the buffer had been open in its life when the last point came. */
+  /** Uptime of the buffer in milliseconds, over all runs, when the last point was appended. */
   readonly lastUptime: number;
 }
 
-/** The totals of `segment` as it is. */
 export function sealOf({ endSequence, earliest, latest, lastWall, lastUptime }: Segment): Seal {
   return { endSequence, earliest: earliest ?? Number.NaN, latest: latest ?? Number.NaN, lastWall, lastUptime };
 }
 
 const payloadBytes = 24;
-/** A sealed file ends with these bytes. */
+/** Size of the seal record at the end of a sealed file. */
 export const sealBytes = recordBytes(payloadBytes);
 
 export function writeSeal(out: ByteWriter, seal: Seal, salt: number, checksum: Checksum): void {
@@ -50,7 +49,7 @@ export function writeSeal(out: ByteWriter, seal: Seal, salt: number, checksum: C
   writeRecord(out, fields, payload, checksum);
 }
 
-/** The seal in the last `sealBytes` of a file. Undefined: the segment was not sealed, or the seal is damaged. */
+/** Reads the seal from the last `sealBytes` of a file. Undefined: the segment is not sealed, or the seal is damaged. */
 export function readSeal(bytes: Uint8Array, salt: number, checksum: Checksum): Seal | undefined {
   if (bytes.length !== sealBytes) return undefined;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -67,12 +66,10 @@ export function readSeal(bytes: Uint8Array, salt: number, checksum: Checksum): S
   };
 }
 
-// Writes the totals behind the last whole record of a segment and cuts off what follows: after a crash, and after a write
-// that failed, once the disk takes it.
-
 /**
- * `header`: writes the header again. `seal`: writes the totals, which are not there. Gives undefined when both are on disk,
- * else the error of the disk; the segment can be read in either case.
+ * Repairs a segment after a crash or a failed write. `header`: rewrites the header. `seal`: writes the missing seal
+ * after the last intact record and truncates the file there. Returns the error of the disk, or undefined on success.
+ * The segment is readable in either case.
  */
 export function mendSegment(
   segment: Segment,
@@ -83,8 +80,8 @@ export function mendSegment(
   try {
     withFile(disk, segment.path, "write", (file) => {
       if (header) writeFully(file, writeSegmentHeader(segment.header), 0);
-      // The last write may not be safe yet, where the process alone died. Were the totals on disk and it was not, it would
-      // be taken for damage instead of a write that never ended.
+      // Sync the last write first: the previous process may have died before its sync. If a power cut left the seal but
+      // not that write, the write would count as damage instead of as unfinished.
       if (seal) file.sync();
       const end = seal ? writeEnd(file, segment, checksum) : segment.bytes;
       file.sync();

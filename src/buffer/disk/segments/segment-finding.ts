@@ -1,6 +1,6 @@
-// Tells the segments of a buffer from the other files in its folder. A file is a segment when its header is whole, carries
-// the UUID of the buffer and names its place in the log. Whatever else has the name of one is looked at by
-// `segment-opening.ts`: its records prove it, or it is moved to quarantine. It never changes the sequence.
+// Distinguishes the segments of a buffer from other files in its folder. A file is a segment if its header is intact
+// and has the UUID of the buffer and a position in the log. Other files with the name of a segment are handled by
+// `segment-opening.ts`: their records identify them, or they are quarantined.
 import { AgentError } from "../../../core/errors.ts";
 import { attempt } from "../../../lib/attempt.ts";
 import { crc32 } from "../files/bytes.ts";
@@ -17,20 +17,20 @@ import {
 import { scanSegment } from "../format/segment-index.ts";
 import { readSeal, sealBytes } from "./seal.ts";
 
-/** `damaged`: it has no whole header. `folder`: it is none. `unreadable`: the disk does not give it. */
+/** `damaged`: no intact header. `folder`: not a file. `unreadable`: reading failed. */
 type FoundHeader = SegmentHeader | "damaged" | "folder" | "unreadable";
 
-/** A file or folder whose name begins like that of a segment. */
+/** A file or folder whose name starts like that of a segment. */
 export interface FoundFile {
   readonly name: string;
-  /** What the name says. Undefined: it is no name of a segment. */
+  /** Position in the name. Undefined: not the name of a segment. */
   readonly place: { readonly first: number; readonly attempt: number } | undefined;
   readonly header: FoundHeader;
-  /** The header says that an older program wrote it. */
+  /** The header is from an older version of the program. */
   readonly isOlder: boolean;
 }
 
-/** A file that is one of the segments, or may be. */
+/** A file that is, or may be, a segment of this buffer. */
 export interface FoundSegment {
   readonly name: string;
   readonly first: number;
@@ -59,8 +59,8 @@ export function findFiles({ disk, folder, note }: FindingOptions): FoundFile[] {
 }
 
 /**
- * Throws `BUFFER_NEWER` or `BUFFER_OLDER` where a program of another version wrote the folder. A damaged version number alone
- * does not make a buffer older: FORMAT or a segment that this program can read outweighs it.
+ * Throws `BUFFER_NEWER` or `BUFFER_OLDER` if another version wrote the folder. A damaged version number alone does not
+ * make a buffer older: a readable FORMAT or segment outweighs it.
  */
 export function refuseOtherVersions(
   folder: string,
@@ -77,7 +77,7 @@ function newerBuffer(folder: string): AgentError {
   return new AgentError("BUFFER_NEWER", `the buffer in ${folder} was written by a newer version`);
 }
 
-/** UUID that most of the files name. */
+/** The most frequent UUID in the headers. */
 export function commonStream(files: readonly FoundFile[]): string | undefined {
   const counts = new Map<string, number>();
   for (const { header } of files)
@@ -89,14 +89,14 @@ export function hasStream(files: readonly FoundFile[], stream: string): boolean 
   return files.some(({ header }) => typeof header === "object" && header.stream === stream);
 }
 
-/** The segments with a whole header of this buffer, in the order of the log; each once. Changes nothing. */
+/** The segments of this buffer with an intact header, in log order and without copies. Does not change the folder. */
 export function ownSegments(disk: Disk, folder: string, files: readonly FoundFile[], stream: string): FoundSegment[] {
   const unique = new Map<string, NamedSegment>();
   for (const { name, place, header } of files) {
     if (typeof header !== "object" || header.stream !== stream || !Number.isSafeInteger(header.first)) continue;
     const isMisnamed = place?.first !== header.first;
     const segment = { name, first: header.first, header, isMisnamed, attempt: place?.attempt ?? 0 };
-    // The salt is random: with the same, one is a copy of the other. The longer one counts.
+    // The salt is random, so files with the same salt are copies. Keep the longer one.
     const key = [header.salt, header.first, header.created].join();
     const other = unique.get(key);
     if (other && !isBetter(disk, folder, segment, other)) continue;
@@ -105,7 +105,7 @@ export function ownSegments(disk: Disk, folder: string, files: readonly FoundFil
   return [...unique.values()].toSorted((a, b) => a.first - b.first || a.attempt - b.attempt);
 }
 
-/** Gives segments under wrong names their own ones, and moves what is none, and copies, to quarantine. */
+/** Renames segments that have a wrong name. Moves foreign files and copies to quarantine. */
 export function tidy(
   files: readonly FoundFile[],
   own: readonly FoundSegment[],
@@ -115,7 +115,7 @@ export function tidy(
   const isOwn = new Set(own.map(({ name }) => name));
   for (const { name, place, header } of files) {
     const isDoubtful = place !== undefined && (header === "damaged" || header === "unreadable");
-    // What only begins like the name of a segment is left alone.
+    // Leave other files alone that merely start with `seg-`.
     if (isOwn.has(name) || isDoubtful || !/^seg-\d{16}/.test(name)) continue;
     setAside(name, `${whatIs(header, stream)} was moved to quarantine`, options);
   }
@@ -142,7 +142,7 @@ function whatIs(header: FoundHeader, stream: string): string {
   return header.stream === stream ? "a copy of a segment" : "a segment of another buffer";
 }
 
-/** Never throws: a file that cannot be moved stays and is left out. */
+/** Moves a file to quarantine. Never throws: a file that cannot be moved stays and is ignored. */
 export function setAside(name: string, message: string, { disk, folder, note }: FindingOptions): void {
   note("error", { segment: name }, message);
   try {
@@ -161,7 +161,7 @@ function isBetter(disk: Disk, folder: string, segment: NamedSegment, other: Name
   return segment.attempt < other.attempt;
 }
 
-/** Sequence number after the last point that is there. */
+/** The sequence number after the last readable point. */
 function endOf(disk: Disk, path: string, header: FoundSegment["header"]): number {
   if (header === "damaged") return -1;
   const bytes = attempt(() => readFile(disk, path));

@@ -1,4 +1,4 @@
-// Opens the segments that are found at a start: by their seal where there is one, else by reading all of them.
+// Opens the segments found at startup: by their seal if there is one, otherwise by a scan.
 import type { Accounts } from "../accounts/accounts.ts";
 import type { BufferState } from "../accounts/buffer-state.ts";
 import { readFile, readPart, withFile, withRetries } from "../files/disk.ts";
@@ -16,14 +16,14 @@ export interface OpeningOptions extends Ground {
   readonly integration: string;
   /** UUID of the buffer. */
   readonly stream: string;
-  /** `next`: points before this sequence number are known to have been durable. */
+  /** `next`: all points before this sequence number were durable. */
   readonly accounts: Pick<Accounts, "next" | "removed">;
   readonly state: BufferState | undefined;
 }
 
 const keptOfTornBytes = 65_536;
 
-/** The segments by sequence number; `aside` names files that may have been one and were left out. */
+/** The segments, ordered by sequence number. `aside`: files that may have been segments and were left out. */
 export interface OpenedSegments {
   readonly segments: Segment[];
   readonly aside: readonly string[];
@@ -51,12 +51,12 @@ export function openSegments(files: readonly FoundFile[], options: OpeningOption
   return { segments, aside };
 }
 
-/** A file without a header. Its records prove what it is, where they fit between the segments that are known. */
+/** Opens a file without a readable header if its records belong to this buffer and fit between the known segments. */
 function openDoubtful(found: FoundSegment, segments: readonly Segment[], options: OpeningOptions): Segment | undefined {
   const { disk, folder, accounts, state, checksum } = options;
   const before = segments.findLast(({ first }) => first <= found.first);
   const limit = segments.find(({ first }) => first > found.first)?.first ?? Number.POSITIVE_INFINITY;
-  // A segment begins where the one before ends, which was durable by then.
+  // A segment begins at the end of the one before, which was durable by then.
   const known = state ? Math.max(accounts.next, before?.endSequence ?? 0) : Number.POSITIVE_INFINITY;
   const fits = (before?.endSequence ?? 0) <= found.first && found.first <= known;
   try {
@@ -66,7 +66,7 @@ function openDoubtful(found: FoundSegment, segments: readonly Segment[], options
       const { sequences, salt } = scanSegment(bytes, scan);
       const isCopy = segments.some(({ header }) => header.salt === salt);
       if (fits && !isCopy && sequences.length > 0) return openSegment(found, limit, options);
-      // What a crash leaves of a segment that was being made.
+      // Zeros after the header: a crash interrupted the creation of a segment.
       if (bytes.subarray(segmentHeaderBytes).every((byte) => byte === 0)) disk.remove(`${folder}/${found.name}`);
       else setAside(found.name, "a file without a record of this buffer was moved to quarantine", options);
       return undefined;
@@ -99,7 +99,7 @@ function openSegment(found: FoundSegment, limit: number, options: OpeningOptions
   segment.sealed = true;
   if (segment.points > 0 && (!segment.headerKnown || !isSealed)) {
     const error = mendSegment(segment, disk, checksum, { header: !segment.headerKnown, seal: !isSealed });
-    // It can be read all the same, and is scanned again after the next start.
+    // The segment is readable nevertheless, and is scanned again at the next start.
     if (error !== undefined) {
       segment.needsMending = true;
       note("warn", { segment: found.name, err: error }, "cannot repair a segment");
@@ -110,8 +110,8 @@ function openSegment(found: FoundSegment, limit: number, options: OpeningOptions
 }
 
 /**
- * The file cannot be read. It stays in place, counts the points that its name implies, and is tried again when its turn
- * comes.
+ * Opens a segment whose file cannot be read. The file stays in place, counts the points that its name implies, and is
+ * read again when it is to be delivered.
  */
 function openUnreadable(
   found: FoundSegment,
@@ -121,8 +121,8 @@ function openUnreadable(
 ): Segment | undefined {
   options.note("error", { segment: found.name, err: String(error) }, "a segment cannot be read");
   if (Number.isFinite(limit)) return sealedUpTo(endOfUnreadable(found, limit, options), found, options);
-  // The end of the log is unknown, which must not prevent a start: the bytes are kept for recovery by hand, and the log
-  // continues after the last point that is known to be durable. Later points cannot be counted.
+  // The end of the log is unknown. The start succeeds nevertheless: the file is quarantined for manual recovery, and
+  // the log continues after the last point known to be durable. Later points cannot be counted.
   options.note(
     "error",
     { segment: found.name },
@@ -133,7 +133,7 @@ function openUnreadable(
     return undefined;
   } catch (moving) {
     options.note("error", { segment: found.name, err: String(moving) }, "it could not be moved");
-    // Without any known point it is left alone: as an empty segment it would be removed.
+    // Without a known point the file is ignored: as an empty segment it would be deleted.
     const { next: durable } = options.accounts;
     return durable <= found.first ? undefined : sealedUpTo(durable, found, options);
   }
@@ -146,10 +146,10 @@ function sealedUpTo(end: number, found: FoundSegment, options: OpeningOptions): 
   return segment;
 }
 
-/** As far as the state tells. */
+/** The end of an unreadable segment according to the state. */
 function endOfUnreadable({ name, first }: FoundSegment, limit: number, { accounts, state }: OpeningOptions): number {
   const next = Math.min(limit, state?.starts.find((start) => start > first) ?? limit);
-  // Damaged points at its end are settled, and are still in it.
+  // Points lost to damage at its end count as settled, but still belong to the segment.
   const settledEnd = state?.segments.find((each) => each.name === name)?.whole.at(-1) ?? first;
   return Math.max(accounts.removed.endOf(first, next), Math.min(settledEnd, next));
 }

@@ -1,4 +1,4 @@
-// Reads sealed and active segments: the index by one pass over the file, records through a small window.
+// Reads segments: builds the index by one scan of the file, and reads records through a small window.
 import { type Disk, type DiskFile, readFile, readFully } from "../files/disk.ts";
 import { type PointVisitor, readPoints } from "../format/columns.ts";
 import { type Checksum, isPayloadWhole, type RecordHeader, readRecordHeader } from "../format/record.ts";
@@ -7,15 +7,15 @@ import type { Segment } from "./segment.ts";
 
 const windowBytes = 2 ** 20;
 
-/** A whole record, in memory that is valid until the next one is read. */
+/** An intact record. Valid until the next one is read. */
 export interface RecordBytes {
   readonly header: RecordHeader;
   readonly bytes: Uint8Array;
-  /** Where the record begins in `bytes`. */
+  /** Offset of the record in `bytes`. */
   readonly at: number;
 }
 
-/** Reads the whole file and finds out what is in it. Throws what the disk throws. */
+/** Scans the whole file. Throws the disk's error. */
 export function loadIndex(disk: Disk, segment: Segment, limit: number, checksum: Checksum): SegmentIndex {
   const { first, salt } = segment.header;
   const known = segment.headerKnown ? salt : undefined;
@@ -25,7 +25,7 @@ export function loadIndex(disk: Disk, segment: Segment, limit: number, checksum:
   return index;
 }
 
-/** Open for the time of one block. */
+/** Opened for one block. */
 export class SegmentReader implements Disposable {
   readonly #file: DiskFile;
   readonly #segment: Segment;
@@ -36,7 +36,7 @@ export class SegmentReader implements Disposable {
   #start = 0;
   #end = 0;
 
-  /** `forward` says in which direction records will be asked for, so that much is read at once. */
+  /** `forward`: the direction in which records will be read. Determines which part of the file is read ahead. */
   constructor(disk: Disk, segment: Segment, index: SegmentIndex, forward: boolean, checksum: Checksum) {
     this.#file = disk.open(segment.path, "read");
     this.#segment = segment;
@@ -45,10 +45,10 @@ export class SegmentReader implements Disposable {
     this.#checksum = checksum;
   }
 
-  /** Record number `at` of the index; undefined when it is not what was written. Throws what the disk throws. */
+  /** Record `at` of the index. Undefined: its bytes are damaged. Throws the disk's error. */
   record(at: number): RecordBytes | undefined {
     const from = this.#index.offsets[at]!;
-    // What lies between two records, names, is read along and does no harm.
+    // Also covers dictionary records between two records of points.
     const to = this.#index.offsets[at + 1] ?? this.#index.endOffset;
     if (from < this.#start || to > this.#end) this.#fill(from, to);
     const offset = from - this.#start;
@@ -60,7 +60,7 @@ export class SegmentReader implements Disposable {
     return isPayloadWhole(bytes, offset, header, this.#checksum) ? { header, bytes, at: offset } : undefined;
   }
 
-  /** Calls `visit` for each point of a record. False: it is not what was written. Throws as `record` and `readPoints` do. */
+  /** Calls `visit` for each point of a record. False: the record is damaged. Throws as `record` and `readPoints` do. */
   visit(at: number, visit: PointVisitor): boolean {
     const record = this.record(at);
     if (record) readPoints(record.bytes, record.at, record.header, visit);

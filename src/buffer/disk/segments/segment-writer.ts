@@ -1,7 +1,8 @@
-// Writes the active segment: each group of points in one write and one sync.
+// Writes the active segment: one write and one sync per group of points.
 //
-// The file has its full length from the start, and zeros are written a little ahead of the points, so that a commit
-// changes no metadata: neither the length nor which blocks are in use. A quarter of the wear, half of the time of a sync.
+// The file has its full length from the start, and zeros are written ahead of the points. So a commit changes no
+// metadata, neither the length nor the allocated blocks. This takes a quarter of the wear and half of the time of a
+// sync.
 import { attempt } from "../../../lib/attempt.ts";
 import { type Disk, type DiskFile, isFull, writeFully } from "../files/disk.ts";
 import type { InputTable, PointColumns } from "../format/input-table.ts";
@@ -13,21 +14,24 @@ import type { Admission } from "./input-marks.ts";
 import { sealOf, writeSeal } from "./seal.ts";
 import { Segment } from "./segment.ts";
 
-/** Points in one record: what one damaged place can cost. */
+/** Most points in one record, and so the most that one damaged place costs. */
 export const maxRecordPoints = 8_192;
-/** Beyond it a group goes on in another write, so that memory stays bounded. */
+/** A larger group continues in another write, to bound the memory. */
 const maxWriteBytes = 2 ** 20;
 
-/** Bytes that get their blocks on the disk at once. They are zero before and after, so a crash makes no difference. */
+/** Zeros written ahead to allocate blocks. The bytes were zero before, so a crash changes nothing. */
 const zeros = new Uint8Array(64 * 1_024);
 
 export interface SegmentWriterOptions {
   readonly disk: Disk;
   readonly folder: string;
-  /** Length of the file. One record more than fits goes into the next segment. */
+  /** Length of the file. A record that does not fit goes into the next segment. */
   readonly fullBytes: number;
   readonly checksum: Checksum;
-  /** Segments that are known, also those whose files are gone: their names are not given again, since they are to be removed. */
+  /**
+   * Known segments, including those whose files are missing. Their names are not reused, since the files are to be
+   * removed.
+   */
   readonly known: readonly Segment[];
 }
 
@@ -37,7 +41,7 @@ export class SegmentWriter {
   readonly #file: DiskFile;
   readonly #index: SegmentIndex;
   readonly #encoder: SegmentEncoder;
-  /** Where the bytes begin that no block of the disk was asked for. */
+  /** Start of the bytes without allocated blocks. */
   #unclaimed = segmentHeaderBytes;
 
   private constructor(segment: Segment, file: DiskFile, options: SegmentWriterOptions, scratch: Scratch) {
@@ -51,7 +55,7 @@ export class SegmentWriter {
     segment.bytes = segmentHeaderBytes;
   }
 
-  /** A new, empty segment that survives a power cut. Throws what the disk throws; then nothing is left of it. */
+  /** Creates an empty segment that survives a power cut. Throws the disk's error; then no file is left. */
   static create(header: SegmentHeader, options: SegmentWriterOptions, scratch: Scratch): SegmentWriter {
     const { disk, folder, known } = options;
     for (let place = 0; ; place++) {
@@ -74,8 +78,9 @@ export class SegmentWriter {
   }
 
   /**
-   * Writes and syncs the admitted points from `from` on, late ones in records of their own, as many as fit, and says where it stopped: those before that are durable.
-   * Returns `from` itself when the segment is full. Throws what the disk throws; then this writer must be given up.
+   * Writes and syncs the admitted points from `from` on, late ones in separate records, as many as fit. Returns the
+   * index after the last durable point, or `from` itself if the segment is full. Throws the disk's error; then this
+   * writer must be abandoned.
    */
   write(points: PointColumns, from: number, { count: to, inOrder }: Admission, inputs: InputTable): number {
     const encoder = this.#encoder;
@@ -91,7 +96,7 @@ export class SegmentWriter {
       const before = out.length;
       const known = encoder.names.length;
       const record = encoder.encode(points, { from: at, to: end, late }, sequence, inputs);
-      // The first record of a segment goes in, however long it is.
+      // The first record of a segment is written regardless of its size.
       if (start + out.length > this.#options.fullBytes && (at > from || this.#index.sequences.length > 0)) {
         out.cut(before);
         encoder.forget(known, inputs);
@@ -116,7 +121,7 @@ export class SegmentWriter {
     return at;
   }
 
-  /** Makes the next writes go where there are blocks already. Throws what the disk throws, except for want of room. */
+  /** Allocates blocks for the next writes. Throws the disk's error unless the disk is full. */
   #claimBlocks(end: number): void {
     if (end <= this.#unclaimed) return;
     const length = Math.max(0, Math.min(zeros.length, this.#options.fullBytes - end));
@@ -128,7 +133,7 @@ export class SegmentWriter {
     this.#unclaimed = end + length;
   }
 
-  /** Writes the totals and cuts the file to what is used. Throws what the disk throws; the points are safe all the same. */
+  /** Writes the seal and truncates the file after it. Throws the disk's error; the points are durable even then. */
   seal(): void {
     const { segment } = this;
     const { out } = this.#encoder;
@@ -147,7 +152,7 @@ export class SegmentWriter {
     }
   }
 
-  /** Never writes to the file again: after a failed sync nothing is known about it beyond what was synced before. */
+  /** Closes the file and marks the segment as sealed. After a failed sync, only earlier syncs are reliable. */
   abandon(): void {
     this.segment.sealed = true;
     attempt(() => this.#file.close());

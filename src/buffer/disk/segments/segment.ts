@@ -1,4 +1,4 @@
-// One segment of the running buffer: its file, its range, and its settled and leased points.
+// One segment of the open buffer: its file, its sequence numbers, and its settled and leased points.
 import { Coverage } from "../accounts/coverage.ts";
 import { RangeSet } from "../accounts/range-set.ts";
 import type { SegmentHeader } from "../format/segment-header.ts";
@@ -8,33 +8,38 @@ export class Segment {
   readonly name: string;
   readonly path: string;
   header: SegmentHeader;
-  /** False: it could not be read, and most of `header` is a guess. */
+  /** False: the header is damaged, and most of `header` is a guess. */
   headerKnown = true;
-  /** Sequence number after its last point. */
   endSequence: number;
   /** Bytes in use. */
   bytes: number;
-  /** Times of its points, microseconds; undefined while it holds none. */
+  /** Earliest and latest time of its points, microseconds. Undefined: unknown, or there are no points. */
   earliest: number | undefined;
   latest: number | undefined;
-  /** When the last point came: wall time in microseconds, and milliseconds that the buffer had been open in its life. */
+  /**
+   * When the last point was appended: wall time in microseconds, and the uptime of the buffer in milliseconds over all
+   * runs.
+   */
   lastWall: number;
   lastUptime: number;
-  /** Sealed ones are never written to again. */
+  /** True: never appended to again. */
   sealed = false;
-  /** The file has no totals at its end, or bytes behind it that do not count. */
+  /** The file lacks its seal, or has bytes after the last intact record. */
   needsMending = false;
-  /** Of the newest ones and of those read last. */
+  /** Kept for the newest segments and those read last. */
   index: SegmentIndex | undefined;
-  /** Settled, dropped or lost: these points will not be leased again. */
+  /** Settled, dropped or lost points, which will not be leased again. */
   readonly settled = new Coverage();
-  /** The same and the points that are leased now. */
+  /** All points in `settled`, and the leased points. */
   readonly taken = new Coverage();
-  /** Points settled by single series beyond `settled.whole`, less those in its gaps. */
+  /** Points settled by single series outside of `settled.whole`, minus those in its gaps. */
   settledBySeries = 0;
-  /** Numbers of the inputs by place in the dictionary, while `taken` has gaps: the index may not be in memory. */
+  /**
+   * Input numbers by place in the dictionary. Set while `taken` has gaps or series are excluded, since the index may
+   * not be in memory.
+   */
   numbers: readonly number[] | undefined;
-  /** Leased blocks, neither settled nor released. */
+  /** Number of leased blocks. */
   blocksOut = 0;
 
   constructor(name: string, path: string, header: SegmentHeader) {
@@ -59,7 +64,7 @@ export class Segment {
     return this.points - this.settled.whole.count - this.settledBySeries;
   }
 
-  /** The file holds these records now: what was not settled of the old ones. */
+  /** The compactor has replaced the file: it now contains only the points that were unsettled. */
   replace(header: SegmentHeader, index: SegmentIndex): void {
     this.header = header;
     this.index = index;
@@ -73,18 +78,18 @@ export class Segment {
     this.settledBySeries = 0;
   }
 
-  /** Everything up to the end is spoken for, and counted by the caller. */
+  /** Marks all points as settled. The caller counts them. */
   settleAll(): void {
     this.writeOff(this.first, this.endSequence);
     this.settledBySeries = 0;
   }
 
-  /** These points are spoken for, and counted by the caller. */
+  /** Marks these points as settled. The caller counts them. */
   writeOff(from: number, to: number): void {
     for (const coverage of [this.settled, this.taken]) coverage.addWhole(new RangeSet([from, to]));
   }
 
-  /** Where everything up to the last settled point is settled, one whole stretch says what single series said. */
+  /** Replaces series by one whole range if all points up to the last settled one are settled. */
   joinSettled(): void {
     const { settled, first } = this;
     if (!settled.hasSeries || settled.whole.count + this.settledBySeries !== settled.end - first) return;
@@ -92,14 +97,15 @@ export class Segment {
     this.settledBySeries = 0;
   }
 
-  /** Counts a record that was appended. */
   extend(points: number, from: number, to: number): void {
     this.endSequence += points;
     this.earliest = Math.min(this.earliest ?? from, from);
     this.latest = Math.max(this.latest ?? to, to);
   }
 
-  /** Earliest time of what is not settled; of the records that hold any of it, and where they are not known, of the segment. */
+  /**
+   * Earliest time of the unsettled points, from the records with any of them. Without an index: of the whole segment.
+   */
   oldestUnsettled(): number | undefined {
     if (this.unsettledPoints === 0) return undefined;
     const { index, settled } = this;
