@@ -1,4 +1,4 @@
-// The counters of the buffer, taken from its accounts.
+// Metrics of the buffer, computed from its accounts.
 import type { BufferStats } from "../../core/buffer.ts";
 import type { MetricDeclaration, Metrics } from "../../core/runtime.ts";
 import { lossReasons } from "./accounts/loss-ledger.ts";
@@ -25,8 +25,8 @@ const lost = {
 } as const satisfies MetricDeclaration<"reason">;
 
 /**
- * Feeds the metrics with the differences between two snapshots of the accounts. Losses count from the creation of the
- * buffer, across restarts: losses that a start finds then show as an increase over the last scrape before it.
+ * Updates the metrics from successive snapshots of the accounts. Losses count from the creation of the buffer, across
+ * restarts. Losses found at startup therefore appear as an increase since the last scrape before it.
  */
 export class BufferMetrics {
   readonly #metrics: Metrics;
@@ -34,7 +34,7 @@ export class BufferMetrics {
 
   constructor(metrics: Metrics) {
     this.#metrics = metrics;
-    // A series has to exist at 0, or `increase()` misses the first step.
+    // A series must exist at 0, or `increase()` misses the first step.
     for (const declaration of Object.values(counted)) metrics.counter(declaration).add(0);
     for (const reason of lossReasons) {
       metrics.counter(lost).add(0, { reason });
@@ -57,5 +57,5 @@ export class BufferMetrics {
 }
 
 function keysOf<Key extends string>(record: Readonly<Record<Key, unknown>>): readonly Key[] {
-  return Object.keys(record) as Key[]; // its own keys and no others
+  return Object.keys(record) as Key[]; // the object has no other keys
 }

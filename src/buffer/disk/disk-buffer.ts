@@ -1,4 +1,4 @@
-// The buffer on disk, as the agent sees it. Gathers points and hands them to the log thread; waits for blocks.
+// The buffer on disk, as the agent sees it: groups points, sends them to the log thread, and waits for blocks.
 import type { AppendOptions, BufferReader, BufferStats, PointBuffer } from "../../core/buffer.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { InputId, Point, PointBatch } from "../../core/point.ts";
@@ -16,7 +16,7 @@ export interface DiskBufferOptions {
   readonly directory: string;
   readonly integration: string;
   readonly config: BufferOptions;
-  /** Length of a segment's file. Undefined: chosen by `maxSize`. */
+  /** Size of a segment file. Undefined: derived from `maxSize`. */
   readonly segmentBytes?: number;
   /** See `OpenBufferOptions`. */
   readonly requestBytes?: number | undefined;
@@ -25,16 +25,18 @@ export interface DiskBufferOptions {
 export type OpenPort = (start: StoreStart, signal: AbortSignal) => Promise<StorePort>;
 
 const tickMs = 2_000;
-/** A step of work that can wait takes some 10 ms of the log thread: a tenth of a core at most. */
+/** A background step takes about 10 ms of the log thread: at most a tenth of a core. */
 const workEveryMs = 100;
 
-/** `ackDelay: auto` in milliseconds: in general, and for deliveries with `hurry`. */
+/** Delays for `ackDelay: auto`; `hurryMs` applies to deliveries with `hurry`. */
 const autoAckDelay = { ms: 5, hurryMs: 50 };
 
-/** Of a series that goes out alone, in a request: a time of 27 bytes and a value. Series that share their times take less. */
+/**
+ * Request bytes per point of a series sent alone: a time of 27 bytes and a value. Series that share times need fewer.
+ */
 const bytesPerPoint = 32;
 
-/** See `openBuffer`. `openPort` puts the log somewhere else than into a thread. */
+/** See `openBuffer`. `openPort` starts the log; tests run it without a thread. */
 export async function openDiskBuffer(
   { directory, integration, config, segmentBytes, requestBytes }: DiskBufferOptions,
   runtime: Runtime,
@@ -76,7 +78,7 @@ class DiskBuffer implements PointBuffer {
   readonly #metrics: BufferMetrics;
   readonly #closing = new AbortController();
   readonly #ticking: Promise<void>;
-  /** Input IDs by the numbers that blocks have for them. */
+  /** Maps the input numbers in blocks to Input IDs. */
   #inputs = new InputTable();
   #stats: BufferStats;
   #reader: DiskReader | undefined;
@@ -167,7 +169,7 @@ class DiskBuffer implements PointBuffer {
         if (isCheck || clock.monotonic() - ticked >= tickMs) {
           ticked = clock.monotonic();
           const reply = await this.#call({ kind: "tick" }, []);
-          // It may be read by now, and nothing else tells.
+          // An unreadable segment may be readable again, and no other event reports it.
           if (reply.unread) this.#reader?.wake();
           this.#metrics.update(this.#stats);
           more = reply.more;
@@ -177,7 +179,10 @@ class DiskBuffer implements PointBuffer {
       }
   }
 
-  /** The thread has died, perhaps for lack of memory. Leased points are leased again; nothing durable is lost. */
+  /**
+   * Restarts the log thread after it died, perhaps for lack of memory. Leased points are leased again; no durable point
+   * is lost.
+   */
   async #reopen(failure: AgentError, signal: AbortSignal): Promise<void> {
     this.#stats = { ...this.#stats, degraded: failure.message };
     await this.#port[Symbol.asyncDispose]();
@@ -202,7 +207,7 @@ class DiskBuffer implements PointBuffer {
     const { degraded } = this.#stats;
     if (reply.stats) this.#stats = reply.stats;
     this.#learn(reply.newInputs);
-    // What could not be read may be read again.
+    // Segments that could not be read may be readable again.
     if (degraded !== undefined && this.#stats.degraded === undefined) this.#reader?.wake();
     for (const { level, fields, message } of reply.notes) this.#runtime.log[level](fields, message);
     if (reply.error) throw toError(reply.error);
@@ -227,7 +232,7 @@ function toError({ code, message, hint }: NonNullable<StoreReply["error"]>): Err
   return code === "bug" ? new Error(message) : new AgentError(code, message, { hint });
 }
 
-/** What was opened without an error has counts. */
+/** A reply to a successful open always has counts. */
 function statsOf({ stats }: StoreReply): BufferStats {
   if (!stats) throw new Error("the log thread opened a buffer without counts");
   return stats;

@@ -1,8 +1,7 @@
-// Looks into the folder of a buffer without a lock and without writing to it, whether an agent runs on it or not, and
-// however damaged it is.
+// Inspects the folder of a buffer without a lock and without writing, however damaged it is.
 //
-// What it shows of a running buffer is true for some moment of the last seconds: segments may appear and go meanwhile, and
-// what was settled since the state was last written counts as unsettled.
+// Of a running buffer it shows a recent state: segments may appear and disappear meanwhile, and settlements since the
+// last written state count as unsettled.
 import type { Loss } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import { attempt } from "../../lib/attempt.ts";
@@ -25,14 +24,14 @@ import {
 
 export interface InspectedSegment {
   readonly name: string;
-  /** `unreadable`: the disk does not give it, see `error`. */
+  /** `unreadable`: the file cannot be read, see `error`. */
   readonly kind: "hot" | "cold" | "damaged header" | "unreadable";
   readonly bytes: number;
   readonly sealed: boolean;
-  /** Integration ID of the configuration when it was begun. */
+  /** Integration ID in the configuration when the segment was created. */
   readonly integration: string | undefined;
   readonly inputs: number;
-  /** Points that can be read, and how many of them are unsettled. */
+  /** Readable points, settled or not. */
   readonly points: number;
   readonly unsettledPoints: number;
   /** Microseconds. */
@@ -49,7 +48,7 @@ export interface InspectedPoint {
   readonly value: number;
 }
 
-/** The accounts as they were written last. */
+/** The accounts in the last written state. */
 export interface InspectedAccounts {
   readonly integration: string;
   readonly settledPoints: number;
@@ -57,7 +56,7 @@ export interface InspectedAccounts {
   readonly duplicatePoints: number;
   readonly collidedPoints: number;
   readonly losses: readonly Loss[];
-  /** Points of dropped segments that were on their way to the service. */
+  /** Points of dropped segments that were leased. */
   readonly leased: readonly LeasedLoss[];
 }
 
@@ -70,12 +69,12 @@ export class BufferInspector {
   #listed: readonly string[] = [];
   #names: string[] = [];
 
-  /** `folder` is the buffer's own. Throws what the disk throws when it cannot be listed. */
+  /** `folder` is the buffer's own folder. Throws the disk's error if it cannot be listed. */
   constructor(folder: string, disk: Disk) {
     disk.list(folder);
     this.#folder = folder;
     this.#disk = disk;
-    // One that the disk does not give says nothing; the segments speak for themselves.
+    // An unreadable FORMAT file counts as missing: the segments identify the buffer.
     this.#format = attempt(() => readFormatFile(disk, folder)) ?? "missing";
     const format = typeof this.#format === "object" ? this.#format.stream : undefined;
     this.#stream = format;
@@ -83,18 +82,20 @@ export class BufferInspector {
     this.#state = states.find(({ state }) => format === undefined || state.stream === format)?.state;
   }
 
-  /** Whether anything here looks like a buffer. */
+  /** Whether the folder contains files of a buffer. */
   static isBuffer(folder: string, disk: Disk): boolean {
     const names = attempt(() => disk.list(folder)) ?? [];
     return names.some((name) => name === "FORMAT" || parseSegmentName(name) !== undefined);
   }
 
-  /** Throws `BUFFER_NEWER` or `BUFFER_OLDER` where a program of another version wrote the folder, which cannot be read here. */
+  /**
+   * Throws `BUFFER_NEWER` or `BUFFER_OLDER` if another version wrote the folder in a format that this one cannot read.
+   */
   checkVersion(): void {
     refuseOtherVersions(this.#folder, this.#format, this.#files());
   }
 
-  /** Undefined: both copies are damaged or not there. */
+  /** Undefined: no slot of the state file is intact. */
   get accounts(): InspectedAccounts | undefined {
     if (!this.#state) return undefined;
     const { integration, settled, refused, duplicates, collided, losses, leased } = this.#state;
@@ -109,7 +110,7 @@ export class BufferInspector {
     };
   }
 
-  /** Names of the segments there are, oldest first: without copies, and files of other buffers. */
+  /** Names of this buffer's segments, oldest first, without copies and files of other buffers. */
   names(): string[] {
     const there = this.#disk.list(this.#folder).filter((name) => parseSegmentName(name) !== undefined);
     if (there.join() !== this.#listed.join()) {
@@ -130,11 +131,11 @@ export class BufferInspector {
       stream === undefined ? [] : ownSegments(this.#disk, this.#folder, files, stream).map(({ name }) => name),
     );
     const headers = new Map(files.map(({ name, header }) => [name, header]));
-    // One without a header may be a segment: its records show it.
+    // A file without an intact header may still be a segment with readable records.
     return there.filter((name) => own.has(name) || typeof headers.get(name) !== "object").toSorted();
   }
 
-  /** Reads all of a segment and checks it. Undefined: it is gone. Takes some 10 ms for 8 MiB. */
+  /** Reads and checks a whole segment: about 10 ms for 8 MiB. Undefined: the segment no longer exists. */
   segment(name: string): InspectedSegment | undefined {
     const read = this.#read(name);
     if (read === undefined) return undefined;
@@ -158,7 +159,10 @@ export class BufferInspector {
     };
   }
 
-  /** The points of a segment record by record, in each by input and time. What cannot be read is left out. `all`: settled ones too. */
+  /**
+   * Yields the points of each record, sorted by input and time. Skips unreadable records. `all`: includes settled
+   * points.
+   */
   *points(name: string, all: boolean): Generator<readonly InspectedPoint[]> {
     const read = this.#read(name);
     if (read === undefined || read instanceof Error) return;
@@ -198,7 +202,7 @@ export class BufferInspector {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const header = readRecordHeader(bytes, view, at, index.salt, crc32);
     if (!header || !isPayloadWhole(bytes, at, header, crc32)) return;
-    // What cannot be understood is left out, as what is damaged is.
+    // A payload that cannot be parsed is skipped like a damaged one.
     attempt(() => readPoints(bytes, at, header, visit));
   }
 
@@ -237,7 +241,6 @@ interface ReadSegment {
   readonly index: SegmentIndex;
 }
 
-/** A segment whose file cannot be read. */
 const unreadable = {
   kind: "unreadable",
   bytes: 0,

@@ -1,4 +1,4 @@
-// Takes blocks from the log thread and tells it what became of them.
+// Takes blocks from the log thread, and settles and releases them there.
 import { Block, type BlockId } from "../../../core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../../core/buffer.ts";
 import type { InputId } from "../../../core/point.ts";
@@ -10,7 +10,7 @@ import type { BareRequest, StoreReply } from "./protocol.ts";
 
 export interface DiskReaderOptions {
   readonly call: (request: BareRequest) => Promise<StoreReply>;
-  /** Names of the numbers in blocks. Another table where the log thread was started again. */
+  /** Maps the input numbers in blocks to names. Returns another table after the log thread was restarted. */
   readonly inputs: () => Pick<InputTable, "inputAt" | "find">;
   readonly onDispose: () => void;
 }
@@ -23,7 +23,7 @@ export class DiskReader implements BufferReader {
   #lastTable: ReturnType<DiskReaderOptions["inputs"]> | undefined;
   #lastNumbers: Uint32Array = new Uint32Array();
   #lastNames: readonly InputId[] = [];
-  /** Of lists that blocks have, or that were settled before. */
+  /** Input numbers of the name lists in blocks and earlier settlements. */
   #numbers = new WeakMap<readonly InputId[], Uint32Array>();
 
   constructor(options: DiskReaderOptions) {
@@ -45,14 +45,14 @@ export class DiskReader implements BufferReader {
       try {
         ({ block, resumeAt: from } = await orAbort(reply, signal));
       } catch (error) {
-        // The caller has gone: the block is released.
+        // The caller no longer waits: release the block.
         if (signal.aborted) void reply.then(({ block: late }) => late && this.#giveBack([late.id])).catch(() => {});
         throw error;
       }
       if (block) return this.#toBlock(block);
       if (from !== undefined) continue;
       if (!wait) return undefined;
-      // Late points alone are no reason to go on waiting, and only the backlog has them.
+      // Without a block in the live lane, take late points, which only the backlog has.
       const isOther = lane !== wanted;
       lane = lane === "live" ? "backlog" : wanted;
       if (isOther || lane === wanted) await orAbort(news, signal);
@@ -60,7 +60,7 @@ export class DiskReader implements BufferReader {
   }
 
   async settle(done: readonly Settlement[]): Promise<void> {
-    // Blocks share lists of inputs, and go on sharing them: a list travels to the log thread once.
+    // Blocks and settlements share name lists, so that each list is converted once and sent once per call.
     const table = this.#options.inputs();
     if (table !== this.#lastTable) this.#numbers = new WeakMap();
     const numbersOf = (inputs: readonly InputId[]) => {
@@ -79,13 +79,13 @@ export class DiskReader implements BufferReader {
     this.#giveBack(blocks);
   }
 
-  /** Something may be there to take that was not before. */
+  /** Wakes waiting calls of `take`: there may be a block now. */
   wake(): void {
     this.#news.resolve();
     this.#news = Promise.withResolvers();
   }
 
-  /** Nothing more may be taken, for this reason. */
+  /** Makes all further calls of `take` reject with `reason`. */
   revoke(reason: Error): void {
     this.#revoked = reason;
     this.wake();
@@ -100,7 +100,7 @@ export class DiskReader implements BufferReader {
   }
 
   #giveBack(blocks: readonly number[]): void {
-    // It fails when the log is gone, and what is out comes again then anyway.
+    // If the log is gone, this fails, and the next log leases the points again anyway.
     this.#options.call({ kind: "release", blocks }).then(
       () => this.wake(),
       () => {},
@@ -111,7 +111,7 @@ export class DiskReader implements BufferReader {
     return new Block(block.id as BlockId, { ...block, inputs: this.#namesOf(block.inputs) });
   }
 
-  /** Blocks of polled tags have the same inputs again and again: one list of names serves them all. */
+  /** Consecutive blocks of polled tags have the same inputs and share one list of names. */
   #namesOf(numbers: Uint32Array): readonly InputId[] {
     const known = this.#lastNumbers;
     const table = this.#options.inputs();
@@ -122,7 +122,7 @@ export class DiskReader implements BufferReader {
       this.#lastTable = table;
       this.#lastNumbers = numbers;
       const names: InputId[] = [];
-      // An iterator would make an object for each.
+      // A plain loop: an iterator would allocate an object per input.
       for (let i = 0; i < numbers.length; i++) names.push(table.inputAt(numbers[i]!));
       this.#lastNames = names;
       this.#numbers.set(names, numbers);

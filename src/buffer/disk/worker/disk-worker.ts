@@ -1,4 +1,4 @@
-// The log thread: the one place that writes, reads and syncs, with calls that block. A disk that hangs holds up nothing else.
+// The log thread, which makes all disk calls. They block, so a disk that hangs delays only this thread.
 import { randomBytes } from "node:crypto";
 import { crc32 } from "../files/bytes.ts";
 import { lockFolder } from "../files/lock.ts";

@@ -1,4 +1,4 @@
-// Gathers points of many calls into one write and one sync.
+// Group commit: combines the points of many calls in one write and one sync.
 import type { AppendOptions } from "../../../core/buffer.ts";
 import { AgentError } from "../../../core/errors.ts";
 import type { InputId, Point, PointBatch } from "../../../core/point.ts";
@@ -7,26 +7,26 @@ import { InputTable, keepSameTime, type PointColumns, pointColumns } from "../fo
 
 export interface GroupCommitOptions {
   readonly clock: Clock;
-  /** Milliseconds that points may gather for when a device waits for their acknowledgement. */
+  /** Maximum delay in milliseconds of points whose acknowledgement a device waits for. */
   readonly ackDelayMs: number;
   /** The same for deliveries with `hurry`. */
   readonly hurryDelayMs: number;
-  /** Milliseconds that others may gather for. */
+  /** Maximum delay in milliseconds of all other points. */
   readonly syncMs: number;
-  /** Resolves when the points are durable. `newInputs` are the Input IDs that follow those of earlier calls. */
+  /** Resolves when the points are durable. `newInputs` continues the numbering of earlier calls. */
   readonly send: (group: PointColumns, newInputs: readonly InputId[]) => Promise<void>;
 }
 
 interface Group {
   readonly done: PromiseWithResolvers<void>;
-  /** Monotonic milliseconds at which it is sent, unless an earlier group is not back yet. */
+  /** Monotonic time in milliseconds at which it is sent, or later if an earlier group is still being sent. */
   dueAt: number;
 }
 
-/** So many points are not kept waiting for more. */
+/** A group with this many points is sent without delay. */
 const enough = 4_096;
 
-/** At most one group is on its way; the next one gathers meanwhile. */
+/** At most one group is being sent; the next one gathers meanwhile. */
 export class GroupCommit {
   readonly #options: GroupCommitOptions;
   readonly #inputs = new InputTable();
@@ -41,7 +41,10 @@ export class GroupCommit {
     this.#options = options;
   }
 
-  /** Resolves when the points are durable; rejects as `send` does. Throws `TypeError` for times that are no microseconds. */
+  /**
+   * Resolves when the points are durable; rejects as `send` does. Throws `TypeError` for times that are not whole
+   * microseconds.
+   */
   append(points: readonly Point[] | PointBatch, { awaited, hurry }: AppendOptions): Promise<void> {
     if (points.length === 0) return Promise.resolve();
     const isBatch = "inputs" in points;
@@ -60,12 +63,12 @@ export class GroupCommit {
     return group.done.promise;
   }
 
-  /** Who receives the groups has changed and knows no Input IDs yet. */
+  /** To be called when the log thread was restarted: it does not know any Input IDs yet. */
   forgetSent(): void {
     this.#inputsSent = 0;
   }
 
-  /** Sends what has gathered and resolves when nothing is on its way any more. */
+  /** Sends all gathered points. Resolves when nothing is being sent any more. */
   async flush(): Promise<void> {
     while (this.#gathering || this.#sending) {
       if (this.#gathering) this.#hurry(this.#gathering);
@@ -140,7 +143,7 @@ export class GroupCommit {
         this.#sendWhenDue();
       },
       () => {
-        // Aborted: another wake-up took its place.
+        // Aborted: a newer timer replaces this one.
       },
     );
   }
@@ -150,7 +153,7 @@ function checkTime(time: number): void {
   if (!Number.isSafeInteger(time)) throw new TypeError(`a time must be whole microseconds, is ${time}`);
 }
 
-/** The first `count` points, in columns for `size`. */
+/** Copies the first `count` points to columns of length `size`. */
 function copyOf({ inputs, times, values }: PointColumns, count: number, size: number): PointColumns {
   const copy = pointColumns(size);
   copy.inputs.set(inputs.subarray(0, count));
@@ -159,7 +162,7 @@ function copyOf({ inputs, times, values }: PointColumns, count: number, size: nu
   return copy;
 }
 
-/** What a caller gets for an append after the buffer was closed. */
+/** Rejection of calls after the buffer was closed. */
 export function closedError(): AgentError {
   return new AgentError("BUFFER_UNAVAILABLE", "the buffer is closed");
 }

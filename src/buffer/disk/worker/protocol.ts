@@ -1,5 +1,5 @@
-// What the main thread and the log thread say to each other. Points and blocks travel in columns that change hands
-// without being copied; Input IDs travel once and are numbers from then on.
+// Messages between the main thread and the log thread. The columns of points and blocks are transferred, not copied.
+// Each Input ID is sent once and is a number from then on.
 import type { BufferStats } from "../../../core/buffer.ts";
 import type { AgentError, ErrorCode } from "../../../core/errors.ts";
 import type { InputId } from "../../../core/point.ts";
@@ -12,7 +12,7 @@ import type { Moment, StoreOptions } from "../segments/environment.ts";
 export type StoreRequest = { readonly now: Moment } & (
   | {
       readonly kind: "append";
-      /** Input IDs not sent before: their numbers in `group` go on from those sent. */
+      /** Input IDs not sent before. Their numbers continue those already sent. */
       readonly newInputs: readonly InputId[];
       readonly group: PointColumns;
     }
@@ -26,42 +26,42 @@ export type StoreRequest = { readonly now: Moment } & (
   | { readonly kind: "tick" | "work" | "close" }
 );
 
-/** A request without the time, which is put in when it is sent. */
+/** A request without the time, which is added when it is sent. */
 export type BareRequest = StoreRequest extends infer R ? (R extends unknown ? Omit<R, "now"> : never) : never;
 
 export interface StoreReply extends Taken {
   readonly error:
     | { readonly code: ErrorCode | "bug"; readonly message: string; readonly hint?: string | undefined }
     | undefined;
-  /** Input IDs not told before, in the numbering of blocks. */
+  /** Input IDs not sent before, in the numbering of blocks. */
   readonly newInputs: readonly InputId[];
   readonly stats: BufferStats | undefined;
   readonly notes: readonly Note[];
-  /** After `tick`, which works too, and `work`: there is more to do. */
+  /** After `tick` or `work`: there is more background work. */
   readonly more: boolean;
-  /** After `tick`: there is a segment that could not be read when it was last asked for. */
+  /** After `tick`: the last read of some segment failed. */
   readonly unread: boolean;
 }
 
 /** The first message of the log thread. */
 export interface StoreOpened extends StoreReply {
-  /** Integration ID that the backlog belongs to, where it is not the configured one. */
+  /** Integration ID of the backlog, if it is not the configured one. */
   readonly foreign: string | undefined;
 }
 
-/** What the log thread is started with. */
+/** The first message to the log thread. */
 export interface StoreStart {
   readonly options: StoreOptions;
   readonly now: Moment;
-  /** It was open before in this process: a folder that is not there, or empty, is not made into a new buffer. */
+  /** True if this process had the folder open before. A missing or empty folder is then an error, not a new buffer. */
   readonly again: boolean;
 }
 
-/** The log, wherever it runs. Calls are answered in their order. */
+/** Connection to the log, in a thread or in the same one. Calls are answered in order. */
 export interface StorePort extends AsyncDisposable {
   readonly opened: StoreOpened;
-  /** Why nothing will be answered any more. Undefined: all is well. */
+  /** Why the log no longer answers. Undefined: it does. */
   readonly failure: AgentError | undefined;
-  /** Rejects with `BUFFER_UNAVAILABLE` when the log is gone; errors of the log itself are in the reply. */
+  /** Rejects with `BUFFER_UNAVAILABLE` if the log has ended. The log's own errors are in the reply. */
   call(request: StoreRequest, transfer: readonly ArrayBuffer[]): Promise<StoreReply>;
 }

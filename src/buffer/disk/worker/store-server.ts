@@ -1,4 +1,4 @@
-// Answers the requests of the main thread. This is the log thread's work, usable in tests without a thread.
+// Answers the requests of the main thread. Runs in the log thread, and without a thread in tests.
 import { parentPort } from "node:worker_threads";
 import { AgentError, reasonOf } from "../../../core/errors.ts";
 import type { InputId } from "../../../core/point.ts";
@@ -12,11 +12,11 @@ import type { Ground } from "../segments/environment.ts";
 import type { StoreOpened, StoreReply, StoreRequest, StoreStart } from "./protocol.ts";
 
 export interface ServerGround extends Omit<Ground, "note"> {
-  /** Makes this process the only one; called when the folder is there. */
+  /** Locks the folder, which exists by then, for this process. */
   readonly lock: (folder: string) => FolderLock;
 }
 
-/** Errors that mean that the folder is not ours to write to, rather than that the disk is full or broken. */
+/** Errors that mean that this process may not write to the folder, not that the disk is full or broken. */
 const unwritable = new Set(["EACCES", "EPERM", "EROFS", "ENOTDIR", "EEXIST", "ERR_SQLITE_ERROR"]);
 
 export class StoreServer {
@@ -24,23 +24,24 @@ export class StoreServer {
   #store: Store | undefined;
   #lock: FolderLock | undefined;
   readonly #folder: string;
-  /** What is at the path of the folder is not what was opened: nothing is written. */
+  /** True if another folder or none is at the path: nothing is written then. */
   #isAway = false;
   readonly #limit = new RateLimit();
   #notes: Note[] = [];
-  /** Monotonic milliseconds of the request. */
+  /** Monotonic time of the request in milliseconds. */
   #now = 0;
   #inputsTold = 0;
   #more = false;
   #unread = false;
-  /** By the main thread's number of an input: the store's. */
+  /** The store's input number by the main thread's input number. */
   readonly #numbers: number[] = [];
 
   constructor({ options, now, again }: StoreStart, ground: ServerGround) {
     this.#now = now.monotonic;
     this.#folder = options.folder;
     const error = this.#guard(() => {
-      // An empty folder is the place of a volume that was taken off: another buffer in it would be hidden by the volume.
+      // An empty folder is probably the mount point of an unmounted volume. The volume would later hide a buffer
+      // created there.
       if (again && isEmpty(ground.disk, options.folder)) throw new AgentError("BUFFER_UNAVAILABLE", this.#awayMessage);
       ground.disk.makeFolder(options.folder);
       this.#lock = ground.lock(options.folder);
@@ -55,7 +56,7 @@ export class StoreServer {
     this.opened = { ...this.#reply(error), foreign: this.#store?.foreign };
   }
 
-  /** Throws when the folder must be opened again by another server. This one cannot be used any more. */
+  /** Throws if the folder must be opened again by another server; this one is unusable then. */
   handle(request: StoreRequest): StoreReply {
     this.#leaveOutlived(request);
     let taken: Taken | undefined;
@@ -69,9 +70,9 @@ export class StoreServer {
     return { ...this.#reply(error), ...taken, more: this.#more, unread: this.#unread };
   }
 
-  /** Whoever else had the lock may have written since, so what is known here counts no more. */
+  /** Checks the lock. If it was lost, another process may have written since, so the state in memory is invalid. */
   #leaveOutlived({ kind }: StoreRequest): void {
-    // What was settled is known in memory all the same, so the service's answer is not lost by the folder's.
+    // Settlements are applied in memory even if the folder is gone, so that the service's answer is not lost.
     if (kind === "settle") this.#isAway = this.#lock?.state() !== "held";
     if (kind !== "append" && kind !== "tick" && kind !== "close") return;
     const state = this.#lock?.state();
@@ -81,11 +82,11 @@ export class StoreServer {
     throw new AgentError("BUFFER_UNAVAILABLE", "the lock of the folder was lost: the folder is opened again");
   }
 
-  /** Without a write. */
+  /** Handles requests without writing. */
   #runAway(store: Store, request: StoreRequest): Taken | undefined {
     const { kind } = request;
     if (kind === "append") {
-      // A new input is sent with its name once; later groups use its number alone.
+      // Learn the names even now: a name is sent only once, and later groups use its number.
       this.#learn(store, request.newInputs);
       throw new AgentError("BUFFER_UNAVAILABLE", this.#awayMessage);
     }
@@ -105,7 +106,7 @@ export class StoreServer {
           const given = inputs[i]!;
           const mode = given >= keepSameTime ? keepSameTime : 0;
           const number = this.#numbers[given - mode];
-          // It would be stored under another name.
+          // Otherwise the point would be stored under a wrong name.
           if (number === undefined) throw new RangeError("an input without a name");
           inputs[i] = number + mode;
         }
@@ -188,10 +189,13 @@ function isEmpty(disk: Disk, folder: string): boolean {
   }
 }
 
-/** The log thread: opens a folder and answers requests, one after the other, until `close` was answered. An exception that `StoreServer.handle` throws ends it. */
+/**
+ * The log thread: opens a folder and answers requests in order, until it has answered `close`. An exception from
+ * `StoreServer.handle` ends it.
+ */
 export function runLogThread(ground: ServerGround): void {
   const port = parentPort;
-  // Sent by `worker-port.ts`, whose types these are.
+  // `worker-port.ts` sends messages of these types.
   port?.once("message", (start: StoreStart) => {
     const server = new StoreServer(start, ground);
     port.on("message", (request: StoreRequest) => {
@@ -203,7 +207,7 @@ export function runLogThread(ground: ServerGround): void {
   });
 }
 
-/** The buffers of the columns, which are transferred with the reply. */
+/** Buffers to transfer with the reply. */
 function columnsOf({ inputs, timeStarts, valueStarts, times, values, late }: ShelfBlock): ArrayBuffer[] {
   return [inputs, timeStarts, valueStarts, times, values, late].map(({ buffer }) => buffer);
 }

@@ -1,4 +1,4 @@
-// Has the log thread open its folder, and talks to it.
+// Starts the log thread, lets it open a folder, and sends it requests.
 import { setFlagsFromString } from "node:v8";
 import { Worker } from "node:worker_threads";
 import { AgentError } from "../../../core/errors.ts";
@@ -6,8 +6,8 @@ import { orAbort } from "../../../lib/abort.ts";
 import type { StoreOpened, StorePort, StoreReply, StoreRequest, StoreStart } from "./protocol.ts";
 
 /**
- * Resolves when the thread has opened its folder, or failed to: see `opened.error`. Rejects with `signal.reason`. `thread` is
- * one that was started before, and nothing else's from now on.
+ * Resolves when the thread has opened its folder or failed to, see `opened.error`. Rejects with `signal.reason`.
+ * `thread`: a thread started before, which this port then owns.
  */
 export async function openWorkerPort(
   start: StoreStart,
@@ -27,7 +27,7 @@ export async function openWorkerPort(
 class WorkerPort implements StorePort {
   readonly opened: StoreOpened;
   readonly #worker: Worker;
-  /** One for each request that is not answered, in their order. */
+  /** Unanswered requests in order. */
   readonly #waiting: PromiseWithResolvers<StoreReply>[] = [];
   #failure: AgentError | undefined;
 
@@ -41,7 +41,7 @@ class WorkerPort implements StorePort {
     });
     // Node delivers every reply before this event, also after an error.
     worker.on("exit", () => this.#fail(new AgentError("BUFFER_UNAVAILABLE", reason)));
-    // The agent ends when its work does, not when its threads do.
+    // An idle log thread does not keep the process alive.
     worker.unref();
   }
 
@@ -51,7 +51,7 @@ class WorkerPort implements StorePort {
 
   call(request: StoreRequest, transfer: readonly ArrayBuffer[]): Promise<StoreReply> {
     if (this.#failure) return Promise.reject(this.#failure);
-    // As long as an answer is owed, the process stays.
+    // A pending request keeps the process alive.
     if (this.#waiting.length === 0) this.#worker.ref();
     this.#worker.postMessage(request, transfer);
     const reply = Promise.withResolvers<StoreReply>();
@@ -74,27 +74,28 @@ class WorkerPort implements StorePort {
   }
 }
 
-/** Compiled or bundled, the file lies beside this one under the same name. */
+/** Also valid in compiled or bundled code, where the worker file has the same name with `.js`. */
 const workerFile = new URL(import.meta.url.endsWith(".ts") ? "./disk-worker.ts" : "./disk-worker.js", import.meta.url);
-/** Columns live outside this heap; what is in it are indices and names. */
+/** Columns are allocated outside this heap, which holds indices and names. */
 const resourceLimits = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 4, stackSizeMb: 1 };
 
-/** A thread that waits to be told what to open. */
+/** A thread that waits for the message with the folder to open. */
 export interface LogWorker {
   readonly worker: Worker;
-  /** What came of that. Rejects when the thread fails before. */
+  /** The result of opening the folder. Rejects if the thread fails before. */
   readonly opened: Promise<StoreOpened>;
 }
 
 /**
- * Apart from `openWorkerPort`, so that the program can start the thread while it loads everything else: a thread takes longer
- * to start than a configuration to be read. `file` is another thread's code, for tests.
+ * Starts the thread. Separate from `openWorkerPort`, so that it starts while the program loads: starting a thread takes
+ * longer than reading the configuration. `file`: the code of another thread, for tests.
  */
 export function startLogWorker(file = workerFile): LogWorker {
-  // Node's flag for the young generation is meant for the main thread, and would hold here in place of the limit: 6 MB more.
+  // Node's own flag for the young generation is meant for the main thread. It would override the limit here and cost 6
+  // MB, so it is reset.
   setFlagsFromString("--max-semi-space-size=0");
   const worker = new Worker(file, { resourceLimits, name: "buffer" });
-  // Our own thread, which sends nothing else.
+  // The first message is always `StoreOpened`.
   const opened = new Promise<StoreOpened>((resolve, reject) => {
     worker.once("message", resolve);
     worker.once("error", reject);
