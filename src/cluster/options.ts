@@ -39,7 +39,7 @@ export const clusterOptions = z
       .describe("How much the stream may hold. A full stream takes nothing more; the local buffers grow meanwhile."),
     maxAge: duration({ min: 60_000 })
       .prefault("30d")
-      .describe("Points that could not be delivered for longer than this are dropped from the stream; the log says how many messages."),
+      .describe("Points that could not be delivered for longer than this are dropped from the stream and logged."),
     leaseTtl: duration({ min: 3_000, max: 60_000 })
       .prefault("6s")
       .describe("How long an agent that does not renew its leases keeps delivery and sources."),
