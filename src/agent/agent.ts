@@ -128,6 +128,7 @@ export async function openWaitingAgent(
         agent: config.agent,
         version: options.version,
         buffer,
+        integration: config.service.integration,
         requestsPerSecond: config.service.limits.requestsPerSecond,
         reads: () => wanted.map((source) => source.name),
       },

@@ -30,6 +30,8 @@ const lookEveryMs = 2_000;
 
 export interface ClusterParts {
   readonly options: ClusterOptions;
+  /** `service.integration`: those that deliver to another one share nothing with this agent. */
+  readonly integration: string;
   /** `agent.name`. */
   readonly node: string;
   readonly report: () => MemberReport;
@@ -49,14 +51,18 @@ export class JoinedCluster implements AsyncDisposable {
   readonly #running: Promise<unknown>;
   #delivers: string | undefined;
 
-  constructor({ options, node, report }: ClusterParts, runtime: Runtime) {
+  constructor({ options, integration, node, report }: ClusterParts, runtime: Runtime) {
     const { replicas, leaseTtl } = options;
     this.#runtime = { ...runtime, log: runtime.log.child({ part: "cluster" }) };
     this.#node = node;
     this.#link = new NatsLink(options, node, runtime);
-    this.stream = natsStream(this.#link, options);
-    this.leases = natsBucket(this.#link, { name: "tagferry-leases", replicas, ttlMs: entryLife * leaseTtl });
-    this.state = natsBucket(this.#link, { name: "tagferry-state", replicas });
+    this.stream = natsStream(this.#link, options, integration);
+    this.leases = natsBucket(this.#link, {
+      name: `tagferry-leases-${integration}`,
+      replicas,
+      ttlMs: entryLife * leaseTtl,
+    });
+    this.state = natsBucket(this.#link, { name: `tagferry-state-${integration}`, replicas });
     this.members = new Membership({ state: this.state, node, report }, this.#runtime);
     this.#running = Promise.all([this.members.run(this.#stop.signal), this.#watch()]).catch((error: unknown) =>
       this.#runtime.log.error({ err: error }, "the members of the cluster are not watched any more"),

@@ -26,6 +26,8 @@ export interface StreamState {
 
 /** The stream of the points. Each call rejects with `CLUSTER_UNREACHABLE` where the servers do not answer within 5 s. */
 export interface PointStream {
+  /** Each node publishes under a subject of one token below this one. */
+  readonly subject: string;
   /**
    * Resolves with the sequence once a quorum of the replicas stores the message, or had stored one with this ID within the
    * last 2 minutes. Undefined: the last message of the subject is not the one at `expectedLast` (0: there is none), and

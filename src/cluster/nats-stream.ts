@@ -4,47 +4,48 @@ import type { PointStream, StreamState } from "./jetstream.ts";
 import { jetstreamCode, type NatsClient, type NatsLink } from "./nats-connection.ts";
 import type { ClusterOptions } from "./options.ts";
 
-export const pointStreamName = "tagferry-points";
-/** Each node publishes under a subject of its own below this one. */
-export const pointSubject = "tagferry.points";
 /** Streams that are repeated within it are stored once, whichever server leads the stream. */
 const duplicateWindowMs = 120_000;
 const streamNotFound = 10_059;
 const wrongLastSequence: ReadonlySet<number | undefined> = new Set([10_071, 10_164]);
 const nanosPerMs = 1_000_000;
 
-/** `link` stays the caller's. */
+/** `integration` is part of its name: integrations share no points on the same servers. `link` stays the caller's. */
 export function natsStream(
   link: NatsLink,
   options: Pick<ClusterOptions, "replicas" | "maxSize" | "maxAge">,
+  integration: string,
 ): PointStream {
+  const streamName = `tagferry-points-${integration}`;
+  const subject = `tagferry.points.${integration}`;
   const onStream = <T>(what: string, call: (client: NatsClient) => Promise<T>) =>
-    link.use(`stream ${pointStreamName}: ${what}`, call);
+    link.use(`stream ${streamName}: ${what}`, call);
   return {
-    publish: (subject, data, messageId, expectedLast) =>
+    subject,
+    publish: (nodeSubject, data, messageId, expectedLast) =>
       onStream("publish", async ({ jetstream }) => {
         try {
-          const expect = { streamName: pointStreamName, lastSubjectSequence: expectedLast };
-          return (await jetstream.publish(subject, data, { msgID: messageId, expect })).seq;
+          const expect = { streamName, lastSubjectSequence: expectedLast };
+          return (await jetstream.publish(nodeSubject, data, { msgID: messageId, expect })).seq;
         } catch (error) {
           if (wrongLastSequence.has(jetstreamCode(error))) return undefined;
           throw error;
         }
       }),
-    last: (subject) =>
+    last: (nodeSubject) =>
       onStream("last", async ({ manager }) => {
-        const found = await manager.streams.getMessage(pointStreamName, { last_by_subj: subject });
+        const found = await manager.streams.getMessage(streamName, { last_by_subj: nodeSubject });
         return found ? { sequence: found.seq, subject: found.subject, data: found.data } : undefined;
       }),
     subjects: () =>
       onStream("subjects", async ({ manager }) => {
-        const { state } = await manager.streams.info(pointStreamName, { subjects_filter: ">" });
+        const { state } = await manager.streams.info(streamName, { subjects_filter: ">" });
         return Object.keys(state.subjects ?? {});
       }),
     state: () =>
       onStream("state", async ({ manager }) => {
         try {
-          return stateOf(await manager.streams.info(pointStreamName));
+          return stateOf(await manager.streams.info(streamName));
         } catch (error) {
           if (jetstreamCode(error) === streamNotFound) return undefined;
           throw error;
@@ -53,8 +54,8 @@ export function natsStream(
     create: () =>
       onStream("create", async ({ manager }) => {
         await manager.streams.add({
-          name: pointStreamName,
-          subjects: [`${pointSubject}.>`],
+          name: streamName,
+          subjects: [`${subject}.>`],
           storage: "file",
           retention: "limits",
           discard: "new",
@@ -67,15 +68,15 @@ export function natsStream(
       }),
     next: (sequence) =>
       onStream("read", async ({ manager }) => {
-        const found = await manager.direct.getMessage(pointStreamName, {
+        const found = await manager.direct.getMessage(streamName, {
           seq: sequence,
-          next_by_subj: `${pointSubject}.>`,
+          next_by_subj: `${subject}.>`,
         });
         return found ? { sequence: found.seq, subject: found.subject, data: found.data } : undefined;
       }),
     purgeBefore: (sequence) =>
       onStream("purge", async ({ manager }) => {
-        await manager.streams.purge(pointStreamName, { seq: sequence });
+        await manager.streams.purge(streamName, { seq: sequence });
       }),
   };
 }

@@ -35,6 +35,7 @@ export function memoryStream(): MemoryStream {
   const lastOf = (subject: string) => messages.findLast((message) => message.subject === subject);
   const bytes = () => messages.reduce((sum, { data }) => sum + data.length, 0);
   const stream: MemoryStream = {
+    subject: "tagferry.points.test",
     before: () => {},
     after: () => {},
     maxBytes: Number.POSITIVE_INFINITY,

@@ -14,14 +14,14 @@ export async function natsWorld({ count = 3, maxSize = 64 * 2 ** 20, syncAlways 
   return {
     cluster,
     link,
-    stream: natsStream(link, { ...parsed, maxSize }),
-    state: natsBucket(link, { name: "tagferry-state", replicas: parsed.replicas }),
+    stream: natsStream(link, { ...parsed, maxSize }, "test"),
+    state: natsBucket(link, { name: "tagferry-state-test", replicas: parsed.replicas }),
     /** Deletes the stream, as an operator may. */
     deleteStream: () =>
-      link.use("delete", async ({ manager }) => void (await manager.streams.delete("tagferry-points"))),
+      link.use("delete", async ({ manager }) => void (await manager.streams.delete("tagferry-points-test"))),
     /** Name of the server that leads the stream. */
     leader: () =>
-      link.use("leader", async ({ manager }) => (await manager.streams.info("tagferry-points")).cluster?.leader),
+      link.use("leader", async ({ manager }) => (await manager.streams.info("tagferry-points-test")).cluster?.leader),
     async [Symbol.asyncDispose]() {
       await link[Symbol.asyncDispose]();
       await cluster[Symbol.asyncDispose]();

@@ -23,6 +23,8 @@ export interface ClusterDeliveryParts {
   readonly version: string;
   /** Its reader is the forwarder. */
   readonly buffer: PointBuffer;
+  /** `service.integration`. */
+  readonly integration: string;
   /** `service.limits.requestsPerSecond`. */
   readonly requestsPerSecond: number;
   /** Names of the sources that this agent reads. */
@@ -36,7 +38,7 @@ export interface ClusterDelivery extends AsyncDisposable {
 }
 
 export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runtime): ClusterDelivery {
-  const { options, agent, version, buffer, reads } = parts;
+  const { options, integration, agent, version, buffer, reads } = parts;
   const { name: node, dataDir } = agent;
   const log = runtime.log.child({ part: "cluster" });
   const stop = new AbortController();
@@ -51,11 +53,12 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
     forwardLagMs: forwarder?.status.lagMs ?? 0,
     backlogPoints: buffer.stats().unsettledPoints,
   });
-  const cluster = new JoinedCluster({ options, node, report }, runtime);
+  const cluster = new JoinedCluster({ options, integration, node, report }, runtime);
   const { stream, leases, state } = cluster;
 
   async function forward(): Promise<void> {
-    const directory = join(dataDir, "forwarded");
+    // What was handed over for another integration must not be published again for this one.
+    const directory = join(dataDir, "forwarded", integration);
     while (!stop.signal.aborted) {
       forwarder = new Forwarder({ buffer, stream, state, node, bootEpoch, directory }, runtime);
       try {

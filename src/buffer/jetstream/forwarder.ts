@@ -93,7 +93,7 @@ export class Forwarder {
     this.#options = options;
     this.#runtime = { ...runtime, log: runtime.log.child({ part: "cluster" }) };
     this.#epoch = `${options.bootEpoch}-${randomBytes(4).toString("hex")}`;
-    this.#subject = subjectOf(options.node);
+    this.#subject = subjectOf(options.stream, options.node);
     this.#names = new PublishedNames(options.state, options.node, join(options.directory, "names.json"));
   }
 

@@ -4,8 +4,8 @@
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
-import type { KeyBucket, KeyEntry } from "../../cluster/jetstream.ts";
-import { pointSubject } from "../../cluster/nats-stream.ts";
+import type { KeyBucket, KeyEntry, PointStream } from "../../cluster/jetstream.ts";
+import { keyToken } from "../../cluster/key-token.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
@@ -18,11 +18,8 @@ const partNames = 4_096;
 /** Names that are missing for longer are lost; then they are looked for as often. */
 const missingMs = 10_000;
 
-/** A name as part of a subject or a key. */
-const tokenOf = (node: string) =>
-  node.replace(/[^-_a-zA-Z0-9]/gu, (character) => `=${Buffer.from(character).toString("hex")}`);
-export const subjectOf = (node: string) => `${pointSubject}.${tokenOf(node)}`;
-const prefixOf = (node: string, dictionary: string) => `names.${tokenOf(node)}.${dictionary}.`;
+export const subjectOf = ({ subject }: Pick<PointStream, "subject">, node: string) => `${subject}.${keyToken(node)}`;
+const prefixOf = (node: string, dictionary: string) => `names.${keyToken(node)}.${dictionary}.`;
 
 /** The names of entries that follow each other from number 0 on. */
 function chainOf(entries: readonly KeyEntry[]): InputId[] {
@@ -63,7 +60,7 @@ export class PublishedNames {
       this.#stored = 0;
       return await this.#store();
     }
-    const entries = await this.#bucket.list(`names.${tokenOf(this.#node)}.`);
+    const entries = await this.#bucket.list(`names.${keyToken(this.#node)}.`);
     const dictionaries = Map.groupBy(entries, ({ key }) => key.split(".").at(-2)!);
     let names: readonly InputId[] = [];
     this.dictionary = randomBytes(4).toString("hex");

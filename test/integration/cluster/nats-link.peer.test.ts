@@ -1,8 +1,10 @@
 // The connection, the buckets and the leases of a cluster on real servers.
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { subjectOf } from "../../../src/buffer/jetstream/stream-names.ts";
 import { acquireLease } from "../../../src/cluster/lease.ts";
 import { natsBucket } from "../../../src/cluster/nats-bucket.ts";
 import { NatsLink } from "../../../src/cluster/nats-connection.ts";
+import { natsStream } from "../../../src/cluster/nats-stream.ts";
 import { clusterOptions } from "../../../src/cluster/options.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type NatsServers, openNatsServers } from "../../support/nats-servers.ts";
@@ -36,6 +38,23 @@ test("a call that the servers never answer rejects", { timeout: 60_000 }, async 
   // As the list of a bucket whose server goes away in between.
   const endless = link.use("list", () => new Promise<never>(() => {}));
   await expect(endless).rejects.toMatchObject({ code: "CLUSTER_UNREACHABLE" });
+});
+
+test("integrations share no points on the same servers", { timeout: 60_000 }, async () => {
+  const { link } = await connect();
+  await using _link = link;
+  const options = clusterOptions.parse({ servers: servers.urls });
+  const [north, south] = ["north", "south"].map((integration) => natsStream(link, options, integration));
+  await eventually(() =>
+    Promise.all([north!.create(), south!.create()]).then(
+      () => true,
+      () => false,
+    ),
+  );
+  const subject = subjectOf(north!, "gw1");
+  await eventually(() => north!.publish(subject, bytes("1"), "gw1-1", 0).catch(() => undefined));
+  expect(await north!.subjects()).toEqual([subject]);
+  expect([await south!.subjects(), await south!.last(subjectOf(south!, "gw1"))]).toEqual([[], undefined]);
 });
 
 test("a bucket writes by revision, and says when the revision is another one", { timeout: 60_000 }, async () => {

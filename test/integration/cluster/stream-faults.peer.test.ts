@@ -120,7 +120,7 @@ test("an end of the stream that the servers have lost is published again", { tim
   const state = (await there.stream.state())!;
   await there.link.use("delete", async ({ manager }) => {
     for (const sequence of [state.lastSequence - 1, state.lastSequence])
-      await manager.streams.deleteMessage("tagferry-points", sequence);
+      await manager.streams.deleteMessage("tagferry-points-test", sequence);
   });
   await appendSome(there);
   await there.delivered();

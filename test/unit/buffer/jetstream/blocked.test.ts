@@ -36,7 +36,7 @@ function frameOf(given: Partial<FrameHeader> = {}): Uint8Array {
 }
 
 const publish = (stream: PointStream, data: Uint8Array, node = "gone") =>
-  stream.publish(subjectOf(node), data, messageIdOf({ ...header, node }), 0);
+  stream.publish(subjectOf(stream, node), data, messageIdOf({ ...header, node }), 0);
 
 test("a message that cannot be decoded is counted as lost and removed, one of a later version stays; others are delivered", async () => {
   const { stream, node, reader: open } = memoryWorld();
