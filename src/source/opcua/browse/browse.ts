@@ -1,4 +1,4 @@
-// Lists what a server offers, as a tree: objects and variables with value, unit and the tag that would read them.
+// Lists objects and variables of a server as a tree, with value, unit and the tag that reads them.
 import { X509Certificate } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -28,9 +28,10 @@ const serverObject = 2253;
 const objects = "i=85";
 
 /**
- * From Objects down, parents before children. The session is of the moment, and the certificate too unless the target
- * names the folder of an agent. Without `security` it asks in clear text where the server lets it and no password goes
- * out so, since it reads and keeps nothing. Rejects as `open` does, and with `CONFIG_INVALID` where the target is none.
+ * Yields nodes from Objects down, parents before children. The session is temporary; so is the certificate, unless the
+ * target names an agent's folder.
+ * Without `security` it connects in clear text if the server permits it and no password is exposed: it reads only and
+ * stores nothing. Rejects like `open`, and with `CONFIG_INVALID` for an invalid target.
  */
 export async function* browseOpcua(
   target: BrowseTarget,
@@ -40,7 +41,7 @@ export async function* browseOpcua(
   const { stack, options, linkOptions, offered, temporaryDir, resources } = await lookAt(target, runtime, signal);
   await using _ = resources;
   const { pki } = linkOptions;
-  // An agent's own look is as secure as its sources are.
+  // With an agent's folder, browsing is as secure as the agent's sources.
   const none = target.sharedDir === undefined ? ({ mode: "none" } as const) : undefined;
   const open: OpcuaOptions = { ...options, security: options.security ?? none };
   const endpoint = tryOr(
@@ -49,7 +50,7 @@ export async function* browseOpcua(
   );
   const { serverCertificate: certificate } = endpoint;
   const shown = certificateIn(certificate);
-  // The one that a person has compared.
+  // The user has compared this thumbprint.
   if (shown && target.trust !== undefined && isCalled(shown, target.trust))
     await pki.store.trustCertificate(certificate);
   await verifyServer(endpoint, linkOptions);
@@ -60,7 +61,7 @@ export async function* browseOpcua(
   yield* walk(new Services(link, facts.limits), facts.namespaces, signal);
 }
 
-/** What a server offers, and what is needed to use it for as long as `resources` last. */
+/** The server's endpoints, and the resources needed to connect to it. */
 async function lookAt(target: BrowseTarget, runtime: Runtime, signal: AbortSignal) {
   await using resources = new AsyncDisposableStack();
   const stack = await loadStack(runtime.log);
@@ -74,7 +75,7 @@ async function lookAt(target: BrowseTarget, runtime: Runtime, signal: AbortSigna
   return { stack, options, linkOptions, offered, temporaryDir, resources: resources.move() };
 }
 
-/** The agent's certificates where the target names an agent, otherwise those of the moment. */
+/** The agent's certificates if the target names an agent, otherwise temporary ones. */
 async function certificatesOf(target: BrowseTarget, temporaryDir: string): Promise<PkiOptions> {
   const { agent = "browse", sharedDir, configFile } = target;
   if (sharedDir === undefined)
@@ -83,7 +84,7 @@ async function certificatesOf(target: BrowseTarget, temporaryDir: string): Promi
   return { agent, dir, configFile, remedy: remedyIn(forbidden) };
 }
 
-/** What protects each way into a server. Rejects as `browseOpcua` does. */
+/** Lists the endpoints with their security. Rejects like `browseOpcua`. */
 export async function offeredEndpoints(
   target: BrowseTarget,
   runtime: Runtime,
@@ -114,7 +115,7 @@ function optionsOf(target: BrowseTarget): OpcuaOptions {
     ...(userCertificate && { userCertificate }),
     ...(security && { security }),
     ...(username !== undefined && { username, password }),
-    // A source that accepts this risk accepts it for a look, too.
+    // A source that accepts this risk accepts it for browsing, too.
     ...(source?.allowInsecurePassword === true && { allowInsecurePassword: true }),
   });
   if (parsed.success) return parsed.data;
@@ -143,7 +144,7 @@ async function* walk(
       seen.add(key);
       return true;
     });
-  /** Nodes with what is below them, which is asked for in one call. */
+  /** The nodes, with their facts and children. One call reads the children of all nodes. */
   const level = async (children: readonly Child[]) => {
     const nodes = unseen(children);
     const ids = nodes.map(({ nodeId }) => nodeId);
@@ -186,7 +187,7 @@ async function factsOf(
   });
 }
 
-/** `Double`, `Int32[]`, `Float[][]`. */
+/** Examples: `Double`, `Int32[]`, `Float[][]`. */
 function typeOf(variant: VariantLike | null | undefined): string | undefined {
   if (!variant?.dataType) return undefined;
   const name = variant.dataType === builtIn.structure ? "Structure" : String(builtInNames[variant.dataType]);
