@@ -1,16 +1,16 @@
-// NodeIds and browse paths as they stand in the configuration, read. Pure.
+// Parses NodeIds and browse paths of the configuration. Pure.
 import type { Ambiguity, TagOverlap } from "../../../core/driver.ts";
 import type { TagId } from "../../../core/source.ts";
 
-/** `2:Oven`, or `Oven` in any namespace; `*` stands for any name, `**` for any number of levels. */
+/** `2:Oven`, or `Oven` in any namespace. `*` matches any characters of a name, `**` any number of levels. */
 export interface BrowsePathStep {
   readonly namespace: number | undefined;
   readonly name: string;
 }
 
 /**
- * The NodeId with the index that the server gives its namespace now: `nsu=urn:plc;s=Temp` → `ns=3;s=Temp`. Undefined
- * where the server has no such namespace. In a URI, `%3B` is a semicolon and `%25` a per cent sign.
+ * Replaces a namespace URI by the server's current index: `nsu=urn:plc;s=Temp` → `ns=3;s=Temp`. Undefined if the server
+ * lacks the namespace. In a URI, `%3B` is a semicolon and `%25` a per cent sign.
  */
 export function localNodeId(text: string, namespaces: readonly string[]): string | undefined {
   const match = /^nsu=([^;]+);([\s\S]*)$/.exec(text);
@@ -19,7 +19,7 @@ export function localNodeId(text: string, namespaces: readonly string[]): string
   return index < 0 ? undefined : `ns=${index};${match[2]}`;
 }
 
-/** The same with the URI in place of the index: what stays true when the server starts again. */
+/** Inverse of `localNodeId`: replaces the index by the URI, which stays valid after a server restart. */
 export function portableNodeId(text: string, namespaces: readonly string[]): string {
   const match = /^ns=(\d+);([\s\S]*)$/.exec(text);
   const uri = match && namespaces[Number(match[1])];
@@ -28,21 +28,21 @@ export function portableNodeId(text: string, namespaces: readonly string[]): str
     : text;
 }
 
-/** Indexes that an address names by number, and that may come to mean other namespaces. That of the standard never does. */
+/** Namespace indexes in an address that may change their meaning. Index 0, the standard's, never does. */
 export function numericNamespaces({ node, path, browse }: NodeAddress): number[] {
   const steps = parsePath(path ?? browse ?? "").map(({ namespace }) => namespace);
   const all = [Number(/^ns=(\d+);/.exec(node ?? "")?.[1] ?? 0), ...steps];
   return [...new Set(all.flatMap((index) => index || []))];
 }
 
-/** Where a tag is, as it stands in the configuration: one of these. */
+/** Address of a tag as configured; exactly one field is set. */
 export interface NodeAddress {
   readonly node?: string | undefined;
   readonly path?: string | undefined;
   readonly browse?: string | undefined;
 }
 
-/** Steps from Objects. `&/` is a slash within a name, `&:` a colon, `&&` an ampersand (OPC 10000-4, A.2). */
+/** Steps from Objects. In a name, `&/` is a slash, `&:` a colon, `&&` an ampersand (OPC 10000-4, A.2). */
 export function parsePath(text: string): BrowsePathStep[] {
   const steps = [...text.matchAll(/(?:&[\s\S]|[^/&])+/g)].map(([part]) => parseStep(part));
   const first = steps[0];
@@ -55,7 +55,7 @@ function parseStep(text: string): BrowsePathStep {
   return { namespace: match ? Number(match[1]) : undefined, name };
 }
 
-/** Whether a name fits a step, in which `*` stands for any run of characters. */
+/** Whether a name matches a step, in which `*` stands for any characters. */
 export function stepMatches(step: BrowsePathStep, namespace: number, name: string): boolean {
   if (step.namespace !== undefined && step.namespace !== namespace) return false;
   if (!step.name.includes("*")) return step.name === name;
@@ -67,7 +67,7 @@ export function isDeep(step: BrowsePathStep): boolean {
   return step.name === "**";
 }
 
-/** `names`: the captured names that fill the Input ID. */
+/** `names`: the captures that the Input ID uses. */
 export function browseAmbiguity({ browse }: NodeAddress, names: readonly string[]): Ambiguity | undefined {
   if (browse === undefined || names.includes("path")) return undefined;
   const steps = parsePath(browse);
@@ -83,7 +83,7 @@ export function browseAmbiguity({ browse }: NodeAddress, names: readonly string[
   };
 }
 
-/** Tags that look for the same variables with one pattern. Whether two patterns find the same ones is the server's affair. */
+/** Tags with the same browse pattern. Different patterns may still find the same variables; only the server knows. */
 export function* browseOverlaps(
   tags: readonly (NodeAddress & { readonly index?: unknown; readonly field?: unknown })[],
 ): Generator<TagOverlap> {

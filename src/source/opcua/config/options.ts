@@ -1,4 +1,4 @@
-// What may stand in the configuration of an OPC UA source and of its tags, checked and with every default.
+// Schemas and defaults of the options of an OPC UA source and of its tags.
 import { z } from "zod";
 import type { DriverConfig } from "../../../core/driver.ts";
 import { defaultTimeRule, timeRuleFields } from "../../../lib/device-time.ts";
@@ -7,7 +7,7 @@ import { securityModes } from "../../../lib/security-mode.ts";
 import { parseField } from "../types/structure.ts";
 
 export const securityPolicies = ["None", "Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss"] as const;
-/** Broken, or about to be: used only where the configuration names them. */
+/** Insecure policies; used only if the configuration names them. */
 export const deprecatedPolicies = ["Basic128Rsa15", "Basic256"] as const;
 
 function faultIn(context: z.RefinementCtx) {
@@ -72,7 +72,7 @@ const url = z.string().transform((text, context) => {
 
 const stamping = z.enum(["source", "server", "arrival"]);
 
-/** Options of a source of type `opcua`. Lengths of time are milliseconds once parsed. */
+/** Options of a source of type `opcua`. Parsed durations are in milliseconds. */
 export const opcuaOptions = z
   .strictObject({
     url: url.describe("address of the server, as in opc.tcp://10.0.3.5:4840"),
@@ -150,7 +150,7 @@ export const opcuaOptions = z
       fault("username", "must have a password beside it (may be empty)", username);
   });
 
-/** Dead band at the server, in its unit or in percent of the variable's EURange. */
+/** Dead band applied by the server, in the variable's unit or in percent of its EURange. */
 export interface Deadband {
   readonly kind: "absolute" | "percent";
   readonly value: number;
@@ -159,7 +159,7 @@ export interface Deadband {
 const nodeId =
   /^(?:ns=\d+;|nsu=[^;]+;)?(?:i=\d+|s=[\s\S]+|g=[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|b=[A-Za-z0-9+/]+=*)$/;
 
-/** Fields of a tag that are OPC UA's: where the value stands. */
+/** The OPC UA fields of a tag: where its value is. */
 export const opcuaTag = z
   .strictObject({
     node: z
@@ -224,6 +224,6 @@ export const opcuaTag = z
 export type OpcuaOptions = z.output<typeof opcuaOptions>;
 
 export interface OpcuaConfig extends DriverConfig<typeof opcuaOptions, typeof opcuaTag> {
-  /** Of a probe: the agent's data directory, where this user may not keep the certificates it meets. */
+  /** For a probe: the agent's data directory, if this user may not store certificates there. */
   readonly forbiddenDir?: string;
 }
