@@ -1,4 +1,4 @@
-// Where values become readings and wait for the pipeline: at most so many, in batches that are acknowledged in order.
+// Converts values to readings and queues them for the pipeline: bounded, in batches that are acknowledged in order.
 import { AgentError } from "../../../core/errors.ts";
 import type { TagGap } from "../../../core/gap.ts";
 import { epochMicros } from "../../../core/point.ts";
@@ -14,28 +14,27 @@ import { PlainNumber } from "../types/plain-value.ts";
 import { type NotifiedValue, numberReading, overflowed, type TimeOptions, toReading } from "../types/reading.ts";
 import { ReadingColumns } from "./reading-columns.ts";
 
-/** Readings that wait together for the pipeline. */
 interface Batch {
   readonly readings?: ReadingBatch;
   readonly descriptions?: readonly Description[];
-  /** What is known of missing values, behind these readings. */
+  /** Gaps to record after these readings. */
   readonly gaps?: readonly TagGap[] | undefined;
-  /** To be called once they are on disk. */
+  /** Called once the readings are on disk. */
   readonly stored?: (() => void) | undefined;
-  /** What came before these is all there was to tell. */
+  /** The server confirms that it has nothing more to send. */
   readonly alive?: true;
 }
 
 interface ItemValues {
   readonly items: readonly Item[];
-  /** By the index in `items`. */
+  /** `values[i]` belongs to `items[i]`. */
   readonly values: readonly NotifiedValue[];
   readonly unreported?: ReadonlySet<NotifiedValue>;
 }
 
 const batchReadings = 1_000;
 const batchesPerDelivery = 10;
-/** Batches that may wait before the server is asked for no more. */
+/** At this many batches, the agent stops requesting notifications. */
 const fullAt = 20;
 const mostBatches = 1_000;
 const overflows = {
@@ -54,7 +53,7 @@ export class NotificationQueue {
   readonly #source: string;
   readonly #time: TimeOptions;
   readonly #queue = new BoundedQueue<Batch>(mostBatches);
-  /** Items in the order in which their first values came. */
+  /** Items in the order of their first values. */
   #places: Item[] = [];
   #rows = new Map<Item, number>();
   #roomier = Promise.withResolvers<void>();
@@ -71,8 +70,8 @@ export class NotificationQueue {
   }
 
   /**
-   * Takes the values of the items at the same index over; before `unreported` ones others may have been thrown away. `stored` is called
-   * once they are on disk. Throws `SOURCE_PROTOCOL` when it is more than can wait.
+   * Queues `values[i]` as readings of `items[i]`. Each value in `unreported` may follow discarded values. Calls
+   * `stored` once all are on disk. Throws `SOURCE_PROTOCOL` if the queue is full.
    */
   values(
     { items, values, unreported }: ItemValues,
@@ -101,7 +100,7 @@ export class NotificationQueue {
         : toReading(value, item, arrival, this.#time);
       if (reading === "untimed") untimedValues++;
       if (!reading || reading === "untimed") continue;
-      // What a former subscription hands over may be older than what has come from the new one.
+      // Values from a former subscription may be older than those from the current one.
       if (columns.isFull) {
         this.#put({ readings: columns.batch() });
         columns = newColumns();
@@ -135,13 +134,13 @@ export class NotificationQueue {
     return row;
   }
 
-  /** To be called when items are added: others may be gone, and would be kept as long as the connection lives. */
+  /** Releases the items; call it when items are added, since others may have been removed. */
   forgetItems(): void {
     this.#places = [];
     this.#rows = new Map();
   }
 
-  /** Takes readings over; `stored` and `gaps` go with the last of them. Throws as `values` does. */
+  /** Queues readings; `stored` and `gaps` go with the last batch. Throws like `values`. */
   readings(readings: readonly Reading[], stored?: () => void, gaps?: readonly TagGap[]): void {
     let from = 0;
     for (; readings.length - from > batchReadings; from += batchReadings)
@@ -153,17 +152,20 @@ export class NotificationQueue {
     this.#put({ descriptions });
   }
 
-  /** The server has nothing to tell. Not worth telling where values wait. */
+  /** Queues a keep-alive of the server, unless many values wait already. */
   alive(): void {
     if (this.#queue.size < fullAt) this.#put({ alive: true });
   }
 
-  /** Ends the queue: `next` still returns what waits, then rejects with `error`. */
+  /** Ends the queue: `next` returns the remaining batches, then rejects with `error`. */
   fail(error: unknown): void {
     this.#queue.fail(error);
   }
 
-  /** Resolves with what waits, at least something and at most 10,000 readings. Rejects with `signal.reason` or as `fail` says. */
+  /**
+   * Resolves with 1 to 10 queued batches (at most 10,000 readings). Rejects with `signal.reason` or the error of
+   * `fail`.
+   */
   async next(signal: AbortSignal): Promise<Delivery> {
     const batches = await this.#queue.takeAll(batchesPerDelivery, signal);
     this.#roomier.resolve();
@@ -180,12 +182,11 @@ export class NotificationQueue {
     });
   }
 
-  /** What waits now, without waiting for more. */
+  /** Yields what is queued, without waiting for more. */
   async *rest(): AsyncGenerator<Delivery> {
     while (this.#queue.size > 0) yield await this.next(new AbortController().signal);
   }
 
-  /** Resolves when there is room for more. Rejects with `signal.reason`. */
   async room(signal: AbortSignal): Promise<void> {
     while (this.#queue.size >= fullAt) await orAbort(this.#roomier.promise, signal);
   }

@@ -1,4 +1,4 @@
-// Opens a connection: certificate, endpoint, session, nodes, subscription, descriptions, in this order.
+// Opens a connection in this order: certificate, endpoint, session, nodes, subscriptions, descriptions.
 import { join } from "node:path";
 import type { EndpointDescription } from "node-opcua-client";
 import { epochMicros } from "../../../core/point.ts";
@@ -28,7 +28,7 @@ import { type OpcuaSource, type OpcuaSourceOptions, opcuaSource } from "./source
 
 const certificateWarningMs = 30 * 86_400_000;
 
-/** As `Driver.open`. */
+/** Contract: see `Driver.open`. */
 export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: AbortSignal): Promise<OpcuaSource> {
   signal.throwIfAborted();
   const { log } = runtime;
@@ -46,14 +46,14 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
   const digest = connectionDigest(linkOptions, endpoint);
   const resumption = await Resumption.open(join(config.stateDir, "session.json"), digest, log);
   const link = await openLink(stack, linkOptions, endpoint, resumption, log, signal);
-  // What failed on the way is tried again on the same session.
+  // If a later step fails, the next attempt resumes this session.
   resources.defer(() => (config.final?.() || resumption.guest ? link.close() : link.hangUp()));
   await resumption.remember({ session: link.session, attempts: 0 });
   const [givenMs, askedMs] = [link.session.timeoutMs, options.session.timeout];
   const details = {
     endpoint: endpoint.endpointUrl ?? options.url,
     security: securityOf(endpoint),
-    // How long the server keeps the session of an agent that it cannot reach.
+    // How long the server keeps the session while the agent is unreachable.
     session: `${givenMs} ms${givenMs < askedMs ? ` (asked for ${askedMs} ms)` : ""}`,
     ...(warnings.length > 0 && { warning: warnings.join("; ") }),
     certificate: pki.thumbprint,
@@ -64,7 +64,7 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
   return source;
 }
 
-/** What is insecure about a connection that the configuration insists on. */
+/** Security weaknesses of a connection that the configuration requires. */
 function warningsAbout(endpoint: EndpointDescription, options: OpcuaOptions): string[] {
   const { serverCertificate: certificate, server, securityMode } = endpoint;
   const warnings = [weaknessOf(endpoint), passwordWarning(endpoint, options)].filter((each) => each !== undefined);
@@ -132,7 +132,7 @@ async function begin(connected: Connected, signal: AbortSignal): Promise<OpcuaSo
     serverStarted: started === "" ? undefined : epochMicros(Date.parse(started) * 1_000),
     limit: limits.history,
   };
-  // Of a set that is configured the watches know.
+  // For a configured set, the server watches know the members.
   const set = options.servers.length > 0 ? undefined : await readRedundantSet(link, services, options.url, signal);
   const advice = set && partnerAdvice(set, [], [options.url]);
   if (advice !== undefined) log.warn({ advice }, "the server has partners that are not configured");
@@ -155,7 +155,7 @@ async function begin(connected: Connected, signal: AbortSignal): Promise<OpcuaSo
     profile,
     resolver,
     monitoring,
-    // What is polled for want of a subscription is subscribed to when there is one again.
+    // While all subscriptions are taken, the agent polls and reconnects later to subscribe.
     isCrowdedOut: subscriptions.length === 0 && none === "taken",
     history,
     tags,

@@ -1,11 +1,11 @@
-// Readings on their way into columns: the good numbers with a time of the device, and the others apart.
+// Collects readings in columns: good finite numbers with the device's time compactly, all others separately.
 import type { ReadingBatch, ReadPlace } from "../../../core/reading.ts";
 import type { Reading } from "../../../core/source.ts";
 
 export class ReadingColumns {
   readonly #places: readonly ReadPlace[];
   readonly #rows: Uint32Array<ArrayBuffer>;
-  /** Values, and behind them their times. */
+  /** First half: values. Second half: their times. */
   readonly #values: Float64Array<ArrayBuffer>;
   readonly #apart = new Map<number, Reading>();
   #length = 0;
@@ -21,7 +21,7 @@ export class ReadingColumns {
     return this.#length === this.#rows.length;
   }
 
-  /** `row`: the index of its place. There must be room. */
+  /** `row`: index of the reading's place. Requires that `isFull` is false. */
   add(row: number, reading: Reading): void {
     const { value, time, clock, quality, historical } = reading;
     const isNumber = typeof value === "number" && Number.isFinite(value);
@@ -29,7 +29,7 @@ export class ReadingColumns {
     this.addNumber(row, isNumber ? value : Number.NaN, time);
   }
 
-  /** As `add`, for a good finite number with the device's time, which is news. */
+  /** Like `add`, for a good finite number with the device's time that is not historical. */
   addNumber(row: number, value: number, time: number): void {
     const at = this.#length++;
     this.#rows[at] = row;

@@ -1,4 +1,4 @@
-// One live connection to a server: what it notifies comes out as deliveries, what fails is tried again slowly.
+// One live connection to a server. Turns notifications into deliveries and retries failed items slowly.
 import type { Recovery } from "../../../core/gap.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Delivery, Source, TagId } from "../../../core/source.ts";
@@ -32,18 +32,18 @@ export interface OpcuaSourceOptions {
   readonly runtime: Runtime;
   readonly resolver: Resolver;
   readonly monitoring: Monitoring;
-  /** All subscriptions were taken: after some minutes another connection may be better off than this one. */
+  /** All subscriptions of the server are taken. A reconnect after some minutes may get one. */
   readonly isCrowdedOut: boolean;
   readonly history: Pick<BackfillOptions, "maxGapMs" | "memory" | "serverStarted" | "limit">;
   readonly tags: readonly (readonly [TagId, Tag])[];
-  /** What they lead to, in the order of the configuration and of the server's answers. */
+  /** Resolved items, in the order of the configuration, then of the server's answers. */
   readonly items: readonly Item[];
   readonly details: Readonly<Record<string, string | number>>;
 }
 
-/** Publishing intervals of which the first is over before `Reread` reads. */
+/** Publishing intervals up to this length end before `Reread` first reads. */
 const soonMs = 1_000;
-/** How long values wait for the descriptions of what they are of. */
+/** How long the first values wait for the descriptions of their variables. */
 const describedWithinMs = 5_000;
 
 export type OpcuaSource = ReturnType<typeof opcuaSource>;
@@ -57,7 +57,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
   const notifications = new NotificationQueue(runtime, { source: config.name, time });
   const describing = new Describing({ ...common, deliver: (each) => notifications.descriptions(each) });
   const keeper = new SessionKeeper(common);
-  /** New subscriptions of which nothing has come, though the first values are due with the first publishing interval. */
+  /** New subscriptions without a notification so far. The first is due after one publishing interval. */
   const unheard = new Set<number>();
 
   const polled = async (read: readonly (readonly [Item, DataValueLike])[], signal: AbortSignal) => {
@@ -105,7 +105,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
     reread.arrived(unheard.delete(id) ? monitoring.items(id) : items);
     await structures.learn(structured, signal);
     const acknowledge = async () => {
-      // In this order: values that the server discarded must not count as missing.
+      // In this order, so that values discarded by the server do not count as missing.
       if (subscription) await positions.reached(subscription, sequenceNumber);
       publisher?.acknowledge({ subscription: id, sequenceNumber });
     };
@@ -136,7 +136,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
               : monitoring.forget(what === "subscriptions" ? undefined : what),
         });
 
-  /** Gaps of earlier connections that are looked for again. */
+  /** Gaps of earlier connections that can still be filled. */
   const leftOver = [...monitoring.divided()].flatMap(([items, state]) => backfill.begin(items, state));
   const kept = subscriptions.length > 0 && subscriptions.every(({ origin }) => origin === "kept");
   const recovery: Recovery =
@@ -149,14 +149,14 @@ export function opcuaSource(options: OpcuaSourceOptions) {
     if (failures.length > 0) notifications.readings(failures.map((failure) => failureReading(failure, now)));
   };
 
-  /** What a variable is comes before its values, unless the server takes its time. */
+  /** Descriptions precede values, unless the server is slow. */
   const describe = async (signal: AbortSignal) => {
     describing.add([...monitoring.items(), ...monitoring.polled]);
     const patience = runtime.clock.sleep(describedWithinMs, signal).catch(() => {});
     await Promise.race([describing.round(signal), patience]);
   };
 
-  /** All that goes on beside the deliveries; what fails ends them. Resolves when all of it has ended. */
+  /** Runs all background tasks. A failed task ends the deliveries. Resolves when all tasks have ended. */
   const work = async (signal: AbortSignal) => {
     const added = (items: readonly Item[]) => {
       describing.add(items);
@@ -186,12 +186,12 @@ export function opcuaSource(options: OpcuaSourceOptions) {
       link.lost.addEventListener("abort", lost, { once: true });
       if (link.lost.aborted) lost();
       const running = AbortSignal.any([signal, stop.signal, link.lost]);
-      // Before the first value: were the agent killed, the subscription would be gone on with as if nothing were missing.
+      // Save the gaps first. After a crash, the subscription would otherwise resume as if nothing were missing.
       if (await backfill.save()) await monitoring.begun();
       await describe(running);
       tell(monitoring.failures);
       if (leftOver.length > 0) notifications.readings([], undefined, leftOver);
-      // Servers were seen that send the first values in answer to a request of the connection before.
+      // Some servers send the first values in reply to a Publish request of the previous connection.
       for (const { id, origin, publishingMs } of subscriptions)
         if (origin !== "kept" && publishingMs <= soonMs) {
           unheard.add(id);
@@ -202,7 +202,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
         for (;;) yield await notifications.next(signal);
       } catch (error) {
         if (!isAbort(error, signal)) throw error;
-        // What has arrived is still to be stored.
+        // Deliver what has arrived before the abort.
         yield* notifications.rest();
       } finally {
         stop.abort();
@@ -241,8 +241,8 @@ export function opcuaSource(options: OpcuaSourceOptions) {
       };
     },
     /**
-     * Leaves the session on the server, which goes on filling its queues: the next connection, after a restart or an upgrade as
-     * well, takes it up. Where none follows the session is closed and its subscriptions are deleted.
+     * Keeps the session on the server, whose queues go on filling until the next connection resumes it. Closes the
+     * session if no connection follows.
      */
     async [Symbol.asyncDispose]() {
       await backfill.save();
