@@ -1,5 +1,5 @@
-// Notices what is missing, after an interruption, a restart or an overflow, and has it filled from the server's history,
-// behind the live data.
+// Detects gaps after an interruption, restart or overflow, and fills them from the server's history after the live
+// data.
 import type { TagGap } from "../../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import { HandOver } from "../../../lib/hand-over.ts";
@@ -15,26 +15,26 @@ export interface BackfillOptions extends GapFillerOptions {
 }
 
 export interface Arrival {
-  /** The server threw values away before this one. */
+  /** The server discarded values before this one. */
   readonly overflow: boolean;
-  /** When it came; now unless given. */
+  /** Time of arrival; default: now. */
   readonly at?: EpochMicros;
-  /** `former`: of a subscription that hands over what it has kept, or old; it tells nothing of what is missing now. */
+  /** `former`: from a former subscription, or old. Such a value does not show current gaps. */
   readonly stream: "live" | "former";
 }
 
-/** A value that has just arrived may not be in the history yet. */
+/** Delay until a recent value is in the history. */
 const settlingMs = 2_000;
 const saveEveryMs = 30_000;
-/** A closed gap is written within this time: a killed agent would report it again, up to the time of its restart. */
+/** A closed gap is saved within this time. After a crash, an unsaved one would be reported again. */
 const saveClosedMs = 1_000;
-/** Gaps that could not be read are tried again so much later. */
+/** Delay until failed gaps are tried again. */
 const retryMs = 60_000;
-/** Values flow again within this time after a connection was made, in microseconds. */
+/** Microseconds after connecting within which values flow again. */
 const flowingWithinUs = 10e6;
-/** A value that is older than what is stored by more than this, in microseconds: the server's clock was set back. */
+/** Microseconds by which a value must be older than stored ones to show that the server's clock was set back. */
 const setBackUs = 60e6;
-/** So much the times of one variable may be out of order, as those of two servers of a set are. */
+/** Tolerated disorder of a variable's times in microseconds, as between two servers of a set. */
 const disorderUs = 2e6;
 const setBack = "the server's clock was set back";
 const interruption: ReadonlySet<Cause> = new Set<Cause>(["interruption"]);
@@ -43,13 +43,13 @@ const nothing: readonly TagGap[] = [];
 
 interface Past {
   readonly key: string;
-  /** In the memory, once a value of it is on disk. */
+  /** Index in the memory, once a value is on disk. */
   place: number | undefined;
-  /** Its first value has told where the gap since the last connection ends. */
+  /** Its first value has shown where the gap since the last connection ends. */
   begun: boolean;
-  /** It was monitored all the time since the last connection. */
+  /** It was monitored without interruption since the last connection. */
   kept: boolean;
-  /** Of these the server kept one value meanwhile, and does not tell of the others. */
+  /** The server kept only one value in the meantime and does not report discarded ones. */
   brief: boolean;
   /** No recovery was in progress when it began, so no result has to be reported. */
   clean: boolean;
@@ -61,11 +61,11 @@ export class Backfill {
   readonly #gaps = new Gaps<Item>();
   readonly #connected: EpochMicros;
   readonly #pasts = new WeakMap<Item, Past>();
-  /** By node: how the first of its tags is sampled. Others that are sampled otherwise are ahead of it, or behind. */
+  /** Node → sampling of its first tag. Tags with another sampling get their own key. */
   readonly #samplings = new Map<string, string>();
-  /** Of nodes of which nothing is on disk yet: the time of the first value that came. */
+  /** Time of the first value of each node without values on disk. */
   readonly #firsts = new Map<string, EpochMicros>();
-  /** How far the server's clock was seen to be ahead of ours, in microseconds. */
+  /** Largest observed lead of the server's clock over the agent's, in microseconds. */
   #ahead = 0;
   #failed: HistoryGap<Item>[] = [];
   readonly #handOver = new HandOver();
@@ -79,9 +79,8 @@ export class Backfill {
   }
 
   /**
-   * Before the first value. Of `fresh` nodes something may be missing since the last connection; of `brief` ones, too, of
-   * which the server has kept one value alone; of `kept` ones only where gaps were not filled by an earlier connection: they
-   * are given.
+   * Call before the first value. `fresh`: values may be missing since the last connection; `brief`: also, as the server
+   * kept only one value; `kept`: only unfilled gaps of earlier connections, which are returned.
    */
   begin(items: readonly Item[], state: "fresh" | "brief" | "kept"): TagGap[] {
     const { memory, runtime } = this.#options;
@@ -97,21 +96,21 @@ export class Backfill {
         if (last !== undefined) memory.opened(key, last, interruption);
         return [];
       }
-      // What opens from now on, before its first value, is no gap of an earlier connection.
+      // A gap opened from now on, before the first value, does not belong to an earlier connection.
       past.begun = since === undefined || since < now;
       if (since === undefined || since >= now) return [];
       return this.#open({ item, key, from: since, to: now, causes: memory.causesOf(key), valueAtEnd: false });
     });
   }
 
-  /** A value has come by the subscription. Gives the gap before it, once for each cause. */
+  /** Processes a received value. Returns the gap before it, once per cause. */
   arrived(item: Item, time: EpochMicros, { overflow: said, stream, at }: Arrival): readonly TagGap[] {
     const { memory, runtime } = this.#options;
     const past = this.#past(item);
     const { key } = past;
     this.#ahead = Math.max(this.#ahead, time - (at ?? runtime.clock.now()));
     const known = this.#knownUpTo(past);
-    // What was measured until values flow again may have waited for this connection at the server.
+    // The value may have waited at the server for this connection.
     const hasWaited = time - this.#ahead < this.#connected + flowingWithinUs;
     const overflow = said || (past.brief && hasWaited && (known ?? time) < this.#connected);
     if (known === undefined) this.#firsts.set(key, time);
@@ -121,7 +120,7 @@ export class Backfill {
     const since = first ? (memory.openSince(key) ?? (past.kept ? undefined : memory.storedUpTo(key))) : undefined;
     const causes = since === undefined ? overflowing : new Set([...memory.causesOf(key), ...interruption]);
     if (stream !== "former" && known !== undefined && known - time > setBackUs) {
-      // Else all would seem to be stored until the clock has caught up, and no gap would be noticed.
+      // Otherwise all values would seem stored until the clock catches up, and gaps would go unnoticed.
       memory.setBack(key, time);
       return since === undefined && !overflow ? [] : tagGaps({ item, from: time, to: known, causes }, "lost", setBack);
     }
@@ -129,12 +128,12 @@ export class Backfill {
     if (last === undefined) return [];
     if (time > last) return this.#open({ item, key, from: last, to: time, causes, valueAtEnd: true });
     if (last - time > disorderUs && stream !== "former") {
-      // The times of what is missing cannot be known: nothing to ask the history for.
+      // The times of missing values are unknown, so the history cannot be read.
       if (since !== undefined) memory.closed(key);
       return tagGaps({ item, from: time, to: last, causes }, "lost", setBack);
     }
     if (since === undefined || overflow) return [];
-    // It has not changed. Whoever was told that it is looked for is told that nothing is missing.
+    // The value has not changed. If the gap was reported as open, report it as filled.
     const told = memory.openSince(key) !== undefined && !past.clean;
     memory.closed(key);
     const to = epochMicros(Math.max(since, runtime.clock.now() + this.#ahead));
@@ -151,7 +150,7 @@ export class Backfill {
     return tagGaps({ item, from: now, to: now, causes }, "lost", "the server gives no times");
   }
 
-  /** The server has lost messages: something may be missing of each of these. */
+  /** Opens gaps for items whose messages the server has lost. */
   missed(items: readonly Item[]): TagGap[] {
     const to = epochMicros(this.#options.runtime.clock.now() + this.#ahead);
     return items.flatMap((item) => {
@@ -163,21 +162,21 @@ export class Backfill {
     });
   }
 
-  /** Nothing is missing of a node before this. */
+  /** No value of the node is missing before this time. */
   #knownUpTo({ key, place }: Past): EpochMicros | undefined {
     const { memory } = this.#options;
     return place === undefined ? (memory.storedUpTo(key) ?? this.#firsts.get(key)) : memory.storedAt(place);
   }
 
-  /** A value that has come is on disk. */
+  /** Records that a value is on disk. */
   stored(item: Item, time: EpochMicros): void {
     const past = this.#past(item);
     past.place = this.#options.memory.stored(past.key, time, past.place);
   }
 
   /**
-   * Fills gaps and writes down how far the values are stored, until `signal` aborts. What cannot be filled for now is tried again,
-   * also by a later connection; it never ends the source.
+   * Fills gaps and persists stored positions until `signal` aborts. Retries failed gaps, also on later connections. A
+   * failed gap never ends the source.
    */
   async run(signal: AbortSignal): Promise<never> {
     const { memory, runtime } = this.#options;
@@ -193,7 +192,7 @@ export class Backfill {
       for (;;) {
         for (let ms = 0; ms < saveEveryMs && !memory.outdated; ms += saveClosedMs) await rest(saveClosedMs);
         await this.save();
-        // At a disk that fails, too, no more often than that.
+        // Keep this interval also if the disk fails.
         await rest(saveClosedMs);
       }
     };
@@ -208,15 +207,15 @@ export class Backfill {
   }
 
   /**
-   * Calls `settle` once every gap so far is written down, and where the next one of each node would begin: at once where
-   * it is, else when the disk has it. Not when the disk fails: what tells of it is not acknowledged then, and comes again.
+   * Calls `settle` once all gaps and first positions are persisted; immediately if they are. Does not call it on a disk
+   * error: the message then stays unacknowledged and is resent.
    */
   remembered(settle: () => void): void {
     if (!this.#options.memory.forgetful) settle();
     else void this.save().then((saved) => saved && settle());
   }
 
-  /** Writes down how far the values are stored, and what is missing. False, and told, when the disk fails. */
+  /** Persists positions and gaps. Logs a disk error and returns false. */
   async save(): Promise<boolean> {
     const { memory, runtime } = this.#options;
     try {

@@ -1,4 +1,4 @@
-// Asks the server's history for what is missing of nodes, hands over what it finds, and tells what came of each gap.
+// Fills gaps from the server's history and reports the result of each.
 import type { TagGap } from "../../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import type { Runtime } from "../../../core/runtime.ts";
@@ -18,14 +18,14 @@ export interface GapFillerOptions {
   readonly structures: Pick<StructureTypes, "learn">;
   readonly runtime: Runtime;
   readonly source: string;
-  /** Undefined: the history is not asked, gaps are told only. */
+  /** Undefined: gaps are only reported, not filled. */
   readonly maxGapMs: number | undefined;
   readonly time: TimeOptions;
-  /** When the server started, by its own clock. Undefined: it does not tell. */
+  /** Server start by its own clock. Undefined if unknown. */
   readonly serverStarted: EpochMicros | undefined;
-  /** Nodes in one call that the server allows; 0: it does not tell. */
+  /** Nodes per call; 0 if the server declares no limit. */
   readonly limit: number;
-  /** Takes readings over when there is room, and tells of gaps behind them. `stored` is called once they are on disk. */
+  /** Receives readings when there is room, then the gaps behind them. Calls `stored` once they are on disk. */
   readonly deliver: (
     readings: readonly Reading[],
     gaps: readonly TagGap[],
@@ -34,13 +34,13 @@ export interface GapFillerOptions {
   ) => Promise<void>;
 }
 
-/** So often a history is asked that has not got yet what came last: some are written late. */
+/** Reads of a history that still lacks the last values; some are written late. */
 const mostAttempts = 3;
 /** AccessLevelType (OPC 10000-3, 8.57). */
 const historyReadBit = 4;
-/** So often a gap is tried whose history fails for a reason that may go away: a minute each, then it is lost. */
+/** Attempts for a gap with transient errors, one per minute; then it is lost. */
 const mostFailures = 10;
-/** Statuses of a device behind the server that is away: its history is asked again however long that takes. */
+/** Statuses of an unreachable device behind the server. Its history is retried without limit. */
 const away = [
   "BadNotConnected",
   "BadServerNotConnected",
@@ -50,7 +50,7 @@ const away = [
   "BadOutOfService",
   "BadWaitingForInitialData",
 ];
-/** Statuses that trying again does not change. */
+/** Permanent errors. */
 const hopeless = [
   "BadHistoryOperationUnsupported",
   "BadHistoryOperationInvalid",
@@ -76,18 +76,18 @@ const unfilled = {
 
 interface Looked extends HistoryRange {
   readonly gap: HistoryGap<Item>;
-  /** Time of the first value that it had in the history. */
+  /** Time of the first value found in the gap. */
   first: EpochMicros | undefined;
-  /** Its history reaches to its end. */
+  /** The history reaches the end of the gap. */
   ended: boolean;
 }
 
 export class GapFiller {
   readonly #options: GapFillerOptions;
   readonly #batch: BatchSize;
-  /** Nothing more will become of a gap: called once what was found is on disk. */
+  /** Called once a gap is final and the values found are on disk. */
   readonly #close: (gap: HistoryGap<Item>) => void;
-  /** How often the history of a gap was behind, and how often it failed. */
+  /** Per gap: reads of an incomplete history, and failed reads. */
   readonly #tries = new Map<Item, { late: number; failed: number }>();
 
   constructor(options: GapFillerOptions, close: (gap: HistoryGap<Item>) => void) {
@@ -99,7 +99,7 @@ export class GapFiller {
     };
   }
 
-  /** Gives the gaps that may be filled later. Rejects only when the link is lost or `signal` aborts. */
+  /** Returns the gaps to retry later. Rejects only if the link is lost or `signal` aborts. */
   async fill(gaps: readonly HistoryGap<Item>[], signal: AbortSignal): Promise<readonly HistoryGap<Item>[]> {
     const { log } = this.#options.runtime;
     const looked = await this.#withHistory(gaps, signal).catch((error: unknown) => {
@@ -114,7 +114,7 @@ export class GapFiller {
     return [...later, ...failed];
   }
 
-  /** Those of the gaps whose node has a history that may be read, and that is asked; and those of which it is not known. */
+  /** Divides the gaps into fillable ones and those whose access level is unknown. Ends those without a history. */
   async #withHistory(gaps: readonly HistoryGap<Item>[], signal: AbortSignal) {
     const { services, maxGapMs } = this.#options;
     if (maxGapMs === undefined) {
@@ -123,7 +123,7 @@ export class GapFiller {
     }
     const levels = new Map<HistoryGap<Item>, DataValueLike | undefined>();
     for (const attribute of [attributes.userAccessLevel, attributes.accessLevel]) {
-      // Servers were seen that give no user's level, and the level itself.
+      // Some servers provide AccessLevel but not UserAccessLevel.
       const asked = gaps.filter((gap) => typeof levels.get(gap)?.value?.value !== "number");
       const nodes = asked.map(({ item }) => item.nodeId);
       const answers = nodes.length > 0 ? await readValues(services, nodes, signal, attribute) : [];
@@ -133,7 +133,7 @@ export class GapFiller {
       const { value, statusCode: { name = "" } = {} } = levels.get(gap) ?? {};
       if (typeof value?.value === "number") return (value.value & historyReadBit) !== 0 ? "fillable" : "none";
       if (away.includes(name)) return "later";
-      // What the level does not say the history does.
+      // Without an access level, HistoryRead itself decides.
       return name === "BadNodeIdUnknown" ? "none" : "fillable";
     });
     await this.#end(parts.none ?? [], "no history", signal);
@@ -141,8 +141,8 @@ export class GapFiller {
   }
 
   /**
-   * Reports the result of gaps, and closes them after that, because no later report follows. `lost`: the reason;
-   * undefined: filled.
+   * Reports the result of gaps, then closes them, because no later report follows. `lost`: the reason; undefined:
+   * filled.
    */
   async #end(gaps: readonly HistoryGap<Item>[], lost: string | undefined, signal: AbortSignal): Promise<void> {
     if (gaps.length === 0) return;
@@ -156,7 +156,7 @@ export class GapFiller {
 
   async #read(gaps: readonly HistoryGap<Item>[], signal: AbortSignal) {
     const { link, runtime, source, maxGapMs = 0, structures, deliver, time } = this.#options;
-    // The interval that is read bounds the times, not the clock of the agent.
+    // The interval bounds the times, so the agent's clock must not reject any.
     const times: TimeOptions = { ...time, unusable: "keep" };
     const { clock, log, metrics } = runtime;
     const earliest = epochMicros(clock.now() - maxGapMs * 1_000);
@@ -190,14 +190,14 @@ export class GapFiller {
       if (verdict === "later") {
         failed.push(gap);
         log.debug({ err: error, address: gap.item.address }, "history cannot be read");
-        // Behind the last of the readings: once this is acknowledged they all are.
+        // This delivery follows the last readings, so its acknowledgement covers them all.
       } else await this.#end([gap], verdict, signal);
     }
     metrics.counter(filled).add(count, { source });
     return { readings: count, failed };
   }
 
-  /** Why not all of a gap can be had; undefined: it is filled. `later`: more of it may be had then. */
+  /** The reason why a gap stays incomplete. Undefined: it is filled. `later`: try again. */
   #verdict({ gap, first, ended }: Looked, earliest: EpochMicros, error: Error | undefined): string | undefined {
     const { item, from, to, valueAtEnd } = gap;
     const tries = this.#tries.get(item) ?? { late: 0, failed: 0 };
@@ -210,11 +210,11 @@ export class GapFiller {
       this.#unfilled(status, 1);
       return "later";
     }
-    // What came before the value that is known to be at the end may be on the way there, too.
+    // The last value is missing, so earlier ones may also be written late.
     if (valueAtEnd && !ended && ++tries.late < mostAttempts) return "later";
     if (from < earliest) return "older than backfill.maxGap";
     const { serverStarted: started } = this.#options;
-    // Who keeps its history in memory has none of the time before it started.
+    // A server that keeps its history in memory lost what was before its start.
     if (started !== undefined && started > from && started < to && (first === undefined || first >= started))
       return "the server restarted and its history has nothing from before";
     return undefined;

@@ -1,5 +1,4 @@
-// Gaps in what is stored, until the server's history has filled them: at most one of an item waits, however often the
-// server throws values away while an earlier one is looked up.
+// Unfilled gaps. At most one per item is pending: overflows during a lookup extend it.
 import type { TagGap } from "../../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 
@@ -7,49 +6,49 @@ export type Cause = TagGap["cause"];
 
 export interface HistoryGap<Item> {
   readonly item: Item;
-  /** Of the node, as in `HistoryMemory`. */
+  /** Key of the node, as in `HistoryMemory`. */
   readonly key: string;
-  /** Both ends are there already. */
+  /** Exclusive bounds. */
   readonly from: EpochMicros;
   readonly to: EpochMicros;
-  /** Why: more than one where gaps have become one. */
+  /** Several if gaps were merged. */
   readonly causes: ReadonlySet<Cause>;
   /** True if a value measured at `to` was received. False: it is unknown whether there is one. */
   readonly valueAtEnd: boolean;
 }
 
 export class Gaps<Item> {
-  /** By item: several may be of one node, and each is filled by itself. */
+  /** By item: items of one node are filled separately. */
   #waiting = new Map<Item, HistoryGap<Item>>();
-  /** By key: how many were taken, or wait, and are not closed. */
+  /** Key → number of gaps that are pending or taken, and not closed. */
   readonly #open = new Map<string, number>();
 
-  /** How many wait. */
+  /** Pending gaps. */
   get size(): number {
     return this.#waiting.size;
   }
 
-  /** One that waits for the same item becomes part of it. */
+  /** Adds a gap; merges it with a pending gap of the same item. */
   add(gap: HistoryGap<Item>): void {
     this.#open.set(gap.key, (this.#open.get(gap.key) ?? 0) + 1);
     this.giveBack(gap);
   }
 
-  /** Takes all that wait. */
+  /** Removes and returns the pending gaps. */
   take(): HistoryGap<Item>[] {
     const taken = [...this.#waiting.values()];
     this.#waiting = new Map();
     return taken;
   }
 
-  /** One that was taken could not be filled for now: it waits again. */
+  /** Makes a taken gap pending again after a failed attempt. */
   giveBack(gap: HistoryGap<Item>): void {
     const before = this.#waiting.get(gap.item);
     if (before) this.close(gap.key);
     this.#waiting.set(gap.item, before ? joined(gap, before) : gap);
   }
 
-  /** One is filled, or never will be. True: nothing of this node is missing any more. */
+  /** Closes a gap that is filled or lost. True if its node has no other gap. */
   close(key: string): boolean {
     const left = (this.#open.get(key) ?? 1) - 1;
     if (left > 0) this.#open.set(key, left);
@@ -68,7 +67,7 @@ function joined<Item>(gap: HistoryGap<Item>, before: HistoryGap<Item>): HistoryG
   };
 }
 
-/** As the agent is told of it: each cause by itself, since it records them apart. */
+/** One entry per cause, as the agent records causes separately. */
 export function tagGaps(
   gap: Omit<HistoryGap<Pick<TagGap, "tag" | "captures" | "address">>, "key" | "valueAtEnd">,
   state: TagGap["state"],

@@ -1,5 +1,4 @@
-// Remembers for each node the time up to which its values are on disk, and where gaps begin that are not filled, so that a
-// later connection knows what is missing.
+// Persists for each node the time up to which its values are on disk, and where unfilled gaps begin.
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
@@ -14,55 +13,55 @@ const content = z.union([
     version: z.literal(2),
     stored: times,
     open: times,
-    /** Why, of each in `open`. */
+    /** Causes of the gaps in `open`. */
     causes: z.record(z.string(), z.array(z.enum(["interruption", "overflow"]))).default({}),
   }),
-  // As it was written before gaps had a place of their own.
+  // The first format, without gaps.
   times.transform((stored) => ({ stored, open: {}, causes: {} })),
 ]);
 
-/** What is missing of a node, and why. */
+/** A gap of a node. */
 interface Open {
   readonly from: EpochMicros;
   readonly causes: ReadonlySet<Cause>;
 }
 
 /**
- * Keys are NodeIds that stay true when the server starts again (`portableNodeId`).
+ * Keys are NodeIds that survive a server restart (`portableNodeId`).
  *
- * Up to when the values of each node are on disk is written with each acknowledgement into a file of its own: a process that is killed
- * knows it to the last value, while `history.json`, which is forced to the disk, is up to half a minute behind.
+ * The stored times are written with each acknowledgement into a separate file, which is up to date after a crash.
+ * `history.json` is synced and up to half a minute old.
  *
  *   +----------+-----------+-----------+----
  *   | keys     | time of   | time of   | …   8 bytes each, times in microseconds as doubles
  *   | (digest) | the first | the second|
  *   +----------+-----------+-----------+----
  *
- * The keys and their order stand in `history.json`. After a power cut the file of the times may be behind, never ahead, and what stands
- * in `history.json` counts.
+ * `history.json` has the keys in order. After a power cut the times file may be outdated, never ahead; then
+ * `history.json` counts.
  */
 export class HistoryMemory implements AsyncDisposable {
   readonly #path: string;
   readonly #open: Map<string, Open>;
   readonly #timesFile: InPlaceFile;
-  /** By key: its place in the file of the times. None is ever removed. */
+  /** Key → index in the times file. Keys are never removed. */
   readonly #places = new Map<string, number>();
-  /** That file, with room for more: in the place of a number the digest of the keys, then the times. */
+  /** Content of the times file, with spare capacity. Element 0 holds the digest of the keys. */
   #times = new Float64Array(1);
-  /** Keys that the digest is of. */
+  /** Number of keys in the digest. */
   #digested = -1;
   #timesAreDue = false;
   #dirty = false;
   /** A gap was closed since the last write. */
   #closedUnsaved = false;
-  /** Gaps that have opened and nodes that had their first value, and how many of them are on disk. */
+  /** Count of opened gaps and new nodes, and how many of them are on disk. */
   #news = 0;
   #newsOnDisk = 0;
   #saving: Promise<void> = Promise.resolve();
 
   private constructor(path: string, { stored, open, causes }: Omit<z.output<typeof content>, "version">) {
     this.#path = path;
-    // A copy: a time that changes while it is written would be neither the one before nor the one after.
+    // Copy the bytes, so that a concurrent change cannot corrupt a time.
     this.#timesFile = new InPlaceFile(timesIn(path), () => Buffer.from(this.#bytes()));
     const why = new Map<string, readonly Cause[]>(Object.entries(causes));
     this.#open = new Map(
@@ -77,7 +76,7 @@ export class HistoryMemory implements AsyncDisposable {
     }
   }
 
-  /** Never rejects: a file that cannot be read is as good as none. */
+  /** Never rejects: an unreadable file counts as missing. */
   static async open(path: string): Promise<HistoryMemory> {
     const found = (await readStateFile(path, content)) ?? { stored: {}, open: {}, causes: {} };
     const memory = new HistoryMemory(path, found);
@@ -85,18 +84,18 @@ export class HistoryMemory implements AsyncDisposable {
     return memory;
   }
 
-  /** Up to when values of this node are on disk. Undefined: there never was one. */
+  /** Time up to which the node's values are on disk. Undefined if it never had one. */
   storedUpTo(key: string): EpochMicros | undefined {
     const place = this.#places.get(key);
     return place === undefined ? undefined : this.storedAt(place);
   }
 
-  /** As `storedUpTo`, at the place that `stored` gave. */
+  /** Like `storedUpTo`, by the index that `stored` returned. */
   storedAt(place: number): EpochMicros {
     return epochMicros(this.#times[place] ?? 0);
   }
 
-  /** A value is on disk. `known`: the place of this node, if it is known. Gives it: it stays the same. */
+  /** Records a stored value. Returns the node's permanent index; `known` is that index, if the caller has it. */
   stored(key: string, time: EpochMicros, known?: number): number {
     const place = known ?? this.#places.get(key);
     if (place !== undefined && time <= this.storedAt(place)) return place;
@@ -104,28 +103,29 @@ export class HistoryMemory implements AsyncDisposable {
     return this.#set(place ?? this.#placeFor(key), time);
   }
 
-  /** The clock of the server was set back to this: what comes now is new although it is older. Gaps of the other time are void. */
+  /**
+   * Resets the time after the server's clock was set back, so that older values count as new. Closes the node's gap.
+   */
   setBack(key: string, time: EpochMicros): void {
     this.#set(this.#placeFor(key), time);
     this.closed(key);
   }
 
-  /** Where the gap of this node begins that is not filled. Undefined: there is none. */
+  /** Start of the node's unfilled gap. Undefined if there is none. */
   openSince(key: string): EpochMicros | undefined {
     return this.#open.get(key)?.from;
   }
 
-  /** How many nodes have gaps that are not filled. */
+  /** Number of nodes with unfilled gaps. */
   get gaps(): number {
     return this.#open.size;
   }
 
-  /** Why it is open. */
   causesOf(key: string): ReadonlySet<Cause> {
     return this.#open.get(key)?.causes ?? new Set();
   }
 
-  /** From here on something may be missing, whatever is stored after it. */
+  /** Records that values may be missing from this time on, whatever is stored later. */
   opened(key: string, from: EpochMicros, causes: ReadonlySet<Cause>): void {
     const before = this.#open.get(key);
     if (before && before.from <= from && [...causes].every((cause) => before.causes.has(cause))) return;
@@ -135,31 +135,31 @@ export class HistoryMemory implements AsyncDisposable {
     this.#dirty = true;
   }
 
-  /** Whether a gap, or where the first of a node would begin, would be forgotten if the process were killed now. */
+  /** Whether a crash now would forget a gap, or where the first gap of a node would begin. */
   get forgetful(): boolean {
     return this.#newsOnDisk < this.#news;
   }
 
-  /** On disk a gap is open that is closed. If the process is killed now, the next one reports it a second time. */
+  /** Whether the disk still shows a closed gap as open. After a crash, the next process would report it again. */
   get outdated(): boolean {
     return this.#closedUnsaved;
   }
 
-  /** All that was missing is on disk, or will never be had. */
+  /** Closes the gap of a node that is filled or lost. */
   closed(key: string): void {
     if (!this.#open.delete(key)) return;
     this.#dirty = true;
     this.#closedUnsaved = true;
   }
 
-  /** Writes what has changed. Rejects when the disk does. */
+  /** Writes pending changes. Rejects on a disk error. */
   save(): Promise<void> {
     const saving = this.#saving.then(() => this.#write());
     this.#saving = saving.catch(() => {});
     return saving;
   }
 
-  /** Closes the file of the times; `save` comes before. */
+  /** Closes the times file. Call `save` first. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#timesFile[Symbol.asyncDispose]();
   }
@@ -185,7 +185,7 @@ export class HistoryMemory implements AsyncDisposable {
     }
   }
 
-  /** All times are written soon: what changes until then is in it. A failure changes nothing but how much is known after a kill. */
+  /** Schedules a write of all times. On failure, only the state after a crash is older. */
   #set(place: number, time: EpochMicros): number {
     this.#dirty = true;
     this.#times[place] = time;
@@ -195,18 +195,17 @@ export class HistoryMemory implements AsyncDisposable {
     return place;
   }
 
-  /** Takes the times over that were written last, where they are of these very keys and later. */
+  /** Adopts newer times from the last write if the file has the same keys. */
   #takeOver(bytes: Buffer): void {
     const own = this.#bytes();
     if (bytes.length < own.length || !bytes.subarray(0, 8).equals(own.subarray(0, 8))) return;
     for (const place of this.#places.values()) {
       const time = bytes.readDoubleLE(8 * place);
-      // A time of 0 was not written to the end.
+      // A time of 0 was not written completely.
       if (Number.isSafeInteger(time) && time > this.storedAt(place)) this.#times[place] = time;
     }
   }
 
-  /** The place of a key, which may be new. */
   #placeFor(key: string): number {
     const known = this.#places.get(key);
     if (known !== undefined) return known;
@@ -232,7 +231,6 @@ export class HistoryMemory implements AsyncDisposable {
   }
 }
 
-/** Beside `history.json`. */
 function timesIn(path: string): string {
   return `${path.replace(/\.json$/, "")}.times`;
 }

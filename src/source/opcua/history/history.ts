@@ -1,5 +1,5 @@
-// Reads what a server has recorded of variables: HistoryRead of raw values, many nodes in one call, page by page (OPC
-// 10000-11, 6.4.3). Continuation points are few on most servers: they are used up or given back.
+// HistoryRead of raw values: many nodes per call, page by page (OPC 10000-11, 6.4.3). Continuation points are scarce on
+// most servers, so each is used up or released.
 import { AgentError } from "../../../core/errors.ts";
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import type { Clock } from "../../../core/runtime.ts";
@@ -8,28 +8,28 @@ import type { Link } from "../session/link.ts";
 import { type BatchSize, isTooMuch, type NodeId } from "../session/services.ts";
 import type { DataValueLike } from "../types/reading.ts";
 
-/** Values in one answer: small enough that live data does not wait behind it. */
+/** Values per answer, few enough not to delay live data. */
 const valuesPerAnswer = 5_000;
 const mostPerNode = 1_000;
-/** Nodes whose gaps begin and end within this time of each other are asked for together. */
+/** Ranges whose ends differ by at most this are read together. */
 const togetherUs = 60e6;
-/** Between two calls the server rests as long as it took for the last, and at least this long. */
+/** Minimum pause between calls. The pause also lasts as long as the previous call. */
 const restMs = 20;
 
 export interface HistoryRange {
   readonly nodeId: NodeId;
-  /** Both ends are there already: what lies between them is asked for. */
+  /** Exclusive bounds. */
   readonly from: EpochMicros;
   readonly to: EpochMicros;
 }
 
-/** A page of one of the ranges. What lies around it may be among its values. */
+/** A page of one range. Its values may include some outside the range. */
 export interface HistoryPage<Range> {
   readonly range: Range;
   readonly values: readonly DataValueLike[];
-  /** Whether nothing more of this range comes. */
+  /** Whether this is the last page of the range. */
   readonly over: boolean;
-  /** Why there is nothing, or no more. */
+  /** Why the range is incomplete. */
   readonly error?: Error;
 }
 
@@ -49,7 +49,7 @@ export interface HistoryReading {
   readonly clock: Pick<Clock, "monotonic" | "sleep">;
 }
 
-/** Every range ends with a page that is `over`. Rejects only when the link is lost or `signal` aborts. */
+/** Every range ends with a page that is `over`. Rejects only if the link is lost or `signal` aborts. */
 export async function* readHistory<Range extends HistoryRange>(
   reading: HistoryReading,
   ranges: readonly Range[],
@@ -61,7 +61,7 @@ export async function* readHistory<Range extends HistoryRange>(
   let call: Call<Range> | undefined;
   try {
     while ((call = calls.shift())) {
-      // The server has other things to do.
+      // Leave the server time for other work.
       if (lastMs !== undefined) await clock.sleep(Math.max(restMs, lastMs), signal);
       const startedMs = clock.monotonic();
       const answer = await ask(reading, call, false, signal).catch((error: unknown) => asError(error, link, signal));
@@ -84,7 +84,7 @@ export async function* readHistory<Range extends HistoryRange>(
         const { range } = node;
         const error = failureOf(statusCode);
         const next = error || point ? undefined : unreported(values, perNode(call), call);
-        // Too many points at a time for this server: once more, alone.
+        // Too many continuation points for this server: read this range again, alone.
         const again = statusCode.name === "BadNoContinuationPoints" && call.nodes.length > 1;
         if (again) calls.push({ from, to, nodes: [{ range }] });
         else if (point) going.push({ range, point });
@@ -105,7 +105,7 @@ export async function* readHistory<Range extends HistoryRange>(
   }
 }
 
-/** Calls for ranges that are alike, none for more nodes than `most`. */
+/** Combines similar ranges into calls of at most `most` nodes. */
 function together<Range extends HistoryRange>(ranges: readonly Range[], most: number): Call<Range>[] {
   const calls: Call<Range>[] = [];
   for (const range of ranges.toSorted((a, b) => a.from - b.from)) {
@@ -127,7 +127,7 @@ function perNode({ nodes }: Call<unknown>): number {
   return Math.min(mostPerNode, Math.max(10, Math.floor(valuesPerAnswer / nodes.length)));
 }
 
-/** Some servers stop at the number they were asked for without saying that there is more: from where to go on. */
+/** Some servers stop at the requested count without a continuation point. Returns the time to continue from. */
 function unreported(values: readonly DataValueLike[], most: number, { from }: Call<unknown>): EpochMicros | undefined {
   const last = (values.at(-1)?.sourceTimestamp?.getTime() ?? 0) * 1_000;
   return values.length >= most && last > from ? epochMicros(last) : undefined;
@@ -143,12 +143,12 @@ async function ask<Range extends HistoryRange>(
   const request = {
     historyReadDetails: new ua.ReadRawModifiedDetails({
       isReadModified: false,
-      // Whole milliseconds around the gap, with the value at its end, where the time may or may not be taken as included:
-      // what lies at its edges is cut off afterwards, to the microsecond.
+      // Read whole milliseconds around the gap, since servers differ on whether the end is included. The caller cuts
+      // the values to the microsecond.
       startTime: new Date(Math.floor(call.from / 1_000)),
       endTime: new Date(Math.floor(call.to / 1_000) + 1),
       numValuesPerNode: perNode(call),
-      // The stack would ask for bounds: values that were never measured.
+      // The stack's default would request bounds, which are not measured values.
       returnBounds: false,
     }),
     timestampsToReturn: ua.TimestampsToReturn.Both,
@@ -172,12 +172,12 @@ async function ask<Range extends HistoryRange>(
 }
 
 function failureOf(statusCode: { readonly name: string; isGoodish(): boolean }): Error | undefined {
-  // `GoodNoData` and `BadNoData` are said where nothing was recorded in this time.
+  // Both `GoodNoData` and `BadNoData` mean that nothing was recorded in this time.
   if (statusCode.isGoodish() || statusCode.name === "BadNoData") return undefined;
   return new AgentError("SOURCE_PROTOCOL", `HistoryRead: ${statusCode.name}`);
 }
 
-/** What a call failed with; throws where nothing more can be asked. */
+/** The error of a call. Throws if the connection or session is lost. */
 function asError(error: unknown, link: Link, signal: AbortSignal): Error {
   signal.throwIfAborted();
   if (link.lost.aborted || statusOf(error) === "BadSessionIdInvalid") throw error;
