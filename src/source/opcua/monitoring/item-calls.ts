@@ -1,5 +1,4 @@
-// Monitored items: the services for them in batches (create, modify, look whether they are still there, delete), and how they are
-// remembered from one connection to the next.
+// Service calls for monitored items in batches, and the keys that identify items across connections.
 import type { Item } from "../nodes/items.ts";
 import { orRefused } from "../session/failure.ts";
 import type { Link } from "../session/link.ts";
@@ -10,26 +9,25 @@ export interface ItemCalling {
   readonly link: Link;
   readonly subscriptionId: number;
   readonly batch: BatchSize;
-  /** Values to keep of an item that is sampled every `everyMs`; 0: whenever it changes. */
+  /** Queue size for a sampling interval; 0 means sampling on each change. */
   readonly queueSize: (everyMs: number) => number;
 }
 
 type Numbered = readonly [handle: number, item: Item];
 
-/** An item that the server monitors now. */
 interface Created {
   readonly handle: number;
   readonly item: Item;
   readonly id: number;
-  /** The revised sampling interval; 0: whenever it changes. */
+  /** Revised sampling interval; 0: on each change. */
   readonly sampledMs: number;
-  /** With its dead band and trigger. */
+  /** Whether the server applies dead band and trigger. */
   readonly filtered: boolean;
-  /** Values that the server keeps. */
+  /** Revised queue size. */
   size: number;
 }
 
-/** Refusals of a dead band or trigger by a server that monitors the node all the same. */
+/** The server refuses the dead band or trigger, but can monitor the node without them. */
 const notFiltered = [
   "BadMonitoredItemFilterUnsupported",
   "BadMonitoredItemFilterInvalid",
@@ -37,7 +35,7 @@ const notFiltered = [
   "BadDeadbandFilterInvalid",
 ];
 
-/** Has items monitored: without dead band and trigger where the server refuses those, with longer queues where it samples faster. */
+/** Creates items. Omits refused dead bands and triggers, and lengthens queues where the server samples faster. */
 export async function createItems(calling: ItemCalling, items: readonly Numbered[], signal: AbortSignal) {
   const results = await create(calling, items, true, signal);
   const again = items.filter((_, i) => notFiltered.includes(results[i]?.statusCode.name ?? ""));
@@ -70,7 +68,7 @@ function create(calling: ItemCalling, items: readonly Numbered[], filtered: bool
   });
 }
 
-/** What the server samples more often than asked needs a longer queue. Never refused: what was set stays. */
+/** Lengthens the queues of items that the server samples faster than requested. Keeps the old size if refused. */
 async function lengthen(calling: ItemCalling, created: readonly Created[], signal: AbortSignal): Promise<void> {
   const { link, subscriptionId, batch, queueSize } = calling;
   const short = created.filter(
@@ -90,7 +88,7 @@ async function lengthen(calling: ItemCalling, created: readonly Created[], signa
     if (short[i] && statusCode.isGoodish()) short[i].size = revisedQueueSize;
 }
 
-/** Whether the server still has each, by its number there. A server that cannot be asked so has them all. */
+/** Whether the server still has each item. If it refuses the call, it is assumed to have all. */
 export async function stillThere(
   { link, subscriptionId, batch }: ItemCalling,
   ids: readonly number[],
@@ -134,17 +132,17 @@ function requested(
   return { ...parameters, filter };
 }
 
-/** Client handle, the server's number, key, values that the server keeps. */
+/** Client handle, server's id, key, queue size on the server. */
 export type Entry = SubscriptionRecord["items"][number];
 
-/** The same for what is monitored in the same way; without `queueSize`, for items that give the same values. */
+/** Equal for items that are monitored alike. Without `queueSize`, equal for items with the same values. */
 export function keyOf({ nodeId, every, deadband, trigger }: Item, queueSize?: number): string {
   const filter = [deadband?.kind, deadband?.value, trigger === "timestamp" ? trigger : undefined];
   const queue = queueSize === undefined ? "" : ` ${queueSize}`;
   return `${nodeId.toString()}\n${every}${queue} ${filter.filter((part) => part !== undefined).join(" ")}`;
 }
 
-/** What the handles of a former subscription stand for: items of the same nodes, first those that are sampled alike. */
+/** Assigns the handles of a former subscription to items of the same node, preferring those with the same sampling. */
 export function formerItems(entries: readonly Entry[], items: readonly Item[]): ReadonlyMap<number, Item> {
   const found = new Map<number, Item>();
   const levels: (readonly [ofEntry: (key: string) => string, ofItem: (item: Item) => string])[] = [

@@ -1,4 +1,4 @@
-// Fetches notification messages that did not arrive, and tells which of them the server has no more.
+// Fetches notification messages that did not arrive, and reports those that the server no longer has.
 import type { NotificationMessage } from "node-opcua-client";
 import type { Runtime } from "../../../core/runtime.ts";
 import { statusOf } from "../session/failure.ts";
@@ -7,15 +7,15 @@ import { inOrder, type SequenceTracker } from "./sequence.ts";
 
 export interface MissingMessagesOptions extends Republishing {
   readonly trackers: ReadonlyMap<number, SequenceTracker>;
-  /** Takes the messages in their order. */
+  /** Receives the messages in order. */
   readonly deliver: (subscription: number, message: NotificationMessage, signal: AbortSignal) => Promise<void>;
   /** Resolves when there is room for more. Rejects with `signal.reason`. */
   readonly room: (signal: AbortSignal) => Promise<void>;
-  /** The server has not kept a message that did not arrive. */
+  /** Called if the server no longer has a missing message. */
   readonly lost: (subscription: number) => void;
 }
 
-/** How often a message is looked for while the server says nothing of its subscription. */
+/** Interval of Republish attempts while nothing arrives for the subscription. */
 const catchUpEveryMs = 1_000;
 
 export class MissingMessages {
@@ -25,7 +25,7 @@ export class MissingMessages {
     this.#options = options;
   }
 
-  /** Those with these numbers, in order. */
+  /** Fetches and delivers these messages in order. */
   async fetch(id: number, sequenceNumbers: readonly number[], signal: AbortSignal): Promise<void> {
     let found: Awaited<ReturnType<typeof republish>> | undefined;
     for (const sequenceNumber of sequenceNumbers) {
@@ -36,12 +36,12 @@ export class MissingMessages {
         continue;
       }
       tellLost(this.#options, sequenceNumber);
-      // Before what was sent after it is stored. Of several in a row the first one tells of all.
+      // Report the loss before later messages are stored. One report covers consecutive losses.
       if (!lostBefore) this.#options.lost(id);
     }
   }
 
-  /** All that the server says it has of a subscription that hands over what it has kept. */
+  /** Fetches all messages that a former subscription still has. */
   async fetchKept(id: number, available: readonly number[], signal: AbortSignal): Promise<void> {
     const last = available.toSorted(inOrder).at(-1);
     const tracker = this.#options.trackers.get(id);
@@ -51,9 +51,9 @@ export class MissingMessages {
   }
 
   /**
-   * What the server has sent into the connection before this one, or answers requests with that were left behind there, is
-   * asked for without waiting until it says something: the next keep-alive may be long in coming. Resolves when the
-   * subscription was `heard` of, or there is nothing to ask for. `inTurn`: one after the other with all that arrives.
+   * Fetches messages that were sent into the previous connection, or in reply to its requests, without waiting for the
+   * next keep-alive. Resolves when the subscription is `heard` from, or nothing is left to fetch. `inTurn` serializes
+   * the work with arriving messages.
    */
   async catchUp(
     id: number,
@@ -92,7 +92,7 @@ const republished = {
   labels: ["source"],
 } as const;
 
-/** What a server says that keeps no messages at all. */
+/** Statuses of a server that keeps no messages at all. */
 const keepsNone = ["BadServiceUnsupported", "BadNotImplemented", "BadNotSupported"];
 
 export interface Republishing {
@@ -102,8 +102,8 @@ export interface Republishing {
 }
 
 /**
- * The message; `gone` where the server has it not, or not yet; `none` where it keeps none at all. Rejects with `SOURCE_*`
- * when it cannot be asked.
+ * Fetches one message. `gone`: the server does not have it, or not yet. `none`: it keeps no messages at all. Rejects
+ * with `SOURCE_*` if the connection fails.
  */
 export async function republish(
   { link, runtime, source }: Republishing,
@@ -114,7 +114,7 @@ export async function republish(
   const asked = { subscriptionId, retransmitSequenceNumber: sequenceNumber };
   try {
     const { notificationMessage } = await link.call("Republish", asked, signal);
-    // Only messages with data are kept; servers were seen that answer with an empty one where they have none.
+    // Only messages with data are kept. Some servers reply with an empty one if they have none.
     if (!notificationMessage.notificationData?.length) return "gone";
     runtime.metrics.counter(republished).add(1, { source });
     return notificationMessage;
@@ -126,7 +126,7 @@ export async function republish(
   }
 }
 
-/** Counts and tells that a message is lost: it was sent, did not arrive, and the server has it no more. */
+/** Counts and logs a message that was sent, did not arrive, and is no longer on the server. */
 export function tellLost({ runtime, source }: Omit<Republishing, "link">, sequenceNumber: number): void {
   runtime.metrics.counter(lostNotifications).add(1, { source });
   runtime.log.error({ sequenceNumber }, "the server has lost a notification that did not arrive");

@@ -1,5 +1,4 @@
-// The monitored items of a connection: which subscription has which, what stands behind a handle, what failed and why, what is
-// tried again.
+// The monitored items of a connection: their subscriptions and handles, failures with reasons, and retries.
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Reading } from "../../../core/source.ts";
 import type { OpcuaOptions } from "../config/options.ts";
@@ -22,50 +21,50 @@ import type { Former, Subscription } from "./subscription.ts";
 
 export interface MonitoringOptions {
   readonly link: Link;
-  /** Items in one call; 0: no limit is declared. */
+  /** Items per call; 0 if the server declares no limit. */
   readonly limit: number;
   readonly options: OpcuaOptions;
   readonly resumption: Pick<Resumption, "remember">;
-  /** None: everything is polled. */
+  /** If empty, all items are polled. */
   readonly subscriptions: readonly Subscription[];
-  /** Subscriptions that hand over what they have kept, and that no group goes on with. */
+  /** Former subscriptions to fetch kept messages from, which no group continues. */
   readonly orphans: readonly Former[];
 }
 
-/** An address that gives no data now. */
+/** An address without data at present. */
 export interface MonitoringFailure extends Unresolved {
   readonly captures: Item["captures"];
-  /** The node that the server would not monitor; undefined: there is none to ask for. */
+  /** The item that the server refused; undefined if the address has no node. */
   readonly item?: Item;
 }
 
-/** A subscription and what it has. All maps are by handle. */
+/** A subscription with its items; all maps are by handle. */
 interface Group {
   readonly subscription: Subscription;
   readonly calling: ItemCalling;
   readonly monitored: Map<number, { readonly item: Item; readonly entry: Entry }>;
-  /** Items that the server is being asked for: their first values may be quicker than its answer. */
+  /** Items being created. Their first values may arrive before the server's answer. */
   readonly coming: Map<number, Item>;
-  /** Items whose node the server has deleted, and the status that said so. */
+  /** Items whose node the server deleted → the status that reported it. */
   readonly deleted: Map<number, string>;
   nextHandle: number;
 }
 
-/** Refusals to monitor what can be read all the same. */
+/** The server refuses to monitor the node, which can still be read. */
 const tooMany = "BadTooManyMonitoredItems";
 const notMonitored = [tooMany, "BadMonitoringModeInvalid", "BadNotSupported", "BadServiceUnsupported"];
-/** What a server says of a value whose node it has deleted, without flags: BadNodeIdInvalid, BadNodeIdUnknown. */
+/** Upper 16 bits of BadNodeIdInvalid and BadNodeIdUnknown, the status of values whose node was deleted. */
 const nodeDeleted = [0x80_33, 0x80_34];
 
 export class Monitoring {
   readonly #options: MonitoringOptions;
   readonly #groups: ReadonlyMap<number, Group>;
   readonly #records = new Map<number, SubscriptionRecord>();
-  /** Items of subscriptions that hand over what they have kept, by handle. */
+  /** Items of former subscriptions, by subscription id and handle. */
   readonly #former = new Map<number, ReadonlyMap<number, Item>>();
-  /** Items that were monitored all the time since the connection before. */
+  /** Items monitored without interruption since the previous connection. */
   readonly #kept = new Set<Item>();
-  /** Items that the server lets be read, but does not monitor; true: it had no room, and may have some again. */
+  /** Items that are polled. True: the server had no room to monitor them; try again later. */
   readonly #polled = new Map<Item, boolean>();
   failures: MonitoringFailure[] = [];
   #slowed = 0;
@@ -89,12 +88,11 @@ export class Monitoring {
     );
     for (const { firstSequence: _f, former: _o, origin: _n, wanted: _w, ...record } of subscriptions)
       this.#records.set(record.id, record);
-    // Should this connection be lost before they have handed over what they have, the next one asks for them.
+    // If this connection is lost before their messages are fetched, the next one fetches them.
     for (const { available: _, ...former } of this.formers)
       this.#records.set(former.id, { ...former, group: `former ${former.id}` });
   }
 
-  /** What a subscription notifies under a handle. */
   item(subscription: number, handle: number): Item | undefined {
     const group = this.#groups.get(subscription);
     if (!group) return this.#former.get(subscription)?.get(handle);
@@ -105,25 +103,25 @@ export class Monitoring {
     return this.#options.subscriptions;
   }
 
-  /** All that hand over what they have kept. */
+  /** All subscriptions that only deliver kept messages. */
   get formers(): readonly Former[] {
     return [...this.subscriptions.flatMap(({ former }) => former ?? []), ...this.#options.orphans];
   }
 
-  /** Of one subscription, or of all. */
+  /** Items of one subscription, or of all. */
   items(subscription?: number): readonly Item[] {
     const all = subscription === undefined ? [...this.#groups.values()] : [this.#groups.get(subscription)];
     return all.flatMap((group) => Array.from(group?.monitored.values() ?? [], ({ item }) => item));
   }
 
-  /** Items that the server lets be read, but does not monitor. */
+  /** Items that the server can read but not monitor. */
   get polled(): readonly Item[] {
     return [...this.#polled.keys()];
   }
 
   /**
-   * How many items the server does not treat as asked: it has no room for them, samples them more slowly, refuses their dead band
-   * or trigger, keeps one value alone and does not tell of what it threw away.
+   * Counts items by limitation: no room on the server, slower sampling, refused dead band or trigger, or a queue of one
+   * value, which does not report discarded values.
    */
   get counts() {
     const monitored = [...this.#groups.values()].flatMap((group) => [...group.monitored.values()]);
@@ -135,7 +133,7 @@ export class Monitoring {
     };
   }
 
-  /** What may be missing from before the subscriptions began is written down. */
+  /** Marks the subscriptions as begun, once gaps from before them are recorded. */
   async begun(): Promise<void> {
     const fresh = [...this.#records.values()].filter(({ id, begun }) => !begun && this.#groups.has(id));
     for (const record of fresh) this.#records.set(record.id, { ...record, begun: true });
@@ -143,8 +141,8 @@ export class Monitoring {
   }
 
   /**
-   * All items by what may be missing of them since the connection before: nothing unreported (`kept`), what the server threw away of
-   * a queue of one (`brief`), anything (`fresh`).
+   * Groups all items by possible losses since the previous connection. `kept`: none unreported; `brief`: values
+   * discarded from a queue of one; `fresh`: any.
    */
   *divided(): Generator<readonly [items: readonly Item[], state: "fresh" | "brief" | "kept"]> {
     for (const { subscription, monitored } of this.#groups.values()) {
@@ -160,7 +158,6 @@ export class Monitoring {
     yield [this.polled, "fresh"];
   }
 
-  /** The queue that the server has for a handle. */
   queueOf(subscription: number, handle: number): Queue {
     const group = this.#groups.get(subscription);
     const { item, entry } = group?.monitored.get(handle) ?? {};
@@ -169,8 +166,8 @@ export class Monitoring {
   }
 
   /**
-   * Monitors the items, each in the subscription of its group. In a resumed subscription, items that the server still has are
-   * kept, and items that are no longer configured are deleted. An item that the server refuses becomes a failure and does not
+   * Monitors the items, each in the subscription of its group. In a resumed subscription, items that the server still
+   * has are kept, and items that are no longer configured are deleted. A refused item becomes a failure and does not
    * affect others. Rejects with `SOURCE_*` if a call fails.
    */
   async begin(items: readonly Item[], unresolved: readonly Unresolved[], signal: AbortSignal): Promise<void> {
@@ -196,7 +193,7 @@ export class Monitoring {
     }
   }
 
-  /** Monitors more items. Gives the failures among them. */
+  /** Monitors more items and returns their failures. */
   async add(items: readonly Item[], signal: AbortSignal): Promise<MonitoringFailure[]> {
     const failures: MonitoringFailure[] = [];
     for (const [group, part] of this.#divide(items)) failures.push(...(await this.#create(group, part, signal)));
@@ -207,7 +204,7 @@ export class Monitoring {
     if (items.length === 0) return [];
     const { calling, monitored, coming } = group;
     const numbered = items.map((item) => [group.nextHandle++, item] as const);
-    // Before the server learns of them: were they forgotten, another node would get the same.
+    // Save first: after a crash, an unsaved handle would be assigned to another node.
     await this.#saveGroup(group);
     for (const [handle, item] of numbered) coming.set(handle, item);
     const { created, refused } = await createItems(calling, numbered, signal);
@@ -227,7 +224,7 @@ export class Monitoring {
     return failed;
   }
 
-  /** Takes the status of a value. */
+  /** Tracks deleted nodes by the status of a value. */
   arrived(
     subscription: number,
     handle: number,
@@ -239,8 +236,8 @@ export class Monitoring {
   }
 
   /**
-   * Takes the failures out, to try them again. Items of deleted nodes are among them and no longer monitored: most servers give
-   * them nothing more, also when the node is there again.
+   * Removes and returns the failures for a retry, with the items of deleted nodes. Most servers send no more values for
+   * such items, even if the node returns; they are deleted.
    */
   async takeFailures(signal: AbortSignal): Promise<MonitoringFailure[]> {
     for (const { calling, monitored, deleted } of this.#groups.values()) {
@@ -258,14 +255,14 @@ export class Monitoring {
     return this.failures.splice(0);
   }
 
-  /** Takes the items out that are polled because the server had no room for them, to try them again. */
+  /** Removes and returns the items that are polled for lack of room, for a retry. */
   takeCrowdedOut(): Item[] {
     const taken = this.polled.filter((item) => this.#polled.get(item));
     for (const item of taken) this.#polled.delete(item);
     return taken;
   }
 
-  /** The next connection need not look for this subscription, or for any. Rejects as `Resumption.remember` does. */
+  /** Removes one subscription, or all, from the record. Rejects like `Resumption.remember`. */
   async forget(subscription?: number): Promise<void> {
     if (subscription === undefined) this.#records.clear();
     else this.#records.delete(subscription);
@@ -283,7 +280,7 @@ export class Monitoring {
     return this.#options.resumption.remember({ subscriptions: [...this.#records.values()] });
   }
 
-  /** Items by the subscription that takes them; without subscriptions they are polled. */
+  /** Items by subscription. Items without a subscription are polled. */
   #divide(items: readonly Item[]): Map<Group, Item[]> {
     const parts = new Map<Group, Item[]>();
     const groups = Array.from(this.#groups.values(), (group) => ({
@@ -306,7 +303,7 @@ export class Monitoring {
   }
 }
 
-/** Whether the server keeps one value of an item alone: it does not tell of what it threw away. */
+/** With a queue of one value, the server does not report discarded values. */
 function isUnqueued({ entry }: { readonly entry: Entry }): boolean {
   return entry[3] === 1;
 }
@@ -316,10 +313,10 @@ function failureOf(item: Item, reason: string): MonitoringFailure {
   return { tag, captures, address, reason, item };
 }
 
-/** A failure as a reading: there is no value, and why. */
+/** A bad reading with the reason. */
 export function failureReading(failure: MonitoringFailure, time: EpochMicros): Reading {
   const { tag, captures, address, reason, item } = failure;
   const none = { value: undefined, time, clock: "agent", quality: "bad", historical: false } as const;
-  // Without an item the address is the pattern, of which nothing was found.
+  // Without an item, the address is the pattern that found nothing.
   return { tag, captures, address, reason, ...none, ...(!item && { wholeTag: true }) };
 }

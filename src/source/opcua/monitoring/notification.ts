@@ -1,5 +1,4 @@
-// A notification message as the source uses it: the changes in it, whether it is the last one of its subscription, and whether a
-// queue at the server may have been too short although no value says so.
+// Decodes a notification message and detects queue overflows that the server does not report.
 import type { NotificationMessage } from "node-opcua-client";
 import type { Ua } from "../session/stack.ts";
 import { DecodedChange } from "../types/plain-value.ts";
@@ -12,16 +11,15 @@ export interface DataChange {
   readonly value: NotifiedValue;
 }
 
-/** One notification message with data. */
 export interface Notification {
   readonly subscription: number;
   readonly sequenceNumber: number;
   readonly changes: readonly DataChange[];
-  /** Was on disk before, as far as is known: it comes again since the server was not told. */
+  /** The message was probably stored already. The server resends it because it lacks the acknowledgement. */
   readonly old: boolean;
 }
 
-/** `ended`: the server says that the subscription ends, and why. */
+/** `ended`: the status with which the server ends the subscription, if it does. */
 export function readNotification(
   ua: Ua,
   subscription: number,
@@ -42,18 +40,16 @@ interface Change {
   readonly value: { readonly statusCode: { readonly value: number } };
 }
 
-/** What is known of an item's queue. */
 export interface Queue {
-  /** Length of the server's queue; 0: unknown. */
+  /** Queue size on the server; 0 if unknown. */
   readonly size: number;
-  /** Most values that come between two notifications when all goes well. */
+  /** Most values between two notifications in normal operation. */
   readonly usual: number;
 }
 
 /**
- * Those of the changes of one message before which others may have been thrown away unreported: the first of each item whose
- * queue came full, none of whose values is marked. A queue that is often full is none of these unless the server is known
- * to mark nothing (`unmarked`).
+ * Finds changes that may follow unreported overflows: the first change of each item whose queue was full and has no
+ * overflow mark. A queue that is usually full does not count, unless the server marks no overflows (`unmarked`).
  */
 export function unreportedOverflows<C extends Change>(
   changes: readonly C[],
@@ -61,7 +57,7 @@ export function unreportedOverflows<C extends Change>(
   unmarked = false,
 ): ReadonlySet<C> {
   const found = new Set<C>();
-  // Mostly there is one of each, in the order of the handles.
+  // Fast path: usually each item has one change, in the order of handles.
   if (changes.every(({ handle }, i) => i === 0 || handle > (changes[i - 1]?.handle ?? 0))) return found;
   for (const [handle, values] of Map.groupBy(changes, (change) => change.handle)) {
     const [first] = values;

@@ -1,4 +1,4 @@
-// Reads items: those that a server does not monitor, at their own interval, and those of which it has lost a notification.
+// Reads items: periodically those that are not monitored, once those with a lost notification.
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Item } from "../nodes/items.ts";
 import { readValues, type Services } from "../session/services.ts";
@@ -7,11 +7,11 @@ import type { DataValueLike } from "../types/reading.ts";
 export interface ReadingOptions {
   readonly services: Pick<Services, "read">;
   readonly runtime: Pick<Runtime, "clock">;
-  /** Takes values over, as those of a subscription. */
+  /** Receives values like those of a subscription. */
   readonly deliver: (values: readonly (readonly [Item, DataValueLike])[], signal: AbortSignal) => Promise<void>;
 }
 
-/** Reads items: a value with each. Rejects with `SOURCE_*` when the server cannot be asked. */
+/** Rejects with `SOURCE_*` if the connection fails. */
 export async function readItems(
   services: Pick<Services, "read">,
   items: readonly Item[],
@@ -22,10 +22,10 @@ export async function readItems(
   return items.flatMap((item, i) => (values[i] ? [[item, values[i]] as const] : []));
 }
 
-/** How often to look whether there is something to poll at all. */
+/** How often to check for items to poll. */
 const idleMs = 1_000;
 
-/** Polls `items`, which may grow, until `signal` aborts. Rejects with `SOURCE_*` when the server cannot be asked. */
+/** Polls `items`, which may grow, until `signal` aborts. Rejects with `SOURCE_*` if the connection fails. */
 export async function poll(
   { services, runtime, deliver }: ReadingOptions,
   items: () => readonly Item[],
@@ -33,7 +33,7 @@ export async function poll(
 ): Promise<never> {
   const { clock } = runtime;
   const start = clock.monotonic();
-  /** Number of the last slot of each interval, counted from `start`: a slot that was missed is left out, none overlap. */
+  /** Interval → its last slot since `start`. Missed slots are skipped; none overlap. */
   const slots = new Map<number, number>();
   const last = new WeakMap<Item, DataValueLike>();
   for (;;) {
@@ -54,7 +54,7 @@ export async function poll(
   }
 }
 
-/** Whether nothing has happened between two values: what a subscription would not notify either. */
+/** Whether a subscription would not report `b` after `a`. */
 function same(a: DataValueLike | undefined, b: DataValueLike): boolean {
   return (
     a !== undefined &&
@@ -65,25 +65,25 @@ function same(a: DataValueLike | undefined, b: DataValueLike): boolean {
   );
 }
 
-/** An item is read one to two of these after it was added: what waits for it at the server has come by then. */
+/** An item is read one to two intervals after it was added, when values waiting at the server have arrived. */
 const settlingMs = 1_000;
 
 /**
- * Reads variables again of which the server has lost a notification: one that does not change again would keep a value that it has
- * no more, or would have none. Items whose next value comes by itself are left alone.
+ * Rereads items with a lost notification. A variable that does not change again would otherwise keep an outdated value.
+ * Items with a new value in the meantime are skipped.
  */
 export class Reread {
   readonly #options: ReadingOptions;
   #added = new Set<Item>();
   #due = new Set<Item>();
-  /** Those being read, as long as no newer value of them has come. */
+  /** Items being read, without those that have got a newer value. */
   #reading = new Set<Item>();
 
   constructor(options: ReadingOptions) {
     this.#options = options;
   }
 
-  /** A value of these may be missing. */
+  /** Adds items that may lack a value. */
   add(items: Iterable<Item>): void {
     for (const item of items) this.#added.add(item);
   }
@@ -93,7 +93,7 @@ export class Reread {
     if (waiting.length > 0) for (const item of items) for (const set of waiting) set.delete(item);
   }
 
-  /** Reads what was added, until `signal` aborts. Rejects with `SOURCE_*` when the server cannot be asked. */
+  /** Rereads added items until `signal` aborts. Rejects with `SOURCE_*` if the connection fails. */
   async run(signal: AbortSignal): Promise<never> {
     const { services, runtime, deliver } = this.#options;
     for (;;) {

@@ -1,5 +1,5 @@
-// Remembers of each subscription up to which message all is on disk, so that the next connection knows which are missing,
-// also after the agent was killed and where the server has kept none of them.
+// Persists for each subscription the first message that is not on disk. The next connection can then detect missing
+// messages, also after a crash or if the server has kept none.
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
 import { readStateFile } from "../../../lib/state-file.ts";
@@ -13,10 +13,10 @@ export interface SubscriptionKey {
 }
 
 const content = z.object({ version: z.literal(1), next: z.record(z.string(), z.int()) });
-/** What is written has the same length each time: it takes the place of what was there in one go. */
+/** The content is padded to this length, so that one write replaces it. */
 const bytes = 4_096;
 
-/** The file is not forced to the disk: after a power cut it may be behind, and what is on disk is taken for missing. */
+/** The file is not synced. After a power cut it may be outdated, and stored messages count as missing. */
 export class Positions implements AsyncDisposable {
   readonly #file: InPlaceFile | undefined;
   readonly #log: Logger;
@@ -30,18 +30,18 @@ export class Positions implements AsyncDisposable {
     this.#next = next;
   }
 
-  /** Undefined as `path`: nothing is known or written. Never rejects: a file that cannot be read is as good as none. */
+  /** Without `path` nothing is stored. Never rejects: an unreadable file counts as missing. */
   static async open(path: string | undefined, log: Logger): Promise<Positions> {
     const stored = path === undefined ? undefined : await readStateFile(path, content);
     return new Positions(path, log, new Map(Object.entries(stored?.next ?? {})));
   }
 
-  /** Number of the first message that is not on disk. Undefined: unknown. */
+  /** Number of the first message that is not on disk. Undefined if unknown. */
   next(subscription: SubscriptionKey): number | undefined {
     return this.#next.get(keyOf(subscription));
   }
 
-  /** These begin, those that are neither new nor kept are forgotten. Resolves when that is written. */
+  /** Adds the fresh subscriptions and removes all but these and the kept ones. Resolves once written. */
   begin(fresh: readonly SubscriptionKey[], kept: readonly SubscriptionKey[]): Promise<void> {
     const going = new Set(kept.map(keyOf));
     for (const key of this.#next.keys()) if (!going.has(key)) this.#next.delete(key);
@@ -50,8 +50,8 @@ export class Positions implements AsyncDisposable {
   }
 
   /**
-   * A message, and all before it, is on disk. Resolves when that is written: only then may the server be told. Resolves,
-   * too, when it cannot be written, which is logged.
+   * Records that a message and all before it are on disk. Resolves once written; acknowledge only then. A write error
+   * is logged and does not reject.
    */
   reached(subscription: SubscriptionKey, sequenceNumber: number): Promise<void> {
     const key = keyOf(subscription);
@@ -62,7 +62,7 @@ export class Positions implements AsyncDisposable {
     return this.#write();
   }
 
-  /** Resolves when all that was reached is written, and the file is closed. */
+  /** Resolves when everything is written and the file is closed. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#file?.[Symbol.asyncDispose]();
   }

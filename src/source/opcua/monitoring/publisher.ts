@@ -1,5 +1,5 @@
-// Asks the server for notifications and keeps account of them. A message is acknowledged once its readings are on disk;
-// until then the server keeps it, and gives it again to whoever takes the subscription up (OPC 10000-4, 5.14.5).
+// Sends Publish requests and tracks the notifications. Messages are acknowledged once their readings are on disk; until
+// then the server keeps them for Republish, also for a later connection (OPC 10000-4, 5.14.5).
 import type { NotificationMessage, PublishResponse } from "node-opcua-client";
 import { AgentError } from "../../../core/errors.ts";
 import { orAbort } from "../../../lib/abort.ts";
@@ -13,19 +13,18 @@ import { SilenceWatch } from "./silence-watch.ts";
 import { deleteSubscription, type Former, type Subscription } from "./subscription.ts";
 
 export interface PublisherOptions extends Omit<MissingMessagesOptions, "trackers" | "deliver"> {
-  /** At least one. */
   readonly subscriptions: readonly (Counts & Pick<Subscription, "id" | "firstSequence" | "origin">)[];
   /** Former subscriptions, which deliver the messages that they kept and are then deleted. */
   readonly formers: readonly Pick<Former, "id" | "available">[];
-  /** Takes a message over. Messages come in order, each once; the next comes when it resolves. */
+  /** Receives each message once, in order. The next one follows after it resolves. */
   readonly deliver: (notification: Notification, signal: AbortSignal) => Promise<void>;
-  /** The server lives, and has nothing to tell: a keep-alive. */
+  /** Called on a keep-alive. */
   readonly alive: () => void;
-  /** The server does not have it any more: the next connection need not look for it. */
+  /** Called if the server no longer has it; the next connection must not try to resume it. */
   readonly gone: (what: "session" | "subscriptions" | number) => Promise<void>;
 }
 
-/** Requests on their way beyond one for each subscription: enough for a round trip of several publishing intervals. */
+/** Requests in flight beyond one per subscription: covers a round trip of several publishing intervals. */
 const spareRequests = 3;
 
 export class Publisher {
@@ -67,13 +66,13 @@ export class Publisher {
     });
   }
 
-  /** The message is on disk: the server may forget it. Told with the next request. */
+  /** Acknowledges a message that is on disk, with the next Publish request. */
   acknowledge(acknowledgement: Acknowledgement): void {
     this.#acknowledged.push(acknowledgement);
     this.#formers.get(acknowledgement.subscription)?.acknowledged(acknowledgement);
   }
 
-  /** Runs until the subscription or the connection is lost: rejects with `SOURCE_*`, or with `signal.reason`. */
+  /** Rejects with `SOURCE_*` if a subscription or the connection is lost, or with `signal.reason`. */
   async run(signal: AbortSignal): Promise<void> {
     const { subscriptions, formers } = this.#options;
     const stop = new AbortController();
@@ -91,13 +90,15 @@ export class Publisher {
     }
   }
 
-  /** One request after the other. Resolves only when the server wants no more in parallel and others go on. */
+  /**
+   * Sends one request after another. Resolves only if the server limits parallel requests and other workers continue.
+   */
   async #work(signal: AbortSignal): Promise<void> {
     for (;;) {
       await this.#options.room(signal);
       const response = await this.#publish(signal);
       if (response === "fewer") return;
-      // Messages are worked off in the order they came, although what is missing is fetched in between.
+      // Process messages in order of arrival, even while missing ones are fetched.
       if (response) await this.#inTurn(() => this.#take(response, signal));
     }
   }
@@ -127,7 +128,7 @@ export class Publisher {
     } catch (error) {
       signal.throwIfAborted();
       const verdict = await this.#judge(error);
-      // Nobody knows whether the server has taken them: told twice does no harm.
+      // The server may have processed them already; repeated acknowledgements are harmless.
       this.#acknowledged.unshift(...acknowledged);
       return verdict;
     } finally {
@@ -142,7 +143,7 @@ export class Publisher {
       this.#workers--;
       return "fewer";
     }
-    // The server gave this one request up; whether it still speaks is the watch's to say.
+    // Only this request timed out. The silence watch decides whether the server still responds.
     if (status === "BadTimeout" || status === "BadRequestTimeout") return undefined;
     if (status === "BadNoSubscription") await gone("subscriptions");
     if (sessionGone(error)) await gone("session");
@@ -155,7 +156,7 @@ export class Publisher {
     const { subscriptionId: id, notificationMessage: message, availableSequenceNumbers } = response;
     const { sequenceNumber } = message;
     const tracker = this.#trackers.get(id);
-    // Left over from an earlier connection in the same session.
+    // A leftover of an earlier connection in the same session.
     if (!tracker) return this.#delete(id, signal);
     const keepAlive = !message.notificationData?.length;
     const head = { sequenceNumber, keepAlive, available: availableSequenceNumbers ?? [] };
@@ -166,17 +167,17 @@ export class Publisher {
     }
     await this.#missing.fetch(id, missing, signal);
     const former = this.#formers.get(id);
-    // Where one has nothing to tell, and the others are silent, all is well.
+    // Any keep-alive confirms the source, even if the other subscriptions are silent.
     if (keepAlive && !former) alive();
     if (!keepAlive && !known) await this.#deliver(id, message, signal);
     if (!response.moreNotifications) former?.end();
   }
 
-  /** Fetches what a former subscription is known to have, and ends it when its time has come. */
+  /** Fetches the kept messages of a former subscription, then deletes it when all are on disk. */
   async #endFormer({ id, available }: PublisherOptions["formers"][number], signal: AbortSignal): Promise<void> {
     const former = this.#formers.get(id);
     if (!former) return;
-    // Servers were seen that tell of it with their next keep-alive alone.
+    // Some servers announce kept messages only with their next keep-alive.
     await this.#inTurn(() => this.#missing.fetchKept(id, available, signal));
     await orAbort(former.over, signal);
     await this.#delete(id, signal);

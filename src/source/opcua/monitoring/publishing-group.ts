@@ -1,27 +1,26 @@
-// Groups tags into subscriptions and sets the parameters of each. Tags share a subscription if they have the same publishing
-// interval, so that slow tags do not delay fast ones. Pure.
+// Groups tags with the same publishing interval into subscriptions, so that slow tags do not delay fast ones. Pure.
 import type { OpcuaOptions } from "../config/options.ts";
 
 export interface PublishingGroup {
-  /** Names it in the record of a connection. */
+  /** Identifies the group in the stored session record. */
   readonly key: string;
-  /** Publishing interval to ask for, in milliseconds. */
+  /** Requested publishing interval, in milliseconds. */
   readonly publishingMs: number;
 }
 
-/** Few, since servers have few subscriptions to give; the slowest is what a person at the status page can wait for. */
+/** Few, since servers limit subscriptions. The longest still suits a live display. */
 const intervals = [100, 250, 500, 1_000] as const;
-/** Most subscriptions that one source takes. */
+/** Limit of one source. */
 const mostGroups = 10;
 
-/** Publishing interval for a tag that is sampled every `everyMs`: the longest of `intervals` that is not longer. */
+/** The longest interval that does not exceed the sampling interval `everyMs`. */
 export function publishingFor({ subscription }: Pick<OpcuaOptions, "subscription">, everyMs: number): number {
   return subscription.publishing ?? intervals.findLast((interval) => interval <= everyMs) ?? intervals[0];
 }
 
 /**
- * The groups that tags sampled every `everyMs` need, fastest first; more than one of an interval where a server takes no
- * more than `limit` items in a subscription (0: it says nothing). At least one.
+ * At least one group; fastest first. A publishing interval gets several groups if it has more items than the server
+ * allows per subscription (`limit`; 0: undeclared).
  */
 export function planGroups(
   options: Pick<OpcuaOptions, "subscription">,
@@ -46,8 +45,8 @@ export function planGroups(
 }
 
 /**
- * Which of the groups there are takes an item: the slowest that is not too slow, of those with room, else the fastest; of
- * several the one with the fewest. Undefined: there are none.
+ * Selects the group for an item: the slowest that is fast enough, else the fastest; among equals, the one with the
+ * fewest items. Undefined if there are no groups.
  */
 export function groupFor<G extends Pick<PublishingGroup, "publishingMs"> & { readonly items: number }>(
   groups: readonly G[],
@@ -72,10 +71,10 @@ export function requestedCounts({ subscription }: OpcuaOptions, publishingMs: nu
   return { publishingMs, keepAliveCount, lifetimeCount };
 }
 
-/** Values to keep of an item that is sampled whenever it changes. */
+/** Queue size for sampling on each change. */
 const unsteady = 100;
 
-/** Values to keep for one item, so that neither a publishing interval nor an interruption of `bridge` overwrites one. */
+/** Sizes the queue to hold all values of a publishing interval and of an interruption of `bridge`. */
 export function queueSize({ subscription }: OpcuaOptions, everyMs: number, publishingMs: number): number {
   if (subscription.queue !== "auto") return subscription.queue;
   if (everyMs === 0) return unsteady;
@@ -84,12 +83,12 @@ export function queueSize({ subscription }: OpcuaOptions, everyMs: number, publi
   return Math.min(1_000, Math.max(2, needed));
 }
 
-/** Longest silence of a healthy server, with room for a slow network. */
+/** Longest silence of a healthy server, with a margin for slow networks. */
 export function silenceLimitMs({ keepAliveCount, publishingMs }: Counts): number {
   return (keepAliveCount + 2) * publishingMs + 5_000;
 }
 
-/** What the status page shows of a connection's subscriptions: of several what differs, the fastest first. */
+/** Subscription parameters for the status page. Lists distinct values, fastest first. */
 export function subscriptionDetails(
   subscriptions: readonly (Counts & { readonly wanted: Counts; readonly origin: string })[],
 ) {

@@ -1,5 +1,5 @@
-// Which tags a server refuses for as long as they and the server stay as they are: no such node, no right to read it, no value
-// that can be stored. What a device reports of itself, such as a broken sensor, is left out.
+// Finds tags that the server refuses permanently: missing node, no read access, or a value that cannot be stored.
+// Ignores device states such as a broken sensor.
 import type { ConfigFault, SourceCheck, TagId } from "../../../core/source.ts";
 import type { Item, Tag } from "../nodes/items.ts";
 import type { StructureTypes } from "../nodes/structure-types.ts";
@@ -8,7 +8,7 @@ import { convert, transient } from "../types/value.ts";
 import type { MonitoringFailure } from "./monitoring.ts";
 import { readItems } from "./polling.ts";
 
-/** By status code: what was expected of the node. */
+/** Status code → the expectation that the node does not meet. */
 const refusals: Readonly<Record<string, Expected>> = {
   BadNodeIdInvalid: "node",
   BadNodeIdUnknown: "node",
@@ -21,7 +21,7 @@ type Expected = "node" | "right" | "value";
 
 interface RefusedNodesOptions {
   readonly tags: readonly Tag[];
-  /** What cannot be monitored, and why. */
+  /** Items that cannot be monitored, with reasons. */
   readonly failures: readonly Omit<MonitoringFailure, "captures">[];
   readonly items: readonly Item[];
   readonly services: Pick<Services, "read">;
@@ -29,7 +29,7 @@ interface RefusedNodesOptions {
   readonly url: string;
 }
 
-/** Reads each item once. Rejects with `SOURCE_*` when the server cannot be asked. */
+/** Reads each item once. Rejects with `SOURCE_*` if the connection fails. */
 export async function refusedNodes(
   { tags, failures, items, services, structures, url }: RefusedNodesOptions,
   signal: AbortSignal,
@@ -48,7 +48,7 @@ export async function refusedNodes(
     const field = node === undefined ? (path === undefined ? "browse" : "path") : "node";
     return { tag, field, message: `expected ${expected}, got ${found}, for ${address}`, hint };
   };
-  // Of a node that is there any other status may end with the state of the device: the read decides.
+  // Any other status of an existing node may depend on the device's state; the read decides.
   const lasting = failures.filter(({ item, reason }) => !item || refusals[statusIn(reason)]);
   const refused = lasting.map(({ tag, address, reason }) =>
     fault(tag, address, refusals[statusIn(reason)] ?? "node", reason.replace(/[.: ]+$/, "")),
@@ -71,7 +71,7 @@ export async function refusedNodes(
   return { refused, values };
 }
 
-/** `BadNodeIdUnknown` of `BadNodeIdUnknown: the node id …` and of `BadNodeIdUnknown#overflow`. */
+/** The status name of `BadNodeIdUnknown: the node id …` and of `BadNodeIdUnknown#overflow`. */
 function statusIn(text: string): string {
   return /^\w+/.exec(text)?.[0] ?? "";
 }

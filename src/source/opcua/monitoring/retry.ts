@@ -1,4 +1,4 @@
-// Tries again, slowly, what a server has refused: a program is loaded, a device is switched on, a node appears.
+// Retries refused items slowly: a program may be loaded, a device switched on, or a node created.
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { TagId } from "../../../core/source.ts";
@@ -9,18 +9,18 @@ export interface RetryOptions {
   readonly tags: readonly (readonly [TagId, Tag])[];
   readonly resolver: Resolver;
   readonly monitoring: Monitoring;
-  /** Takes items that are monitored from now on. */
+  /** Receives items that are monitored from now on. */
   readonly added: (items: readonly Item[]) => void;
-  /** Takes failures that are new or have another reason than before. */
+  /** Receives failures that are new or have a new reason. */
   readonly failed: (failures: readonly MonitoringFailure[]) => void;
 }
 
 const everyMs = 60_000;
-/** Patterns are looked through again in the first rounds, when the server may have just started, then each tenth. */
+/** Patterns are browsed again in the first rounds, as the server may have just started, then in every tenth. */
 const firstRounds = 3;
 const roundsBetweenBrowses = 10;
 
-/** Goes on until `signal` aborts. Rejects with `SOURCE_*` when the server cannot be asked. */
+/** Runs until `signal` aborts. Rejects with `SOURCE_*` if the connection fails. */
 export async function retryFailures(options: RetryOptions, runtime: Runtime, signal: AbortSignal): Promise<never> {
   for (let round = 1; ; round++) {
     await runtime.clock.sleep(everyMs * (0.9 + 0.2 * runtime.random()), signal);
@@ -28,7 +28,9 @@ export async function retryFailures(options: RetryOptions, runtime: Runtime, sig
   }
 }
 
-/** One round. `browse`: patterns that have found something are looked through, too, and what is polled for want of room is tried. */
+/**
+ * One round. `browse`: also repeats successful patterns, and tries to monitor items that were polled for lack of room.
+ */
 export async function retryOnce(
   { tags, resolver, monitoring, added, failed }: RetryOptions,
   browse: boolean,
@@ -36,7 +38,7 @@ export async function retryOnce(
 ): Promise<void> {
   const failures = await monitoring.takeFailures(signal);
   const before = new Map(failures.map((failure) => [`${failure.tag} ${failure.address}`, failure.reason]));
-  // A path may lead to another node now.
+  // The path may lead to another node now.
   const paths = new Set(tags.flatMap(([tag, config]) => (config.path === undefined ? [] : [tag])));
   const refused = failures.flatMap(({ item }) => (item && !paths.has(item.tag) ? item : []));
   const unresolved = new Set(failures.flatMap(({ item, tag }) => (item && !paths.has(tag) ? [] : tag)));
@@ -48,7 +50,7 @@ export async function retryOnce(
   if (browse) await monitoring.add(monitoring.takeCrowdedOut(), signal);
   const failing = new Set(stillRefused.map(({ item }) => item));
   added([...refused, ...fresh].filter((item) => !failing.has(item)));
-  // A pattern that finds nothing any more keeps what it had found.
+  // A pattern that finds nothing now keeps its earlier items.
   const stillUnresolved = found.unresolved
     .filter(({ tag }) => unresolved.has(tag))
     .map((failure) => ({ ...failure, captures: {} }));
@@ -63,12 +65,12 @@ function identity({ tag, nodeId }: Item): string {
   return `${tag} ${nodeId.toString()}`;
 }
 
-/** How long it is polled meanwhile. */
+/** How long the agent polls before it tries again. */
 const withoutSubscriptionMs = 300_000;
 
 /**
- * Ends a connection that does without a subscription because all were taken: the next one may get one.
- * Rejects with `SOURCE_UNREACHABLE` when the time has come, or with `signal.reason`.
+ * Ends a connection that lacks a subscription because all were taken; the next one may get one. Rejects with
+ * `SOURCE_UNREACHABLE` after 5 min, or with `signal.reason`.
  */
 export async function openAgain({ clock }: Pick<Runtime, "clock">, signal: AbortSignal): Promise<never> {
   await clock.sleep(withoutSubscriptionMs, signal);
@@ -76,8 +78,8 @@ export async function openAgain({ clock }: Pick<Runtime, "clock">, signal: Abort
 }
 
 /**
- * Tells the operator that tags are polled for want of room at the server, and which limit is to blame.
- * Undefined: nothing is polled that could be subscribed to. `noSubscription`: the server had no subscription left.
+ * Advice if tags are polled because the server has no room. Undefined if none are. `noSubscription`: the server had no
+ * subscription left.
  */
 export function pollingAdvice(
   { polled, counts: { crowdedOut } }: Pick<Monitoring, "polled" | "counts">,

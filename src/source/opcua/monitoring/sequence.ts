@@ -1,9 +1,9 @@
-// Which notification messages are missing. Sequence numbers count from 1 to 2^32-1 and then from 1 again (OPC 10000-4,
-// 5.13.1.1); a keep-alive carries the number of the next message, not of the last.
+// Detects missing messages. Sequence numbers wrap from 2^32-1 to 1 (OPC 10000-4, 5.13.1.1). A keep-alive carries the
+// number of the next message, not the last.
 import type { Acknowledgement } from "./notification.ts";
 
 const last = 2 ** 32 - 1;
-/** Of more than this only those are asked for that the server says it has. */
+/** If more are missing, only those that the server lists are requested. */
 const mostMissing = 10_000;
 
 export interface NotificationHead {
@@ -14,9 +14,9 @@ export interface NotificationHead {
 }
 
 export interface Missing {
-  /** Numbers of the messages to ask for again before this one, in order. */
+  /** Messages to request before this one, in order. */
   readonly missing: readonly number[];
-  /** The message was had before. */
+  /** The message was received before. */
   readonly known: boolean;
   /** Messages are missing that Republish cannot return. */
   readonly beyond: boolean;
@@ -25,16 +25,18 @@ export interface Missing {
 export class SequenceTracker {
   #next: number | undefined;
   #first: number | undefined;
-  /** Nothing was heard yet of what the server has kept. */
+  /** No message has arrived on this connection. */
   #unheard = true;
 
-  /** `next`: number of the first message that is not on disk. Undefined: a resumed subscription whose number is unknown. */
+  /**
+   * `next`: number of the first message that is not on disk. Undefined: a resumed subscription whose number is unknown.
+   */
   constructor(next: number | undefined) {
     this.#next = next;
     this.#first = next;
   }
 
-  /** Number of the next message. Undefined: unknown. */
+  /** Number of the next message. Undefined if unknown. */
   get next(): number | undefined {
     return this.#next;
   }
@@ -44,7 +46,7 @@ export class SequenceTracker {
     return this.#first !== undefined && behind(sequenceNumber, this.#first);
   }
 
-  /** The message `next` was had without being told of. */
+  /** Records that message `next` was fetched before it was announced. */
   fetched(): void {
     if (this.#next !== undefined) this.#next = after(this.#next);
   }
@@ -53,28 +55,28 @@ export class SequenceTracker {
     const unheard = this.#unheard;
     this.#unheard = false;
     const old = this.#next !== undefined && behind(sequenceNumber, this.#next);
-    // The first message has a number from before this connection: the server has restarted its numbering.
+    // The server has restarted its numbering.
     const anew = unheard && !keepAlive && this.isOld(sequenceNumber);
-    // From here on its numbers mean other messages.
+    // Old numbers now identify other messages.
     if (anew) this.#first = undefined;
-    // Some servers repeat their last number in a keep-alive instead of announcing the next: no news either way.
+    // Some servers repeat their last number in a keep-alive instead of the next. Nothing is missing then.
     if (old && !anew) return { missing: [], known: !keepAlive, beyond: false };
     const kept = available.filter((number) => behind(number, sequenceNumber) && !this.#had(number));
     const between = this.#next === undefined || anew ? [] : range(this.#next, sequenceNumber);
     this.#next = keepAlive ? sequenceNumber : after(sequenceNumber);
-    // What is on disk and was not acknowledged is asked for, too: the server is rid of it then.
+    // Also request unacknowledged messages that are on disk, so that they get acknowledged.
     const asked = new Set([...(between ?? []), ...(unheard || !between ? kept : [])]);
     return { missing: [...asked].toSorted(inOrder), known: false, beyond: anew || between === undefined };
   }
 
-  /** Whether a message was had since this connection began. */
+  /** Whether a message arrived on this connection. */
   #had(number: number): boolean {
     const [first, next] = [this.#first, this.#next];
     return first !== undefined && next !== undefined && !behind(number, first) && behind(number, next);
   }
 }
 
-/** Numbers from `from` up to the one before `to`. Undefined: there are too many. */
+/** Numbers from `from` up to but excluding `to`. Undefined if there are too many. */
 function range(from: number, to: number): number[] | undefined {
   const numbers: number[] = [];
   for (let number = from; number !== to; number = after(number)) {
@@ -88,21 +90,21 @@ export function after(number: number): number {
   return number === last ? 1 : number + 1;
 }
 
-/** For sorting: the order in which messages were sent. */
+/** Comparator for the order of sending. */
 export function inOrder(a: number, b: number): number {
   return a === b ? 0 : behind(a, b) ? -1 : 1;
 }
 
-/** Whether `a` came before `b`, the numbers wrapping around. */
+/** Whether `a` precedes `b`, with wrap-around. */
 export function behind(a: number, b: number): boolean {
   return a !== b && (b - a + last) % last < last / 2;
 }
 
-/** Keeps account of a subscription of an earlier session while it hands over what it has kept. */
+/** Tracks a subscription of an earlier session until its kept messages are stored. */
 export class FormerSubscription {
   readonly id: number;
   readonly #over = Promise.withResolvers<void>();
-  /** Resolves once it has no more and all that it gave is on disk. */
+  /** Resolves once it is drained and all its messages are on disk. */
   readonly over = this.#over.promise;
   readonly #open = new Set<number>();
   #ended = false;

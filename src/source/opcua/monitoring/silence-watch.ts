@@ -1,4 +1,4 @@
-// Notices a server that neither publishes nor hangs up, and tells whether it has lost the subscription or the network the server.
+// Detects a silent server, and whether the subscription or the network is lost.
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Link } from "../session/link.ts";
@@ -10,26 +10,26 @@ export interface SilenceOptions {
   readonly runtime: Runtime;
   readonly subscriptions: readonly { readonly id: number }[];
   /**
-   * The session before may have left so many requests for a kept subscription at the server, which answers them first, into a
-   * connection that is gone: what it says is not heard until they are used up, one each keep-alive.
+   * Publish requests that the previous session may have left for a kept subscription. The server answers those first,
+   * one per keep-alive, into the lost connection.
    */
   readonly requests: number;
-  /** Whether the server has been asked, and could answer. */
+  /** Whether a Publish request is in flight. */
   readonly waiting: () => boolean;
-  /** The server lives and has nothing to do with this subscription any more. */
+  /** Called if the server responds but no longer serves the subscription. */
   readonly lost: (subscription: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** It has been silent for long: one that lives answers soon. */
+/** Short, since the subscription has been silent for long. */
 const answerWithinMs = 5_000;
-/** Server_ServerStatus_State. */
+/** NodeId of Server_ServerStatus_State. */
 const serverState = 2259;
 
 export class SilenceWatch {
   readonly #options: SilenceOptions;
-  /** When each subscription was heard of last. */
+  /** Time of the last message of each subscription. */
   readonly #heardMs = new Map<number, number>();
-  /** Those that were heard of on this connection. */
+  /** Subscriptions with a message on this connection. */
   readonly #spoken = new Set<number>();
 
   constructor(options: SilenceOptions) {
@@ -37,7 +37,7 @@ export class SilenceWatch {
     this.begin();
   }
 
-  /** From now on the server can be expected to say something. */
+  /** Restarts the timers of all subscriptions. */
   begin(): void {
     for (const { id } of this.#options.subscriptions) this.#heardMs.set(id, this.#options.runtime.clock.monotonic());
   }
@@ -47,12 +47,12 @@ export class SilenceWatch {
     this.#heardMs.set(subscription, this.#options.runtime.clock.monotonic());
   }
 
-  /** Whether anything was heard of it on this connection. */
+  /** Whether a message has arrived on this connection. */
   hasHeard(subscription: number): boolean {
     return this.#spoken.has(subscription);
   }
 
-  /** Rejects with `SOURCE_*` when the subscription has been silent for too long, or with `signal.reason`. */
+  /** Rejects with `SOURCE_*` if the subscription is silent for too long, or with `signal.reason`. */
   async run(
     subscription: Counts & { readonly id: number; readonly origin: string },
     signal: AbortSignal,
@@ -64,7 +64,8 @@ export class SilenceWatch {
       const limitMs = silenceLimitMs(subscription) + (this.#spoken.has(id) ? 0 : leftBehindMs);
       const silentMs = waiting() ? runtime.clock.monotonic() - (this.#heardMs.get(id) ?? 0) : 0;
       if (silentMs >= limitMs) {
-        // A server that still answers has lost the subscription; one that does not has everything, behind a broken network.
+        // If the server answers, it has lost the subscription. Otherwise the network is broken and the server keeps
+        // everything.
         const request = { nodesToRead: [{ nodeId: serverState, attributeId: attributes.value }] };
         const answers = await link.call("Read", request, signal, answerWithinMs).catch(() => undefined);
         signal.throwIfAborted();

@@ -1,5 +1,4 @@
-// A subscription on the server: created with explicit parameters that fit the publishing interval the server gives, or taken up
-// again with what it has kept.
+// Creates a subscription suited to the server's publishing interval, or resumes one with its kept messages.
 import { AgentError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
 import { orRefused, statusOf } from "../session/failure.ts";
@@ -13,18 +12,18 @@ export interface Subscription extends SubscriptionRecord {
   /** Number of the first notification message. Undefined: a resumed subscription whose number is unknown. */
   readonly firstSequence: number | undefined;
   readonly origin: "new" | "kept" | "transferred";
-  /** What was asked for. */
+  /** The requested parameters. */
   readonly wanted: Counts;
   /**
-   * The subscription of an earlier session, moved to this one to hand over what it has kept. It is not gone on with:
-   * servers were seen that sample nothing any more for a subscription whose session is closed.
+   * A subscription of an earlier session, transferred to fetch its kept messages. It is not continued, since some
+   * servers stop sampling once its session is closed.
    */
   readonly former: Former | undefined;
 }
 
-/** A subscription that hands over what it has kept. */
+/** A subscription that only delivers its kept messages. */
 export interface Former extends SubscriptionRecord {
-  /** Numbers of the messages that the server says it has. */
+  /** Numbers of the messages that the server reports to have. */
   readonly available: readonly number[];
 }
 
@@ -37,15 +36,15 @@ export interface Obtaining {
   readonly log: Logger;
 }
 
-/** Why there is no subscription: the server has the service not, or all that it gives are taken. */
+/** The server does not support subscriptions, or all are taken. */
 export type NoSubscription = "unsupported" | "taken";
 
-/** Most readings in one notification message: bounds what may be on its way when the agent stops asking. */
+/** Bounds the readings in flight when the agent stops requesting. */
 const mostPerMessage = 5_000;
 
 /**
- * The subscription of the record for this group where its session goes on, too, and everything in it still means the same;
- * else a new one, with the former beside it where the server moves it; else why there is none. Rejects with `SOURCE_*`.
+ * Continues the recorded subscription of a group if its session was resumed and the server still means the same nodes.
+ * Otherwise creates one, and transfers the old one if possible. Rejects with `SOURCE_*`.
  */
 export async function obtainSubscription(
   obtaining: Obtaining,
@@ -57,7 +56,7 @@ export async function obtainSubscription(
   const taken = record && (await takeUp(obtaining, record, signal));
   if (record && taken?.origin === "kept") {
     const firstSequence = obtaining.positions.next(record);
-    // There may be more of them than when it began.
+    // The server may have added namespaces.
     const namespaces = [...obtaining.facts.namespaces];
     const wanted = obtaining.counts(publishingMs);
     return { ...record, namespaces, firstSequence, origin: "kept", wanted, former: undefined };
@@ -65,7 +64,7 @@ export async function obtainSubscription(
   const created = await create(obtaining, group, publishingMs, signal);
   if (!taken) return created;
   if (typeof created === "string") {
-    // The former one takes the place that is wanted: what it has kept is missing then, as after any interruption.
+    // The old subscription occupies the last slot. Delete it; its kept messages are lost and become a gap.
     await deleteSubscription(obtaining.link, taken.former.id, signal).catch(() => {});
     signal.throwIfAborted();
     return await create(obtaining, group, publishingMs, signal);
@@ -73,7 +72,7 @@ export async function obtainSubscription(
   return { ...created, nextHandle: taken.former.nextHandle, origin: "transferred", former: taken.former };
 }
 
-/** Subscriptions of the record that no group goes on with, as far as the server has them: they hand over what they kept. */
+/** Resumes or transfers recorded subscriptions that no group continues, to fetch their kept messages. */
 export async function handedOver(
   obtaining: Obtaining,
   groups: readonly string[],
@@ -108,9 +107,9 @@ async function takeUp(
     const answer = same ? await orRefused(link.call("SetPublishingMode", request, signal), signal) : undefined;
     // A subscription that had not begun counts as transferred, because no record says what was missing before it.
     if (answer?.results?.[0]?.isGoodish()) return takenUp(record.begun ? "kept" : "transferred", []);
-    // Where it means something else by now, or the server lacks that service, it would answer publish requests for the new one.
+    // Its nodes have changed, or the service is missing. It would otherwise take answers meant for the new one.
     if (!answer?.results) await deleteSubscription(link, id, signal).catch(() => {});
-    // Who cannot tell a restarted server from the same one must not ask for a subscription by its number.
+    // Without a start time, a restarted server cannot be detected, and the id may belong to another client.
   } else if (same && facts.started !== "") {
     const request = { subscriptionIds: [id], sendInitialValues: false };
     const answer = await orRefused(link.call("TransferSubscriptions", request, signal), signal);
@@ -145,8 +144,8 @@ async function create(
   let given = countsIn(answer);
   if (!given) throw new AgentError("SOURCE_PROTOCOL", "the server revised the subscription to intervals of zero");
   if (given.publishingMs !== publishingMs) {
-    // Both counts are of intervals: at 25 s instead of 100 ms a lifetime of 30 min would become 125 h, and a keep-alive of 10 s would
-    // come after 42 min. A server that refuses others keeps its own.
+    // Both counts are multiples of the interval. With 25 s instead of 100 ms, a lifetime of 30 min would become 125 h,
+    // and a keep-alive of 10 s 42 min.
     const other = { subscriptionId: id, ...requestedParameters(counts(given.publishingMs)) };
     const modified = await orRefused(link.call("ModifySubscription", other, signal), signal);
     given = (modified && countsIn(modified)) ?? given;
@@ -166,14 +165,14 @@ function requestedParameters({ publishingMs, keepAliveCount, lifetimeCount }: Co
   };
 }
 
-/** Undefined: the server has given intervals of zero. */
+/** Undefined if the server has revised the intervals to zero. */
 function countsIn(answer: ServiceResponse<"CreateSubscription" | "ModifySubscription">): Counts | undefined {
   const publishingMs = answer.revisedPublishingInterval;
   const [keepAliveCount, lifetimeCount] = [answer.revisedMaxKeepAliveCount, answer.revisedLifetimeCount];
   return publishingMs > 0 && keepAliveCount > 0 ? { publishingMs, keepAliveCount, lifetimeCount } : undefined;
 }
 
-/** Rejects with `SOURCE_*` when the server cannot be asked. */
+/** Rejects with `SOURCE_*` if the connection fails. */
 export async function deleteSubscription(link: Link, id: number, signal: AbortSignal): Promise<void> {
   await link.call("DeleteSubscriptions", { subscriptionIds: [id] }, signal);
   link.subscriptions.delete(id);
