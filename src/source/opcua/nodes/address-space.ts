@@ -1,4 +1,4 @@
-// Walks a server's address space by browse paths, level by level, so that one call asks for many nodes.
+// Walks an address space along browse paths, level by level: one call browses many nodes.
 import { z } from "zod";
 import { readStateFile, writeStateFile } from "../../../lib/state-file.ts";
 import { type BrowsePathStep, isDeep, stepMatches } from "../config/node-address.ts";
@@ -11,10 +11,10 @@ export interface FoundNode {
   readonly trail: readonly string[];
 }
 
-/** Bound of one walk, against address spaces that have no end. */
+/** Bounds a walk through an endless address space. */
 const mostNodes = 100_000;
 
-/** Remembers what it has browsed: make a new one when the address space may have changed. */
+/** Caches what it has browsed. Create a new one when the address space may have changed. */
 export class AddressSpace {
   readonly #services: Services;
   readonly #children = new Map<string, readonly Child[]>();
@@ -24,8 +24,8 @@ export class AddressSpace {
   }
 
   /**
-   * What the steps lead to from `start`, in the order of the server, at most `limit`: variables alone where a step has
-   * wildcards, which also pass properties and the Server object by.
+   * At most `limit` nodes that the steps lead to from `start`, in the server's order. With a wildcard it finds only
+   * variables, and the wildcard matches neither properties nor the Server object.
    */
   async find(
     start: NodeId,
@@ -69,11 +69,11 @@ export class AddressSpace {
 }
 
 interface State extends FoundNode {
-  /** Index of the step to take next; after the last, the node is found. */
+  /** Index of the next step; after the last step, the node is found. */
   readonly step: number;
 }
 
-/** The states with those that a `**` standing for no level adds, each once. */
+/** Adds the states for which a `**` matches no level. Removes duplicates. */
 function reached(level: readonly State[], steps: readonly BrowsePathStep[], seen: Set<string>): State[] {
   const states: State[] = [];
   const visit = (state: State) => {
@@ -95,9 +95,9 @@ function isServerObject({ nodeId }: Child): boolean {
 const content = z.record(z.string().regex(/^\d+$/), z.string());
 
 /**
- * Remembers what a namespace index stood for when a tag first used it: after a restart of the server it may stand for another, and
- * a tag must never show another variable under its name.
- * Gives what is known of the indexes, after learning those in `used` that are new from `namespaces`. Rejects when the disk does.
+ * Stores the namespace URI of each index when a tag first uses it. If the index means another namespace after a
+ * restart, a tag must not read another variable.
+ * Adds new indexes of `used` from `namespaces` and returns all known ones. Rejects on a disk error.
  */
 export async function rememberNamespaces(
   path: string,

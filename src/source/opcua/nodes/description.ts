@@ -1,4 +1,4 @@
-// What a server tells about its variables: name, text, unit, range, names of states. Read once for each connection.
+// Reads name, description, unit, range and state names of variables. Once per connection.
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Description } from "../../../core/source.ts";
 import { attributes, type NodeId, readValues, type Services } from "../session/services.ts";
@@ -8,14 +8,14 @@ import type { Item } from "./items.ts";
 import { isNodeId } from "./structure-types.ts";
 
 type Facts = ReadonlyMap<string, unknown>;
-/** Properties that are read where a variable has them (OPC 10000-8, 5.3). */
+/** Properties that are read if a variable has them (OPC 10000-8, 5.3). */
 const properties = ["EURange", "EngineeringUnits", "EnumStrings", "EnumValues", "TrueState", "FalseState"];
-/** Built-in types have numbers up to 25 in the standard's namespace; behind others an enumeration may stand. */
+/** Namespace 0 assigns ids up to 25 to built-in types; another data type may be an enumeration. */
 const lastBuiltIn = 25;
 
 type DescribedNode = Pick<Item, "tag" | "captures" | "address" | "nodeId" | "field">;
 
-/** Descriptions of the items, those of which something is known. Rejects with `SOURCE_*` when the server cannot be asked. */
+/** Omits items without any description. Rejects with `SOURCE_*` if the server cannot be read. */
 export async function describe(
   services: Services,
   items: readonly DescribedNode[],
@@ -39,7 +39,7 @@ export async function describe(
     const range = rangeOf(facts.get("EURange"));
     const of = { tag, captures, address };
     const text = description && { description };
-    // Unit, range and states are those of the whole, and of no field in it.
+    // Unit, range and states describe the whole variable, not its fields.
     if (field) return { ...of, signal: { name: `${name ?? ""} ${fieldText(field)}`.trim(), ...text } };
     return {
       ...of,
@@ -54,7 +54,7 @@ export async function describe(
   });
 }
 
-/** Values of the properties of each node, by name. */
+/** Property values of each node, by property name. */
 async function readProperties(services: Services, nodes: readonly NodeId[], signal: AbortSignal): Promise<Facts[]> {
   const children = await services.children(nodes, signal);
   const wanted = children.map((all) => all.filter(({ property, name }) => property && properties.includes(name)));
@@ -63,7 +63,7 @@ async function readProperties(services: Services, nodes: readonly NodeId[], sign
   return wanted.map((all) => new Map(all.map(({ name }) => [name, values.next().value?.value?.value])));
 }
 
-/** Names of the states of each data type that is an enumeration, by the type's NodeId. */
+/** State names of each data type that is an enumeration, by the type's NodeId. */
 async function readEnumerations(
   services: Services,
   dataTypes: readonly unknown[],
@@ -73,7 +73,7 @@ async function readEnumerations(
   const types = [...new Map(own.map((type) => [String(type), type] as const)).values()];
   const facts = await readProperties(services, types, signal);
   const states = new Map(types.map((type, i) => [String(type), statesOf(facts[i] ?? new Map())]));
-  // Where the type has no such property, it may have a definition (OPC UA 1.04).
+  // A type without these properties may have a definition (OPC UA 1.04).
   const unnamed = types.filter((type) => !states.get(String(type)));
   const definitions = await readValues(services, unnamed, signal, attributes.dataTypeDefinition);
   for (const [i, type] of unnamed.entries()) {
@@ -90,7 +90,7 @@ async function readEnumerations(
   return states;
 }
 
-/** From EnumValues, EnumStrings or the two states of a truth value, whichever there is. */
+/** Takes EnumValues, EnumStrings, or the two states of a Boolean, whichever exists. */
 function statesOf(facts: Facts): Record<string, string> | undefined {
   const names: Record<string, string> = {};
   const add = (key: number, text: unknown) => {
@@ -109,7 +109,7 @@ function statesOf(facts: Facts): Record<string, string> | undefined {
   return Object.keys(names).length > 0 ? names : undefined;
 }
 
-/** EnumValueType.value is an Int64, which the stack gives as its high and low words. */
+/** EnumValueType.value is an Int64, which the stack returns as high and low word. */
 function low32(value: unknown): number {
   if (Array.isArray(value)) return value[0] === 0 ? Number(value[1]) : Number.NaN;
   return typeof value === "number" ? value : Number.NaN;
@@ -121,7 +121,7 @@ function rangeOf(value: unknown): { min: number; max: number } | undefined {
   return typeof min === "number" && typeof max === "number" && min < max ? { min, max } : undefined;
 }
 
-/** A LocalizedText's text, if it says anything. */
+/** The text of a LocalizedText; undefined if it is empty. */
 function textOf(value: unknown): string | undefined {
   const text = member(value, "text");
   return typeof text === "string" && text !== "" ? text : undefined;
@@ -133,10 +133,10 @@ export interface DescribingOptions {
   readonly deliver: (descriptions: readonly Description[]) => void;
 }
 
-/** How long changes gather: a server that changes one variable changes others, too. */
+/** Time to collect changed variables: changes often come together. */
 const gatherMs = 1_000;
 
-/** Reads what variables are, beside their values: all of them first, later those that are new or that the server says have changed. */
+/** Describes all variables first, later those that are new or that the server reports as changed. */
 export class Describing {
   readonly #options: DescribingOptions;
   readonly #wanted = new Set<Item>();
@@ -145,12 +145,11 @@ export class Describing {
     this.#options = options;
   }
 
-  /** To be described, or described again. */
   add(items: Iterable<Item>): void {
     for (const item of items) this.#wanted.add(item);
   }
 
-  /** Describes what was added. Never rejects: values without a description are values, too. */
+  /** Describes the added items. Never rejects: values are valid without descriptions. */
   async round(signal: AbortSignal): Promise<void> {
     const { services, runtime, deliver } = this.#options;
     const items = [...this.#wanted];
@@ -163,7 +162,6 @@ export class Describing {
     }
   }
 
-  /** Describes what is added, until `signal` aborts. */
   async run(signal: AbortSignal): Promise<never> {
     for (;;) {
       await this.#options.runtime.clock.sleep(gatherMs, signal);

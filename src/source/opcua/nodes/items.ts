@@ -1,4 +1,4 @@
-// From configured tags to the nodes of this server that hold their values: NodeIds, browse paths and browse patterns.
+// Resolves configured tags (NodeId, browse path or pattern) to nodes of this server.
 import type { DriverTag } from "../../../core/driver.ts";
 import type { Captures, TagId } from "../../../core/source.ts";
 import { localNodeId, type NodeAddress, numericNamespaces, parsePath, portableNodeId } from "../config/node-address.ts";
@@ -12,7 +12,6 @@ import type { StructureTypes } from "./structure-types.ts";
 
 export type Tag = DriverTag<typeof opcuaTag>;
 
-/** A node to be monitored for a tag. */
 export interface Item {
   readonly tag: TagId;
   readonly captures: Captures;
@@ -21,14 +20,14 @@ export interface Item {
   /** Sampling interval in milliseconds. */
   readonly every: number;
   readonly clockCheck: ClockCheck;
-  /** Element of an array or matrix, from 0, a number for each dimension; undefined: the value is no array. */
+  /** Element of an array or matrix: one index from 0 per dimension. Undefined for a scalar. */
   readonly index: readonly number[] | undefined;
-  /** The way to a field of a structure; undefined: the value itself. */
+  /** Path to a field of a structure. Undefined for the whole value. */
   readonly field?: readonly FieldStep[] | undefined;
   readonly part?: ReadingOf["part"];
-  /** What the server shall keep to itself. */
+  /** Changes that the server must not report. */
   readonly deadband?: Deadband | undefined;
-  /** What makes the server notify of it. */
+  /** Which change triggers a notification. */
   readonly trigger?: Tag["trigger"];
 }
 
@@ -41,7 +40,7 @@ export interface Unresolved {
 export interface Resolution {
   readonly items: Item[];
   readonly unresolved: Unresolved[];
-  /** Tags whose pattern found more than their `limit`. */
+  /** Tags whose pattern found more nodes than their `limit`. */
   readonly cut: TagId[];
 }
 
@@ -50,14 +49,14 @@ export interface Resolver {
   readonly services: Services;
   readonly structures: StructureTypes;
   readonly namespaces: readonly string[];
-  /** Index → URI that it stood for when it was first used. */
+  /** Index → namespace URI when the index was first used. */
   readonly known: ReadonlyMap<number, string>;
 }
 
 const noCaptures: Captures = {};
 const defaultLimit = 1_000;
 
-/** Finds the nodes of `tags`, given with their `TagId`. Rejects with `SOURCE_*` when the server cannot be asked. */
+/** Rejects with `SOURCE_*` if the server cannot be browsed. */
 export async function resolveTags(
   tags: readonly (readonly [TagId, Tag])[],
   resolver: Resolver,
@@ -78,7 +77,7 @@ export async function resolveTags(
   return result;
 }
 
-/** What is to be said where an index that the address names stands for another namespace than when it was first used. */
+/** The reason if an index in the address has changed its namespace since its first use. */
 function movedNamespace(address: NodeAddress, { namespaces, known }: Resolver): string | undefined {
   for (const index of numericNamespaces(address)) {
     const before = known.get(index);
@@ -92,7 +91,7 @@ function movedNamespace(address: NodeAddress, { namespaces, known }: Resolver): 
 
 type Place = Pick<Item, "nodeId" | "captures" | "address">;
 
-/** What the address of a tag leads to, one more than the tag's limit at most; or why there is nothing. */
+/** The nodes of a tag, at most one more than its limit, or the reason why there are none. */
 async function nodesOf(
   config: Tag,
   address: string,
@@ -112,7 +111,7 @@ async function nodesOf(
   }
   const pattern = config.browse !== undefined;
   const steps = parsePath(address);
-  // One more than allowed tells whether there are more.
+  // One more than the limit shows whether there are more.
   const most = pattern ? (config.limit ?? defaultLimit) + 1 : 2;
   const found = await space.find(ua.makeNodeId(85, 0), steps, most, signal);
   const variables = found.filter(({ variable }) => variable);
@@ -128,10 +127,7 @@ async function nodesOf(
   });
 }
 
-/**
- * The browse path of each variable, the same for as long as the server has it there. Where several have one path, since
- * their names differ in the namespace alone, the NodeId follows.
- */
+/** The browse path of each variable. Where several share one path, differing only by namespace, the NodeId follows. */
 function addressesOf(found: readonly FoundNode[], { namespaces }: Resolver): readonly string[] {
   const paths = found.map(({ trail }) => trail.map((name) => name.replaceAll(/[&/]/g, "&$&")).join("/"));
   const paired = Map.groupBy(paths, (path) => path);

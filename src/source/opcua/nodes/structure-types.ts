@@ -1,5 +1,4 @@
-// The definitions of a server's structures, asked for when the first value of each has come (OPC 10000-3, 5.8.3; in a
-// dictionary before 1.04), and the fields read by them.
+// Reads the definition of a structure when its first value arrives (OPC 10000-3, 5.8.3; before 1.04 from a dictionary).
 import type { Logger } from "../../../core/runtime.ts";
 import { refusalOf } from "../session/failure.ts";
 import { attributes, type NodeId, readValues, type Services } from "../session/services.ts";
@@ -15,7 +14,7 @@ import {
 import { builtIn, type Converted, member, type VariantLike } from "../types/value.ts";
 import { findStructure } from "./type-dictionary.ts";
 
-/** Where a value is to be taken from. */
+/** The place of a value: node, element and field. */
 export interface FieldOf {
   readonly nodeId: NodeId;
   readonly index?: readonly number[] | undefined;
@@ -24,7 +23,7 @@ export interface FieldOf {
 
 const hasEncoding = "i=38";
 const hasSubtype = "i=45";
-/** Data types of the standard up to here are built in, or abstract and then sent as a Variant. */
+/** Standard data types up to this id are built-in, or abstract and sent as a Variant. */
 const lastBuiltIn = 25;
 /** BaseDataType, Number, Integer, UInteger. */
 const abstract = [24, 26, 27, 28];
@@ -32,17 +31,17 @@ const enumeration = 29;
 const kinds = { plain: 0, optional: 1, union: 2, plainOfAny: 3, unionOfAny: 4 } as const;
 const mostLevels = 64;
 
-/** What is known of the structures of one server, as long as the connection lasts. */
+/** The known structures of one server; valid for one connection. */
 export class StructureTypes implements KnownTypes {
   readonly binary: KnownTypes["binary"];
   readonly #services: Services;
   readonly #log: Logger;
-  /** Encoding → data type; undefined: the server does not tell. */
+  /** Encoding → data type. Undefined if the server does not describe it. */
   readonly #types = new Map<string, string | undefined>();
   readonly #definitions = new Map<string, StructureType>();
-  /** Number of the built-in type behind each data type that is no structure. */
+  /** Built-in type of each data type that is not a structure. */
   readonly #simple = new Map<string, number>();
-  /** What the values have come to, so that each is taken apart once. */
+  /** Conversion results per value, so that each is decoded once. */
   readonly #converted = new WeakMap<VariantLike, Map<unknown, Converted>>();
 
   constructor(binary: KnownTypes["binary"], services: Services, log: Logger) {
@@ -59,20 +58,22 @@ export class StructureTypes implements KnownTypes {
     return this.#definitions.get(type);
   }
 
-  /** The field of a value; `learn` has seen it. */
+  /** The field of a value that `learn` has processed. */
   convert(variant: VariantLike | null, { index, field = [] }: FieldOf): Converted {
     const known = variant ? this.#converted.get(variant)?.get(field) : undefined;
     return known ?? convertField(variant, index, field, this);
   }
 
-  /** The server has changed a type: what was known of any is void. */
+  /** Clears the cache; call it when the server has changed a type. */
   forget(): void {
     this.#types.clear();
     this.#definitions.clear();
     this.#simple.clear();
   }
 
-  /** Asks the server for what is needed to read the fields of these values. Rejects with `SOURCE_*` when it cannot be asked; what it refuses to tell is not known. */
+  /**
+   * Reads the definitions needed for these values. Rejects with `SOURCE_*` if the connection fails, not on a refusal.
+   */
   async learn(values: Iterable<readonly [FieldOf, NotifiedValue, ...unknown[]]>, signal: AbortSignal): Promise<void> {
     for (const [item, { value }] of values) {
       if (!item.field || !value) continue;
@@ -92,9 +93,9 @@ export class StructureTypes implements KnownTypes {
       const converted = convertField(value, item.index, field, this);
       if (!("unknown" in converted) || this.#types.has(converted.unknown)) return converted;
       await this.#ask(converted, item, signal).catch((error: unknown) => {
-        // With a connection that is lost the value is, too, and comes again with the next.
+        // If the connection is lost, the value is resent on the next one.
         if (signal.aborted || refusalOf(error) === undefined) throw error;
-        // Such as a dictionary that is larger than a message may be: nothing else must wait for it.
+        // For example a dictionary above the message limit. The type stays unknown and must not block others.
         this.#types.set(converted.unknown, undefined);
         this.#log.warn({ err: error, encoding: converted.unknown }, "how a structure is made up cannot be read");
       });
@@ -103,7 +104,7 @@ export class StructureTypes implements KnownTypes {
 
   async #ask({ unknown: encoding }: Unknown, { nodeId }: FieldOf, signal: AbortSignal): Promise<void> {
     const [types = []] = await this.#services.related([encoding], "Inverse", hasEncoding, signal);
-    // Some servers do not lead back from an encoding: then it can only be that of the variable's own type.
+    // Some servers have no reference from an encoding to its type. Assume the variable's own type.
     const [own] = types[0] ? [] : await readValues(this.#services, [nodeId], signal, attributes.dataType);
     const type = types[0] ?? (isNodeId(own?.value?.value) ? own.value.value : undefined);
     if (type) await this.#define(type, signal);
@@ -121,9 +122,9 @@ export class StructureTypes implements KnownTypes {
     }
   }
 
-  /** Learns a data type, and those of its fields, level by level. */
+  /** Reads a data type and the types of its fields, level by level. */
   async #define(type: NodeId, signal: AbortSignal): Promise<void> {
-    /** Definitions as they came, of fields whose types are yet to be found. */
+    /** Received definitions; the types of their fields are not resolved yet. */
     const raw = new Map<string, unknown>();
     const parents = new Map<string, string>();
     let level = new Map([[type.toString(), type]]);
@@ -170,7 +171,7 @@ export class StructureTypes implements KnownTypes {
   }
 }
 
-/** How a data type of the standard is sent. Undefined: that is not known by its number. */
+/** The built-in type that encodes a standard data type. Undefined if its id does not determine it. */
 function standardType(key: string): number | undefined {
   const number = Number(/^ns=0;i=(\d+)$/.exec(key)?.[1] ?? Number.NaN);
   if (abstract.includes(number)) return builtIn.variant;
@@ -187,7 +188,7 @@ export function isNodeId(value: unknown): value is NodeId {
   return typeof member(value, "namespace") === "number" && member(value, "identifierType") !== undefined;
 }
 
-/** Undefined where the type of a field is unknown: nothing after it could be found. */
+/** Undefined if a field has an unknown type, since later fields could not be located. */
 function structureType(
   definition: unknown,
   typeOf: (dataType: string) => number | string | undefined,
@@ -200,7 +201,7 @@ function structureType(
     const marked = member(field, "isOptional") === true;
     const declared = typeOf(String(member(field, "dataType")));
     if (declared === undefined) return undefined;
-    // Where values of subtypes are allowed each says of itself what it is.
+    // Where subtypes are allowed, each value carries its own type.
     const own = typeof declared === "string" ? builtIn.structure : builtIn.variant;
     fields.push({
       name: String(member(field, "name")),

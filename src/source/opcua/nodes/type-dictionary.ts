@@ -1,11 +1,11 @@
-// Structures as servers before OPC UA 1.04 describe them: in a dictionary of types, an XML text (OPC Binary, OPC 10000-3,
-// Annex C; how fields may be missing: OPC 10000-6, 5.2.7 and 5.2.8). Pure.
+// Reads structures from a type dictionary, as servers before OPC UA 1.04 describe them: XML in OPC Binary (OPC 10000-3,
+// Annex C; optional fields: OPC 10000-6, 5.2.7 and 5.2.8). Pure.
 import { readValues, type Services } from "../session/services.ts";
 import type { StructureField, StructureType } from "../types/structure.ts";
 import { builtInTypes } from "../types/value.ts";
 
 const int32 = 6;
-/** Namespaces whose types are built in. */
+/** Namespaces of built-in types. */
 const standard = ["http://opcfoundation.org/BinarySchema/", "http://opcfoundation.org/UA/"];
 
 interface Element {
@@ -14,8 +14,8 @@ interface Element {
 }
 
 /**
- * The structures of a dictionary by their names. A type that refers to another is given `keyOf` of that one. What cannot
- * be read by its description is left out, with what contains it.
+ * The structures of a dictionary by name. References to other structures are keys made by `keyOf`. Omits structures
+ * that it cannot decode, and those that contain them.
  */
 export function readDictionary(xml: string, keyOf: (name: string) => string): Map<string, StructureType> {
   const own = new Map<string, Element[]>();
@@ -28,7 +28,7 @@ export function readDictionary(xml: string, keyOf: (name: string) => string): Ma
     else if (element.name === "StructuredType") own.set(name, (fields = []));
     else if (element.name === "EnumeratedType") {
       fields = undefined;
-      // Of the standard ones, and those of nearly all servers.
+      // Standard enumerations have 32 bits, as those of nearly all servers.
       if ((element.attributes.get("LengthInBits") ?? "32") === "32") enumerations.add(name);
     } else if (element.name === "Field") fields?.push(element);
     else if (element.name === "OpaqueType") fields = undefined;
@@ -37,7 +37,7 @@ export function readDictionary(xml: string, keyOf: (name: string) => string): Ma
     const [prefix = "", name = ""] = text.split(":");
     const namespace = root.get(`xmlns:${prefix}`) ?? "";
     if (standard.includes(namespace)) return name === "CharArray" ? builtInTypes.String : builtInTypes[name];
-    // Those of other dictionaries are not known here.
+    // Types of other dictionaries are unknown here.
     if (namespace !== root.get("TargetNamespace")) return undefined;
     if (enumerations.has(name)) return int32;
     return own.has(name) ? keyOf(name) : undefined;
@@ -59,7 +59,7 @@ function structureOf(given: readonly Element[], typeOf: TypeOf): StructureType |
   for (const { attributes } of given) {
     const [name = "", typeName = ""] = [attributes.get("Name"), attributes.get("TypeName")];
     if (typeName.endsWith(":Bit")) {
-      // They come first, and tell which of the fields are there.
+      // Bits must come first; they show which fields are present.
       if (fields.length > 0) return undefined;
       const length = Number(attributes.get("Length") ?? 1);
       if (length === 1) bits.push(name);
@@ -67,7 +67,7 @@ function structureOf(given: readonly Element[], typeOf: TypeOf): StructureType |
       continue;
     }
     const type = typeOf(typeName);
-    // Elements of a number that is written elsewhere, or of a fixed length, are in no structure of a server.
+    // Known servers use neither fixed lengths nor terminators.
     if (type === undefined || attributes.has("Length") || attributes.has("Terminator")) return undefined;
     const counter = attributes.get("LengthField");
     if (counter !== undefined) {
@@ -108,7 +108,7 @@ const tag = /<([\w.:-]+)((?:\s+[\w.:-]+\s*=\s*(?:"[^"]*"|'[^']*'))*)\s*\/?>/g;
 const attribute = /([\w.:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
 const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
 
-/** What begins in a text, in order. Names without their prefixes. */
+/** Yields the start tags in order; names without prefix. */
 function* elementsOf(xml: string): Generator<Element> {
   for (const [, name = "", text = ""] of xml.replaceAll(/<!--[\s\S]*?-->/g, "").matchAll(tag)) {
     const attributes = [...text.matchAll(attribute)].map(
@@ -129,16 +129,15 @@ function plainText(text: string): string {
 const hasDescription = "i=39";
 const hasComponent = "i=47";
 
-/** Structures of a dictionary by their keys, and the key of the one that was looked for. */
+/** The structures of a dictionary by key, and the key of the requested one. */
 interface Described {
   readonly key: string;
   readonly types: Iterable<readonly [key: string, type: StructureType]>;
 }
 
 /**
- * The dictionary in which a server describes an encoding, and the type that it is of (OPC 10000-5, 9.6 before 1.04): the encoding has
- * a description, which is a component of the dictionary.
- * Undefined where the server has none. Rejects with `SOURCE_*` when it cannot be asked.
+ * Finds the dictionary and type of an encoding (OPC 10000-5, 9.6 before 1.04): the encoding has a description, which is
+ * a component of the dictionary. Undefined if there is none. Rejects with `SOURCE_*` if the server cannot be read.
  */
 export async function findStructure(
   services: Services,
