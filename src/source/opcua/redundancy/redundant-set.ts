@@ -1,5 +1,5 @@
-// A non-transparent redundant set: one of its servers is used, all are watched, and another is gone on with where the one in
-// use can serve no longer, or clearly worse (OPC 10000-4, 6.6.2.4).
+// A non-transparent redundant set: uses one server, watches all, and fails over if another is clearly better (OPC
+// 10000-4, 6.6.2.4).
 import { join } from "node:path";
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
@@ -20,13 +20,12 @@ const failOvers = {
   labels: ["source"],
 } as const;
 
-/** How long a server that is healthy waits for others to answer. */
+/** How long to wait for all answers if one server is healthy. */
 const patienceMs = 3_000;
-/** How often the levels are compared. */
 const compareEveryMs = 200;
 const watchSessionMs = 60_000;
 
-/** As `Driver.open`, for a source with `servers`. */
+/** Contract: see `Driver.open`. For a source with `servers`. */
 export async function openRedundant(config: OpcuaConfig, runtime: Runtime, signal: AbortSignal): Promise<Source> {
   const { name, agent, options, stateDir, sharedDir = stateDir } = config;
   const { clock, log, metrics } = runtime;
@@ -36,7 +35,7 @@ export async function openRedundant(config: OpcuaConfig, runtime: Runtime, signa
   const pki = resources.use(await openPki(stack, pkiOf(config)));
   const identity = await identityOf(stack, options);
   const watches = [...new Set([options.url, ...options.servers])].map((url) => {
-    // A session that a cut leaves behind is gone soon.
+    // After a broken connection, the server soon removes the session.
     const watched = { ...options, url, session: { timeout: watchSessionMs } };
     const link = { name: `${name}-watch`, agent, options: watched, pki, identity };
     return resources.use(watchServer(stack, link, join(memory.folder(url), "watch"), runtime));
@@ -57,11 +56,11 @@ export async function openRedundant(config: OpcuaConfig, runtime: Runtime, signa
   const source = resources.use(await openOpcua(used, runtime, signal));
   const owned = resources.move();
 
-  /** Aborts `leave` when another server is to be used. */
+  /** Aborts `leave` when another server should be used. */
   const decide = async (leave: AbortController, ending: AbortSignal) => {
     for (;;) {
       const next = choose();
-      // Whether it can still be reached its own connection knows best, which may bridge a short interruption.
+      // If the server is unreachable, its own connection decides, as it may bridge a short interruption.
       if (next !== url && own?.level !== undefined) {
         const message = `${url} is at service level ${own.level}, ${next} at ${watchOf(next)?.level}: going on there`;
         leave.abort(new AgentError("SOURCE_UNREACHABLE", message));
@@ -106,7 +105,7 @@ export async function openRedundant(config: OpcuaConfig, runtime: Runtime, signa
   };
 }
 
-/** Resolves when it can be said which server to use: a server that does not even refuse must not hold the others up. */
+/** Resolves when a server can be chosen. A server that never answers must not delay the others. */
 async function enoughKnown(
   watches: readonly ServerWatch[],
   inUse: ServerWatch | undefined,
@@ -115,7 +114,7 @@ async function enoughKnown(
 ): Promise<void> {
   for (let waitedMs = 0; ; waitedMs += compareEveryMs) {
     if (watches.every(({ level, failure }) => level !== undefined || failure !== undefined)) return;
-    // What is not well served is compared with all others.
+    // A server in use that is not healthy is compared with all others.
     if (isHealthy(inUse?.level)) return;
     if (waitedMs >= patienceMs && watches.some(({ level }) => isHealthy(level))) return;
     await clock.sleep(compareEveryMs, signal);

@@ -1,4 +1,4 @@
-// Watches one server of a redundant set: a session of its own, in which nothing but its service level is read.
+// Watches one server of a redundant set by reading its service level in a separate session.
 import { join } from "node:path";
 import { reasonOf } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
@@ -12,27 +12,28 @@ import { readValues, Services } from "../session/services.ts";
 import type { Stack } from "../session/stack.ts";
 import type { ServiceLevel } from "./service-level.ts";
 
-/** Server_ServiceLevel. */
+/** NodeId of Server_ServiceLevel. */
 const serviceLevel = 2267;
 const readEveryMs = 1_000;
 const retryEveryMs = 5_000;
-/** What a server is worth that does not tell. */
+/** Assumed level of a server that reports none. */
 const untold = 255;
 
-/** What is known of a server now. Before it has answered or failed, it has neither level nor failure. */
+/** The state of a server. Both level and failure are undefined until it has answered or failed. */
 interface Watched {
   readonly url: string;
   level: ServiceLevel;
-  /** Why the level is not known; undefined: it is. */
+  /** Why the level is unknown; undefined if it is known. */
   failure: string | undefined;
-  /** What the server has told of its set. */
   set: RedundantSet;
 }
 
-/** Disposing it ends the session. */
+/** Disposing ends the session. */
 export type ServerWatch = Readonly<Watched> & AsyncDisposable;
 
-/** `link`: as that of the source, with the address of this server. `dir`: an empty folder, since the session is not taken up again. */
+/**
+ * `link`: the options of the source, with this server's address. `dir`: an empty folder, so that no session is resumed.
+ */
 export function watchServer(stack: Stack, link: LinkOptions, dir: string, { clock, log }: Runtime): ServerWatch {
   const ending = new AbortController();
   const { signal } = ending;

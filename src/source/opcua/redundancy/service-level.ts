@@ -1,19 +1,19 @@
-// Which server of a redundant set to use (OPC 10000-4, 6.6.2.4.2): ServiceLevel says how well each can serve, who is served well
-// stays where it is, and which one is in use is remembered over connections and restarts.
+// Selects the server of a redundant set by ServiceLevel (OPC 10000-4, 6.6.2.4.2). Remembers the choice across restarts
+// and prefers it.
 import { createHash } from "node:crypto";
 import { copyFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { readStateFile, writeStateFile } from "../../../lib/state-file.ts";
 
-/** Undefined: the server cannot be reached. */
+/** Undefined if the server is unreachable. */
 export type ServiceLevel = number | undefined;
 
-/** Where the sub-ranges of ServiceLevel begin: within one, servers are as good as each other, but for degraded ones. */
+/** Lower bounds of the ServiceLevel sub-ranges. Differences within a range count only if it is `degraded`. */
 const ranges = { maintenance: 0, noData: 1, degraded: 2, healthy: 200 };
-/** Between degraded servers, so much makes a difference. */
+/** Minimum difference for a change between degraded servers. */
 const worthwhile = 20;
-/** After a change the next one waits so long in milliseconds, unless the server in use cannot serve at all. */
+/** Milliseconds between two changes, unless the server in use cannot serve at all. */
 export const holdMs = 30_000;
 
 export interface Choice {
@@ -31,8 +31,8 @@ export function isHealthy(level: ServiceLevel): boolean {
 }
 
 /**
- * The server to use. `servers` in the order of the configuration, at least one; `inUse`: url of the one that serves now;
- * `sinceMs`: for how long. The one in use stays unless another is better by a class, or clearly so among degraded ones.
+ * `servers`: at least one, in configured order. `inUse`: URL of the current server, in use for `sinceMs`. It stays
+ * unless another is in a better range, or clearly better while degraded.
  */
 export function chooseServer(servers: readonly Choice[], inUse: string | undefined, sinceMs: number): string {
   const degree = (level: ServiceLevel = 0) => (level >= ranges.degraded && level < ranges.healthy ? level : 0);
@@ -48,11 +48,11 @@ export function chooseServer(servers: readonly Choice[], inUse: string | undefin
 
 const record = z.object({ inUse: z.string(), since: z.number() });
 
-/** Which server of the set is in use, over connections and restarts, and what each of them has to remember. */
+/** Persists which server is in use, and provides a state folder for each. */
 export async function openRedundancyMemory(dir: string) {
   const file = join(dir, "redundancy.json");
   let used = await readStateFile(file, record);
-  /** Folder of a server: its session and its namespaces are its own. */
+  /** Each server has its own session and namespaces. */
   const folder = (url: string) => join(dir, "servers", createHash("sha256").update(url).digest("hex").slice(0, 12));
   return {
     folder,
@@ -60,7 +60,7 @@ export async function openRedundancyMemory(dir: string) {
       return used?.inUse;
     },
     sinceMs: (now: number) => (used ? Math.max(0, (now - used.since) / 1_000) : holdMs),
-    /** This server is used from now on. It gets the time up to which values of any server are stored. */
+    /** Selects a server, and copies to it the time up to which values of the previous one are stored. */
     async use(url: string, now: number): Promise<void> {
       await mkdir(folder(url), { recursive: true, mode: 0o700 });
       const before = used?.inUse;
