@@ -1,4 +1,4 @@
-// The stack's client, set up so that it keeps quiet, reconnects nothing and stores nothing outside the source's folder.
+// Creates clients of the OPC UA stack that log nothing, never reconnect and store files only in the source's folder.
 import { connect, type Socket } from "node:net";
 import type { OPCUAClient as Client, EndpointDescription, UserIdentityInfo } from "node-opcua-client";
 import { AgentError } from "../../../core/errors.ts";
@@ -18,7 +18,7 @@ export interface LinkOptions {
 
 const longestSilenceMs = 86_400_000;
 
-/** A client for `endpoint`; without one, for discovery. */
+/** `endpoint` undefined: the client is used for discovery only. */
 export function createClient(
   stack: Stack,
   { name, agent, options, pki }: LinkOptions,
@@ -40,14 +40,14 @@ export function createClient(
     keepSessionAlive: false,
     keepPendingSessionsOnDisconnect: true,
     requestedSessionTimeout: options.session.timeout,
-    // The stack hangs up after so long without data; silence is the publisher's to judge, who knows what is normal.
+    // The stack hangs up after this time without data. Only the publisher knows how long a silence is normal.
     transportTimeout: longestSilenceMs,
     transportFactory: stack.transports,
     defaultTransactionTimeout: options.timeout,
   });
 }
 
-/** Waits for `work` until its deadline; what it rejects with becomes `SOURCE_*`. */
+/** Rejects with `SOURCE_*` if `work` fails or takes longer than `ms`, and with `signal.reason` on abort. */
 export async function bounded<T>(doing: string, ms: number, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   const late = () => new AgentError("SOURCE_UNREACHABLE", `${doing}: no answer within ${ms} ms`);
   using limit = deadline(ms, signal, late);
@@ -59,7 +59,7 @@ export async function bounded<T>(doing: string, ms: number, signal: AbortSignal,
   }
 }
 
-/** Ends the channel, and does not wait for a server that is gone. */
+/** Closes the channel; waits at most 2 s for a server that no longer answers. */
 export async function hangUp(client: Client): Promise<void> {
   const patience = new AbortController();
   const timer = setTimeout(() => patience.abort(), 2_000);
@@ -71,17 +71,17 @@ const reachWithinMs = 6_000;
 const greetEveryMs = 2_000;
 
 /**
- * Whether a server can be reached at all: asked by itself, since a call into a dead network waits as long as a slow server may
- * take. A network that is cut, or a tunnel whose far end is gone, swallows what is sent and says nothing of its healing: the
- * greeting is sent again and again, each over a connection of its own, and the first answer to any of them counts. A server that
- * takes its time has all of that time for the first one.
+ * Checks quickly that the server can be reached; a service call into a dead network would wait for its whole timeout.
+ * A cut network or a dead tunnel drops packets silently, also after it has recovered. The agent therefore sends a Hello
+ * every 2 s, each over a new connection. The first answer to any of them counts, so a slow server has the whole time
+ * for the first one.
  *
  *   0 s     2 s     4 s     6 s
- *   SYN, Hello ............ given up
+ *   SYN, Hello ............ timed out
  *           SYN, Hello .... answered: reached
  *
- * Resolves once the server has answered a Hello message, whatever it says; hanging up is an answer, too. Nothing stays open.
- * Rejects with `SOURCE_UNREACHABLE` or `signal.reason`.
+ * Resolves with any answer, also if the server hangs up. Leaves no connection open. Rejects with `SOURCE_UNREACHABLE`
+ * or `signal.reason`.
  */
 export async function assertReachable(url: string, timeoutMs: number, signal: AbortSignal): Promise<void> {
   const [, literal, name, port] = /^opc\.tcp:\/\/(?:\[([^\]]+)\]|([^/:]+)):(\d+)/.exec(url) ?? [];

@@ -1,4 +1,4 @@
-// What endpoints a server has, and which of them is used.
+// Lists the endpoints of a server and selects the one to use.
 import { createHash, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { EndpointDescription, OPCUAClient } from "node-opcua-client";
@@ -9,7 +9,7 @@ import { chooseEndpoint, loginNeedsCertificate, modes, policyUri, securityOf } f
 import type { Stack, Ua } from "./stack.ts";
 import { uriOf } from "./trust.ts";
 
-/** The endpoints of a server. They are public: asked for over a channel without security, as discovery is meant to be. */
+/** Lists the endpoints over a channel without security, as the protocol intends: they are public. */
 export async function discover(stack: Stack, link: LinkOptions, signal: AbortSignal): Promise<EndpointDescription[]> {
   const { url, timeout } = link.options;
   const client = createClient(stack, link, undefined);
@@ -25,8 +25,8 @@ export async function discover(stack: Stack, link: LinkOptions, signal: AbortSig
 }
 
 /**
- * Behind a forwarded port some servers list only endpoints of the address they were asked for, which is not their own: asks again
- * by the addresses that the server knows of itself, over the same connection. Empty where that gives none either.
+ * Behind a forwarded port, some servers list no endpoint for the forwarded address. Asks such a server for its own
+ * addresses, and for the endpoints at those, over the same connection. Empty if it lists none there either.
  */
 async function endpointsElsewhere(client: OPCUAClient): Promise<EndpointDescription[]> {
   const servers = await client.findServers().catch(() => []);
@@ -39,7 +39,9 @@ async function endpointsElsewhere(client: OPCUAClient): Promise<EndpointDescript
   return [];
 }
 
-/** Names whom we are connected to, as whom and how: what a session on the server belongs to. */
+/**
+ * Identifies the server, user, security and certificate of a connection; a session on the server belongs to all four.
+ */
 export function connectionDigest({ options, pki }: LinkOptions, endpoint: EndpointDescription): string {
   const user = options.username ?? options.userCertificate?.certFile ?? "";
   const parts = [options.url, user, securityOf(endpoint), pki.thumbprint];
@@ -47,15 +49,15 @@ export function connectionDigest({ options, pki }: LinkOptions, endpoint: Endpoi
 }
 
 /**
- * The endpoint to use, its certificate checked: one that the server lists, else the one that the configuration describes.
- * Rejects as `chooseEndpoint` and `verifyServer` do.
+ * Selects an endpoint that the server lists, else the one that the configuration describes, and verifies its
+ * certificate. Rejects like `chooseEndpoint` and `verifyServer`.
  */
 export async function findEndpoint(stack: Stack, link: LinkOptions, signal: AbortSignal): Promise<EndpointDescription> {
   const { options } = link;
   await assertReachable(options.url, options.timeout, signal);
   const listed = await discover(stack, link, signal).catch((error: unknown) => {
     signal.throwIfAborted();
-    // Some servers do not answer without security. With mode none there is no other way to connect.
+    // Some servers do not answer without security. If the mode is none, there is no other way to connect.
     if (options.security?.serverCertificate === undefined) throw error;
     return [];
   });
@@ -66,8 +68,8 @@ export async function findEndpoint(stack: Stack, link: LinkOptions, signal: Abor
 }
 
 /**
- * Verifies the certificate of an endpoint where the channel or the login depends on it. Rejects with `SOURCE_PROTOCOL` where
- * the server sends none, else as `Pki.verify` does.
+ * Verifies the certificate of an endpoint if the channel or the login depends on it. Rejects with `SOURCE_PROTOCOL` if
+ * the server sends no certificate, else like `Pki.verify`.
  */
 export async function verifyServer(
   endpoint: EndpointDescription,
@@ -92,11 +94,11 @@ export function loginNeed({ userCertificate }: LinkOptions["options"]): string {
 }
 
 /**
- * The endpoint that the configuration describes, for servers whose endpoints cannot be listed: behind a forwarded port some list
- * none, and some do not answer without security.
- * Undefined where the configuration does not say enough: `security` with the mode and, with security, the policy and the file
- * of the server's certificate. It has no logins: the server names them with the session. Rejects with `SOURCE_REFUSED` where
- * the file cannot be read.
+ * The endpoint that the configuration describes, for servers that do not list theirs: some list none behind a forwarded
+ * port, others do not answer without security.
+ * Undefined if `security` is incomplete: mode none needs no more; other modes need the policy and the certificate file.
+ * The endpoint has no logins; the server names them with the session. Rejects with `SOURCE_REFUSED` if the file cannot
+ * be read.
  */
 export async function directEndpoint(
   ua: Ua,
@@ -116,7 +118,7 @@ export async function directEndpoint(
   });
 }
 
-/** Whether it was made from the configuration: one that a server lists takes some kind of login. */
+/** Whether the endpoint was made from the configuration. An endpoint that a server lists has at least one login. */
 export function isDirect({ userIdentityTokens }: Pick<EndpointDescription, "userIdentityTokens">): boolean {
   return !userIdentityTokens?.length;
 }

@@ -1,4 +1,4 @@
-// Security modes and policies by the names of the configuration, and as the protocol has them.
+// Maps security modes and policies between the configuration and the protocol, and chooses an endpoint.
 import { credentialsHint } from "../../../core/errors.ts";
 import { deprecatedPolicies, type OpcuaOptions, securityPolicies } from "../config/options.ts";
 import { offers, refusal } from "./failure.ts";
@@ -12,12 +12,12 @@ export function policyUri(name: string): string {
   return prefix + name;
 }
 
-/** Empty: there is none. */
+/** Empty if the endpoint has no policy. */
 export function policyName(uri: string | null): string {
   return uri?.split("#")[1] ?? "";
 }
 
-/** What is used of an EndpointDescription (OPC 10000-4, 7.14). */
+/** The fields of an EndpointDescription (OPC 10000-4, 7.14) that the agent uses. */
 export interface EndpointOffer {
   readonly endpointUrl: string | null;
   /** MessageSecurityMode: 1 none, 2 sign, 3 sign and encrypt. */
@@ -35,15 +35,15 @@ export interface TokenPolicy {
 const modeNames: Readonly<Record<number, string>> = { 1: "none", 2: "sign", 3: "signAndEncrypt" };
 /** Weakest first. */
 const policies: readonly string[] = [...deprecatedPolicies, ...securityPolicies];
-/** What a password cannot be entrusted to: RSA with PKCS #1 1.5 padding. */
+/** RSA with PKCS #1 1.5 padding can be broken and does not protect a password. */
 const unsafeForPasswords = ["Basic128", "Basic128Rsa15"];
 
-/** `signAndEncrypt, Basic256Sha256` */
+/** Example: `signAndEncrypt, Basic256Sha256`. */
 export function securityOf(endpoint: EndpointOffer): string {
   return `${modeNames[endpoint.securityMode] ?? "invalid"}, ${policyName(endpoint.securityPolicyUri)}`;
 }
 
-/** What endpoints offer, for people: `signAndEncrypt, Basic256Sha256; none (clear text)`. */
+/** Lists the offered security as text: `signAndEncrypt, Basic256Sha256; none (clear text)`. */
 function offeredIn(endpoints: readonly EndpointOffer[]): string {
   const offers = endpoints.map((each) => (each.securityMode === modes.none ? "none (clear text)" : securityOf(each)));
   return [...new Set(offers)].join("; ");
@@ -56,8 +56,8 @@ function wantedIn(security: OpcuaOptions["security"]): string {
 }
 
 /**
- * The strongest endpoint that fits the options. Without `security` one without security is never taken. Throws
- * `SOURCE_REFUSED` with what the server offers instead, and where the password would go over it in clear text.
+ * The strongest endpoint that fits the options. Takes one without security only if `security` requires it. Throws
+ * `SOURCE_REFUSED` if none fits (the message lists the offers), or if the password would travel in clear text.
  */
 export function chooseEndpoint<E extends EndpointOffer>(offered: readonly E[], options: OpcuaOptions): E {
   const { security, url } = options;
@@ -114,13 +114,13 @@ export function loginsOf({ userIdentityTokens }: Pick<EndpointOffer, "userIdenti
   return [...new Set((userIdentityTokens ?? []).map(({ tokenType }) => loginNames[tokenType] ?? "unknown"))];
 }
 
-/** Whether it has security that is used without being asked for. */
+/** Whether the endpoint has security that the agent uses without being configured for it. */
 export function isSecure({ securityMode, securityPolicyUri }: EndpointOffer): boolean {
   const policy = policyName(securityPolicyUri);
   return securityMode > modes.none && policies.includes(policy) && !isDeprecated(policy);
 }
 
-/** What is wrong with an endpoint that the configuration insists on. Undefined: nothing. */
+/** Why the configured endpoint is insecure. Undefined if it is secure. */
 export function weaknessOf({ securityMode, securityPolicyUri }: EndpointOffer): string | undefined {
   if (securityMode === modes.none) return "no security: everything can be read and changed on the way";
   const policy = policyName(securityPolicyUri);
@@ -131,7 +131,7 @@ function isDeprecated(policy: string): boolean {
   return deprecatedPolicies.some((name) => name === policy);
 }
 
-/** A user's certificate is worth something where its key signs what the server has sent. */
+/** A user's certificate proves the user's identity only if its key signs data from the server. */
 function provesPossession(endpoint: EndpointOffer): boolean {
   return (endpoint.userIdentityTokens ?? []).some((token) => token.tokenType === 2 && hasPolicy(endpoint, token));
 }
@@ -140,7 +140,7 @@ function rank({ securityMode, securityPolicyUri }: EndpointOffer): number {
   return securityMode * 10 + policies.indexOf(policyName(securityPolicyUri));
 }
 
-/** Whether anyone on the way can read a password: the channel is not encrypted, and neither is the token. */
+/** Whether an eavesdropper can read a password: neither the channel nor the token is encrypted. */
 export function passwordInClear(endpoint: EndpointOffer): boolean {
   if (endpoint.securityMode === modes.signAndEncrypt) return false;
   const token = loginToken(endpoint, { username: "", userCertificate: undefined });
@@ -149,9 +149,9 @@ export function passwordInClear(endpoint: EndpointOffer): boolean {
 }
 
 /**
- * The token policy to log in with; the stack's own choice may be another one, or change with each answer of the server.
- * For a password: inside an encrypted channel one without encryption of its own (some servers offer nothing else that
- * works), otherwise the strongest. Undefined: the endpoint does not take this kind of login.
+ * The token policy to log in with. The stack's own choice could differ, or change with each answer of the server.
+ * For a password inside an encrypted channel, prefers a token without its own encryption: some servers accept no other.
+ * Otherwise takes the strongest. Undefined if the endpoint does not accept this kind of login.
  */
 export function loginToken<E extends EndpointOffer>(
   endpoint: E,
@@ -166,8 +166,8 @@ export function loginToken<E extends EndpointOffer>(
 }
 
 /**
- * Whether the login is worth nothing against an impostor unless the server's certificate is verified, although the channel
- * has no security: the password is encrypted with that certificate, a user's certificate signs it.
+ * Whether only a verified server certificate protects the login from an impostor. This applies to channels without
+ * security: the certificate encrypts the password, or the user's certificate signs it.
  */
 export function loginNeedsCertificate(endpoint: EndpointOffer, options: OpcuaOptions): boolean {
   if (endpoint.securityMode !== modes.none) return false;
@@ -175,9 +175,9 @@ export function loginNeedsCertificate(endpoint: EndpointOffer, options: OpcuaOpt
   return options.username !== undefined && !options.allowInsecurePassword && !passwordInClear(endpoint);
 }
 
-/** What is insecure about how the password travels. Undefined: nothing, or there is no password. */
+/** Why the password is insecure in transit. Undefined if it is secure, or there is no password. */
 export function passwordWarning(endpoint: EndpointOffer, options: OpcuaOptions): string | undefined {
-  // Of a direct endpoint the login is chosen with the session: in clear text only with allowInsecurePassword.
+  // The login of a direct endpoint is chosen with the session; it is clear text only with allowInsecurePassword.
   if (options.username === undefined || (!endpoint.userIdentityTokens?.length && !options.allowInsecurePassword))
     return undefined;
   if (passwordInClear(endpoint)) return "the password goes in clear text";
@@ -190,7 +190,7 @@ function tokenTypeOf({ username, userCertificate }: Pick<OpcuaOptions, "username
   return userCertificate ? 2 : username === undefined ? 0 : 1;
 }
 
-/** The policy that protects a token: its own, else that of the endpoint. */
+/** The policy that protects a token: the token's own, else the endpoint's. */
 function tokenPolicyName({ securityPolicyUri }: EndpointOffer, token: TokenPolicy): string {
   return policyName(token.securityPolicyUri || securityPolicyUri);
 }

@@ -1,28 +1,28 @@
-// What the stack and servers say when something fails, in the agent's codes and with what to do about it.
+// Translates errors of the stack and of servers to the agent's error codes, with advice for the operator.
 import { AgentError, credentialsHint, isAgentError, reasonOf } from "../../../core/errors.ts";
 import { formatByteSize } from "../../../lib/byte-size.ts";
 import { largestMessageBytes } from "./stack.ts";
 
-/** The status a server or the stack gave, by name: `BadUserAccessDenied`. Undefined: none was given. */
+/** The status name in an error of a server or the stack, such as `BadUserAccessDenied`. Undefined if it has none. */
 export function statusOf(error: unknown): string | undefined {
   const text = reasonOf(error);
   return /\b(Bad[A-Z]\w+)/.exec(text)?.[1];
 }
 
-/** What the stack calls a connection that fails, or a server that is too busy: it has refused nothing. */
+/** Statuses of a failed connection or a busy server. They are not refusals. */
 const transport = new RegExp(
   "^Bad(?:Timeout|Request(?:Timeout|Interrupted)|Connection(?:Closed|Rejected)|SecureChannel(?:Closed|IdInvalid)|" +
     "CommunicationError|NotConnected|NoCommunication|Disconnect|Server(?:NotConnected|Halted)|Shutdown|TooManyOperations|" +
     "OutOfMemory|ResourceUnavailable)$|^BadTcp",
 );
 
-/** The status by which the server refused what it was asked. Undefined: it may do so the next time it is asked. */
+/** The status of a permanent refusal. Undefined if a later attempt may succeed. */
 export function refusalOf(error: unknown): string | undefined {
   const status = statusOf(error);
   return status === undefined || transport.test(status) ? undefined : status;
 }
 
-/** Undefined where the server refuses, or does not answer what it was asked. Rejects where it cannot be asked. */
+/** Undefined if the server refuses or gives an invalid answer. Rejects if it cannot be reached. */
 export async function orRefused<T>(asking: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   try {
     return await asking;
@@ -33,12 +33,11 @@ export async function orRefused<T>(asking: Promise<T>, signal: AbortSignal): Pro
   }
 }
 
-/** A refusal, by the server or by the agent, with its remedy. */
 export function refusal(message: string, hint: string, cause?: unknown): AgentError {
   return new AgentError("SOURCE_REFUSED", message, { hint, ...(cause !== undefined && { cause }) });
 }
 
-/** Whether the server turned us away, what its status means, and what to do about it. */
+/** Whether the status is a refusal, what it means, and what the operator can do. */
 type Remedy = readonly [refused: boolean, text: string, hint: string];
 
 const trustThere = "trust the agent's certificate at the server; tagferry trust list shows it";
@@ -48,14 +47,14 @@ const clocks = "compare the clocks of both machines";
 export const offers = "tagferry browse URL --endpoints lists what the server offers";
 const wait = "the agent tries again; if this goes on, look at the server";
 const free = "close a client of the server, or raise its limit";
-/** A refusal; by default it is the agent's own certificate that the server finds fault with. */
+/** A refusal. By default it concerns the agent's own certificate. */
 const finds = (what: string, hint = anotherCertificate): Remedy => [true, `the server ${what}`, hint];
 const login = finds("refuses this user or password, or does not trust userCertificate", credentialsHint);
 const untrusted = finds("does not trust this agent", trustThere);
 const badCertificate = finds("does not accept this agent's certificate");
 const services = "its documentation lists the services it supports";
 
-/** The statuses that are explained; the others are told by their name. */
+/** Statuses without an entry are shown by name. */
 const remedies: Readonly<Record<string, Remedy>> = {
   BadUserAccessDenied: login,
   BadIdentityTokenRejected: login,
@@ -83,7 +82,7 @@ const remedies: Readonly<Record<string, Remedy>> = {
   BadRequestTimeout: [false, "no answer in time", wait],
 };
 
-/** What the operating system says of a network, and what is meant. */
+/** Error codes of the operating system for network faults. */
 const networkFaults: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nothing listens there",
   ECONNRESET: "the connection was cut",
@@ -95,10 +94,13 @@ const networkFaults: Readonly<Record<string, string>> = {
   ENETUNREACH: "no route to this network",
 };
 
-/** Any failure as an `AgentError`: `SOURCE_REFUSED` where the server turned us away, else `SOURCE_UNREACHABLE`. What the stack says of it is the cause alone. */
+/**
+ * Converts any error to `SOURCE_REFUSED` if the server refused the agent, else to `SOURCE_UNREACHABLE`. The original
+ * error is kept as the cause.
+ */
 export function sourceError(error: unknown, doing: string): AgentError {
   if (isAgentError(error)) return error;
-  // How the stack says that a message is larger than it takes.
+  // The stack's message if a server sends more than the limits of the transport.
   if (error instanceof Error && /max (?:message size|chunk count) exceeded/.test(error.message)) {
     const limit = formatByteSize(largestMessageBytes);
     const hint = "leave large arrays and images out of the tags, or let the server send larger messages";
@@ -132,7 +134,7 @@ function networkText(error: unknown): string {
 const hangingUp =
   /rejected by server|ended by server|premature disconnection|disconnected by third party|Secure Channel Closed|Connection Break|No data|ECONNRESET/i;
 
-/** Whether the other side ended the connection, in the stack's words. */
+/** Whether the other side ended the connection, judged by the stack's message. */
 function hungUp(error: unknown): boolean {
   const text = reasonOf(error);
   return hangingUp.test(text) && !/ECONNREFUSED|timeout/i.test(text);
@@ -144,8 +146,8 @@ export interface OwnCertificate {
 }
 
 /**
- * A failure to open a channel with security, with the certificate that the server has to trust. Some servers hang up
- * without a word on an agent that they do not trust; they have just told their endpoints, so it is not the network.
+ * Explains a failure to open a secure channel and names the certificate that the server must trust. Some servers hang
+ * up on an untrusted agent without an answer. They have just listed their endpoints, so the network works.
  */
 export function channelError(
   error: unknown,

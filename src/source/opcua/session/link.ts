@@ -1,5 +1,5 @@
-// One secure channel with one session on it. The stack's own reconnecting is off: what is lost stays lost, and the next
-// link takes the session up again.
+// One secure channel with one session. The stack's reconnecting is off: a lost link is not repaired, and the next link
+// resumes the session.
 import type { OPCUAClient as Client, EndpointDescription } from "node-opcua-client";
 import { AgentError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
@@ -14,7 +14,7 @@ import type { Stack, Ua, UaSession } from "./stack.ts";
 
 type UaRequest = Parameters<UaSession["_performMessageTransaction"]>[0];
 
-/** What is given to a class of the stack, and what becomes of it. */
+/** `Given`: what the constructor of a stack class takes. `Made`: its instances. */
 type Given<C> = C extends abstract new (options?: infer O) => unknown ? O : never;
 type Made<C> = C extends abstract new (...args: never[]) => infer R ? R : never;
 type ServiceOf<K> = K extends `${infer S}Request` ? (`${S}Response` extends keyof Ua ? S : never) : never;
@@ -23,14 +23,14 @@ export type ServiceResponse<S extends ServiceName> = Made<Ua[`${S}Response`]>;
 
 export interface Link {
   readonly ua: Ua;
-  /** Whether the session is the one that the record named. */
+  /** Whether the session was resumed from the record. */
   readonly resumed: boolean;
-  /** What the next link needs to take the session up again. */
+  /** What the next link needs to resume the session. */
   readonly session: SessionRecord;
   /** Aborts with an `AgentError` when the channel is gone. */
   readonly lost: AbortSignal;
   /**
-   * One service call with a deadline of its own. Rejects with `SOURCE_*` (the status stands in the message), with
+   * Calls one service with its own deadline. Rejects with `SOURCE_*` (the message contains the status), with
    * `signal.reason`, or with the reason of `lost`.
    */
   call<S extends ServiceName>(
@@ -39,22 +39,23 @@ export interface Link {
     signal: AbortSignal,
     timeoutMs?: number,
   ): Promise<ServiceResponse<S>>;
-  /** Numbers of the subscriptions that the session has. `close` deletes each: there are servers at which they outlive it. */
+  /**
+   * Ids of the session's subscriptions. `close` deletes each of them, since at some servers they outlive the session.
+   */
   readonly subscriptions: Set<number>;
-  /** Ends the session and its subscriptions. */
   close(): Promise<void>;
-  /** Ends the channel alone: the session stays on the server, for the next link to take up. */
+  /** Closes only the channel. The session stays on the server for the next link. */
   hangUp(): Promise<void>;
 }
 
 const closeWithinMs = 3_000;
 const answerWithinMs = 1_500;
-/** Time for the first attempt to take a session up; the next ones have twice the time each, for servers that are slow. */
+/** Deadline of the first attempt to resume a session. It doubles with each attempt, for slow servers. */
 const takeUpWithinMs = 2_000;
-/** Servers that do not answer to a session they do not know must not keep the agent out for ever. */
+/** Some servers do not answer for an unknown session. After these attempts the agent creates a new one. */
 const mostAttempts = 5;
 
-/** Opens the channel, then takes up the session of the record or creates one. Leaves nothing behind when it rejects. */
+/** Opens the channel, then resumes the recorded session or creates one. Leaves nothing behind if it rejects. */
 export async function openLink(
   stack: Stack,
   link: LinkOptions,
@@ -71,10 +72,12 @@ export async function openLink(
   client.on("connection_lost", fail);
   client.on("close", fail);
 
-  /** Activates the session of an earlier connection on this one (OPC 10000-4, 5.7.3), with all that waits in it. */
+  /**
+   * Activates the session of an earlier connection on this one (OPC 10000-4, 5.7.3). Its queued notifications are kept.
+   */
   const takeUp = async (old: SessionRecord, attempts: number) => {
     const session = new stack.Session(client as unknown as ConstructorParameters<Stack["Session"]>[0]);
-    // The stack knows whose session it is only once it is activated.
+    // The stack sets the session's client when the session is activated.
     session._client = null;
     session.name = old.name;
     session.sessionId = stack.ua.coerceNodeId(old.id);
@@ -88,8 +91,8 @@ export async function openLink(
     return session;
   };
   /**
-   * The session of the record. Undefined when there is none, or the server says that it has it no more, or answers to others than
-   * this session. Rejects when that cannot be known: the session may be there, with all that waits in it.
+   * Resumes the recorded session. Undefined if there is none, if the server refuses it, or if the server answers other
+   * requests but not this one. Otherwise rejects, since the session and its queued notifications may still exist.
    */
   const resume = async (): Promise<UaSession | undefined> => {
     const { session: old, attempts } = resumption;
@@ -99,7 +102,7 @@ export async function openLink(
       return await takeUp(old, attempts);
     } catch (error) {
       signal.throwIfAborted();
-      // Where it ignores a session that it does not know, waiting for it keeps the agent out. A network that is cut answers nothing.
+      // A server that ignores an unknown session still answers this request. A cut network answers nothing.
       const withinMs = Math.min(options.timeout, answerWithinMs);
       const asking = () => bounded("asking for servers", withinMs, signal, () => client.findServers());
       const gone = refusalOf(error) !== undefined || (await asking().catch(() => undefined)) !== undefined;
@@ -119,14 +122,14 @@ export async function openLink(
     );
     const former = await resume();
     const login = () => (creating = client.createSession(link.identity));
-    // The stack declares less of a session than it gives.
+    // The declared type of the result is narrower than what the stack returns.
     const session = former ?? ((await bounded(`logging in at ${url}`, options.timeout, signal, login)) as UaSession);
     return makeLink(
       { ua: stack.ua, client, session, lost, options },
       { resumed: former !== undefined, logins: logins() },
     );
   } catch (error) {
-    // Given up while the server was creating it: it is closed when it is there.
+    // Creating the session was abandoned: close it as soon as it exists.
     const closed = creating?.then((session) => session.close(true)).catch(() => {});
     if (closed && !lost.signal.aborted) await orAbort(closed, AbortSignal.timeout(closeWithinMs)).catch(() => {});
     await hangUp(client);
@@ -149,11 +152,11 @@ function makeLink(
   let closed = false;
   const subscriptions = new Set<number>();
   const call: Link["call"] = (service, fields, signal, timeoutMs = options.timeout) => {
-    const Request = ua[`${service}Request`] as unknown as new (given: typeof fields) => UaRequest; // as `ServiceName` says
+    const Request = ua[`${service}Request`] as unknown as new (given: typeof fields) => UaRequest; // see `ServiceName`
     const Response = ua[`${service}Response`] as unknown as new () => ServiceResponse<typeof service>;
     const request = new Request(fields);
     request.requestHeader.timeoutHint = timeoutMs;
-    // Past the stack's own waiting, which would open a session of its own where ours is gone.
+    // Bypasses the stack's retry logic, which would create a new session if this one is gone.
     const transact = () =>
       new Promise<ServiceResponse<typeof service>>((resolve, reject) => {
         session._performMessageTransaction(request, (error, response) => {

@@ -1,5 +1,5 @@
-// Who logs in at a server, and the guard of the login: the stack makes the token from what the server said last, here only what
-// was checked may go into it.
+// Guards the login. The stack builds the login token from the server's latest answer; this guard limits it to verified
+// data.
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { OPCUAClient as Client, EndpointDescription, UserIdentityInfo } from "node-opcua-client";
@@ -15,17 +15,17 @@ type Login = SessionRecord["logins"][number];
 
 interface LoginContext {
   endpoint: EndpointDescription;
-  /** As sent with the session; not necessarily the one of the endpoint. */
+  /** The certificate sent with the session; it may differ from the endpoint's. */
   readonly serverCertificate: Uint8Array | null;
 }
 type Done = (error: Error | null, token?: unknown) => void;
 
-/** What comes with a session: the endpoints that the server has at the address it was asked by. */
+/** A created session. The server sends its endpoints at the requested address with it. */
 interface Session {
   readonly serverEndpoints: readonly EndpointDescription[];
 }
 
-/** The part of the stack's client in which it makes the token of each ActivateSession. */
+/** The methods of the stack's client that build the token of each ActivateSession. */
 interface TokenMaker {
   _serverEndpoints: EndpointDescription[];
   _activateSession(session: Session, ...rest: readonly unknown[]): unknown;
@@ -33,11 +33,11 @@ interface TokenMaker {
 }
 
 /**
- * Restricts the client to the token policy of `endpoint`, whatever the server lists later, and withholds secrets from a
- * certificate that is not verified. An impostor may send one certificate with its endpoints, and another one, or none, with
- * the session. With none the stack would send the password in clear text.
- * `former`: the logins of the session that is resumed. The returned function gives the logins of the session that was
- * activated last; none if the endpoint itself lists them.
+ * Restricts the client to the token policy of `endpoint`, whatever the server lists later, and encrypts secrets only
+ * for a verified certificate. An impostor may send a second certificate, or none, with the session. Without one the
+ * stack would send the password in clear text.
+ * `former`: the logins of the resumed session. The returned function gives the logins of the last activated session; it
+ * gives none if the endpoint itself lists them.
  */
 export function guardLogin(
   ua: Ua,
@@ -55,18 +55,18 @@ export function guardLogin(
     return checked;
   };
   let checked = withToken(endpoint);
-  // Then it does not ask for them again: behind a forwarded port the answer may be empty.
+  // With endpoints set, the stack does not request them. Behind a forwarded port the answer may be empty.
   maker._serverEndpoints = [checked];
   let named = former;
   const activate = maker._activateSession.bind(client);
   maker._activateSession = (session, ...rest) => {
     const logins = isDirect(endpoint) ? sessionLogins(session, endpoint) : [];
-    // One that is taken up comes without.
+    // A resumed session comes without endpoints.
     if (logins.length > 0) named = logins;
     return activate(session, ...rest);
   };
   const check = async (certificate: Uint8Array | null) => {
-    // The password in it is as safe as that of a listed endpoint: else `chooseEndpoint` refuses.
+    // `chooseEndpoint` applies the same password rules as to a listed endpoint.
     if (isDirect(endpoint)) checked = withToken(chooseEndpoint([described(ua, endpoint, named)], link.options));
     await verify(certificate, checked, link);
   };
@@ -76,17 +76,17 @@ export function guardLogin(
   return () => named;
 }
 
-/** The logins that a server names with a session on this endpoint. Empty: it says nothing of them. */
+/** The logins that a server sends with a session on this endpoint. Empty if it sends none. */
 function sessionLogins({ serverEndpoints }: Session, endpoint: EndpointDescription): readonly Login[] {
   const found = serverEndpoints.find((each) => securityOf(each) === securityOf(endpoint) && !isDirect(each));
   const tokens = found?.userIdentityTokens ?? [];
   return tokens.map(({ policyId, tokenType, securityPolicyUri }) => ({ policyId, tokenType, securityPolicyUri }));
 }
 
-/** Names of logins that servers were seen to use; what they mean stands in the kind of the token. */
+/** Login names that many servers use, indexed by token type. */
 const usualNames = ["anonymous", "username", "certificate"];
 
-/** A direct endpoint with the logins that came with the session; without a word of them with the usual ones. */
+/** A direct endpoint with the logins from the session, or with the usual ones if the server sent none. */
 function described(ua: Ua, endpoint: EndpointDescription, named: readonly Login[]): EndpointDescription {
   const usual = usualNames.map((policyId, tokenType) => ({ policyId, tokenType, securityPolicyUri: null }));
   const described = new ua.EndpointDescription(endpoint);
@@ -109,7 +109,10 @@ async function verify(
   await pki.verify(certificate, need);
 }
 
-/** Reads what the login needs. Rejects with `SOURCE_REFUSED` where certificate or key cannot be read or do not belong together. */
+/**
+ * Reads the credentials. Rejects with `SOURCE_REFUSED` if certificate or key cannot be read, do not belong together, or
+ * have expired.
+ */
 export async function identityOf(
   { ua }: Stack,
   { username, password, userCertificate }: Pick<OpcuaOptions, "username" | "password" | "userCertificate">,

@@ -1,4 +1,5 @@
-// The agent's own certificate and the certificates it trusts, in one folder for all of its sources. Nothing is trusted by itself.
+// The agent's certificate and the certificates that it trusts, in one folder for all sources. The agent trusts none on
+// its own.
 import { X509Certificate } from "node:crypto";
 import { constants } from "node:fs";
 import { access, chmod, cp, lchown, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";
@@ -14,25 +15,25 @@ export interface Pki extends AsyncDisposable {
   readonly store: CertificateStore;
   readonly folder: string;
   readonly certificateFile: string;
-  /** As it stands in the certificate: servers compare the two. */
+  /** As in the certificate: servers compare the two. */
   readonly applicationUri: string;
   readonly validTo: Date;
   /** SHA-1 of the agent's own certificate in hex, as servers show it. */
   readonly thumbprint: string;
   /**
-   * Rejects with `SOURCE_REFUSED` unless an operator trusts the certificate or its issuer; an unknown one is kept in
-   * `rejected`. `need` begins the message where it is not obvious why the certificate matters.
+   * Rejects with `SOURCE_REFUSED` unless an operator trusts the certificate or its issuer. An unknown certificate is
+   * kept in `rejected`. `need` begins the message if the reason for the check is not obvious.
    */
   verify(certificate: Uint8Array, need?: string): Promise<void>;
 }
 
 export interface PkiOptions {
   readonly agent: string;
-  /** Where `pki` is, or is made: the folder that all sources share. */
+  /** Parent of the `pki` folder that all sources share. */
   readonly dir: string;
-  /** Configuration of the agent, for the command that trusts a certificate. */
+  /** The agent's configuration file, an argument of the command that trusts a certificate. */
   readonly configFile?: string | undefined;
-  /** What to do about a certificate that is not trusted, by its thumbprint; default: the command that trusts it. */
+  /** Advice for an untrusted certificate, by thumbprint. Default: the command that trusts it. */
   readonly remedy?: ((thumbprint: string) => string) | undefined;
 }
 
@@ -40,7 +41,7 @@ export function pkiOf({ agent, configFile, stateDir, sharedDir, forbiddenDir }: 
   return { agent, dir: sharedDir ?? stateDir, configFile, remedy: remedyIn(forbiddenDir) };
 }
 
-/** What to do about a certificate where this user may not keep it in the agent's data directory. */
+/** The advice if this user may not store certificates in the agent's data directory. */
 export function remedyIn(forbiddenDir: string | undefined): PkiOptions["remedy"] {
   if (forbiddenDir === undefined) return undefined;
   return () =>
@@ -51,10 +52,10 @@ const tenYears = 3_650;
 const dayMs = 86_400_000;
 const ownCertificate = join("own", "certs", "client_certificate.pem");
 
-/** By folder: the sources of an agent begin at the same time, and one of them makes it for all. */
+/** By folder. The sources of an agent start concurrently; one of them creates the certificate for all. */
 const making = new Map<string, Promise<void>>();
 
-/** Opens the folder `pki` in `dir`. The first time it makes a key (RSA 3072, mode 0600) and a self-signed certificate. */
+/** Opens `pki` in `dir`. The first call creates a key (RSA 3072, mode 0600) and a self-signed certificate. */
 export async function openPki(stack: Stack, { agent, dir, configFile, remedy }: PkiOptions): Promise<Pki> {
   const folder = join(dir, "pki");
   const certificateFile = join(folder, ownCertificate);
@@ -89,7 +90,9 @@ export async function openPki(stack: Stack, { agent, dir, configFile, remedy }: 
   };
 }
 
-/** Gives `folder` to the owner of `dir`, if root created it in the data directory of an agent that runs as another user. */
+/**
+ * Gives `folder` to the owner of `dir`, if root created it in the data directory of an agent that runs as another user.
+ */
 async function giveToOwner(folder: string, dir: string): Promise<void> {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = await stat(dir);
@@ -109,12 +112,15 @@ async function openStore(stack: Stack, rootFolder: string): Promise<CertificateS
   return store;
 }
 
-/** Makes key and certificate beside the folder, complete before they are seen: a command may begin at the same time as the agent. */
+/**
+ * Creates key and certificate in a temporary folder and renames it, since a command may start at the same time as the
+ * agent.
+ */
 async function makeOwn(stack: Stack, folder: string, agent: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const half = await mkdtemp(`${folder}.`);
   try {
-    // A key that the operator provides is used.
+    // Keep a key that the operator has provided.
     await cp(join(folder, "own"), join(half, "own"), { recursive: true }).catch(() => {});
     const store = await openStore(stack, half);
     await chmod(store.privateKey, 0o600);
@@ -124,14 +130,14 @@ async function makeOwn(stack: Stack, folder: string, agent: string): Promise<voi
       dns: [host],
       outputFile: join(half, ownCertificate),
       subject: `/CN=tagferry ${agent.replaceAll(/[/=,]/g, " ")}/O=tagferry`,
-      // Servers whose clock is behind ours must find it valid, too.
+      // Servers whose clock is behind must find it valid, too.
       startDate: new Date(Date.now() - dayMs),
       validity: tenYears,
     });
     await store.dispose();
     const put = () => rename(join(half, "own"), join(folder, "own"));
     await put().catch(async () => {
-      // Somebody was first; or there is a folder without a certificate, whose key is used above.
+      // Another process was first, or the folder has no certificate; its key, if any, was used above.
       if (await exists(join(folder, ownCertificate))) return;
       await rename(join(folder, "own"), join(half, "before"));
       await put();
@@ -148,7 +154,7 @@ function exists(path: string): Promise<boolean> {
   );
 }
 
-/** The certificate and what is wrong with it, with the command that mends it where there is one. */
+/** Describes the certificate and its fault, with `remedy` if it is untrusted. */
 function describe(certificate: Uint8Array, status: string, remedy: (thumbprint: string) => string): string {
   const server = certificateIn(certificate);
   if (!server) return `the server's certificate cannot be read (${status})`;
@@ -162,13 +168,13 @@ function describe(certificate: Uint8Array, status: string, remedy: (thumbprint: 
 
 export interface ProbePlace {
   readonly dir: string;
-  /** The agent's data directory where this user may not use it: then `dir` is another one, and nothing in it is kept. */
+  /** The agent's data directory if this user may not use it. `dir` is then a temporary folder. */
   readonly forbidden?: string;
 }
 
 /**
- * The data directory of the agent, made where it is missing: it is before the first run that certificates have to be compared
- * and trusted on both sides. `otherwise` where this user may not read the agent's key or write there.
+ * The agent's data directory, created if it is missing: operators compare and trust certificates before the first run.
+ * `otherwise` if this user may not read the agent's key or write there.
  */
 export async function probePlace(dataDir: string, otherwise: string): Promise<ProbePlace> {
   try {

@@ -1,21 +1,21 @@
-// What is kept of a connection so that the next one takes up its session and subscription, also after the process died:
-// the server has kept what was not acknowledged. Without the file nothing breaks, the next connection starts afresh.
+// The record that lets the next connection resume session and subscriptions, also after a crash: the server keeps
+// unacknowledged notifications. Without the file the next connection starts with a new session.
 import { readFile, rm } from "node:fs/promises";
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
 import { readStateFile, writeStateFile } from "../../../lib/state-file.ts";
 
 const session = z.object({
-  /** NodeIds in text. */
+  /** NodeId as text. */
   id: z.string(),
   token: z.string(),
   name: z.string(),
   timeoutMs: z.number(),
-  /** Base64; the next activation is signed with it. */
+  /** Base64. The next activation signs it. */
   nonce: z.string(),
-  /** Base64; what a password is encrypted with. */
+  /** Base64. It encrypts the password. */
   certificate: z.string(),
-  /** Logins that the server named with the session, where no endpoint of it lists them. */
+  /** Logins that the server sent with the session, if its endpoints list none. */
   logins: z
     .array(z.object({ policyId: z.string().nullable(), tokenType: z.int(), securityPolicyUri: z.string().nullable() }))
     .readonly()
@@ -23,27 +23,27 @@ const session = z.object({
 });
 const subscription = z.object({
   id: z.int(),
-  /** Which tags it is for: the key of their group. */
+  /** Key of the group of tags that the subscription serves. */
   group: z.string(),
   publishingMs: z.number(),
   keepAliveCount: z.number(),
   lifetimeCount: z.number(),
-  /** When the server started, in its words: after a restart the number may be another client's. */
+  /** The server's start time as it reports it. After a restart the id may belong to another client. */
   started: z.string(),
   namespaces: z.array(z.string()),
-  /** Handles from here on were never used. A used handle that is no longer known may belong to another node. */
+  /** Handles from here on were never used. A used handle may belong to another node and is not assigned again. */
   nextHandle: z.int(),
-  /** What is monitored: client handle, server's number, node and parameters, values that the server keeps of it. */
+  /** Monitored items: client handle, server's id, node and parameters, queue size on the server. */
   items: z.array(z.tuple([z.int(), z.int(), z.string(), z.int().optional()])),
-  /** What may be missing from before it began is written down: it can be gone on with as if nothing were. */
+  /** Whether gaps from before the subscription are recorded. If so, it can be continued like any other. */
   begun: z.boolean().default(false),
 });
 const record = z.object({
   version: z.literal(2),
-  /** Process that uses the session now, and when it began: another one may have its number after a restart of the machine. */
+  /** The process that uses the session, and its start time. Another process may have the same pid after a reboot. */
   pid: z.int(),
   began: z.string().optional(),
-  /** Digest of whom we are connected to, how and as whom. */
+  /** Digest of server, user, security and certificate. */
   connection: z.string(),
   session: session.optional(),
   subscriptions: z.array(subscription).default([]),
@@ -55,9 +55,12 @@ export type SessionRecord = z.output<typeof session>;
 export type SubscriptionRecord = z.output<typeof subscription>;
 type Fields = z.output<typeof record>;
 
-/** The record of one source. Nothing is remembered while another living process owns it: a probe beside a running agent. */
+/**
+ * The record of one source. Stores nothing while another living process owns it, as when a probe runs next to the
+ * agent.
+ */
 export class Resumption {
-  /** Another living process owns the record. */
+  /** Whether another living process owns the record. */
   readonly guest: boolean;
   readonly #path: string;
   readonly #log: Logger;
@@ -70,7 +73,9 @@ export class Resumption {
     this.#fields = fields;
   }
 
-  /** Reads the record. One of another `connection` is void. Never rejects: what cannot be read is as good as none. */
+  /**
+   * Reads the record. Ignores a record of another `connection`. Never rejects: an unreadable record counts as missing.
+   */
   static async open(path: string, connection: string, log: Logger): Promise<Resumption> {
     const start = { version: 2 as const, attempts: 0, subscriptions: [] };
     const owner = { pid: process.pid, began: await beginningOf(process.pid) };
@@ -92,7 +97,7 @@ export class Resumption {
     return this.#fields.subscriptions;
   }
 
-  /** Changes the record on disk. Where that fails there is none afterwards; rejects only when the old one cannot be removed. */
+  /** Updates the record on disk, or removes it if writing fails. Rejects only if the old record cannot be removed. */
   async remember(change: Partial<Pick<Fields, "session" | "subscriptions" | "attempts">>): Promise<void> {
     this.#fields = { ...this.#fields, ...change };
     if (this.guest) return;
@@ -115,9 +120,9 @@ async function lives({ pid, began }: Pick<Fields, "pid" | "began">): Promise<boo
   return began === undefined || now === undefined || now === began;
 }
 
-/** When a process began, in the words of the system. Undefined: it does not tell. */
+/** Start time of a process in clock ticks, as text. Undefined if the system does not provide it. */
 async function beginningOf(pid: number): Promise<string | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
-  // Behind the name, in which there may be spaces: the 22nd field of all.
+  // Field 22 of the line. Counting starts behind the process name, which may contain spaces.
   return text.slice(text.lastIndexOf(")") + 2).split(" ")[19];
 }

@@ -1,4 +1,4 @@
-// What a server tells of itself: namespaces, limits, product, state, and the redundant set it belongs to.
+// Reads what a server reports about itself: namespaces, limits, product, state and redundant set.
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Link } from "./link.ts";
@@ -16,7 +16,7 @@ const nodes = {
 
 export type ServerFacts = Awaited<ReturnType<typeof readFacts>>;
 
-/** Reads them, one by one: a server may allow no more in one call than it has yet to tell. Rejects with `SOURCE_*`. */
+/** Reads one value at a time, since the server's limits are not yet known. Rejects with `SOURCE_*`. */
 export async function readFacts(link: Link, signal: AbortSignal) {
   const services = new Services(link, { read: 1, browse: 1 });
   const value = async (node: number): Promise<unknown> => (await readValues(services, [node], signal))[0]?.value?.value;
@@ -34,11 +34,11 @@ export async function readFacts(link: Link, signal: AbortSignal) {
   const uris: readonly string[] = namespaces.map((uri) => uri ?? "");
   const started = await value(nodes.started);
   return {
-    /** As text to compare; empty where it does not tell. */
+    /** As text for comparison; empty if the server does not report it. */
     started: started instanceof Date ? started.toISOString() : "",
-    /** URI of each namespace by its index. Changes when the server starts again. */
+    /** Namespace URIs by index. They may change when the server restarts. */
     namespaces: uris,
-    /** Operations in one call; 0: no limit is declared. */
+    /** Operations per call; 0 if the server declares no limit. */
     limits: {
       read: await limit(11705),
       browse: await limit(11710),
@@ -46,7 +46,7 @@ export async function readFacts(link: Link, signal: AbortSignal) {
       history: await limit(12165),
       itemsPerSubscription: await limit(24104),
     },
-    /** Who made the server (BuildInfo, OPC 10000-5, 12.4). */
+    /** BuildInfo (OPC 10000-5, 12.4). */
     product: {
       name: await text(2261),
       uri: await text(2262),
@@ -57,21 +57,22 @@ export async function readFacts(link: Link, signal: AbortSignal) {
 }
 
 /**
- * A weakness that servers do not tell of when they are asked, known by the product. What a server tells (limits, services that it
- * does not have, sizes that it revises) is found out at each connection, and stands nowhere in here.
+ * A weakness that a server does not report, known by its product. Limits, missing services and revised sizes are read
+ * at each connection instead.
  */
 export interface ServerProfile {
-  /** As it is shown. */
+  /** Text for the operator. */
   readonly weakness: string;
-  /** Does not mark the value before which it threw others away: a queue that comes full may have been too short. */
+  /** The server does not mark discarded values. A full queue may therefore have overflowed. */
   readonly overflowUntold: boolean;
 }
 
-/** What is known of a product. Undefined: nothing to heed. */
+/** Undefined if the product has no known weakness. */
 export function profileOf({ manufacturer, uri, version }: ServerFacts["product"]): ServerProfile | undefined {
-  // Its queue drops the oldest value without a mark (asyncua 2.1, internal_subscription.py); opcua is the older package.
+  // asyncua drops the oldest value of a queue without the overflow bit (2.1, internal_subscription.py); opcua is its
+  // predecessor.
   const asyncua = manufacturer === "FreeOpcUa" || uri.includes("freeopcua");
-  // The mark came with 1.0 (issue 1505 of open62541).
+  // open62541 sets the overflow bit since 1.0 (its issue 1505).
   const oldOpen62541 = uri.includes("open62541") && /^v?0\./.test(version);
   if (!asyncua && !oldOpen62541) return undefined;
   return {
@@ -80,7 +81,7 @@ export function profileOf({ manufacturer, uri, version }: ServerFacts["product"]
   };
 }
 
-/** ServerState (OPC 10000-5, 12.6): what a server says of itself. */
+/** ServerState (OPC 10000-5, 12.6). */
 const states = "running, failed, not configured, suspended, shutting down, being tested, in communication fault".split(
   ", ",
 );
@@ -93,7 +94,7 @@ interface KeeperParts {
   readonly runtime: Runtime;
 }
 
-/** Keeps the session alive where nothing else is asked for long, and knows how the server says that it is. */
+/** Keeps an idle session alive and watches the server's state. */
 export class SessionKeeper {
   readonly #parts: KeeperParts;
   #state = 0;
@@ -102,18 +103,18 @@ export class SessionKeeper {
     this.#parts = parts;
   }
 
-  /** In words; undefined: it runs, as it should. */
+  /** Undefined while the server is running. */
   get state(): string | undefined {
     return this.#state === 0 ? undefined : (states[this.#state] ?? "unknown");
   }
 
   /**
-   * Asks for the state often enough for the server not to end the session: a request for notifications may wait longer
-   * than the server keeps a session without requests. Until `signal` aborts. That it does not answer is for others to notice.
+   * Reads the state often enough that the server does not end the session: a Publish request may wait longer than the
+   * session timeout. Runs until `signal` aborts. Ignores failed reads; other parts detect a lost connection.
    */
   async run(signal: AbortSignal): Promise<never> {
     const { link, services, runtime } = this.#parts;
-    // A server that does not tell how long it keeps a session has told zero.
+    // Some servers report a session timeout of zero.
     const everyMs = Math.min(leastOftenMs, Math.max(mostOftenMs, link.session.timeoutMs / 3 || leastOftenMs));
     for (;;) {
       const [answer] = await readValues(services, [nodes.state], signal).catch(() => []);
@@ -128,19 +129,19 @@ export class SessionKeeper {
   }
 }
 
-/** What a server tells of the redundant set it belongs to (OPC 10000-4, 6.6.2). */
+/** What a server reports about its redundant set (OPC 10000-4, 6.6.2). */
 export interface RedundantSet {
-  /** `hot`, `warm`; undefined: the server does not tell of a set, or it changes over by itself. */
+  /** `hot`, `warm` and so on. Undefined if the server reports no set, or fails over by itself. */
   readonly support: string | undefined;
   readonly uri: string | undefined;
-  /** Other servers of the set: their applications, and where they can be reached as far as this server knows. */
+  /** The other servers of the set: application URI, and their addresses if this server knows them. */
   readonly partners: readonly { readonly uri: string; readonly urls: readonly string[] }[];
 }
 
-/** Names of RedundancySupport (OPC 10000-5, 12.5); those without one are no set, or change over by themselves. */
+/** RedundancySupport (OPC 10000-5, 12.5). Undefined where there is no set, or where the set fails over by itself. */
 const supports = [undefined, "cold", "warm", "hot", undefined, "hot and mirrored"];
 
-/** Never rejects but with `signal.reason`: what a server does not tell is not known. */
+/** Rejects only with `signal.reason`. Values that the server does not report are undefined. */
 export async function readRedundantSet(
   link: Link,
   services: Services,
@@ -155,7 +156,7 @@ export async function readRedundantSet(
   const support = typeof mode === "number" ? supports[mode] : undefined;
   const others = support === undefined ? [] : [...new Set(textsOf(members))].filter((each) => each !== uri);
   if (others.length === 0) return { support, uri, partners: [] };
-  // Where they are the server may know, too.
+  // The server may also know the addresses of its partners.
   const asking = link.call("FindServers", { endpointUrl: url, serverUris: others }, signal);
   const found = await asking.catch(() => undefined);
   signal.throwIfAborted();
@@ -170,7 +171,7 @@ export async function readRedundantSet(
   return { support, uri, partners };
 }
 
-/** What to write for those of its partners that are not among the servers known by URI or address. Undefined: nothing. */
+/** Advice if `servers` lacks partners, compared by URI and address. Undefined if it has all of them. */
 export function partnerAdvice(
   { support, partners }: Pick<RedundantSet, "support" | "partners">,
   uris: readonly (string | undefined)[],

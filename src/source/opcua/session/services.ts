@@ -1,4 +1,4 @@
-// The services that are asked of a server in numbers: Read and Browse, in batches no larger than it allows.
+// Read and Browse, in batches no larger than the server allows.
 import type { BrowseDescriptionOptions, BrowseResult, NodeId, ReferenceDescription } from "node-opcua-client";
 import { AgentError } from "../../../core/errors.ts";
 import type { DataValueLike } from "../types/reading.ts";
@@ -7,11 +7,11 @@ import type { Link } from "./link.ts";
 
 export type { NodeId };
 
-/** Most operations in one call. Shrinks when the server says that it was too much. */
+/** Most operations in one call. Shrinks when the server rejects a call as too large. */
 export class BatchSize {
   #size: number;
 
-  /** `limit`: what the server declares; 0: nothing. */
+  /** `limit`: what the server declares; 0 if it declares none. */
   constructor(limit: number, cap = 500) {
     this.#size = limit > 0 ? Math.min(limit, cap) : cap;
   }
@@ -20,7 +20,7 @@ export class BatchSize {
     return this.#size;
   }
 
-  /** False: there is nothing left to halve. */
+  /** False if the size is already 1. */
   halve(): boolean {
     if (this.#size <= 1) return false;
     this.#size = Math.ceil(this.#size / 2);
@@ -30,15 +30,15 @@ export class BatchSize {
 
 const tooMuch = ["BadTooManyOperations", "BadEncodingLimitsExceeded", "BadResponseTooLarge", "BadRequestTooLarge"];
 
-/** Whether the server says that fewer operations might do. */
+/** Whether the server may accept a smaller batch. */
 export function isTooMuch(error: unknown): boolean {
   return tooMuch.includes(statusOf(error) ?? "");
 }
 
-/** Batches on their way at a time: the server works on one while the next is written. */
+/** Calls in flight: the server works on one while the agent encodes the next. */
 const atATime = 2;
 
-/** Calls for all of `items`, a batch at a time, and gives the results in their order. */
+/** Calls `ask` batch by batch. The results have the order of `items`. */
 export async function inBatches<T, R>(
   items: readonly T[],
   batch: BatchSize,
@@ -67,13 +67,13 @@ export async function inBatches<T, R>(
   return parts.toSorted(([a], [b]) => a - b).flatMap(([, results]) => results);
 }
 
-/** An attribute of a node; a number stands for a node of the standard. */
+/** A number is a NodeId of namespace 0. */
 export interface ReadTarget {
   readonly nodeId: NodeId | string | number;
   readonly attributeId: number;
 }
 
-/** Attributes of nodes (OPC 10000-6, A.1). */
+/** Attribute ids (OPC 10000-6, A.1). */
 export const attributes = {
   displayName: 4,
   description: 5,
@@ -84,7 +84,7 @@ export const attributes = {
   dataTypeDefinition: 23,
 } as const;
 
-/** The values of nodes, or another attribute of them: one answer for each. */
+/** Reads one attribute of each node; the results have the order of `nodes`. */
 export function readValues(
   services: Pick<Services, "read">,
   nodes: readonly ReadTarget["nodeId"][],
@@ -95,20 +95,19 @@ export function readValues(
   return services.read(targets, signal);
 }
 
-/** Child of a node, as Browse gives it. */
+/** Child of a node, as Browse returns it. */
 export interface Child {
   readonly nodeId: NodeId;
   readonly namespace: number;
   readonly name: string;
   readonly variable: boolean;
-  /** A property describes its parent, and is no data of its own. */
+  /** A property describes its parent and is not a value of its own. */
   readonly property: boolean;
 }
 
 const hasProperty = 46;
 const hierarchicalReferences = "i=33";
 
-/** The services of one link. */
 export class Services {
   readonly #link: Link;
   readonly #reads: BatchSize;
@@ -120,7 +119,7 @@ export class Services {
     this.#browses = new BatchSize(limits.browse, 200);
   }
 
-  /** One value for each target; what cannot be read has a bad status. */
+  /** One result per target; an unreadable target has a bad status. */
   read(targets: readonly ReadTarget[], signal: AbortSignal): Promise<DataValueLike[]> {
     const timestampsToReturn = this.#link.ua.TimestampsToReturn.Both;
     return inBatches(targets, this.#reads, async (part) => {
@@ -129,14 +128,14 @@ export class Services {
     });
   }
 
-  /** Objects and variables below each node. Nodes that cannot be browsed have none. */
+  /** Objects and variables below each node. Empty for nodes that cannot be browsed. */
   children(nodes: readonly (NodeId | string)[], signal: AbortSignal): Promise<Child[][]> {
     const { Forward } = this.#link.ua.BrowseDirection;
     const how = { referenceTypeId: hierarchicalReferences, includeSubtypes: true, nodeClassMask: 3 };
     return this.#browse(nodes, { ...how, browseDirection: Forward }, signal);
   }
 
-  /** Where the references of this type lead to from each node, or come from, among the nodes of this server. */
+  /** For each node, the nodes of this server that references of the given type lead to or come from. */
   async related(
     nodes: readonly (NodeId | string)[],
     direction: "Forward" | "Inverse",

@@ -1,5 +1,7 @@
-// The parts of the OPC UA stack that are used, as one module: a release makes one file of it, which is read when it is needed.
-// What is used of it beyond its documented interface stands here alone; `stack-parts.test.ts` fails where an update changes it.
+// The modules of the OPC UA stack that the agent uses, as one module: a release bundles them into one file, loaded on
+// demand.
+// All uses beyond the stack's documented interface are listed here. `stack-parts.test.ts` fails if an update changes
+// them.
 export { BinaryStream } from "node-opcua-binary-stream";
 export { OPCUACertificateManager } from "node-opcua-certificate-manager";
 export * as ua from "node-opcua-client";

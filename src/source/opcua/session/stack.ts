@@ -1,4 +1,4 @@
-// The OPC UA stack, loaded when the first connection is opened, and its own log turned to ours.
+// Loads the OPC UA stack when the first connection is opened, and redirects its log to the agent's.
 import type { OPCUACertificateManager } from "node-opcua-certificate-manager";
 import type * as client from "node-opcua-client";
 import type { ClientSessionImpl } from "node-opcua-client/dist/private/client_session_impl.js";
@@ -10,12 +10,12 @@ import type * as parts from "./stack-parts.ts";
 
 export type Ua = typeof client;
 export type CertificateStore = OPCUACertificateManager;
-/** A session with the fields that are needed to take it up again on another connection. */
+/** A session with the fields that are needed to resume it on another connection. */
 export type UaSession = ClientSessionImpl;
 
 export type Stack = Readonly<Awaited<ReturnType<typeof loadStack>>>;
 
-/** Loads the stack once; later calls only turn its log to `log`. The stack prints to the console otherwise. */
+/** Loads the stack once; later calls only redirect its log to `log`. By default the stack prints to the console. */
 export async function loadStack(log: Logger) {
   loading ??= import("./stack-parts.ts").then((loaded) => {
     readPlainValues(loaded.ua);
@@ -37,7 +37,7 @@ export async function loadStack(log: Logger) {
 
 let loading: Promise<typeof parts> | undefined;
 
-/** From now on plain values in notifications are decoded as `PlainValue`; the stack decodes the others. */
+/** From now on, plain values in notifications are decoded as `PlainValue`. The stack decodes the others. */
 function readPlainValues({ DataChangeNotification: { prototype }, MonitoredItemNotification }: Ua): void {
   prototype.decode = function (this: { monitoredItems: unknown }, stream) {
     const length = stream.readUInt32();
@@ -58,26 +58,25 @@ function readPlainValues({ DataChangeNotification: { prototype }, MonitoredItemN
       changes.push(change);
     }
     this.monitoredItems = changes;
-    // Diagnostics follow, which are never asked for: the stack goes on behind them.
+    // Skip the diagnostics, which the agent never requests. The stack continues after them.
     stream.readUInt32();
   };
 }
 
-/** The length of an array that is missing. */
+/** The encoded length of a null array. */
 const nullArray = 0xffff_ffff;
 
-/** A message is held as its chunks, in one piece and decoded: about four times this much at a time. */
+/** The stack holds a message as chunks, in one piece and decoded: about four times this size in memory. */
 export const largestMessageBytes = 32 * 1024 * 1024;
-/** The stack's own. */
+/** The stack's default. */
 const largestChunkBytes = 640 * 1024;
-/** Chunks of the smallest size that is allowed (8 KiB, OPC 10000-6, 6.7.2) have room for the largest message. */
+/** The largest message fits in chunks of the smallest allowed size (8 KiB, OPC 10000-6, 6.7.2). */
 const mostChunks = largestMessageBytes / 8_192;
 
 /**
- * Transports as `factory` makes them, with the memory that one message of a server may take bounded by the limits that the agent
- * names in its Hello message. The limits in the server's Acknowledge message are those of requests (OPC 10000-6, 7.1.2.4): a small
- * device that takes requests of 8 KiB may send far larger answers. The stack applies them to what it receives all the same, and
- * they may be 4 GiB.
+ * Wraps `factory` so that a received message cannot exceed the limits that the agent sends in its Hello message.
+ * The limits in the server's Acknowledge message apply to requests (OPC 10000-6, 7.1.2.4). The stack also applies them
+ * to answers. They may be too small for the answers of a small device, or as large as 4 GiB.
  */
 export function boundedTransports(factory: IClientTransportFactory): IClientTransportFactory {
   return {
@@ -85,10 +84,10 @@ export function boundedTransports(factory: IClientTransportFactory): IClientTran
       const received = { maxMessageSize: largestMessageBytes, maxChunkCount: mostChunks };
       const buffers = { receiveBufferSize: largestChunkBytes, sendBufferSize: largestChunkBytes };
       const transport = factory.create({ ...settings, ...received, ...buffers });
-      const limited = transport as unknown as Limited; // the interface leaves it out
+      const limited = transport as unknown as Limited; // missing in the interface
       const setLimits = limited.setLimits.bind(transport);
       limited.setLimits = (acknowledged) => {
-        // What the stack sends in one chunk: no more than the server receives.
+        // The stack sends chunks of this size: at most what the server receives.
         acknowledged.sendBufferSize = Math.min(acknowledged.receiveBufferSize || largestChunkBytes, largestChunkBytes);
         setLimits({ ...received, ...buffers, sendBufferSize: acknowledged.sendBufferSize });
       };

@@ -1,40 +1,39 @@
-// A file that is written with each acknowledgement.
 import { constants, fstatSync, type Stats, statSync } from "node:fs";
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
 
 /**
- * A file that is written in place, in one go, and not forced to the disk: it survives the death of the process. After a power cut it
- * may be behind, never ahead. It stays open between writes; one that was removed or replaced meanwhile is opened again.
+ * A file overwritten in place with one write and no fsync. It survives a crash of the process; after a power cut it may
+ * be outdated, never ahead. It stays open; a file that was removed or replaced is reopened.
  */
 export class InPlaceFile implements AsyncDisposable {
   readonly #path: string;
   readonly #content: () => Uint8Array;
   #writing: Promise<void> = Promise.resolve();
-  /** A write that has not begun: what changes before it does is in it. */
+  /** A write that has not started; it includes all changes made before its start. */
   #waiting: Promise<void> | undefined;
   #open: { readonly file: FileHandle; readonly stats: Stats } | undefined;
   #isDisposed = false;
 
-  /** `content` never gets shorter. */
+  /** `content` must never return fewer bytes than before. */
   constructor(path: string, content: () => Uint8Array) {
     this.#path = path;
     this.#content = content;
   }
 
-  /** Resolves when all that has changed so far is written. Rejects when the disk fails. */
+  /** Resolves when all changes so far are written. Rejects on a disk error. */
   write(): Promise<void> {
     const waiting = (this.#waiting ??= this.#writing.then(() => this.#write()));
     this.#writing = waiting.catch(() => {});
     return waiting;
   }
 
-  /** Resolves when nothing is being written. */
+  /** Resolves when no write is in progress. */
   settled(): Promise<void> {
     return this.#writing;
   }
 
-  /** Closes the file when all is written. A write that comes later opens it for itself. */
+  /** Closes the file after pending writes. A later write reopens and closes it. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isDisposed = true;
     await this.#writing;
@@ -59,7 +58,7 @@ export class InPlaceFile implements AsyncDisposable {
     if (before && isSame(before.stats, statSync(this.#path, { throwIfNoEntry: false }))) return before.file;
     await this.#close();
     const opened = () => open(this.#path, constants.O_WRONLY | constants.O_CREAT, 0o600);
-    // Where it fails the folder may be missing; if that is not why, it fails again.
+    // The folder may be missing. If the error has another cause, the second attempt fails, too.
     const file = await opened().catch(async () => {
       await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
       return await opened();

@@ -1,4 +1,4 @@
-// The certificates of servers that the agent knows: those it trusts, and those that wait in `rejected` for an operator.
+// The server certificates that the agent trusts, and those in `rejected` that an operator has to review.
 import { X509Certificate } from "node:crypto";
 import { mkdir, readdir, readFile, rename } from "node:fs/promises";
 import { isIP } from "node:net";
@@ -8,7 +8,7 @@ import type { KnownCertificate } from "../../../core/commissioning.ts";
 const folders = { trusted: "trusted/certs", rejected: "rejected", issuer: "issuers/certs", own: "own/certs" } as const;
 const states = ["trusted", "rejected", "issuer", "own"] as const;
 
-/** All of them. `dir`: where `pki` is, the agent's data directory. Files that are no certificates are passed by. */
+/** `dir`: the agent's data directory, parent of `pki`. Skips files that are not certificates. */
 export async function listCertificates(dir: string): Promise<KnownCertificate[]> {
   return (await find(dir)).map(({ folder, name, certificate, state }) => ({
     thumbprint: thumbprintOf(certificate),
@@ -19,12 +19,12 @@ export async function listCertificates(dir: string): Promise<KnownCertificate[]>
   }));
 }
 
-/** Trusts a certificate that was refused; the next connection sees it. `thumbprint`: SHA-1 or SHA-256. False: there is none. */
+/** Trusts a rejected certificate from the next connection on. `thumbprint`: SHA-1 or SHA-256. False if unknown. */
 export function trustCertificate(dir: string, thumbprint: string): Promise<boolean> {
   return move(dir, thumbprint, "trusted");
 }
 
-/** Trusts a certificate no longer. `thumbprint`: SHA-1 or SHA-256. False: there is none. */
+/** Revokes the trust in a certificate. `thumbprint`: SHA-1 or SHA-256. False if unknown. */
 export function rejectCertificate(dir: string, thumbprint: string): Promise<boolean> {
   return move(dir, thumbprint, "rejected");
 }
@@ -51,7 +51,7 @@ async function find(dir: string) {
   return found;
 }
 
-/** Undefined: it is none. DER or PEM; a chain begins with the certificate itself. */
+/** Reads DER or PEM; of a chain, the first certificate. Undefined if it is invalid. */
 export function certificateIn(content: Uint8Array): X509Certificate | undefined {
   try {
     return new X509Certificate(content);
@@ -60,7 +60,7 @@ export function certificateIn(content: Uint8Array): X509Certificate | undefined 
   }
 }
 
-/** Of any certificate, what an operator compares. */
+/** Fields by which an operator compares certificates. */
 export function described(certificate: X509Certificate) {
   const { validFrom, validTo } = certificate;
   return { sha256: sha256Of(certificate), subject: certificate.subject.replaceAll("\n", ", "), validFrom, validTo };
@@ -70,36 +70,33 @@ function sha256Of(certificate: X509Certificate): string {
   return certificate.fingerprint256.replaceAll(":", "").toLowerCase();
 }
 
-/** Whether a person means this certificate. `thumbprint`: SHA-1 or SHA-256, with or without colons. */
+/** `thumbprint`: SHA-1 or SHA-256, in any case, with or without colons. */
 export function isCalled(certificate: X509Certificate, thumbprint: string): boolean {
   return [thumbprintOf(certificate), sha256Of(certificate)].includes(thumbprint.replaceAll(":", "").toLowerCase());
 }
 
-/** URI of the application that a certificate was made for. */
+/** The application URI in a certificate. */
 export function uriOf(certificate: X509Certificate): string | undefined {
   return /URI:([^,\s]+)/.exec(certificate.subjectAltName ?? "")?.[1];
 }
 
-/** Of any certificate, as in the thumbprints here. */
+/** SHA-1 in lower-case hex without colons. */
 export function thumbprintOf(certificate: X509Certificate): string {
   return certificate.fingerprint.replaceAll(":", "").toLowerCase();
 }
 
-/** What the certificate is compared with. */
+/** The server to compare its certificate with. */
 export interface CertificateUse {
-  /** Of the server's application, as it describes itself. */
+  /** Application URI that the server reports. */
   readonly applicationUri: string | null;
-  /** Where it was reached. */
+  /** Address that the agent connects to. */
   readonly url: string;
 }
 
-/** Shortest key that Basic256Sha256 and its successors take, in bits. */
+/** Shortest key that Basic256Sha256 and its successors accept, in bits. */
 const shortestKey = 2_048;
 
-/**
- * Faults of a trusted server certificate, reported as long as they last. Empty: none.
- * `certificate`: DER; a chain begins with the server's own.
- */
+/** Faults of a trusted server certificate. `certificate`: DER; of a chain, the server's own comes first. */
 export function certificateWarnings(certificate: Uint8Array, { applicationUri, url }: CertificateUse): string[] {
   const parsed = certificateIn(certificate);
   if (!parsed) return ["the server's certificate cannot be read"];
