@@ -1,10 +1,10 @@
-// The values that most notifications carry, decoded without a class of the stack for each of their parts: a good number or truth
-// value with its times (OPC 10000-6, 5.2.2.16 and 5.2.2.17). Everything else is left to the stack. Pure.
+// A fast decoder for the most common values: good numbers and Booleans with their times (OPC 10000-6, 5.2.2.16 and
+// 5.2.2.17). The stack decodes all others, with an object for each part. Pure.
 import type { BinaryStream } from "node-opcua-binary-stream";
 import { float32, shortestDecimal } from "../../../lib/shortest-decimal.ts";
 import type { VariantLike } from "./value.ts";
 
-/** A DataValue. Its times are microseconds since 1970; undefined: the server gives none. */
+/** A DataValue. Times are microseconds since 1970; undefined if the server sends none. */
 export interface PlainValue {
   readonly value: VariantLike;
   readonly statusCode: typeof good;
@@ -14,7 +14,7 @@ export interface PlainValue {
 
 const good = { value: 0, name: "Good" } as const;
 
-/** A plain value that is a number: one object, of which most need the number and the times alone. */
+/** A plain number in one object. It creates the Variant only on demand. */
 export class PlainNumber implements PlainValue {
   readonly #dataType: number;
   readonly #decoded: number;
@@ -36,7 +36,7 @@ export class PlainNumber implements PlainValue {
     return { dataType: this.#dataType, arrayType: 0, value: this.#decoded };
   }
 
-  /** As `convert` gives it. */
+  /** Same number as `convert` returns. */
   get number(): number {
     return this.#dataType === float ? shortestDecimal(this.#decoded, float32) : this.#decoded;
   }
@@ -44,9 +44,8 @@ export class PlainNumber implements PlainValue {
 
 const float = 10;
 
-/** What has come of a monitored item. */
 export class DecodedChange<V> {
-  /** As the stack names it. */
+  /** The stack's name of the field. */
   readonly clientHandle: number;
   readonly value: V;
 
@@ -59,9 +58,9 @@ export class DecodedChange<V> {
     return this.clientHandle;
   }
 }
-/** Milliseconds from 1601-01-01, where OPC UA begins to count, to 1970. */
+/** Milliseconds from 1601-01-01, the epoch of OPC UA, to 1970. */
 const epochMs = 11_644_473_600_000;
-/** By the encoding byte of the Variant: a scalar of this built-in type. */
+/** Keys: encoding byte of the Variant, here a scalar of this built-in type. */
 const readers: Readonly<Record<number, (stream: BinaryStream) => number | boolean>> = {
   1: (stream) => stream.readUInt8() !== 0,
   2: (stream) => stream.readInt8(),
@@ -74,14 +73,14 @@ const readers: Readonly<Record<number, (stream: BinaryStream) => number | boolea
   11: (stream) => stream.readDouble(),
 };
 
-/** Reads a DataValue. Undefined, with the stream anywhere behind its start: it is not a plain one. */
+/** Reads a DataValue. Undefined if it is not plain; the stream position is then undefined. */
 export function readPlainValue(stream: BinaryStream): PlainValue | undefined {
   const mask = stream.readUInt8();
   const dataType = mask & 1 ? stream.readUInt8() : 0;
   const value = readers[dataType]?.(stream);
   if (value === undefined || ((mask & 2) !== 0 && stream.readUInt32() !== 0)) return undefined;
   const source = mask & 4 ? readMicros(stream) : undefined;
-  // Picoseconds count what is below the 100 ns of a time: never a microsecond.
+  // Picoseconds only refine the 100 ns of a time and never reach a microsecond.
   if (mask & 16) stream.readUInt16();
   const server = mask & 8 ? readMicros(stream) : undefined;
   if (mask & 32) stream.readUInt16();
@@ -89,7 +88,7 @@ export function readPlainValue(stream: BinaryStream): PlainValue | undefined {
   return { value: { dataType, arrayType: 0, value }, statusCode: good, source, server };
 }
 
-/** A DateTime: 100 ns since 1601 in 64 bits. In two halves, whose products are exact: 2^32 = 429,496 × 10,000 + 7,296. */
+/** Reads a DateTime: 64-bit count of 100 ns since 1601. Exact products by halves: 2^32 = 429,496 × 10,000 + 7,296. */
 function readMicros(stream: BinaryStream): number {
   const low = stream.readUInt32();
   const high = stream.readUInt32();

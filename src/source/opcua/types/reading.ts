@@ -1,4 +1,4 @@
-// A DataValue as a reading: its quality from the status code, its time from the clock that can be believed. Pure.
+// Converts a DataValue to a reading: quality from the status code, time from the most reliable clock. Pure.
 import type { EpochMicros } from "../../../core/point.ts";
 import { epochMicros } from "../../../core/point.ts";
 import type { Captures, Quality, Reading, TagId } from "../../../core/source.ts";
@@ -6,7 +6,7 @@ import { aheadTime, judgeTime, type TimeRule } from "../../../lib/device-time.ts
 import type { PlainNumber, PlainValue } from "./plain-value.ts";
 import { type Converted, convert, type VariantLike } from "./value.ts";
 
-/** What is used of a DataValue. Times are in milliseconds, with what is left over in picoseconds. */
+/** The fields of a DataValue that the agent uses. Dates have milliseconds; the picoseconds refine them. */
 export interface DataValueLike {
   readonly value: VariantLike | null;
   readonly statusCode: { readonly value: number; readonly name: string };
@@ -16,33 +16,33 @@ export interface DataValueLike {
   readonly serverPicoseconds: number;
 }
 
-/** A value as the stack decodes it, or as it is decoded here. */
+/** A value decoded by the stack, or a plain one. */
 export type NotifiedValue = DataValueLike | PlainValue;
 
-/** Which clock stamps the values, and which of its times are usable. */
+/** Which clock stamps the values, and which times are usable. */
 export interface TimeOptions extends TimeRule {
   readonly clock: "source" | "server" | "arrival";
 }
 
-/** What a reading is of, and what is remembered from one to the next. */
+/** The item of a reading, with the state of its clock check. */
 export interface ReadingOf {
   readonly tag: TagId;
   readonly captures: Captures;
   readonly address: string;
   readonly clockCheck: ClockCheck;
-  /** Element of an array or matrix, from 0, a number for each dimension. */
+  /** Element of an array or matrix: one index from 0 per dimension. */
   readonly index?: readonly number[] | undefined;
-  /** Takes the value out of what came; undefined: it is the value, or the element at `index`. */
+  /** Extracts the value. Undefined to use the whole value, or the element at `index`. */
   readonly part?: ((variant: VariantLike | null) => Converted) | undefined;
 }
 
-/** OPC 10000-4, 7.39.1: the two upper bits are the severity; InfoType DataValue with Overflow are the lower ones. */
+/** OPC 10000-4, 7.39.1: bits 30 and 31 are the severity. `overflowBits`: InfoType DataValue and Overflow. */
 const severities: readonly Quality[] = ["good", "uncertain", "bad", "bad"];
 const overflowBits = 0x480;
 const semanticsChangedBit = 0x4000;
 const structureChangedBit = 0x8000;
 
-/** Whether the server threw values away before this one because its queue was full. */
+/** Whether the server discarded earlier values because its queue was full. */
 export function overflowed(statusCode: number): boolean {
   return (statusCode & overflowBits) === overflowBits;
 }
@@ -56,10 +56,7 @@ export function structureChanged(statusCode: number): boolean {
   return (statusCode & structureChangedBit) !== 0;
 }
 
-/**
- * Undefined where there is nothing to tell yet: the server has not got its first value. `untimed`: there is no usable time,
- * and the value is not to be stored then.
- */
+/** Undefined while the server waits for its first value. `untimed` if no time is usable and `unusable` is `drop`. */
 export function toReading(
   data: NotifiedValue,
   of: ReadingOf,
@@ -83,8 +80,8 @@ export function toReading(
 }
 
 /**
- * As `toReading`, of an item of which neither a part nor an element is taken. Gives the time alone of a finite number with the time
- * of the device.
+ * Like `toReading`, for a whole number without `part` or `index`. Returns only the time if the number is finite and its
+ * time is the device's.
  */
 export function numberReading(
   data: PlainNumber,
@@ -110,18 +107,18 @@ function partsOf(stamp: EpochMicros | Stamp): Stamp {
   return typeof stamp === "number" ? { time: stamp, clock: "device" } : stamp;
 }
 
-/** Changes in a row with one and the same source time: the source does not stamp, it repeats. */
+/** Value changes with an unchanged source time after which that time counts as frozen. */
 const frozenAfter = 3;
 
-/** Decides for one item which of its times to believe. */
+/** Selects the time to use for each value of one item. */
 export class ClockCheck {
   #time = Number.NaN;
-  /** The last value: a number has a field of its own, which takes no memory for each. */
+  /** The last number. A separate field avoids an allocation per number. */
   #number = 0;
   #other: unknown;
   #frozen = 0;
 
-  /** The device's time alone where that is the one. Undefined: none can be believed, and the value is to be dropped then. */
+  /** Returns a bare number for a device time. Undefined if no time is usable and `unusable` is `drop`. */
   stamp(
     data: NotifiedValue,
     value: unknown,

@@ -1,5 +1,5 @@
-// Structures taken apart by their definitions (OPC 10000-6, 5.2.6 to 5.2.8), and the way to a field of one as it stands in
-// the configuration: `Motor.Axes[2].Position`. Pure.
+// Decodes structures by their definitions (OPC 10000-6, 5.2.6 to 5.2.8), and parses field paths of the configuration:
+// `Motor.Axes[2].Position`. Pure.
 import type { BinaryStream } from "node-opcua-binary-stream";
 import type { findBuiltInType } from "node-opcua-factory";
 import { reasonOf } from "../../../core/errors.ts";
@@ -15,7 +15,7 @@ import {
   type VariantLike,
 } from "./value.ts";
 
-/** One step into a value: a field by its name, or an element of an array or matrix, from 0. */
+/** One step into a value: a field by name, or an element of an array or matrix, from 0. */
 export type FieldStep = { readonly name: string } | { readonly index: readonly number[] };
 
 /** The result for a structure whose definition has not been read from the server yet. */
@@ -25,8 +25,8 @@ export interface Unknown {
 }
 
 /**
- * The steps of `Motor.Axes[2].Position`, of `Grid[0,1]`. Before a dot or a bracket that belongs to a name stands an
- * ampersand, and before an ampersand another. Undefined: that is no way to a field.
+ * Parses a field path such as `Motor.Axes[2].Position` or `Grid[0,1]`. In a name, `&` escapes a dot, a bracket and `&`.
+ * Undefined if the text is invalid.
  */
 export function parseField(text: string): FieldStep[] | undefined {
   const steps: FieldStep[] = [];
@@ -42,7 +42,7 @@ export function parseField(text: string): FieldStep[] | undefined {
   return steps.length > 0 ? steps : undefined;
 }
 
-/** The way as it may be read by people. */
+/** The path as text, for display. */
 export function fieldText(steps: readonly FieldStep[]): string {
   return steps
     .map((step) => ("name" in step ? `.${step.name}` : `[${step.index.join()}]`))
@@ -50,7 +50,7 @@ export function fieldText(steps: readonly FieldStep[]): string {
     .slice(1);
 }
 
-/** The value at the end of the way, or why there is none. */
+/** The value at the end of the path, or why there is none. */
 export function convertField(
   variant: VariantLike | null | undefined,
   index: readonly number[] | undefined,
@@ -97,12 +97,12 @@ function fieldOf(value: unknown, name: string, known: KnownTypes): VariantLike |
   return fieldOfStandard(value, name);
 }
 
-/** A structure that has not been taken apart, with the NodeId of its encoding. */
+/** An undecoded structure, with the NodeId of its encoding. */
 function isEncoded(value: unknown): value is { readonly nodeId: unknown; readonly buffer: Buffer } {
   return typeof value === "object" && value !== null && "nodeId" in value && Buffer.isBuffer(member(value, "buffer"));
 }
 
-/** A field of a structure of the standard, which the stack has taken apart by itself. */
+/** A field of a standard structure, which the stack has decoded. */
 function fieldOfStandard(value: unknown, name: string): VariantLike | { readonly reason: string } {
   const schema = member(value, "schema");
   const fields = member(schema, "fields");
@@ -125,40 +125,39 @@ function typeOf(field: unknown): number {
   return builtInTypes[name] ?? builtInTypes[String(member(member(field, "schema"), "subType"))] ?? 0;
 }
 
-/** A structure's data type, as its StructureDefinition tells (OPC 10000-3, 8.49). */
+/** A structured data type, from its StructureDefinition (OPC 10000-3, 8.49). */
 export interface StructureType {
-  /** `optional`: some fields may be missing; `union`: one of the fields is there. */
+  /** `optional`: some fields may be missing. `union`: exactly one field is present. */
   readonly kind: "plain" | "optional" | "union";
   readonly fields: readonly StructureField[];
 }
 
 export interface StructureField {
   readonly name: string;
-  /** Number of a built-in type, or the NodeId of a structure. */
+  /** Number of a built-in type, or NodeId of a structure. */
   readonly type: number | string;
-  /** 0: one value, 1: an array, more: a matrix of so many dimensions. */
+  /** 0: scalar, 1: array, more: matrix with this many dimensions. */
   readonly dimensions: number;
-  /** May be missing in a structure with optional fields. */
   readonly optional: boolean;
 }
 
 export interface KnownTypes {
   readonly binary: Binary;
-  /** NodeId of the data type that is encoded so. */
+  /** NodeId of the data type of an encoding. */
   typeOf(encoding: string): string | undefined;
   definition(type: string): StructureType | undefined;
 }
 
-/** The parts of the stack that read values in the OPC UA Binary encoding (OPC 10000-6, 5.2). */
+/** The parts of the stack that decode OPC UA Binary (OPC 10000-6, 5.2). */
 export interface Binary {
   readonly Stream: typeof BinaryStream;
   readonly typeByName: typeof findBuiltInType;
 }
 
-/** Fields by name; of nested structures the values are fields again. */
+/** Fields by name. Nested structures are `Fields`, too. */
 type Fields = ReadonlyMap<string, VariantLike>;
 
-/** Takes a structure apart. Undefined: nothing is known of it. Throws where the bytes do not fit the definition. */
+/** Decodes a structure. Undefined if its definition is unknown. Throws if the bytes do not match the definition. */
 function decodeStructure(encoding: string, body: Buffer, known: KnownTypes): Fields | undefined {
   const type = known.typeOf(encoding);
   const definition = type === undefined ? undefined : known.definition(type);
@@ -187,7 +186,7 @@ function valueOf({ type, dimensions }: StructureField, stream: BinaryStream, kno
     return Array.from({ length: Math.max(0, count) }, () => single(of, stream, known));
   };
   if (dimensions === 1) return { dataType, arrayType: 1, value: array(stream.readInteger(), type) };
-  // The lengths first, then all elements in one row.
+  // The lengths precede all elements, which form one sequence.
   const lengths = array(stream.readInteger(), builtIn.int32).map(Number);
   const count = lengths.reduce((product, length) => product * Math.max(0, length), 1);
   return { dataType, arrayType: 2, value: array(count, type), dimensions: lengths };
@@ -198,18 +197,18 @@ function single(type: StructureField["type"], stream: BinaryStream, known: Known
     if (type === builtIn.structure) return encodedIn(stream, known);
     const value: unknown = known.binary.typeByName(builtInNames[type] ?? "").decode?.(stream);
     if (value === undefined) throw new RangeError(`there is no built-in type ${type}`);
-    // The times and the status of a DataValue belong to what it stands in.
+    // A DataValue in a structure is reduced to its value; its times and status are ignored.
     return type === builtIn.dataValue ? member(value, "value") : value;
   }
   const definition = known.definition(type);
-  // Without it the position of the next field is unknown.
+  // Without the definition, the position of the next field is unknown.
   if (!definition) throw new RangeError(`nothing is known of the structure ${type}`);
   return fieldsOf(definition, stream, known);
 }
 
 /**
- * A structure within another, left as it is (OPC 10000-6, 5.2.2.15). The decoder of the stack makes no difference between the
- * encodings, and gives zeros for what is missing in a structure of the standard. Null: it is not there, or in XML.
+ * Reads a nested structure without decoding it (OPC 10000-6, 5.2.2.15). The stack's decoder ignores the kind of
+ * encoding and fills missing fields of standard structures with zeros. Null if it is absent or in XML.
  */
 function encodedIn(stream: BinaryStream, { binary }: KnownTypes): { nodeId: unknown; buffer: Buffer } | null {
   const nodeId: unknown = binary.typeByName("NodeId").decode?.(stream);

@@ -1,13 +1,13 @@
-// What a Variant holds, as a value of the agent: OPC 10000-6, 5.1 to one number, word or truth value. Pure.
+// Converts a Variant (OPC 10000-6, 5.1) to a value of the agent: one number, string or Boolean. Pure.
 import { float32, shortestDecimal } from "../../../lib/shortest-decimal.ts";
 
 export interface VariantLike {
-  /** Number of the built-in type, 0 for Null. */
+  /** Number of the built-in type; 0 for Null. */
   readonly dataType: number;
   /** 0: scalar, 1: array, 2: matrix. */
   readonly arrayType: number;
   readonly value: unknown;
-  /** Of a matrix: its lengths; the value has all elements in one row, the last index running fastest. */
+  /** Lengths of a matrix. Its value holds all elements in row-major order. */
   readonly dimensions?: readonly number[] | null;
 }
 
@@ -17,35 +17,33 @@ export type Converted = { readonly value: Value } | { readonly reason: string };
 const names =
   "Boolean SByte Byte Int16 UInt16 Int32 UInt32 Int64 UInt64 Float Double String DateTime Guid ByteString XmlElement NodeId " +
   "ExpandedNodeId StatusCode QualifiedName LocalizedText ExtensionObject DataValue Variant DiagnosticInfo";
-/** Names of the built-in types by their numbers (OPC 10000-6, 5.1.2). */
+/** Indexed by the number of the built-in type (OPC 10000-6, 5.1.2). */
 export const builtInNames: readonly string[] = ["Null", ...names.split(" ")];
 export const builtInTypes: Readonly<Record<string, number>> = Object.fromEntries(
   builtInNames.map((name, number) => [name, number]),
 );
-/** Numbers of those that are spoken of by name. */
 export const builtIn = { int32: 6, structure: 22, dataValue: 23, variant: 24 } as const;
 
 const noValue = "no value";
 const neverSet = "no time: it was never set";
-/** Reasons that end when the device gives a value. */
+/** Reasons that end when the device provides a value. */
 export const transient: readonly string[] = [noValue, neverSet];
 
-/** Earliest time that is no mere "never": servers write 1601-01-01 or 0001-01-01 for it. */
+/** Earliest valid time: servers use 1601-01-01 or 0001-01-01 for "never". */
 const firstTime = Date.UTC(1900, 0, 1);
 
-/** The value, of an array or matrix the element at `index`, or why there is none that can be stored. */
+/** Converts the value, or the element at `index`; else gives the reason why it cannot be stored. */
 export function convert(variant: VariantLike | null | undefined, index?: readonly number[]): Converted {
   const one = element(variant, index);
   if ("reason" in one) return one;
   const value = scalar(one.dataType, one.value);
   if (value !== undefined) return { value };
-  // Servers write 1601-01-01 or 0001-01-01 for "never".
   if (one.dataType === builtInTypes["DateTime"] && one.value instanceof Date) return { reason: neverSet };
   if (one.dataType === builtIn.structure) return { reason: "a structure cannot be stored; name a field of it" };
   return { reason: `a ${builtInNames[one.dataType] ?? `value of the unknown type ${one.dataType}`} cannot be stored` };
 }
 
-/** The one value in a Variant, of an array or matrix the element at `index`, or why there is none. */
+/** The scalar in a Variant, or the element at `index`; else the reason why there is none. */
 export function element(
   variant: VariantLike | null | undefined,
   index?: readonly number[],
@@ -59,7 +57,7 @@ export function element(
     return { reason: `not an array of ${index.length === 1 ? "one dimension" : `${index.length} dimensions`}` };
   const value = elementOf(variant.value, place(index, variant.dimensions ?? []));
   if (value === undefined) return { reason: `the array has no element ${index.join()}` };
-  // An array of Variants: each has a type of its own.
+  // In an array of Variants, each has its own type.
   if (isVariant(value)) return value;
   return value === null ? { reason: noValue } : { dataType, arrayType: 0, value };
 }
@@ -95,7 +93,7 @@ function scalar(dataType: number, value: unknown): Value | undefined {
   }
 }
 
-/** Where an element stands in the row of all; NaN: outside the matrix. */
+/** Position of an element in row-major order; NaN if it is outside the matrix. */
 function place(index: readonly number[], dimensions: readonly number[]): number {
   return index.reduce((at, i, axis) => {
     const length = dimensions[axis];
@@ -112,7 +110,7 @@ export function isVariant(value: unknown): value is VariantLike {
   return typeof value === "object" && value !== null && "dataType" in value && "arrayType" in value;
 }
 
-/** The stack gives 64-bit integers as their high and low words. */
+/** The stack represents 64-bit integers as high and low words. */
 function isPair(value: unknown): value is readonly [number, number] {
   return Array.isArray(value) && typeof value[0] === "number" && typeof value[1] === "number";
 }
@@ -126,7 +124,7 @@ function textOf(value: unknown, name: string): string | undefined {
   return typeof text === "string" ? text : undefined;
 }
 
-/** A member of what the stack has made; undefined where there is none. */
+/** A property of an object of the stack; undefined if it is missing. */
 export function member(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }
