@@ -1,4 +1,4 @@
-// The driver of OPC UA: its options, its tags, and how to open a connection. The stack is loaded by the first `open`.
+// The OPC UA driver. The stack is loaded by the first `open`.
 import type { Driver } from "../../core/driver.ts";
 import { browseAmbiguity, browseOverlaps } from "./config/node-address.ts";
 import { type OpcuaConfig, opcuaOptions, opcuaTag } from "./config/options.ts";
@@ -34,13 +34,13 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
     return openOpcua(config, runtime, signal);
   },
   async beside(config, stateDir) {
-    // The same certificates: whom the agent trusts and who trusts the agent. A session of its own.
+    // The probe shares the certificates, but has its own session.
     const { sharedDir = config.stateDir, options } = config;
     const { dir, forbidden } = await probePlace(sharedDir, stateDir);
     const probe: OpcuaConfig = {
       ...config,
       final: () => true,
-      // Should it be killed, the server is rid of it soon.
+      // If the probe is killed, the server soon removes its session.
       options: {
         ...options,
         session: { timeout: Math.min(options.session.timeout, probeKeptMs) },
@@ -64,5 +64,4 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
   forecast: ({ tags }) => ({ readingsPerSecond: tags.reduce((sum, { every }) => sum + 1_000 / every, 0) }),
 };
 
-/** How long a server may keep the session of a probe that was killed. */
 const probeKeptMs = 60_000;
