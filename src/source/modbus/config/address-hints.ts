@@ -1,10 +1,10 @@
-// What to say of a text that is no address: what the person who copied it from a manual most likely meant. Pure.
+// Suggestions for an invalid address: what the user most likely meant. Pure.
 import type { Order, Table, ValueType } from "./value-type.ts";
 import { registersOf } from "./value-type.ts";
 
 export const addressForm = "the form is table:address type order, as in hr:4 f32 cdab, hr:20.3 bit or co:5";
 
-/** What manuals and other programs call the types. Only for suggestions: a `word` may also be signed. */
+/** Type names in manuals and other programs, only for suggestions: a `word` may be signed. */
 const typeNames = byName<ValueType>({
   bit: "bool boolean",
   u8: "byte uint8 usint",
@@ -24,10 +24,10 @@ const typeNames = byName<ValueType>({
   m10k4: "mod10",
 });
 const orderNames = byName<Order>({ abcd: "1234 be big big-endian", cdab: "3412", badc: "2143", dcba: "4321" });
-/** Said of devices that send the low word first as well as of those that also swap the bytes. */
+/** Ambiguous: used for swapped words, with or without swapped bytes. */
 const littleNames = new Set(["le", "little", "little-endian", "swap", "swapped"]);
 
-/** What manuals and other programs call the tables. */
+/** Table names in manuals and other programs. */
 const tableNames = byName<Table>({
   hr: "h hr hreg holding",
   ir: "ir ireg input",
@@ -35,7 +35,7 @@ const tableNames = byName<Table>({
   di: "di discrete",
 });
 
-/** What each of `names`, which are separated by spaces, stands for. */
+/** Inverts a map whose values are names separated by spaces. */
 function byName<Meaning extends string>(
   names: Readonly<Partial<Record<Meaning, string>>>,
 ): Readonly<Partial<Record<string, Meaning>>> {
@@ -43,10 +43,9 @@ function byName<Meaning extends string>(
   return Object.fromEntries(pairs.flatMap(([meaning, words]) => words.split(" ").map((word) => [word, meaning])));
 }
 
-/** Names that a controller gives its memory: `%MW100`, `D100`, `VW100`. */
+/** Memory names of controllers: `%MW100`, `D100`, `VW100`. */
 const memory = /^(?:%?(?:m|i|q|k)[xbwdfl]?|%s|d|vw|vd|v|r)\d+(?:\.\d+)?$/;
 
-/** Of a text whose first word is no address. */
 export function noAddress(text: string): string {
   const [first = ""] = text.split(" ");
   if (memory.test(first))
@@ -58,14 +57,14 @@ export function noAddress(text: string): string {
   return `is no Modbus address; ${addressForm}`;
 }
 
-/** Of a number without a table. */
+/** For a number without a table. */
 export function bareNumber(number: number, text: string): string {
   if (number > 65_535) return `${text} names no table, and addresses end at 65535; ${addressForm}`;
   const before = number > 0 ? `, or hr:${number - 1} where the manual counts from 1` : "";
   return `${text} names no table: for a holding register write hr:${number}${before} (ir: input register, co: coil, di: discrete input)`;
 }
 
-/** Of a word behind the address that is neither a type nor an order. */
+/** For a word after the address that is neither a type nor an order. */
 export function unknownWord(word: string): string {
   const bare = word.replace(/[,;()]/g, "");
   const meant = typeNames[bare] ?? orderNames[bare] ?? (Object.hasOwn(registersOf, bare) ? bare : undefined);

@@ -1,24 +1,24 @@
-// Where a value lies in a device: the notations that people and manuals use, as one address. Pure.
+// Parses the address notations of users and manuals. Pure.
 import { addressForm, bareNumber, noAddress, unknownWord } from "./address-hints.ts";
 import type { Order, Table, ValueType } from "./value-type.ts";
 import { isOrder, isRegisterTable, isValueType, orders, registersOf } from "./value-type.ts";
 
-/** Counted from zero, as on the wire. */
+/** Zero-based, as on the wire. */
 export interface Address {
   readonly table: Table;
   /** From 0 to 65535; the whole value lies within. */
   readonly address: number;
-  /** `bit` in the tables of bits. */
+  /** Always `bit` in bit tables. */
   readonly type: ValueType;
-  /** Undefined: not said here. */
+  /** Undefined if the address does not specify it. */
   readonly order?: Order | undefined;
-  /** Bit 0 (lowest) to 15 of a register; of `bits` the lowest one, to 63. Undefined in the tables of bits. */
+  /** Bit of a register, 0 (lowest) to 15; for `bits` the lowest one, to 63. Undefined in bit tables. */
   readonly bit?: number | undefined;
-  /** Of `bits`: the highest one. */
+  /** For `bits`: the highest one. */
   readonly toBit?: number | undefined;
 }
 
-/** The same in parts, as in the long form of the configuration. */
+/** An address in parts, as in the long form of the configuration. */
 export interface AddressParts {
   readonly table: Table;
   readonly address: number;
@@ -28,12 +28,14 @@ export interface AddressParts {
   readonly toBit?: number | undefined;
 }
 
-/** An address, or what is wrong with the text, for the person who wrote it. */
+/** An address, or an error message for the user. */
 export type ParsedAddress =
   | { readonly ok: true; readonly address: Address }
   | { readonly ok: false; readonly error: string };
 
-/** `hr:4 f32 cdab`, `hr:20.3 bit`, `co:5`, `hr:0x64`, `40001`, `400001 i16`, `4x00001`. A number counts as its digits. */
+/**
+ * `hr:4 f32 cdab`, `hr:20.3 bit`, `co:5`, `hr:0x64`, `40001`, `400001 i16`, `4x00001`. A number is read by its digits.
+ */
 export function parseAddress(input: string | number): ParsedAddress {
   if (typeof input === "number" && !Number.isInteger(input))
     return wrong(`write "${input}" in quotes: as a number it loses its final zeros`);
@@ -64,7 +66,7 @@ export function parseAddress(input: string | number): ParsedAddress {
   return addressFrom({ ...place, ...field, type, order });
 }
 
-/** Checks the parts against each other. */
+/** Builds an address from parts that fit each other. */
 export function addressFrom(parts: AddressParts): ParsedAddress {
   const { table, address, bit, toBit } = parts;
   const order = parts.order?.toLowerCase();
@@ -95,7 +97,7 @@ export function addressFrom(parts: AddressParts): ParsedAddress {
   return { ok: true, address: { table, address, type, order, bit, toBit } };
 }
 
-/** Registers that a value of this type takes, with its highest bit if it is a field of bits. */
+/** Registers that a value occupies; for `bits`, up to its highest bit. */
 export function registersFor({ type, toBit }: Pick<Address, "type" | "toBit">): number {
   return type === "bits" ? Math.floor((toBit ?? 0) / 16) + 1 : registersOf[type];
 }
@@ -108,7 +110,7 @@ export function formatAddress({ table, address, type, order, bit, toBit }: Addre
   return order === undefined ? `${place} ${kind}` : `${place} ${kind} ${order}`;
 }
 
-/** How manuals that count from one write the place: hr:0 is 40001, or 400001 where five digits do not reach. */
+/** The one-based Modicon number: hr:0 is 40001, or 400001 if five digits are too short. */
 export function modiconNumber({ table, address }: Pick<Address, "table" | "address">): string {
   const number = address + 1;
   return `${modiconDigits[table]}${String(number).padStart(number > 9_999 ? 5 : 4, "0")}`;
@@ -119,7 +121,7 @@ const modiconTables: Readonly<Record<string, Table>> = { 0: "co", 1: "di", 3: "i
 
 type Place = Pick<Address, "table" | "address" | "bit">;
 
-/** `text`: all that was written, of which `head` is the first word. */
+/** `text`: the whole input, `head` its first word. */
 function parsePlace(head: string, text: string): Place | { readonly error: string } {
   const named = /^(hr|ir|co|di):(0x[0-9a-f]{1,6}|\d{1,7})(?:\.(\d{1,3}))?$/.exec(head);
   if (named) {

@@ -1,4 +1,4 @@
-// The URL of a device, gateway or bus, as what to connect to and how frames look there. Pure.
+// Parses the URL of a device, gateway or bus into transport and frame format. Pure.
 
 /** `mbap`: Modbus TCP; `rtu`: binary with CRC; `ascii`: hexadecimal with LRC. */
 export type FrameFormat = "mbap" | "rtu" | "ascii";
@@ -26,7 +26,7 @@ const networkSchemes: Readonly<Record<string, { transport: "tcp" | "udp"; frames
 const forms =
   "tcp://host:502, udp://host:502, rtu+tcp://host:port, ascii+tcp://host:port, rtu:///dev/ttyUSB0?baudRate=19200&parity=even or ascii:///dev/ttyUSB0";
 
-/** The endpoint, or in words what is wrong with the URL. */
+/** The endpoint, or an error message. */
 export function parseEndpoint(text: string): Endpoint | string {
   let url: URL;
   try {
@@ -67,7 +67,7 @@ function serial(text: string, url: URL): Endpoint | string {
   const dataBits = Number(take("dataBits", frames === "rtu" ? "8" : "7"));
   if (dataBits !== 7 && dataBits !== 8) return "dataBits must be 7 or 8";
   if (dataBits === 7 && frames === "rtu") return "dataBits must be 8: RTU frames are binary";
-  // The serial line specification keeps a character at 11 bits: without parity there is a second stop bit.
+  // The serial line specification requires 11 bits per character: without parity, a second stop bit.
   const stopBits = Number(take("stopBits", parity === "none" ? "2" : "1"));
   if (stopBits !== 1 && stopBits !== 2) return "stopBits must be 1 or 2";
   const [unknown] = settings.keys();
@@ -77,7 +77,7 @@ function serial(text: string, url: URL): Endpoint | string {
   return { text, frames, transport: "serial", line: { path, baudRate, dataBits, parity, stopBits } };
 }
 
-/** What it may mean that a device takes requests and says nothing. */
+/** Possible reasons if a device accepts requests but does not answer. */
 export function silenceHint(url: Endpoint): string {
   if (url.transport === "serial") return "check unit, baud rate, parity and wiring; a wrong unit is silent";
   const place = placeOf(url);
@@ -87,7 +87,7 @@ export function silenceHint(url: Endpoint): string {
   return `${unit}; behind a device server that passes serial frames on, write rtu+tcp://${place}`;
 }
 
-/** `host:port` as in URLs; of a line its path. */
+/** `host:port` as in URLs, or the path of a serial line. */
 export function placeOf(url: Endpoint): string {
   if (url.transport === "serial") return url.line.path;
   return `${url.host.includes(":") ? `[${url.host}]` : url.host}:${url.port}`;

@@ -1,4 +1,4 @@
-// What a Modbus source and its tags look like in the configuration.
+// Schemas of the options of a Modbus source and its tags.
 import { z } from "zod";
 import { AgentError } from "../../../core/errors.ts";
 import { duration, unfit } from "../../../lib/fields.ts";
@@ -17,14 +17,14 @@ const endpoint = z
   .describe("The device, gateway or bus. Port 502 where none is given.")
   .meta({ examples: ["tcp://10.0.0.5:502"] });
 
-/** A whole number from `min` to `max`; `why` goes to the end of what is said of another one. */
+/** An integer from `min` to `max`. `why` ends the error message. */
 const whole = (min: number, max: number, why = "") =>
   z
     .int({ error: `must be from ${min} to ${max}${why}` })
     .min(min)
     .max(max);
 
-/** What stands beside `tags` in a source of `type: modbus`. */
+/** The options of a source of type `modbus`. */
 export const modbusOptions = z.strictObject({
   url: endpoint,
   timeout: duration({ min: 10, max: 60_000 }).default(1_000).describe("How long a unit may take to answer a request."),
@@ -73,7 +73,7 @@ export const modbusOptions = z.strictObject({
 const longForm = z.strictObject({
   table: z.enum(["hr", "ir", "co", "di"]),
   address: whole(0, 65_535),
-  // A text is refused with its reason by `addressFrom`, as in the short form.
+  // `addressFrom` rejects a text with the reason, as in the short form.
   type: z
     .string()
     .meta({ enum: Object.keys(registersOf) })
@@ -112,7 +112,7 @@ const forbid = z
   })
   .meta({ examples: ["hr:100..109"] });
 
-/** The fields of a tag that are Modbus' own. */
+/** The Modbus fields of a tag. */
 export const modbusTag = z.strictObject({
   at,
   unit: z
@@ -157,7 +157,7 @@ export const modbusTag = z.strictObject({
 
 export type ModbusOptions = z.output<typeof modbusOptions>;
 
-/** Options that were not written in a configuration. Throws `CONFIG_INVALID` with what is wrong with the first. */
+/** Validates options that do not come from a configuration file. Throws `CONFIG_INVALID` for the first fault. */
 export function optionsOf(input: z.input<typeof modbusOptions>): ModbusOptions {
   const parsed = modbusOptions.safeParse(input);
   if (parsed.success) return parsed.data;

@@ -1,5 +1,5 @@
-// Requests and replies without the frame around them: functions 1 to 4, which read values, and 17 and 43/14, by which a
-// device says what it is. There is no other here. Tells whether a reply can answer a request; `client.ts` decodes it.
+// Requests and replies without framing: functions 1 to 4, which read values, and 17 and 43/14, which identify a device.
+// There are no others. Checks whether a reply matches a request; `client.ts` decodes it.
 import type { Table } from "./value-type.ts";
 
 export interface ReadRequest {
@@ -10,23 +10,23 @@ export interface ReadRequest {
   readonly count: number;
 }
 
-/** What a unit is: its server id (function 17), or the objects of its identification (function 43/14). */
+/** Requests the server id (function 17), or the identification objects (function 43/14). */
 export type IdentityRequest =
   | { readonly unit: number; readonly identity: "serverId" }
   | {
       readonly unit: number;
       readonly identity: "objects";
-      /** Those that every device has that knows the function, or also those that a device may have. */
+      /** `basic`: mandatory objects; `regular`: also the optional ones. */
       readonly category: "basic" | "regular";
-      /** Number of the first one wanted. */
+      /** Number of the first object. */
       readonly from: number;
     };
 
 export type UnitRequest = ReadRequest | IdentityRequest;
 
 /**
- * What a unit answered. `bytes` of a `ReadRequest`: registers high byte first, or packed bits, exactly as many as were
- * asked for; of an `IdentityRequest`: what follows the byte count (17), or the MEI type (43).
+ * The reply of a unit. `bytes` of a `ReadRequest`: registers high byte first, or packed bits, exactly as many as
+ * requested. `bytes` of an `IdentityRequest`: the data after the byte count (17) or the MEI type (43).
  */
 export type Answer =
   | { readonly kind: "data"; readonly bytes: Uint8Array }
@@ -35,13 +35,13 @@ export type Answer =
 const functions = { co: 1, di: 2, hr: 3, ir: 4 } as const satisfies Record<Table, number>;
 const serverIdFunction = 17;
 const identificationFunction = 43;
-/** Of what function 43 carries: the identification. Others can write. */
+/** Read Device Identification. Other MEI types can write. */
 const meiType = 14;
 const categories = { basic: 1, regular: 2 } as const;
-/** Most that a reply of 253 bytes can carry. */
+/** Limits of a reply PDU of 253 bytes. */
 export const protocolLimit = { co: 2_000, di: 2_000, hr: 125, ir: 125 } as const satisfies Record<Table, number>;
 export const maxPduBytes = 253;
-/** Length of a request with function 1 to 4: function, address, quantity. */
+/** Function, address and quantity of functions 1 to 4. */
 const requestPduBytes = 5;
 
 export function encodeIdentityRequest(request: IdentityRequest): Uint8Array {
@@ -50,7 +50,7 @@ export function encodeIdentityRequest(request: IdentityRequest): Uint8Array {
     : Uint8Array.of(identificationFunction, meiType, categories[request.category], request.from);
 }
 
-/** Throws `RangeError` where the protocol cannot express `request`. */
+/** Throws `RangeError` if the protocol cannot express `request`. */
 export function checkLimits({ table, start, count }: ReadRequest): void {
   if (count < 1 || count > protocolLimit[table] || start < 0 || start + count > 65_536)
     throw new RangeError(`cannot ask for ${count} at ${table}:${start}`);
@@ -61,32 +61,32 @@ export function functionOf(request: UnitRequest): number {
   return request.identity === "serverId" ? serverIdFunction : identificationFunction;
 }
 
-/** Bytes of data that the reply to `request` has to carry. */
+/** Data bytes in the reply to `request`. */
 export function dataBytes({ table, count }: ReadRequest): number {
   return table === "hr" || table === "ir" ? count * 2 : Math.ceil(count / 8);
 }
 
-/** Bytes of the longest reply PDU that can answer `request`. */
+/** Bytes of the longest possible reply PDU. */
 export function longestReply(request: UnitRequest): number {
   return "identity" in request ? maxPduBytes : 2 + dataBytes(request);
 }
 
-/** What the answer to the request in `pdu` looks like; undefined: `pdu` is none that reads, or is a reply. */
+/** Function and data length of the reply to the read request in `pdu`. Undefined if `pdu` is not a read request. */
 export function readAskedFor(pdu: Uint8Array): { readonly code: number; readonly bytes: number } | undefined {
   const [code = 0, second = 0] = pdu;
-  // Bits may come in three bytes: a reply that is as long as a request.
+  // Three data bytes of bits make a reply as long as a request.
   if (pdu.length !== requestPduBytes || code < 1 || code > 4 || (code <= 2 && second === 3)) return undefined;
   const count = (pdu[3]! << 8) | pdu[4]!;
   if (count < 1 || count > protocolLimit[code <= 2 ? "co" : "hr"]) return undefined;
   return { code, bytes: code <= 2 ? Math.ceil(count / 8) : count * 2 };
 }
 
-/** Whether `pdu` says that function `code` failed. */
+/** Whether `pdu` is an exception reply to function `code`. */
 export function isException(pdu: Uint8Array, code: number): boolean {
   return pdu[0] === (code | 0x80);
 }
 
-/** In words why `pdu` cannot answer `request`; undefined: it can, and has the length that its content says. */
+/** Why `pdu` cannot answer `request`. Undefined if it can, and its length matches its content. */
 export function mismatchOf(pdu: Uint8Array, request: UnitRequest): string | undefined {
   const code = functionOf(request);
   const [first = 0, second = 0] = pdu;
@@ -102,12 +102,16 @@ export function mismatchOf(pdu: Uint8Array, request: UnitRequest): string | unde
   return undefined;
 }
 
-/** Length of the reply with an identity that `bytes` begin with, as it says of itself; 0: none does; undefined while that is not known. */
+/**
+ * Length of the identity reply at the start of `bytes`, by its own length fields. 0: not such a reply; undefined: too
+ * few bytes.
+ */
 export function identityPduBytes(bytes: Uint8Array): number | undefined {
   const [code, second] = bytes;
   if (code === serverIdFunction) return second === undefined ? undefined : second + 2;
   if (code !== identificationFunction || (second !== undefined && second !== meiType)) return 0;
-  // Function, MEI type, category, conformity, whether more follows, the next one's number, how many; then each with number and length.
+  // Header: function, MEI type, category, conformity, more follows, next object, count. Each object: number, length,
+  // data.
   let end = 7;
   const objects = bytes[6];
   if (objects === undefined) return undefined;

@@ -1,18 +1,18 @@
-// Which requests fetch which values: the fewest, and of those the ones that move the least. Pure.
+// Plans the requests for a set of values: as few as possible, then as few registers as possible. Pure.
 //
-// A request covers a run of values in the order of their addresses. It never splits a value, never exceeds the limit,
-// and reads at most `maxGap` unused registers along between two values.
+// A request covers consecutive values in address order. It never splits a value or exceeds the limit. It reads at most
+// `maxGap` unused registers between two values.
 import type { Table } from "./value-type.ts";
 import { isRegisterTable } from "./value-type.ts";
 
-/** Where one value lies. */
+/** The place of one value. */
 export interface Span {
   readonly table: Table;
   readonly start: number;
   readonly count: number;
 }
 
-/** One request and the values that it fetches, by ascending start; all lie within. */
+/** One request and its values, by ascending start; all lie within. */
 export interface ReadBlock<Item extends Span> extends Span {
   readonly items: readonly Item[];
 }
@@ -20,11 +20,11 @@ export interface ReadBlock<Item extends Span> extends Span {
 export interface Limits {
   readonly maxRegisters: number;
   readonly maxBits: number;
-  /** In registers; of bits eight times as many. */
+  /** In registers; eight times as many bits. */
   readonly maxGap: number;
-  /** Addresses that may not be read along. */
+  /** Unused addresses that must not be read. */
   readonly forbid?: readonly Range[] | undefined;
-  /** Places that no request may reach across, as learned from the device. */
+  /** Boundaries that no request may cross, learned from the device. */
   readonly cuts?: readonly BlockBoundary[];
 }
 
@@ -62,7 +62,7 @@ interface TableLimits {
   readonly cuts: readonly number[];
 }
 
-/** What lies at one place, however many tags want it. */
+/** The items at one place. */
 interface Place<Item> {
   readonly start: number;
   readonly end: number;
@@ -70,7 +70,7 @@ interface Place<Item> {
 }
 
 function planTable<Item extends Span>(items: readonly Item[], limits: TableLimits): readonly ReadBlock<Item>[] {
-  // What lies across a cut itself can only be asked for alone.
+  // An item that spans a cut is read alone.
   const { alone = [], others = [] } = Object.groupBy(items, ({ start, count }) =>
     limits.cuts.some((at) => start < at && at < start + count) ? "alone" : "others",
   );
@@ -79,17 +79,17 @@ function planTable<Item extends Span>(items: readonly Item[], limits: TableLimit
 }
 
 /**
- * The cheapest way to the end of each place goes over the cheapest to where its last run begins. Where a run may begin
- * moves only forwards, so that each place enters the choice once and leaves it once: time grows as the places do.
+ * Dynamic programming: the cheapest plan to a place extends the cheapest plan to the start of its last run. The
+ * earliest start only moves forward, so each place enters and leaves `candidates` once: linear time.
  */
 function runs<Item extends Span>(items: readonly Item[], limits: TableLimits): readonly ReadBlock<Item>[] {
   const places = placesOf(items);
   const cuts = limits.cuts.toSorted((a, b) => a - b);
   const requests = new Uint32Array(places.length + 1);
   const moved = new Uint32Array(places.length + 1);
-  /** Where the last run begins. */
+  /** Start of the last run. */
   const begins = new Uint32Array(places.length + 1);
-  /** Where the run may begin: ever later, and ever dearer. */
+  /** Possible starts of the last run, by ascending position and cost. */
   const candidates: number[] = [];
   let first = 0;
   let earliest = 0;
@@ -117,7 +117,7 @@ function runs<Item extends Span>(items: readonly Item[], limits: TableLimits): r
   return blocks.reverse();
 }
 
-/** By ascending start, and so by ascending end: what lies within another is part of it. */
+/** By ascending start and end; an item within a longer one shares its place. */
 function placesOf<Item extends Span>(items: readonly Item[]): readonly Place<Item>[] {
   const places: Place<Item>[] = [];
   for (const item of items.toSorted((a, b) => a.start - b.start || b.count - a.count)) {
@@ -129,23 +129,22 @@ function placesOf<Item extends Span>(items: readonly Item[]): readonly Place<Ite
   return places;
 }
 
-/** Whether what lies between `end` and `start`, if anything does, may be read along. */
+/** Whether a request may include the range between `end` and `start`. */
 function bridges(end: number, start: number, { maxGap, forbid }: TableLimits): boolean {
   if (start <= end) return true;
   return start - end <= maxGap && !forbid.some((range) => overlaps(range, end, start));
 }
 
-/** Whether a request for `span` touches any of `ranges`. */
 export function touches({ table, start, count }: Span, ranges: readonly Range[]): boolean {
   return ranges.some((range) => range.table === table && overlaps(range, start, start + count));
 }
 
-/** `end`: behind the last one. */
+/** `end` is exclusive. */
 function overlaps({ from, to }: Range, start: number, end: number): boolean {
   return from < end && to >= start;
 }
 
-/** Two smaller blocks with the same items, cut at the widest gap, else in the middle; undefined: there is one place only. */
+/** Splits a block at its widest gap, else in the middle. Undefined if it has only one place. */
 export function split<Item extends Span>({
   items,
 }: ReadBlock<Item>): readonly [ReadBlock<Item>, ReadBlock<Item>] | undefined {
@@ -163,14 +162,14 @@ export function split<Item extends Span>({
   return cut && [blockOf(items.slice(0, cut.at)), blockOf(items.slice(cut.at))];
 }
 
-/** Each place of `block` as a block of its own: what can be asked for in one request at least. */
+/** One block per place: the smallest possible requests. */
 export function places<Item extends Span>({ items }: { readonly items: readonly Item[] }): readonly ReadBlock<Item>[] {
   const byPlace = Map.groupBy(items, ({ table, start, count }) => `${table}:${start}+${count}`);
   return [...byPlace.values()].map(blockOf);
 }
 
 function blockOf<Item extends Span>(items: readonly Item[]): ReadBlock<Item> {
-  const first = items[0]!; // a block holds at least one
+  const first = items[0]!; // a block has at least one
   const end = items.reduce((furthest, item) => Math.max(furthest, item.start + item.count), 0);
   return { table: first.table, start: first.start, count: end - first.start, items };
 }

@@ -1,14 +1,13 @@
-// Registers as numbers: every type in every order, exactly as the device means it. Pure.
+// Decodes registers for every type and byte order. Pure.
 //
-// The bytes of a reply are words, high byte first. `badc` and `dcba` swap the bytes of each word, `cdab` and `dcba`
-// reverse the words of a value; what comes out is `abcd` and is read from there:
+// Words arrive high byte first. `badc` and `dcba` swap the bytes of each word; `cdab` and `dcba` reverse the words. The
+// decoder restores `abcd` first:
 //
 //   f32 123456.79   abcd 47 F1 20 65   cdab 20 65 47 F1   badc F1 47 65 20   dcba 65 20 F1 47
 import { float16, float32, shortestDecimal } from "../../../lib/shortest-decimal.ts";
 import { registersFor } from "./address.ts";
 import type { Order, ValueType } from "./value-type.ts";
 
-/** How to read one value. */
 export interface RegisterFormat {
   readonly type: ValueType;
   readonly order: Order;
@@ -20,7 +19,7 @@ export interface RegisterFormat {
   readonly nullValues?: readonly number[] | "sunspec" | undefined;
 }
 
-/** A value, or why the registers hold none. A bigint only beyond ±(2^53 − 1). */
+/** A value, or why there is none. A bigint only beyond ±(2^53 − 1). */
 export type Decoded =
   | { readonly ok: true; readonly value: number | bigint | boolean }
   | { readonly ok: false; readonly reason: string };
@@ -28,7 +27,7 @@ export type Decoded =
 /** Reads the number whose bytes begin at `at`. */
 export type RegisterReader = (bytes: Uint8Array, at: number) => number;
 
-/** Reads the value that starts at register `index` of `bytes`, which hold all of it. */
+/** Decodes the value at register `index`. `bytes` must hold all of it. */
 export function decodeRegisters(bytes: Uint8Array, index: number, format: RegisterFormat): Decoded {
   const words = wordsOf(bytes, index, format);
   const { bit = 0, toBit = 0 } = format;
@@ -41,8 +40,8 @@ export function decodeRegisters(bytes: Uint8Array, index: number, format: Regist
 }
 
 /**
- * Returns a reader of values of this format that allocates nothing: a number, or NaN where there is none, as
- * `decodeRegisters`. Undefined: the format needs `decodeRegisters` itself.
+ * A reader like `decodeRegisters` that allocates nothing; NaN if there is no value. Undefined if the format is not
+ * simple.
  */
 export function simpleReader({ type, order, nullValues }: RegisterFormat): RegisterReader | undefined {
   const read = nullValues === undefined ? simpleReaders[type] : undefined;
@@ -84,7 +83,7 @@ function wordsOf(bytes: Uint8Array, index: number, format: RegisterFormat): numb
   const words: number[] = Array.from({ length: count });
   for (let i = 0; i < count; i++) {
     const at = (index + i) * 2;
-    const first = bytes[at]!; // the caller vouches for the length
+    const first = bytes[at]!; // the caller checks the length
     const second = bytes[at + 1]!;
     words[swapWords ? count - 1 - i : i] = swapBytes ? (second << 8) | first : (first << 8) | second;
   }
@@ -93,7 +92,7 @@ function wordsOf(bytes: Uint8Array, index: number, format: RegisterFormat): numb
 
 type Words = readonly number[];
 type Bits = Readonly<Record<"bit" | "toBit", number>>;
-/** Undefined: the bits are no value of this type. */
+/** Undefined if the bits are not a valid value of the type. */
 type Reader = (words: Words, bits: Bits) => number | bigint | boolean | undefined;
 
 const signedWords: Reader = (words) => signed(unsigned(words), 16 * words.length);
@@ -151,13 +150,13 @@ function view(words: readonly number[]): DataView {
   return data;
 }
 
-/** Four decimal digits a word. */
+/** Four decimal digits per word. */
 function bcd(words: readonly number[]): number | bigint | undefined {
   const digits = hexadecimalDigits(words);
   return /^\d+$/.test(digits) ? narrow(BigInt(digits)) : undefined;
 }
 
-/** The highest bit is the sign, the others the amount. */
+/** The highest bit is the sign, the others the magnitude. */
 function signMagnitude(words: readonly number[]): number {
   const value = unsigned(words);
   const sign = 2 ** (16 * words.length - 1);
@@ -182,7 +181,7 @@ function isNull(
 ): boolean {
   if (nullValues === undefined || typeof value === "boolean") return false;
   if (nullValues === "sunspec") return sunspecNull[type]?.(words) ?? false;
-  // A person may write what the register holds (0x8000) or what it reads as (-32768); of floats only the latter.
+  // Users write the register content (0x8000) or the decoded value (-32768); for floats only the latter.
   const raw = isFloat(type) ? undefined : narrow(wide(words));
   return nullValues.some((nothing) => nothing === raw || nothing === value || isBeyondDoubles(nothing, raw));
 }
@@ -191,7 +190,7 @@ function isFloat(type: ValueType): boolean {
   return type === "f16" || type === "f32" || type === "f64";
 }
 
-/** Whether `written` is `raw` as far as a double can say: 0xFFFFFFFFFFFFFFFF comes out of a file as 2^64, one too many. */
+/** Compares within the precision of a double: a file yields 0xFFFFFFFFFFFFFFFF as 2^64, one too many. */
 function isBeyondDoubles(written: number, raw: number | bigint | undefined): boolean {
   if (typeof raw !== "bigint" || !Number.isInteger(written)) return false;
   return raw === BigInt(written) || raw === BigInt(written) - 1n;
@@ -199,7 +198,7 @@ function isBeyondDoubles(written: number, raw: number | bigint | undefined): boo
 
 const lowest = ([first, ...rest]: readonly number[]) => first === 0x80_00 && rest.every((word) => word === 0);
 const highest = (words: readonly number[]) => words.every((word) => word === 0xff_ff);
-/** "Not implemented" of the SunSpec models. NaN of floats needs no entry: it is never a value. */
+/** "Not implemented" of the SunSpec models. Floats use NaN, which is never a value. */
 const sunspecNull: Partial<Readonly<Record<ValueType, (words: readonly number[]) => boolean>>> = {
   i16: lowest,
   i32: lowest,

@@ -1,14 +1,14 @@
-// The ways a device lays a number out in registers, and the orders it may put the bytes in.
+// Number formats in registers, and byte orders.
 
 export type RegisterTable = "hr" | "ir";
 export type BitTable = "co" | "di";
 export type Table = RegisterTable | BitTable;
 
-/** `abcd`: high byte and high word first, as the specification has it; `cdab`: low word first; `badc`: bytes of each word swapped; `dcba`: both. */
+/** `abcd`: high byte and high word first, as specified. `cdab`: low word first. `badc`: bytes swapped. `dcba`: both. */
 export type Order = (typeof orders)[number];
 export const orders = ["abcd", "cdab", "badc", "dcba"] as const;
 
-/** Registers that a value of each type takes; of `bits` as many as its highest bit needs. */
+/** Registers per value; for `bits` it depends on the highest bit. */
 export const registersOf = {
   bit: 1,
   bits: 1,

@@ -1,4 +1,4 @@
-// The configured tags as what to read of which unit. Pure.
+// Turns the configured tags into reads per unit. Pure.
 import type { DriverConfig, DriverTag } from "../../../core/driver.ts";
 import type { Captures, ConfigFault, TagId } from "../../../core/source.ts";
 import { type Address, formatAddress, registersFor } from "./address.ts";
@@ -10,24 +10,24 @@ import { isRegisterTable } from "./value-type.ts";
 
 export type ModbusConfig = DriverConfig<typeof modbusOptions, typeof modbusTag>;
 
-/** What one tag gets out of the registers or bits from `start` on. */
+/** The value of one tag in the registers or bits from `start` on. */
 export interface WantedValue {
   readonly tag: TagId;
   readonly address: string;
   readonly captures: Captures;
   readonly start: number;
-  /** Undefined in the tables of bits. */
+  /** Undefined in bit tables. */
   readonly format: RegisterFormat | undefined;
-  /** Where the power of ten lies that it is multiplied by. */
+  /** Place of the power of ten to multiply by. */
   readonly scale: { readonly start: number; readonly format: RegisterFormat } | undefined;
 }
 
-/** What is read in one request: the value of a tag with its scale factor, or those of tags that belong together. */
+/** Data read in one request: a tag with its scale factor, or all tags of an atomic group. */
 export interface Wanted extends Span {
   readonly values: readonly WantedValue[];
 }
 
-/** The tags of one unit that are read together: same interval, same limits. */
+/** Tags of one unit with the same interval and limits. */
 export interface PollTarget {
   readonly unit: number;
   readonly everyMs: number;
@@ -36,7 +36,7 @@ export interface PollTarget {
   readonly wanted: readonly Wanted[];
 }
 
-/** Every tag of `config` in exactly one target. The configuration has no faults (`config-faults.ts`). */
+/** Puts every tag in exactly one target. Requires a configuration without faults (`configFaults`). */
 export function pollTargets(config: Pick<ModbusConfig, "options" | "tags">): readonly PollTarget[] {
   const { options } = config;
   const formatOf = formatMaker();
@@ -46,7 +46,7 @@ export function pollTargets(config: Pick<ModbusConfig, "options" | "tags">): rea
   return [...groups.values()].flatMap((members) => {
     const first = members[0]?.[1];
     if (!first) return [];
-    // A tag that belongs to no others is a group of its own.
+    // A tag without `atomic` forms its own group.
     const together = Map.groupBy(members, ([index, { atomic }]) => (atomic === undefined ? index : atomic));
     return {
       unit: first.unit,
@@ -65,7 +65,7 @@ function wantedOf(index: number, tag: DriverTag<typeof modbusTag>, formatOf: For
   const { at, order, scaleFactor } = tag;
   const registers = isRegisterTable(at.table);
   const { table, start, count } = spanOf(at);
-  // Written out, since a copy by spreading keeps its members apart from the object.
+  // A copy by spreading would use more memory per object.
   const value: Wanted = {
     table,
     start,
@@ -80,7 +80,7 @@ function wantedOf(index: number, tag: DriverTag<typeof modbusTag>, formatOf: For
         scale: scaleFactor && {
           start: scaleFactor.address,
           format: {
-            // A register without a type is u16; a factor may be negative.
+            // The default type is u16, but a scale factor may be negative.
             type: scaleFactor.type === "u16" ? "i16" : scaleFactor.type,
             order: scaleFactor.order ?? order ?? "abcd",
           },
@@ -93,7 +93,7 @@ function wantedOf(index: number, tag: DriverTag<typeof modbusTag>, formatOf: For
 
 type FormatOf = (tag: DriverTag<typeof modbusTag>) => RegisterFormat;
 
-/** Gives the same object for the same format. */
+/** Returns the same object for equal formats. */
 function formatMaker(): FormatOf {
   const formats = new Map<string, RegisterFormat>();
   return ({ at, order, nullValues }) => {
@@ -124,12 +124,12 @@ function limitsOf(options: ModbusOptions, { maxRegisters, forbid }: DriverTag<ty
   return { maxRegisters: maxRegisters ?? options.maxRegisters, maxBits, maxGap, forbid };
 }
 
-// What is wrong with Modbus tags only when they are seen beside each other, or beside the options of their source. Pure.
+// Checks Modbus tags against each other and against the options of their source. Pure.
 
 type Tag = DriverTag<typeof modbusTag>;
 type Config = Pick<ModbusConfig, "options" | "tags">;
 
-/** By tag, in their order. With none of these every tag can be read, and tags that belong together in one request. */
+/** Faults in the order of the tags. Without faults, every tag is readable and every atomic group fits one request. */
 export function configFaults({ options, tags }: Config): readonly ConfigFault[] {
   const faults: ConfigFault[] = [];
   const bus = options.url.frames !== "mbap";
@@ -190,7 +190,7 @@ function limitOf(options: Config["options"], { at, maxRegisters }: Tag): number 
   return Math.min(wanted, protocolLimit[at.table]);
 }
 
-/** From the first register or bit of a tag to behind the last, its scale factor included. */
+/** From the first register or bit of a tag to after the last, including its scale factor. */
 function reachOf({ at, scaleFactor }: Tag): { readonly start: number; readonly end: number } {
   const spans = [at, scaleFactor].filter((place): place is Address => place !== undefined).map(spanOf);
   return {
@@ -199,7 +199,7 @@ function reachOf({ at, scaleFactor }: Tag): { readonly start: number; readonly e
   };
 }
 
-/** What keeps two tags of one unit out of one request, in the words of the configuration. */
+/** The option that prevents reading two tags in one request. */
 function differenceOf(a: Tag, b: Tag): string | undefined {
   if (a.at.table !== b.at.table) return "table";
   return (["every", "timeout", "maxRegisters", "forbid"] as const).find(
