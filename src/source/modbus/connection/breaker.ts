@@ -1,16 +1,16 @@
-// A unit that does not answer is asked rarely, so that it costs the others nothing.
+// A circuit breaker: polls a unit that does not answer rarely, so that it does not delay others.
 import type { Clock } from "../../../core/runtime.ts";
 import { BackOff } from "../../../lib/back-off.ts";
 
-/** Failures in a row after which a unit counts as down. */
+/** Consecutive failures after which a unit counts as down. */
 const failureLimit = 3;
 const probeMinMs = 5_000;
 const probeMaxMs = 60_000;
 
-/** All probes of a link together take at most one part in this many of its time. */
+/** All probes of a link together take at most 1/40 of its time. */
 const probeShare = 40;
 
-/** Which unit that is down may be probed next, and when; shared by the breakers of a link. */
+/** Limits the probes of units that are down; shared by the breakers of a link. */
 export class ProbeBudget {
   readonly #clock: Clock;
   #probing = false;
@@ -20,21 +20,21 @@ export class ProbeBudget {
     this.#clock = clock;
   }
 
-  /** Whether a probe may go out now; then it has to be given back. */
+  /** Whether a probe may be sent now. If so, call `giveBack` after it. */
   take(): boolean {
     if (this.#probing || this.#clock.monotonic() < this.#notBefore) return false;
     this.#probing = true;
     return true;
   }
 
-  /** The probe is over and was of no avail for `ms`. */
+  /** Ends a probe. `ms`: its duration if it failed, else 0. */
   giveBack(ms: number): void {
     this.#probing = false;
     this.#notBefore = this.#clock.monotonic() + ms * (probeShare - 1);
   }
 }
 
-/** Of one unit; shared by everything that polls it. */
+/** The breaker of one unit, shared by all its polls. */
 export class UnitBreaker {
   readonly #clock: Clock;
   readonly #budget: ProbeBudget;
@@ -49,17 +49,20 @@ export class UnitBreaker {
     this.#backOff = new BackOff({ minMs: probeMinMs, maxMs: probeMaxMs, random });
   }
 
-  /** Why the unit is not asked; undefined: it answers, or has not yet failed often enough. */
+  /** Why the unit counts as down. Undefined if it does not. */
   get down(): string | undefined {
     return this.#down?.reason;
   }
 
-  /** Whether the unit is down, or goes down with one more failure: then ask for what is answered if anything is. */
+  /**
+   * Whether the unit is down, or one failure away from it. The next request should then be the one most likely
+   * answered.
+   */
   get isDoubtful(): boolean {
     return this.#down !== undefined || this.#failures >= failureLimit - 1;
   }
 
-  /** Whether a request may go to the unit now. While it is down that is one now and then: the probe. */
+  /** Whether a request may be sent now. While the unit is down, only an occasional probe may. */
   admit(): boolean {
     if (!this.#down) return true;
     if (this.#probing || this.#clock.monotonic() < this.#down.probeAt || !this.#budget.take()) return false;
@@ -68,8 +71,8 @@ export class UnitBreaker {
   }
 
   /**
-   * Whether the next request to the unit may be cut short, since the last was of no avail: all but every fourth probe,
-   * lest a unit that has become slow is never heard.
+   * Whether the next request may have a short timeout, since the last one failed. Every fourth probe has the full one,
+   * so that a slow unit is detected.
    */
   get brief(): boolean {
     return this.#failures > 0 && this.#backOff.failures % 4 !== 3;
@@ -82,7 +85,7 @@ export class UnitBreaker {
     this.#backOff.reset();
   }
 
-  /** The request took `ms` and failed. True when the unit goes down by it. */
+  /** Records a failed request that took `ms`. True if the unit goes down now. */
   failed(reason: string, ms: number): boolean {
     const probed = this.#endProbe(ms);
     if (!probed && ++this.#failures < failureLimit) return false;
@@ -91,12 +94,12 @@ export class UnitBreaker {
     return goesDown;
   }
 
-  /** The request ended without an answer to count: it was called off. */
+  /** Ends a request that was aborted, without a result. */
   cancelled(): void {
     this.#endProbe(0);
   }
 
-  /** True if there was one. */
+  /** True if a probe was in progress. */
   #endProbe(ms: number): boolean {
     const probed = this.#probing;
     this.#probing = false;
@@ -105,22 +108,19 @@ export class UnitBreaker {
   }
 }
 
-// Who may use the connection next: one at a time, unit by unit in a round, within a unit in the order they asked.
+// Grants the connection to one caller at a time: round-robin over units, first come first served within a unit.
 
-/**
- * A mutex whose waiters can give up. A unit with many intervals, or one read in many blocks, gets no more of the turns
- * than any other while others wait.
- */
+/** A fair mutex whose waiters can abort. A unit with many requests gets no more turns than others. */
 export class Turns {
   #taken = false;
-  /** By unit, the one whose turn comes next first. None is empty. */
+  /** By unit; the first entry is next. No set is empty. */
   readonly #waiting = new Map<number, Set<() => void>>();
 
   get waiting(): number {
     return this.#waiting.values().reduce((sum, { size }) => sum + size, 0);
   }
 
-  /** Resolves when it is the caller's turn, which lasts until the result is disposed. Rejects with `signal.reason`. */
+  /** Resolves on the caller's turn, which lasts until the result is disposed. Rejects with `signal.reason`. */
   take(unit: number, signal: AbortSignal): Promise<Disposable> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) {
@@ -153,7 +153,7 @@ export class Turns {
     if (!next) return;
     const [unit, ofUnit] = next;
     const [begin] = ofUnit;
-    // To the end of the round, if it has more to ask.
+    // A unit with more requests moves to the end of the round.
     this.#waiting.delete(unit);
     if (ofUnit.size > 1) this.#waiting.set(unit, ofUnit);
     if (!begin) return;

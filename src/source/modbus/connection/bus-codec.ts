@@ -1,4 +1,4 @@
-// The two ways in which a frame lies on a serial bus, both without an id: binary with a CRC, or hexadecimal with an LRC. Pure.
+// Frame formats of serial buses, both without a transaction id: binary with CRC, or hexadecimal with LRC. Pure.
 //
 //   rtu     unit, PDU, CRC-16 low byte first
 //   ascii   ':', then in hexadecimal: unit, PDU, LRC; then CR LF
@@ -13,8 +13,8 @@ export interface BusFrame {
 export interface BusCodec {
   encode(frame: BusFrame): Uint8Array;
   /**
-   * Every whole frame with a right checksum in `bytes`, replies and requests that read, whatever lies between, and from
-   * where on bytes may still become one. Within the beginning of the answer to `awaited` nothing else is looked for until it is all there.
+   * Finds all frames with a valid checksum in `bytes`: replies and read requests, with any bytes between. `rest`: the
+   * position from which bytes may still become a frame. A partial answer to `awaited` is not searched for other frames.
    */
   scan(bytes: Uint8Array, awaited?: UnitRequest): { readonly frames: readonly BusFrame[]; readonly rest: number };
 }
@@ -40,7 +40,7 @@ export const rtuCodec: BusCodec = {
       const frame = rtuFrame(bytes, at, length);
       const begun = bytes.subarray(at, at + length);
       if (!frame && begun.length < length && awaited && beginsAnswer(begun, awaited)) break;
-      // Of another master.
+      // A request of another master.
       const request = frame ? undefined : rtuFrame(bytes, at, rtuRequestBytes);
       const found = frame ?? (request && readAskedFor(request.pdu) && request);
       if (found) {
@@ -53,24 +53,26 @@ export const rtuCodec: BusCodec = {
   },
 };
 
-/** The frame of `length` bytes at `at`: with its checksum the residue is 0. Anything else is noise, or not all there yet. */
+/**
+ * The frame of `length` bytes at `at`. A valid checksum leaves the CRC residue 0. Undefined if invalid or incomplete.
+ */
 function rtuFrame(bytes: Uint8Array, at: number, length: number): BusFrame | undefined {
   if (length === 0 || at + length > bytes.length) return undefined;
   const frame = bytes.subarray(at, at + length);
   return crc16(frame) === 0 ? { unit: frame[0]!, pdu: frame.slice(1, -2) } : undefined;
 }
 
-/** The data of an answer may hold what looks like a frame of its own. */
+/** The data of an answer may look like a frame. */
 function beginsAnswer([unit, code, second]: Uint8Array, request: UnitRequest): boolean {
   if (unit !== request.unit || code !== functionOf(request)) return false;
   return second === undefined || "identity" in request || second === dataBytes(request);
 }
 
-/** Length of the reply that would begin at `at`, at least as far as can be seen; 0: none does. */
+/** Length of a reply that begins at `at`, or its known minimum; 0 if none does. */
 function rtuReplyBytes(bytes: Uint8Array, at: number, awaited: UnitRequest | undefined): number {
   const code = bytes[at + 1] ?? 0;
   if (code >= 1 && code <= 4) return 5 + (bytes[at + 2] ?? 0);
-  // Looked for only where one is awaited: the fewer forms a frame can have, the less noise looks like one.
+  // Identity replies are matched only if awaited: fewer formats mean fewer false matches in noise.
   const own = awaited && "identity" in awaited ? functionOf(awaited) : 0;
   if ((code >= 0x81 && code <= 0x84) || code === (own | 0x80)) return 5;
   if (own === 0 || code !== own) return 0;
@@ -101,21 +103,21 @@ export const asciiCodec: BusCodec = {
   },
 };
 
-/** By the lowest byte: what eight steps of the division make of it. */
+/** CRC table: index is the lowest byte. */
 const remainders = Uint16Array.from({ length: 256 }, (_, byte) => {
   let crc = byte;
   for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >> 1) ^ 0xa0_01 : crc >> 1;
   return crc;
 });
 
-/** CRC-16 with the polynomial 0xA001, from 0xFFFF. */
+/** CRC-16 with the polynomial 0xA001 and the initial value 0xFFFF. */
 export function crc16(bytes: Uint8Array): number {
   let crc = 0xff_ff;
   for (let i = 0; i < bytes.length; i++) crc = (crc >> 8) ^ remainders[(crc ^ bytes[i]!) & 0xff]!;
   return crc;
 }
 
-/** What has to be added for the sum to be 0. */
+/** The value that makes the sum of all bytes 0. */
 function lrc(bytes: Uint8Array): number {
   return -bytes.reduce((sum, byte) => sum + byte, 0) & 0xff;
 }

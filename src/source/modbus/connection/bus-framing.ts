@@ -1,9 +1,9 @@
-// Requests and answers on a bus, where frames have no id and an answer is known by its unit, function and length alone. Pure.
+// Matches requests and answers on a bus, where frames have no id: only unit, function and length identify an answer.
+// Pure.
 //
-// After a time-out the answer may still come, and look just like the next one. What may come so is in `doubts`, which
-// outlast the connection: a device server on TCP gives what comes from its line to whoever is connected then. An answer
-// that fits none of them is taken at once. One that fits is held back until the deadline, or until one that follows it
-// would have come, and only the last one that comes counts, since a unit answers in the order it is asked.
+// After a time-out, a late answer may look like the next one. `doubts` tracks such answers across connections, since a
+// device server on TCP passes them to any client. An answer that matches no doubt is accepted at once. Any other is
+// held until the deadline, or until the next one is due; then the last one counts, as a unit answers in order.
 
 import type { FrameFormat } from "../config/endpoint.ts";
 import type { Answer, ReadRequest, UnitRequest } from "../config/pdu.ts";
@@ -19,22 +19,22 @@ export interface BusOptions {
   readonly codec: BusCodec;
   /** Whether the connection can be reopened after a time-out. */
   readonly reopen: boolean;
-  /** Answers that may still come from before; left out: none. */
+  /** Late answers of earlier connections; default: none. */
   readonly doubts?: Doubts;
-  /** What else is heard on the bus; left out: nothing is expected. */
+  /** Watches other traffic on the bus; default: none is expected. */
   readonly watch?: BusWatch;
-  /** Whether a unit may be asked for what no tag wants; left out: always. */
+  /** Whether a unit may be asked for addresses without a tag; default: always. */
   readonly mayAsk?: ((request: ReadRequest) => boolean) | undefined;
-  /** Format of the frames and `host:port` of a gateway on TCP, for what is said of it. */
+  /** Frame format and `host:port` of a TCP gateway, for messages. */
   readonly peer?: { readonly expected: FrameFormat; readonly peer: string };
 }
 
 interface Current {
   readonly request: UnitRequest;
   readonly sent: Uint8Array;
-  /** Whether data in answer to it may be taken for an earlier answer, or the other way round. */
+  /** Whether its data cannot be distinguished from an earlier answer. */
   readonly blurred: boolean;
-  /** Answers that were still to come when it was sent. */
+  /** Answers pending when it was sent. */
   readonly earlier: number;
 }
 
@@ -51,17 +51,17 @@ export class BusFraming implements Framing {
   #inWindow: Uint8Array[] = [];
   /** The distinct PDUs among them that could be the answer and are not late replies. */
   #candidates: Uint8Array[] = [];
-  /** When the first of them came. */
+  /** Time of the first candidate. */
   #answeredAt: number | undefined;
-  /** The last answer with data that was given. `isContradicted`: a different one came since. */
+  /** The last accepted data. `isContradicted`: a different answer has come since. */
   #accepted: { readonly request: ReadRequest; readonly pdu: Uint8Array; isContradicted: boolean } | undefined;
-  /** The request that is to confirm it. */
+  /** The request that must confirm it. */
   #confirmation: ReadRequest | undefined;
-  /** Kinds of replies to another master that may come, or came, since the request. */
+  /** Kinds of replies to another master that were possible since the request. */
   #contested = new Set<string>();
   #sentAt = 0;
   #settlesAt: number | undefined;
-  /** Bytes since the request and the last frame, in which there is none. */
+  /** Bytes without a frame since the request and the last frame. */
   #noise = 0;
   /** The last request, and the first bytes since. */
   #asked: UnitRequest | undefined;
@@ -125,7 +125,7 @@ export class BusFraming implements Framing {
     for (const frame of frames) this.#take(frame);
     if (!this.#current || !this.#sure) return undefined;
     const { request } = this.#current;
-    // What confirms another answer does so when it comes. Where it is not settled at once it is held like any other.
+    // A confirming answer is accepted at once if it is unambiguous, otherwise held like any other.
     const isEnough = request === this.#confirmation && this.#candidates.length === 1 && this.#contested.size === 0;
     const holdMs = isEnough ? 0 : (this.#options.watch?.holdMs(request.unit) ?? 0);
     this.#settlesAt ??= this.#now() + holdMs;
@@ -145,7 +145,7 @@ export class BusFraming implements Framing {
   refusesMore(asked: UnitRequest, request: UnitRequest, answer: Answer | undefined): boolean {
     if ("identity" in request || "identity" in asked) return false;
     const consequence = answer?.kind === "exception" ? consequenceOf(answer.code) : undefined;
-    // Neither says anything of what was asked for.
+    // These exceptions do not depend on the addresses.
     if (consequence === "busy" || consequence === "away") return false;
     const isRefused = consequence !== undefined && asked !== request;
     this.#options.watch?.came(isRefused ? "refused" : answer ? "read" : "silent", asked, request);
@@ -168,7 +168,7 @@ export class BusFraming implements Framing {
         this.#accepted = { request, pdu: answer, isContradicted: false };
       return answer;
     }
-    // What came may be the other master's alone.
+    // The reply may belong to the other master.
     if (!other) this.#doubts.add(request);
     this.#discard("the form of a reply to another master");
     return undefined;
@@ -204,7 +204,7 @@ export class BusFraming implements Framing {
     const lastHope = blurred && this.telling(request) === undefined;
     if (this.#inWindow.length > earlier || lastHope) this.#doubts.settle(request.unit);
     else {
-      // Perhaps it is an earlier one: then the answer is still to come.
+      // It may be an earlier answer; then the current one is still to come.
       this.#doubts.came(request.unit, held);
       this.#doubts.add(request);
     }
@@ -233,7 +233,7 @@ export class BusFraming implements Framing {
       return;
     }
     const accepted = this.#accepted;
-    // An exception may answer what is to confirm it.
+    // An exception may answer the confirming request.
     if (accepted?.request.unit === unit && kindOfReply(unit, pdu) === kindOfReply(unit, accepted.pdu))
       accepted.isContradicted ||= !equal(pdu, accepted.pdu);
     const doubtful = this.#doubts.include(unit, pdu);
@@ -269,13 +269,13 @@ export class BusFraming implements Framing {
     return this.#options.watch?.now ?? 0;
   }
 
-  /** Removes the request that timed out and that `pdu` answers, if there is one. */
+  /** Removes the doubt that a late `pdu` resolves, if there is one. */
   #cameLate(unit: number, pdu: Uint8Array): void {
     if (this.#doubts.include(unit, pdu)) this.#late = { unit, count: this.#late.count + 1 };
     this.#doubts.came(unit, pdu);
   }
 
-  /** Some adapters hear what they send. Their own request must not be taken for an answer. */
+  /** Removes the echo of the request, which some adapters return. */
   #stripEcho(): void {
     const sent = this.#current?.sent;
     const at = sent === undefined ? -1 : Buffer.from(this.#received).indexOf(sent);

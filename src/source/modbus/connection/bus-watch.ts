@@ -1,14 +1,14 @@
-// What else is heard on a bus: replies that come twice, as over radio links and some transparent gateways, and the exchanges
-// of another master. Frames have no id there, so that a reply to anything with the same unit, function and length looks like
-// the answer to our request. One watch serves all connections to a bus. Pure, but for the clock.
+// Watches other traffic on a bus: replies that are sent twice by radio links and some gateways, and another master.
+// Without ids, any reply with the same unit, function and length looks like the awaited answer. One watch serves all
+// connections to a bus. Pure except for the clock.
 //
 //   repeated reply    request A --- reply A --- request B --- reply A --- reply B
-//                     B is not sent before a gap after the last reply that could be taken for its answer.
+//                     B waits for a gap after the last reply that could be mistaken for its answer.
 //   another master    request A ------------- reply to X --- reply A
-//                     An answer is held for `holdMs`: where two different ones come, neither is taken.
+//                     An answer is held for `holdMs`. If two different ones come, neither is accepted.
 //   its request       request X --- request A --- reply to X
-//                     is heard on a line: until X is answered nothing of its kind is an answer of ours.
-//   a kind of reply   that was heard for another master is avoided: see `distinct-reads`.
+//                     Until X is answered, no reply of its kind counts as an answer.
+//   a kind of reply   that another master uses is avoided: see `distinct-reads`.
 import type { Clock } from "../../../core/runtime.ts";
 import type { SourceWarning } from "../../../core/source.ts";
 import type { ReadRequest, UnitRequest } from "../config/pdu.ts";
@@ -16,28 +16,28 @@ import { DistinctReads, type DistinctRules } from "./distinct-reads.ts";
 import type { Expected } from "./doubts.ts";
 import { expectedOf, kindOfReply, kindsOf } from "./doubts.ts";
 
-/** Twice what a radio link commonly takes to repeat a reply. Grows to half as much again as the longest repeat seen. */
+/** Twice the usual delay of a repeat on a radio link. Grows to 1.5 times the longest repeat seen. */
 const shortestGapMs = 40;
 const longestGapMs = 500;
 /** For a unit that has not answered yet. */
 const unknownHoldMs = 100;
-/** A bus on which so many answers came in a row, and nothing else, is ours alone: answers are not held any more. */
+/** After this many answers in a row without other traffic, the bus counts as exclusive, and answers are not held. */
 const answersForTrust = 5_000;
-/** Of each kind so many answers are confirmed by another one: see `Doubts.confirmation`. Until then most other masters are heard. */
+/** Answers of each kind that must be confirmed (see `Doubts.confirmation`). Most other masters are detected by then. */
 const answersToConfirm = 32;
-/** A unit that does not answer that so often in a row is not asked for it any more, nor is a block for which it does not. */
+/** After this many unanswered confirmations in a row, a unit or block is no longer confirmed. */
 const mostUnconfirmed = 2;
-/** After a sign of other traffic the bus counts as disturbed for so long, and answers are held longer. */
+/** How long the bus counts as disturbed after other traffic; answers are held longer meanwhile. */
 const disturbedForMs = 600_000;
-/** How long an answer to another master's request is waited for. */
+/** How long another master's request may await its answer. */
 const foreignAnswerMs = 500;
-/** So long it is waited for that the line falls quiet: another master may never rest. */
+/** Longest wait for a quiet line, as another master may never pause. */
 const longestQuietMs = 300;
 /** Within this time after a request timed out, an answer to it does not prove another master. */
 const lateForMs = 10_000;
-/** Answers kept to recognise repeats by. */
+/** Answers kept to detect repeats. */
 const mostRecent = 16;
-/** Noise has a right checksum now and then. */
+/** Noise sometimes has a valid checksum. */
 const fewestSigns = 3;
 
 export interface Disturbance extends SourceWarning {
@@ -54,17 +54,17 @@ export class BusWatch {
   readonly #clock: Pick<Clock, "monotonic">;
   readonly #longestHoldMs: number;
   readonly #answersToConfirm: number;
-  /** By kind: answers that were confirmed since it was last heard for another master. */
+  /** Kind → answers confirmed since another master last used it. */
   readonly #confirmed = new Map<string, number>();
-  /** By unit, and by block: how often in a row what would have confirmed was not answered. */
+  /** Unit or block → unanswered confirmations in a row. */
   readonly #unconfirmed = new Map<string, number>();
   /** Replies that may have answered a request of this agent, accepted or not. */
   #recent: Heard[] = [];
-  /** When a reply of that kind was heard last. */
+  /** Time of the last reply of each kind. */
   readonly #lastOfKind = new Map<string, number>();
-  /** When a request with an answer of that kind last timed out. */
+  /** Time of the last time-out of a request for each kind. */
   readonly #gaveUpAt = new Map<string, number>();
-  /** Slowest answer of late, by unit. */
+  /** Recent slowest answer of each unit. */
   readonly #slowestMs = new Map<number, number>();
   #answers = 0;
   #signAt = Number.NEGATIVE_INFINITY;
@@ -76,7 +76,7 @@ export class BusWatch {
   readonly #foreignUnits = new Set<number>();
   readonly #reads = new DistinctReads(disturbedForMs);
 
-  /** `longestHoldMs`: for an answer on a bus that is not known to be disturbed. `toConfirm`: answers of each kind that are confirmed by another one. */
+  /** `longestHoldMs`: limit for a bus without known disturbances. `toConfirm`: answers of each kind to confirm. */
   constructor(clock: Pick<Clock, "monotonic">, longestHoldMs: number, toConfirm = answersToConfirm) {
     this.#clock = clock;
     this.#answersToConfirm = toConfirm;
@@ -87,12 +87,12 @@ export class BusWatch {
     return this.#clock.monotonic();
   }
 
-  /** Whether replies are known to come twice. */
+  /** Whether replies are known to be repeated. */
   get repeating(): boolean {
     return this.#repeats >= fewestSigns;
   }
 
-  /** The answer to `request` did not come in time. */
+  /** Records that `request` timed out. */
   gaveUp(request: UnitRequest): void {
     for (const kind of kindsOf(request.unit, expectedOf(request))) this.#gaveUpAt.set(kind, this.now);
   }
@@ -105,14 +105,14 @@ export class BusWatch {
     if (this.#foreignRequest?.kinds.includes(kind)) this.#foreignRequest = undefined;
   }
 
-  /** A reply that is about to be `heard` answers no request of this agent, not even late. */
+  /** A received reply answers no request of this agent, not even late. Call before `heard`. */
   unsolicited(unit: number, pdu: Uint8Array): void {
     const { now } = this;
     const kind = kindOfReply(unit, pdu);
     if (now - (this.#gaveUpAt.get(kind) ?? Number.NEGATIVE_INFINITY) < lateForMs) return;
     this.#sign(now);
     const isSame = (each: Heard) => each.unit === unit && equal(each.pdu, pdu) && now - each.at < longestGapMs;
-    // Two masters that read the same are given the same.
+    // Two masters with the same request get the same reply.
     const first = this.awaited.includes(kind) ? undefined : this.#recent.findLast(isSame);
     if (first) {
       this.#repeats++;
@@ -128,7 +128,7 @@ export class BusWatch {
     this.#recent = [...this.#recent.slice(1 - mostRecent), { unit, pdu, at: this.now }];
   }
 
-  /** A request was heard that is not ours. `answer`: what its answer looks like, where that is known. */
+  /** Another master's request was received. `answer`: the expected reply, if known. */
   request(unit: number, answer: Expected | undefined): void {
     const at = this.now;
     this.#sign(at);
@@ -139,18 +139,18 @@ export class BusWatch {
     this.#readsElsewhere(kinds[0] ?? "", at);
   }
 
-  /** An answer of `unit` was taken, which came `tookMs` after its request. */
+  /** An answer was accepted `tookMs` after its request. */
   answered(unit: number, tookMs: number): void {
     this.#answers++;
     this.took(unit, tookMs);
   }
 
-  /** What may have been the answer of `unit` came `ms` after its request. */
+  /** A possible answer came `ms` after its request. */
   took(unit: number, ms: number): void {
     this.#slowestMs.set(unit, Math.max(ms, (this.#slowestMs.get(unit) ?? 0) * 0.999));
   }
 
-  /** When `request` may be sent, which has waited from `since` on, by the monotonic clock; that may be long ago. */
+  /** Monotonic time when `request` may be sent, which has waited since `since`; possibly in the past. */
   clearAt(request: UnitRequest, since = this.now): number {
     const kinds = kindsOf(request.unit, expectedOf(request));
     const last = Math.max(...kinds.map((kind) => this.#lastOfKind.get(kind) ?? Number.NEGATIVE_INFINITY));
@@ -161,12 +161,12 @@ export class BusWatch {
     return Math.max(last + gap, quietAt, isAwaited ? this.#foreignUntil : last);
   }
 
-  /** Kinds of the reply that another master waits for now. */
+  /** Kinds of reply that another master awaits now. */
   get awaited(): readonly string[] {
     return this.now < this.#foreignUntil ? (this.#foreignRequest?.kinds ?? []) : [];
   }
 
-  /** How long an answer of `unit` is held, to see whether another one comes. 0: the bus is ours alone. */
+  /** How long to hold an answer of `unit`, in case another one comes. 0 if the bus is exclusive. */
   holdMs(unit: number): number {
     if (this.#answers >= answersForTrust) return 0;
     const slowest = this.#slowestMs.get(unit);
@@ -174,14 +174,14 @@ export class BusWatch {
     return slowest === undefined ? unknownHoldMs : Math.min(Math.max(1.5 * slowest, 20), this.#longestHoldMs);
   }
 
-  /** Whether the answer to `request` is to be confirmed by another one before it counts. */
+  /** Whether another answer must confirm the answer to `request`. */
   needsConfirmation(request: ReadRequest): boolean {
     const [kind = ""] = kindsOf(request.unit, expectedOf(request));
     if (this.#answers >= answersForTrust || (this.#confirmed.get(kind) ?? 0) >= this.#answersToConfirm) return false;
     return placesOf(request).every((place) => (this.#unconfirmed.get(place) ?? 0) < mostUnconfirmed);
   }
 
-  /** The answer to `request` was not contradicted. `isAnswered`: by the time at which the unit answered what was asked next. */
+  /** No reply contradicted the answer to `request`. `isAnswered`: the confirming request was answered, too. */
   confirmed(request: ReadRequest, isAnswered: boolean): void {
     const [kind = ""] = kindsOf(request.unit, expectedOf(request));
     if (isAnswered) this.#confirmed.set(kind, (this.#confirmed.get(kind) ?? 0) + 1);
@@ -190,22 +190,22 @@ export class BusWatch {
       else this.#unconfirmed.set(place, (this.#unconfirmed.get(place) ?? 0) + 1);
   }
 
-  /** As `DistinctReads.isForeign`. */
+  /** See `DistinctReads.isForeign`. */
   isForeign(request: ReadRequest): boolean {
     return this.#reads.isForeign(request, this.now);
   }
 
-  /** As `DistinctReads.choose`, where another master reads. */
+  /** See `DistinctReads.choose`; only while another master is active. */
   distinct(request: ReadRequest, rules: DistinctRules): ReadRequest | undefined {
     return this.#isShared ? this.#reads.choose(request, rules, this.now) : request;
   }
 
-  /** As `DistinctReads.came`, where another master reads. */
+  /** See `DistinctReads.came`; only while another master is active. */
   came(outcome: "read" | "refused" | "silent", asked: ReadRequest, request: ReadRequest): void {
     if (this.#isShared) this.#reads.came(outcome, asked, request, this.now);
   }
 
-  /** What disturbs the bus, or did within the last ten minutes. */
+  /** Disturbances within the last ten minutes. */
   get disturbances(): readonly Disturbance[] {
     if (this.now - this.#signAt >= disturbedForMs) return [];
     const found: Disturbance[] = [];
@@ -246,7 +246,7 @@ export class BusWatch {
     this.#signAt = at;
   }
 
-  /** Another master reads what gives a reply of `kind`. */
+  /** Records that another master uses replies of `kind`. */
   #readsElsewhere(kind: string, at: number): void {
     this.#reads.foreign(kind, at);
     this.#confirmed.delete(kind);
@@ -259,7 +259,7 @@ export class BusWatch {
   }
 }
 
-/** The unit, and the block. */
+/** Keys of the unit and of the block. */
 function placesOf({ unit, table, start, count }: ReadRequest): readonly string[] {
   return [`${unit}`, `${unit} ${table}:${start} (${count})`];
 }

@@ -1,4 +1,4 @@
-// A way to send bytes and be told of bytes that come: a socket or a serial port, whatever it is made of.
+// A bidirectional byte stream over a socket or serial port.
 
 import { createSocket } from "node:dgram";
 import { lookup } from "node:dns/promises";
@@ -7,24 +7,24 @@ import { AgentError } from "../../../core/errors.ts";
 import { orAbort } from "../../../lib/abort.ts";
 
 export interface ByteStreamListener {
-  /** The chunk is the listener's only during the call. */
+  /** `chunk` is valid only during the call. */
   data(chunk: Uint8Array): void;
-  /** Nothing comes any more. Called once, also when it had happened before `listen`; not after disposal. */
+  /** The stream has ended. Called once, also if it ended before `listen`; not after disposal. */
   closed(error: AgentError): void;
 }
 
-/** Open when created. Disposing closes at once, without waiting for the other side. */
+/** Open when created. Disposing closes at once, without waiting for the peer. */
 export interface ByteStream extends AsyncDisposable {
-  /** Called once, before the first `write`. */
+  /** Call once, before the first `write`. */
   listen(listener: ByteStreamListener): void;
   write(bytes: Uint8Array): void;
-  /** Whether an answer is being waited for now. */
+  /** Whether an answer is pending now. */
   awaiting?(yes: boolean): void;
 }
 
 /**
- * A stream over what `write` sends with. `close` is called once: when the stream is lost, or when it is disposed. What comes goes to
- * `data`, the end of it to `lose`; neither has an effect afterwards.
+ * Builds a stream. Feed received bytes to `data` and the end to `lose`; later calls have no effect. `close` is called
+ * once, when the stream is lost or disposed.
  */
 export function byteStream(write: (bytes: Uint8Array) => void, close: (isLost: boolean) => Promise<void> | void) {
   let listener: ByteStreamListener | undefined;
@@ -57,7 +57,7 @@ export function byteStream(write: (bytes: Uint8Array) => void, close: (isLost: b
   return { stream, data, lose };
 }
 
-// A TCP connection as a byte stream. Connecting has its own deadline, and a socket that comes too late is closed.
+// A TCP connection as a byte stream. Connecting has a deadline; a socket that connects later is closed.
 
 export interface TcpOptions {
   readonly host: string;
@@ -84,11 +84,11 @@ export async function connectTcp(
   const connected = Promise.withResolvers<void>();
   const fail = (text: string, more: { readonly cause?: Error; readonly hint?: string } = {}) => {
     const error = new AgentError("SOURCE_UNREACHABLE", text, more);
-    connected.reject(error); // without effect once connected
+    connected.reject(error); // no effect once connected
     lose(error);
   };
   socket.on("error", (cause) => fail(`${peer}: ${inWords(cause)}`, { cause, ...hintOf(cause) }));
-  // A peer that closes its side has nothing more to say; a half-open connection would hang every request.
+  // A peer that closes its side sends nothing more; a half-open connection would hang every request.
   socket.on("end", () => fail(`${peer} closed the connection`, { hint: fewConnections }));
   socket.on("close", () => fail(`the connection to ${peer} is gone`));
   socket.on("data", data);
@@ -97,7 +97,7 @@ export async function connectTcp(
   return await whenReady(connected.promise, stream, signal).finally(() => clearTimeout(timer));
 }
 
-/** `stream`, once `ready` resolves. Rejects as that does, or with `signal.reason`, and closes the stream then. */
+/** Resolves with `stream` after `ready`. Closes it on a rejection or abort. */
 async function whenReady(ready: Promise<void>, stream: ByteStream, signal: AbortSignal): Promise<ByteStream> {
   try {
     await orAbort(ready, signal);
@@ -112,7 +112,7 @@ function inWords(error: NodeJS.ErrnoException): string {
   return meanings[error.code ?? ""] ?? (error.message || "connecting failed");
 }
 
-/** Devices accept 1 to 5 connections as a rule, and end one that is too many. */
+/** Devices usually accept 1 to 5 connections and close further ones. */
 const fewConnections =
   "something listens there, so address and port may be right; the device may allow fewer connections than there are clients: end one of the others";
 
@@ -133,9 +133,9 @@ const meanings: Readonly<Record<string, string>> = {
   ETIMEDOUT: "the device does not answer any more",
 };
 
-// A UDP socket as a stream of datagrams. There is no connection that could fail: only what the system reports is known.
+// A UDP socket as a stream of datagrams. It fails only if the system reports an error.
 
-/** Resolves once the socket is bound and takes datagrams of the device alone. Rejects with `SOURCE_UNREACHABLE` or with `signal.reason`. */
+/** Resolves once the socket is bound to the device. Rejects with `SOURCE_UNREACHABLE` or `signal.reason`. */
 export async function openUdp(
   { host, port, localAddress }: Omit<TcpOptions, "timeoutMs">,
   signal: AbortSignal,
@@ -158,7 +158,7 @@ export async function openUdp(
   });
   socket.on("message", data);
   if (localAddress !== undefined) socket.bind(0, localAddress);
-  // A connected socket lets nothing in that does not come from the device, and hears when its port is closed.
+  // A connected socket accepts datagrams only from the device, and reports a closed port.
   socket.connect(port, address, () => connected.resolve());
   return await whenReady(connected.promise, stream, signal);
 }

@@ -1,10 +1,10 @@
-// `modbus-serial` as the client of functions 1 to 4, behind a port of our own: the library writes each request and decodes
-// each reply, and sees nothing but whole replies that match the request. Functions 17 and 43/14 do not go through it.
+// `modbus-serial` as the client of functions 1 to 4. The library encodes requests and decodes replies. It sees only
+// complete, matching replies. Functions 17 and 43/14 bypass it.
 //
 //   request   library -> ReadingPort -> Framing.begin -> stream
 //   reply     stream -> Framing.receive -> ReadingPort -> library -> answered
 //
-// The library has no deadline here: it gives up a request after any time-out, but takes the reply of another one for it.
+// The library's own time-outs are not used: after one, it accepts the reply to another request.
 import { EventEmitter } from "node:events";
 import modbusSerial from "modbus-serial";
 import { AgentError } from "../../../core/errors.ts";
@@ -18,7 +18,7 @@ type Done = (
   result?: { readonly buffer: Uint8Array },
 ) => void;
 
-/** What we use of the library. `done` is called within `emit` of the port. */
+/** The part of the library that is used. `done` is called during `emit` of the port. */
 interface Library {
   open(done: () => void): void;
   writeFC1(unit: number, start: number, count: number, done: Done): void;
@@ -27,7 +27,7 @@ interface Library {
   writeFC4(unit: number, start: number, count: number, done: Done): void;
 }
 
-/** A serial port as the library wants one: frames of RTU in both directions, whatever the framing makes of them. */
+/** A serial port for the library. It carries RTU frames in both directions, whatever the actual framing. */
 export class ReadingPort extends EventEmitter {
   readonly isOpen = true;
   readonly #send: (pdu: Uint8Array) => void;
@@ -41,14 +41,14 @@ export class ReadingPort extends EventEmitter {
     done();
   }
 
-  /** Unit, PDU, checksum. The library knows functions that write: none of them gets past here. */
+  /** Takes an RTU frame. Rejects the library's writing functions. */
   write(frame: Uint8Array): void {
     const [, code = 0] = frame;
     if (code < 1 || code > 4) throw new RangeError(`function ${code} does not read`);
     this.#send(frame.subarray(1, -2));
   }
 
-  /** A copy goes to the library, which keeps what it is given. */
+  /** Passes a copy, as the library keeps it. */
   reply(unit: number, pdu: Uint8Array): void {
     const frame = Buffer.alloc(pdu.length + 3);
     frame[0] = unit;
@@ -75,24 +75,24 @@ export class ModbusClient {
     this.#library.open(() => {});
   }
 
-  /** Sends `request`. Throws `RangeError` where the protocol has no such request. */
+  /** Throws `RangeError` if the protocol cannot express `request`. */
   ask(request: UnitRequest): void {
     this.#request = request;
     if ("identity" in request) this.#send(encodeIdentityRequest(request));
     else this.#readThroughLibrary(request);
   }
 
-  /** Gives the answer to the last request once it is complete. Throws as `Framing.receive` does. */
+  /** Returns the answer once it is complete. Throws like `Framing.receive`. */
   receive(chunk: Uint8Array): Answer | undefined {
     return this.#decoded(this.#framing.receive(chunk));
   }
 
-  /** As `Framing.expire`. */
+  /** See `Framing.expire`. */
   expire(): Answer | undefined {
     return this.#decoded(this.#framing.expire());
   }
 
-  /** As `Framing.settle`. */
+  /** See `Framing.settle`. */
   settle(): Answer | undefined {
     return this.#decoded(this.#framing.settle?.());
   }

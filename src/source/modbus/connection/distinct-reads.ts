@@ -1,23 +1,23 @@
-// What to ask for next to another master, so that the answer can be told from the replies that it gets: a frame on a bus has
-// no id, and is known by its unit, function and length alone. Pure.
+// Selects requests whose answers differ from replies to another master. On a bus, only unit, function and length
+// identify a frame. Pure.
 //
-//   another master reads two registers as well    hr:40 .. 41
-//   so one to four more are read along            hr:40 .. 42    behind the block,
-//                                              hr:39 .. 41       or before it,
-//   and cut off. The block alone is asked for where the device gives no more and nobody else reads that length.
+//   another master reads two registers, too      hr:40 .. 41
+//   so the agent reads one to four more          hr:40 .. 42       after the block,
+//                                                hr:39 .. 41       or before it,
+//   and drops them. It reads the block alone if the device rejects more and no other master uses that length.
 //
-// Where each length that can be had is one that the other master reads, nothing is asked for: an answer would be no proof.
+// If the other master uses all possible lengths, the block is not read.
 import type { ReadRequest } from "../config/pdu.ts";
 import { isRegisterTable } from "../config/value-type.ts";
 import { expectedOf, isInProtocol, kindsOf } from "./doubts.ts";
 
-/** Registers, or bytes of bits, that are read along at most. */
+/** Most additional registers, or bytes of bits. */
 const mostMore = 4;
-/** Names in a text. */
+/** Most blocks that a message names. */
 const mostNamed = 3;
 
 export interface DistinctRules {
-  /** Whether a unit may be asked for what no tag wants. */
+  /** Whether a unit may be asked for addresses without a tag. */
   readonly mayAsk: (request: ReadRequest) => boolean;
   /** Whether the answer could be confused with a late one that may still come. Then another request must go first. */
   readonly isBlurred: (request: ReadRequest) => boolean;
@@ -25,24 +25,24 @@ export interface DistinctRules {
 
 export class DistinctReads {
   readonly #validMs: number;
-  /** By kind of reply: when it was last heard for another master. */
+  /** Kind of reply → when another master last used it. */
   readonly #foreign = new Map<string, number>();
-  /** By block and side: how often in a row that was not answered, and when last. */
+  /** Block and side → failures in a row, and the time of the last. */
   readonly #failures = new Map<string, { readonly count: number; readonly at: number }>();
-  /** Blocks of which no answer could be told apart, and when that was. */
+  /** Blocks without a distinct request → when that was found. */
   readonly #untold = new Map<string, number>();
 
-  /** `validMs`: how long what was heard, or was not answered, is remembered. */
+  /** `validMs`: how long foreign replies and failures are remembered. */
   constructor(validMs: number) {
     this.#validMs = validMs;
   }
 
-  /** Another master got, or asked for, a reply of `kind`. */
+  /** Another master has received or requested a reply of `kind`. */
   foreign(kind: string, now: number): void {
     this.#foreign.set(kind, now);
   }
 
-  /** What to ask for instead of `request`, which its answer contains; undefined: no answer could be told apart. */
+  /** A distinct request whose answer contains that to `request`. Undefined if there is none. */
   choose(request: ReadRequest, { mayAsk, isBlurred }: DistinctRules, now: number): ReadRequest | undefined {
     const failures = (each: ReadRequest) => this.#failuresOf(sideOf(request, each), now);
     const isDistinct = (each: ReadRequest) =>
@@ -57,7 +57,7 @@ export class DistinctReads {
     return chosen;
   }
 
-  /** What came of asking for `asked` instead of `request`. What fails is tried after everything that failed less. */
+  /** Records the outcome of `asked` instead of `request`. Sides with fewer failures are preferred. */
   came(outcome: "read" | "refused" | "silent", asked: ReadRequest, request: ReadRequest, now: number): void {
     const side = sideOf(request, asked);
     if (outcome === "read") this.#failures.delete(side);
@@ -67,14 +67,14 @@ export class DistinctReads {
     }
   }
 
-  /** `unit 1 hr:40 (2)`: the blocks of which nothing can be told apart; empty: there is none. */
+  /** Blocks without a distinct request, such as `unit 1 hr:40 (2)`; empty if there are none. */
   untold(now: number): string {
     const names = [...this.#untold].filter(([, at]) => now - at < this.#validMs).map(([name]) => name);
     const more = names.length > mostNamed ? ` and ${names.length - mostNamed} more` : "";
     return names.slice(0, mostNamed).join(", ") + more;
   }
 
-  /** Whether another master got, or asked for, a reply like that to `request` of late. */
+  /** Whether another master has recently used the kind of reply that `request` expects. */
   isForeign(request: ReadRequest, now: number): boolean {
     const [kind = ""] = kindsOf(request.unit, expectedOf(request));
     return now - (this.#foreign.get(kind) ?? Number.NEGATIVE_INFINITY) < this.#validMs;
@@ -86,7 +86,7 @@ export class DistinctReads {
   }
 }
 
-/** Longer and longer behind `request`, and before it; and `request` alone. */
+/** Extensions after `request`, extensions before it, and `request` alone. */
 function sides(request: ReadRequest): readonly (readonly ReadRequest[])[] {
   const step = isRegisterTable(request.table) ? 1 : 8;
   const lengths = Array.from({ length: mostMore }, (_, i) => (i + 1) * step);

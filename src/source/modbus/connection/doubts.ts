@@ -1,56 +1,55 @@
 // Tracks late answers on a bus, where frames have no id: answers to requests that timed out may still come. Pure.
 //
-// A unit answers in the order in which it is asked. So an answer that fits none of these says that none of them will
-// come any more; and where the next request is one whose answer could be one of them, another can be asked before it
-// whose answer could not.
+// A unit answers in order, so an answer that matches no doubt shows that all doubts are over. If the next answer could
+// match a doubt, a request with a different answer can be sent first.
 import type { ReadRequest, UnitRequest } from "../config/pdu.ts";
 import { dataBytes, functionOf, isException, protocolLimit } from "../config/pdu.ts";
 import type { Table } from "../config/value-type.ts";
 import { isRegisterTable } from "../config/value-type.ts";
 
-/** What the answer to a request looks like. */
+/** What identifies the answer to a request. */
 export interface Expected {
   readonly code: number;
-  /** Bytes of data; undefined: any number. */
+  /** Bytes of data. Undefined: any number. */
   readonly bytes?: number | undefined;
 }
 
-/** By unit, in the order they were asked. */
+/** By unit, in the order of the requests. */
 export type KnownDoubts = Readonly<Record<string, readonly Expected[]>>;
 
-/** Late answers that are tracked for each unit. A unit that never answers adds one with each request. */
+/** Late answers tracked for each unit. A unit that never answers adds one with each request. */
 const maxDoubts = 32;
 
 export class Doubts {
   readonly #byUnit: Map<number, readonly Expected[]>;
 
-  /** `known`: from a connection before, on which the same units answer. */
+  /** `known`: doubts of an earlier connection to the same units. */
   constructor(known: KnownDoubts = {}) {
     this.#byUnit = new Map(Object.entries(known).map(([unit, open]) => [Number(unit), open]));
   }
 
-  /** How many answers of `unit` may still come. */
+  /** Number of answers of `unit` that may still come. */
   count(unit: number): number {
     return this.#byUnit.get(unit)?.length ?? 0;
   }
 
-  /** All of them, for keeping. */
+  /** All doubts, for the next connection. */
   get known(): KnownDoubts {
     return Object.fromEntries(this.#byUnit);
   }
 
-  /** `request` timed out. */
+  /** Records that `request` timed out. */
   add(request: UnitRequest): void {
     const { unit } = request;
     this.#byUnit.set(unit, [...this.#of(unit), expectedOf(request)].slice(-maxDoubts));
   }
 
-  /** Whether `pdu` may be one of those of `unit`. */
+  /** Whether `pdu` may be a late answer of `unit`. */
   include(unit: number, pdu: Uint8Array): boolean {
     return this.#of(unit).some((each) => fits(each, pdu));
   }
 
-  /** `pdu` is one of those of `unit`, and whatever was asked before it has been answered or will not be. */
+  /** Removes the doubt that `pdu` resolves, and all older ones. */
   came(unit: number, pdu: Uint8Array): void {
     const open = this.#of(unit);
     const at = open.findIndex((each) => fits(each, pdu));
@@ -59,12 +58,12 @@ export class Doubts {
     else this.#byUnit.set(unit, open.slice(at + 1));
   }
 
-  /** None of `unit` will come any more. */
+  /** Removes all doubts of `unit`. */
   settle(unit: number): void {
     this.#byUnit.delete(unit);
   }
 
-  /** Whether data in answer to `request` could not be told from one of those of its unit. */
+  /** Whether data in answer to `request` could be mistaken for a late answer. */
   blur(request: UnitRequest): boolean {
     const { code, bytes } = expectedOf(request);
     return this.#of(request.unit).some(
@@ -73,15 +72,14 @@ export class Doubts {
   }
 
   /**
-   * Where `request` is blurred: one whose answer is not, to be asked first. It reads the beginning of what `request`
-   * does, so that nothing is touched that would not be anyway; where that cannot be shorter, the other table of its kind,
-   * at which a unit that does not have it says so, unless it may not be asked for that. Undefined: there is no need for one,
-   * or there is none.
+   * A request to send first if `request` is blurred; its answer is not. It reads the beginning of the same block, so
+   * that no other address is touched. If none is shorter, it reads the other table of the kind, if `mayAsk` permits.
+   * Undefined if it is unnecessary or impossible.
    */
   telling(request: UnitRequest, mayAsk: (request: ReadRequest) => boolean = () => true): UnitRequest | undefined {
     if ("identity" in request || !this.blur(request)) return undefined;
     const step = isRegisterTable(request.table) ? 1 : 8;
-    // The second where the first was not answered: a unit that is silent about a table would be asked for ever.
+    // The second one, in case the unit ignored the first.
     const inOtherTable = [1, 1 + step].map((count) => ({ ...request, table: otherTables[request.table], count }));
     return [...shorterReads(request), ...inOtherTable.filter((each) => isInProtocol(each) && mayAsk(each))].find(
       (each) => !this.blur(each),
@@ -89,9 +87,8 @@ export class Doubts {
   }
 
   /**
-   * After an answer to `request` was accepted: a request whose reply confirms it. A unit answers in the order in which it is
-   * asked, so if the accepted frame was not its answer, the right one comes before that reply. Undefined: every reply that
-   * `mayAsk` allows to ask for could be taken for another answer.
+   * A request whose reply confirms the accepted answer to `request`. A unit answers in order, so if the accepted frame
+   * was foreign, the real answer precedes that reply. Undefined if all permitted requests are ambiguous.
    */
   confirmation(request: ReadRequest, mayAsk: (request: ReadRequest) => boolean): ReadRequest | undefined {
     const step = isRegisterTable(request.table) ? 1 : 8;
@@ -112,13 +109,13 @@ export class Doubts {
   }
 }
 
-/** The beginning of what `request` reads, in as many lengths as there are. */
+/** All shorter requests from the same start. */
 function shorterReads(request: ReadRequest): readonly ReadRequest[] {
   const step = isRegisterTable(request.table) ? 1 : 8;
   return Array.from({ length: Math.ceil((request.count - 1) / step) }, (_, i) => ({ ...request, count: 1 + i * step }));
 }
 
-/** Whether the specification has such a request. */
+/** Whether the protocol can express the request. */
 export function isInProtocol({ table, start, count }: ReadRequest): boolean {
   return start >= 0 && count <= protocolLimit[table] && start + count <= 65_536;
 }
@@ -135,13 +132,13 @@ function fits({ code, bytes }: Expected, pdu: Uint8Array): boolean {
   return first === code ? bytes === undefined || bytes === second : isException(pdu, code);
 }
 
-/** What an answer is known by on a bus: unit, function and length; of an exception the function alone. */
+/** Identifies a reply on a bus: unit, function and length; for an exception no length. */
 export function kindOfReply(unit: number, pdu: Uint8Array): string {
   const [code = 0, bytes = 0] = pdu;
   return code & 0x80 ? `${unit} ${code}` : `${unit} ${code} ${bytes}`;
 }
 
-/** Of data, and of an exception. */
+/** The kinds of a data reply and of an exception. */
 export function kindsOf(unit: number, { code, bytes }: Expected): readonly string[] {
   return [`${unit} ${code} ${bytes}`, `${unit} ${code | 0x80}`];
 }

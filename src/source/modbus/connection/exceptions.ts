@@ -1,9 +1,9 @@
-// What the exception codes of Modbus mean, and what follows from each.
+// Meanings and consequences of Modbus exception codes.
 import type { Result } from "./framing.ts";
 
 /**
- * `unsupported`: the table does not exist, or has a hole there; what is refused so alone is asked for rarely. `split`: part
- * of what was asked for does not exist, or it was too much. `busy`: ask again in a moment. `fault`: no value this time. `away`: a gateway cannot reach the unit.
+ * `unsupported`: the table or address does not exist; retry rarely. `split`: part of the block does not exist, or it is
+ * too long. `busy`: retry soon. `fault`: no value this time. `away`: a gateway cannot reach the unit.
  */
 export type Consequence = "unsupported" | "split" | "busy" | "fault" | "away";
 
@@ -24,22 +24,21 @@ export function consequenceOf(code: number): Consequence {
   return known[code]?.consequence ?? "fault";
 }
 
-/** `exception 2: illegal data address …` */
+/** Example: `exception 2: illegal data address …`. */
 export function describeException(code: number): string {
   return `exception ${code}: ${known[code]?.meaning ?? "a code of the vendor's own"}`;
 }
 
-/** A unit that answers with an exception of its own is there. */
+/** A unit that sends its own exception is present. */
 export function isAlive(result: Result): boolean {
   return result.kind === "data" || (result.kind === "exception" && consequenceOf(result.code) !== "away");
 }
 
-/** A unit that is there and has the time to answer. */
+/** A unit that is present and not busy. */
 export function isResponsive(result: Result): boolean {
   return isAlive(result) && !(result.kind === "exception" && consequenceOf(result.code) === "busy");
 }
 
-/** Why there is no value although something may have come. */
 export function describeContested({ always }: Extract<Result, { kind: "contested" }>): string {
   const every = "another master on the bus reads each length that can be asked for";
   return always

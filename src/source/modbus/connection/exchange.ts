@@ -1,4 +1,4 @@
-// One request and its answer over one connection, always within its deadline.
+// One request and its answer on one connection, with a deadline.
 import { AgentError } from "../../../core/errors.ts";
 import { epochMicros } from "../../../core/point.ts";
 import type { Clock } from "../../../core/runtime.ts";
@@ -10,17 +10,17 @@ import type { Exchange, Framing, GivenUp, LineRest, Result } from "./framing.ts"
 
 interface Pending {
   heard: boolean;
-  /** The answer, complete at `at` by the monotonic clock. */
+  /** The answer was complete at monotonic time `at`. */
   answered(answer: Answer, at: number): void;
   /** An answer came and is held: see `Framing.settlesAt`. */
   held(at: number): void;
-  /** Nothing more will come: ends the request where an answer is held. */
+  /** The stream has ended: settles a held answer. */
   ended(): void;
   settle(result: Result | "contested"): void;
   fail(error: unknown): void;
 }
 
-/** A line that never becomes quiet is used all the same after so long. */
+/** Longest wait for a line to become quiet. */
 const longestRestMs = 2_000;
 
 /** Attempts at a request whose answer cannot be distinguished from one to another master. */
@@ -32,9 +32,9 @@ export const slowestTimeouts = 8;
 export const unsteadiness = 1.2;
 
 /**
- * Frames over a byte stream, which it owns. `rest`: for lines that cannot be opened anew after a time-out. `givenUp`: of the
- * connections before this one, for buses, where answers to them may come on this one. `pauseMs`: between a reply and another
- * request that is made for the same one.
+ * Exchanges frames over `stream`, which it owns. `rest`: for lines that cannot be reopened after a time-out. `givenUp`:
+ * time-outs of earlier connections to a bus, whose answers may still come. `pauseMs`: between a reply and a follow-up
+ * request.
  */
 export function streamExchange(
   stream: ByteStream,
@@ -50,10 +50,10 @@ export function streamExchange(
   let stale = false;
   let heardAt = Number.NEGATIVE_INFINITY;
   let expiredAt: number | undefined;
-  /** When the last request was over. */
+  /** End of the last request. */
   let endedAt = Number.NEGATIVE_INFINITY;
   let longestTimeoutMs = 0;
-  /** By unit: the shortest time of an answer that came too late. */
+  /** Unit → shortest duration of a late answer. */
   const lateMs = new Map<number, number>();
   /** Since when an answer is held back, and when the last frame came. */
   let held: { readonly since: number; readonly lastAt: number } | undefined;
@@ -89,14 +89,14 @@ export function streamExchange(
         return;
       }
       if (framing.late.count > lateBefore) noteLate(framing.late.unit);
-      // Noise is no frame: it must not hold anything up.
+      // Noise is not a frame and must not extend the hold.
       if (framing.holding && (!held || framing.discarded > discardedBefore))
         held = { since: held?.since ?? heardAt, lastAt: heardAt };
       if (answer) pending?.answered(answer, heardAt);
       else if (framing.settlesAt !== undefined) pending?.held(heardAt);
     },
     closed(error) {
-      // Some device servers answer and close: nothing else comes then, and what is held is all there is.
+      // Some device servers answer and close. The held answer is then final.
       pending?.ended();
       lose(error);
     },
@@ -122,8 +122,8 @@ export function streamExchange(
   };
 
   /**
-   * How long to wait beyond the deadline while an answer is held back: if it is that to a request given up before, the
-   * next one takes about as long as that did, and was perhaps begun only then.
+   * How long to wait beyond the deadline while an answer is held. If it is late, the next answer takes about as long,
+   * and perhaps started only then.
    */
   const nextAnswerMs = (unit: number) => {
     const [before] = held ? ofLate(unit, held.since) : [];
@@ -134,7 +134,7 @@ export function streamExchange(
 
   const distinct = (request: UnitRequest) => (framing.distinct ? framing.distinct(request) : request);
 
-  /** How long `asked` is to wait, which has waited from `since` on. */
+  /** How long to delay `asked`, which has waited since `since`. */
   const waitMs = (asked: UnitRequest, since: number) =>
     Math.max(Math.min(framing.clearAt?.(asked, since) ?? since, since + longestRestMs), endedAt + pauseMs) -
     clock.monotonic();
@@ -153,7 +153,7 @@ export function streamExchange(
         waiting ??= new AbortController();
         clock.sleep(ms, waiting.signal).then(then, () => {});
       };
-      // As in `run`.
+      // See `whenClear`.
       const afterSockets = (then: () => void) => {
         overdue = setImmediate(then);
       };
@@ -193,7 +193,7 @@ export function streamExchange(
       const current: Pending = {
         heard: false,
         answered(answer, completeAt) {
-          // An answer that was held back came before now.
+          // A held answer arrived earlier.
           const at = epochMicros(clock.now() - Math.round((clock.monotonic() - completeAt) * 1_000));
           current.settle({ ...answer, at, tookMs: Math.max(0, completeAt - sentAt) });
         },
@@ -226,20 +226,20 @@ export function streamExchange(
       client.ask(request);
     });
 
-  /** Resolves with what `choose` gives, once it may be sent. */
+  /** Resolves with the result of `choose` once it may be sent. */
   const whenClear = async (choose: () => UnitRequest | undefined, signal: AbortSignal) => {
     const since = clock.monotonic();
     let asked = choose();
     while (asked && waitMs(asked, since) > 0) {
       await clock.sleep(waitMs(asked, since), signal);
-      // Timers run before sockets: what came while the process was held up is read first, and may change what to ask for.
+      // Timers run before sockets. Read pending bytes first, as they may change the choice.
       await new Promise<void>((resolve) => void setImmediate(resolve));
       asked = choose();
     }
     return asked;
   };
 
-  /** Asks for what confirms the answer to `asked`, where that is needed. Resolves with undefined where it stands. */
+  /** Confirms the answer to `asked` if necessary. Undefined if the answer stands. */
   const confirm = async (asked: UnitRequest, timeoutMs: number, signal: AbortSignal) => {
     const confirmation = framing.confirmation?.(asked);
     if (!confirmation) return undefined;
@@ -277,7 +277,7 @@ export function streamExchange(
       expiredAt = undefined;
       for (let left = mostAttempts; left > 0; left--) {
         let asked = distinct(request);
-        // What needs no pause is sent at once.
+        // Without a pause, send at once.
         if (asked && waitMs(asked, clock.monotonic()) > 0) asked = await whenClear(() => distinct(request), signal);
         if (!asked) return { kind: "contested", always: true };
         const result = await attempt(asked, timeoutMs, signal);
@@ -298,7 +298,7 @@ export function streamExchange(
   };
 }
 
-/** What answers `request` in the answer to `asked`. */
+/** The part of the answer to `asked` that answers `request`. */
 function cutOut(bytes: Uint8Array, asked: UnitRequest, request: UnitRequest): Uint8Array {
   if (asked === request || "identity" in asked || "identity" in request) return bytes;
   const from = dataBytes({ ...request, count: request.start - asked.start });

@@ -1,4 +1,4 @@
-// What bytes are that are no frame of the kind that was expected, and where the right kind is had. Pure.
+// Identifies bytes of another protocol or frame format, and suggests the right URL. Pure.
 
 import type { FrameFormat } from "../config/endpoint.ts";
 import type { UnitRequest } from "../config/pdu.ts";
@@ -6,19 +6,18 @@ import { dataBytes, functionOf } from "../config/pdu.ts";
 import { crc16 } from "./bus-codec.ts";
 
 export interface ForeignBytes {
-  /** What came: `RTU frames`. */
+  /** Example: `RTU frames`. */
   readonly what: string;
-  /** What to do about it. */
   readonly hint: string;
 }
 
-/** Bytes that are enough to tell. */
+/** Bytes that suffice for identification. */
 export const tellingBytes = 64;
 const modbusPort = 502;
 
 /**
- * `bytes`: what came first in return for `request`. `peer`: where they came from, as `host:port`. Undefined: they are nothing
- * that is known, or are frames of the format that was expected.
+ * `bytes`: the first ones after `request`. `peer`: their origin as `host:port`. Undefined if they are unknown, or in
+ * the expected format.
  */
 export function foreignBytes(
   bytes: Uint8Array,
@@ -48,7 +47,7 @@ function framesOf(bytes: Uint8Array, request: UnitRequest) {
     const size = isData ? 5 + third : 5;
     const rtu = { what: "RTU frames", scheme: "rtu+tcp", format: "rtu" } as const;
     if (bytes.length >= size) return hasChecksum(bytes.subarray(0, size)) ? rtu : undefined;
-    // The rest, and the checksum, may still be on its way: then the length has to be the one that was asked for.
+    // The frame may be incomplete. Then the length field must match the request.
     const isExpected = isData ? !("identity" in request) && third === dataBytes(request) : bytes.length > 2;
     if (isExpected) return { ...rtu, what: "what looks like RTU frames" };
   }
@@ -68,7 +67,7 @@ function hasChecksum(frame: Uint8Array): boolean {
 const shortestText = 4;
 const longestText = 40;
 
-/** The first line, as far as it is text. */
+/** The printable start of the bytes. */
 function textOf(bytes: Uint8Array): string {
   const text = Buffer.from(bytes.subarray(0, tellingBytes)).toString("latin1");
   return (/^[ -~]+/.exec(text)?.[0] ?? "").slice(0, longestText).trim();

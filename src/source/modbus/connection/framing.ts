@@ -1,68 +1,70 @@
-// The contracts of a connection. A frame format: bytes out for a request, an answer out of bytes in, and nothing taken for an
-// answer that is none. An exchange: one request and its answer.
+// Contracts of a connection. Framing: encodes requests and extracts matching answers. Exchange: one request and its
+// answer.
 import type { AgentError } from "../../../core/errors.ts";
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Answer, ReadRequest, UnitRequest } from "../config/pdu.ts";
 
-/** One request at a time, on one connection after the other: `begin`, then `receive` until it gives the answer; at the deadline `expire`, then `abandon`. */
+/**
+ * Handles one request at a time, also across connections: `begin`, then `receive` until it returns the answer. At the
+ * deadline `expire`, then `abandon`.
+ */
 export interface Framing {
   /**
-   * A request to be asked before `request`, since the answer to this one could not be told from one to an earlier request
-   * that was given up; its answer, if it comes, ends that doubt. Undefined: there is none, or nothing can be done about it.
+   * A request to send before `request`, whose answer could be mistaken for a late one. An answer to it resolves the
+   * doubt. Undefined if it is unnecessary or impossible.
    */
   telling(request: UnitRequest): UnitRequest | undefined;
   /** The frame of `request`, whose PDU is `pdu`. */
   begin(request: UnitRequest, pdu: Uint8Array): Uint8Array;
   /**
-   * Takes bytes as they come. Gives the PDU of the answer once it is complete, which may lie in `chunk`: its unit, function,
-   * byte count and exact length are those that the request asks for. What answers no request is counted and thrown away.
-   * Throws `SOURCE_PROTOCOL` when what follows cannot be told apart any more: close the connection.
+   * Processes received bytes. Returns the PDU of the answer once complete; it may be a view of `chunk`. Its unit,
+   * function, byte count and length match the request. Other replies are counted and discarded. Throws
+   * `SOURCE_PROTOCOL` if frames can no longer be separated: close the connection.
    */
   receive(chunk: Uint8Array): Uint8Array | undefined;
   /**
-   * What to ask for instead of `request`, whose answer contains the answer to it; left out: `request`. Undefined: nothing, since
-   * no answer could be told from a reply to another master.
+   * A request to send instead of `request`; its answer contains that to `request`. Default: `request`. Undefined if any
+   * answer could be a reply to another master.
    */
   distinct?(request: UnitRequest): UnitRequest | undefined;
-  /** What came of asking for `asked`, which `distinct` gave; undefined: silence. True: the unit refuses what is more than `request`. */
+  /**
+   * Records the outcome of `asked`, chosen by `distinct`. `answer` undefined: silence. True if the unit rejects the
+   * extension.
+   */
   refusesMore?(asked: UnitRequest, request: UnitRequest, answer: Answer | undefined): boolean;
   /**
-   * When `request` may be sent, which has waited from `since` on, by the monotonic clock: before, something else may come that
-   * looks like its answer. Left out: at once.
+   * Monotonic time when `request` may be sent, which has waited since `since`. Earlier, a foreign reply could look like
+   * its answer. Default: at once.
    */
   clearAt?(request: UnitRequest, since: number): number;
-  /** Until when an answer is held, to see whether another comes that contradicts it; undefined: none is. */
+  /** Time until which an answer is held, in case another contradicts it. Undefined if none is held. */
   readonly settlesAt?: number | undefined;
-  /** At that time: the answer, or undefined where it may be that to another's request. The request is over in either case. */
+  /** Ends the request at `settlesAt`. Undefined if the answer may belong to another master. */
   settle?(): Uint8Array | undefined;
-  /**
-   * After an answer with data to `asked` was given: a request whose answer confirms that it was not another's; to be made next.
-   * Left out, or undefined: nothing needs to be asked.
-   */
+  /** A request to send next, whose answer confirms the data received for `asked`. Undefined if none is needed. */
   confirmation?(asked: UnitRequest): ReadRequest | undefined;
   /**
-   * What came of asking for it; `closed`: the connection ended over it; `lost`: the connection ended before. False: the answer
-   * before it may have been another's.
+   * Reports the result of the confirmation. `closed`: the connection ended during it; `lost`: before it. False if the
+   * first answer may be foreign.
    */
   isConfirmed?(outcome: "answered" | "silent" | "contested" | "closed" | "lost"): boolean;
-  /** Whether an answer came that is, or may be, one to an earlier request, so that another may follow it. */
+  /** Whether a received answer may be late, so that another one may follow. */
   readonly holding: boolean;
-  /** At the deadline: an answer that was held back because an earlier one might still have come before it. */
+  /** At the deadline: the answer that was held because it might be late. */
   expire(): Uint8Array | undefined;
   /**
-   * Gives the request up. Its answer may still come and is then not taken for another's; where that cannot be told
-   * apart, the result is false: close the connection.
+   * Abandons the request. A late answer is not mistaken for another. False if that cannot be ensured: close the
+   * connection.
    */
   abandon(): boolean;
-  /** Replies thrown away so far: late, or not what was asked for. */
+  /** Replies discarded so far: late or mismatched. */
   readonly discarded: number;
   /** The last late reply to a request that timed out: its unit, and the number of such replies. */
   readonly late: { readonly unit: number; readonly count: number };
-  /** What was wrong with the last reply thrown away since `begin`, in words. */
+  /** Why the last reply since `begin` was discarded. */
   readonly mismatch: string | undefined;
 }
 
-/** A new array with the bytes of both. */
 export function concatBytes(a: Uint8Array, b: Uint8Array): Uint8Array {
   const all = new Uint8Array(a.length + b.length);
   all.set(a);
@@ -70,52 +72,52 @@ export function concatBytes(a: Uint8Array, b: Uint8Array): Uint8Array {
   return all;
 }
 
-/** A new array: what `slice` of a `Buffer` gives still is its memory. */
+/** A real copy: `slice` of a `Buffer` shares memory. */
 export function copyBytes(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes);
 }
 
-/** What became of a request. `at`: when the answer was complete; `tookMs`: how long after the request was sent. */
+/** The result of a request. `at`: when the answer was complete; `tookMs`: time since the request was sent. */
 export type Result =
   | (Answer & { readonly at: EpochMicros; readonly tookMs: number })
   /**
-   * Nothing that could be an answer came in time. `mismatch`: what came instead; `heard`: anything at all came; `lateMs`: how
-   * long the unit took at least for answers that came too late, where any came.
+   * No matching answer came in time. `mismatch`: what came instead; `heard`: whether bytes came; `lateMs`: shortest
+   * duration of a late answer, if any.
    */
   | {
       readonly kind: "silence";
       readonly mismatch: string | undefined;
       readonly heard: boolean;
       readonly lateMs?: number | undefined;
-      /** That the device closed the connection instead of answering, in words. */
+      /** How the device closed the connection instead of answering. */
       readonly closed?: string;
     }
-  /** On a bus: what came, if anything did, cannot be told from replies to another master. `always`: nothing was asked, since nothing could be. */
+  /** On a bus: the answer may belong to another master. `always`: no distinct request exists, so none was sent. */
   | { readonly kind: "contested"; readonly always: boolean };
 
 export interface Exchange extends AsyncDisposable {
-  /** As `Framing.telling`. */
+  /** See `Framing.telling`. */
   telling(request: UnitRequest): UnitRequest | undefined;
   /**
-   * Called for one request at a time. Resolves with its result after `timeoutMs` at the latest, on a bus later where the
-   * answer may be that to another request, of ours or of another master; rejects with `SOURCE_*` when the connection is lost, or with `signal.reason`.
+   * One call at a time. Resolves within `timeoutMs`, on a bus later if the answer is ambiguous. Rejects with `SOURCE_*`
+   * if the connection is lost, or with `signal.reason`.
    */
   run(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result>;
-  /** Why the connection is of no use any more; undefined: it is. */
+  /** Why the connection is unusable. Undefined if it is usable. */
   readonly lost: AgentError | undefined;
-  /** We closed it, because a late answer could not be told from a fresh one: a new connection does not have that fault. */
+  /** It was closed because a late answer could not be distinguished. A new connection has no such doubt. */
   readonly stale: boolean;
-  /** Replies thrown away: late, or not what was asked for. */
+  /** Replies discarded: late or mismatched. */
   readonly discarded: number;
-  /** When the last byte came, on the monotonic clock. */
+  /** Monotonic time of the last byte. */
   readonly heardAt: number;
 }
 
-/** How a line comes to rest after a time-out, before it is used again. In milliseconds. */
+/** How to wait for a line to become quiet after a time-out. */
 export interface LineRest {
-  /** Silence that has to pass. */
+  /** Required silence. */
   readonly quietMs: number;
-  /** Time that has to pass at least. */
+  /** Minimum wait. */
   readonly guardMs: number;
 }
 

@@ -1,14 +1,13 @@
-// Frames of Modbus TCP, and of its UDP relative. Pure.
+// Modbus TCP frames, also used over UDP. Pure.
 //
 //   0    2    4    6    7
 //   +----+----+----+----+-----------+
 //   | id |  0 | n  |unit| PDU       |   n = 1 + length of PDU, 2 to 254
 //   +----+----+----+----+-----------+
 //
-// An answer has the id, unit, function and exact length of the request. Ids of requests that were given up are not
-// used again until their answer has come or thousands of others were given up, so that after the ids have wrapped a
-// very late answer is not taken for a fresh one. There is no checksum: a frame that was cut short and filled up by bytes
-// that arrive later, byte for byte, cannot be told from a whole one.
+// An answer must match the id, unit, function and length of the request. The id of an abandoned request is not reused
+// until its answer has come, or thousands of others were abandoned. There is no checksum: a truncated frame that later
+// bytes complete exactly is not detected.
 import { AgentError } from "../../../core/errors.ts";
 import type { UnitRequest } from "../config/pdu.ts";
 import { maxPduBytes, mismatchOf } from "../config/pdu.ts";
@@ -19,13 +18,13 @@ const headerBytes = 7;
 const maxAbandoned = 4_096;
 
 export interface MbapOptions {
-  /** Whether an answer may carry another unit than was asked. */
+  /** Whether an answer may carry another unit than the request. */
   readonly anyUnit: boolean;
   /** Id of the first request, from 0 to 65535. */
   readonly firstId?: number;
-  /** Every chunk is a datagram: a whole frame, or nothing that matters. */
+  /** Every chunk is a datagram: a whole frame or invalid. */
   readonly datagrams?: boolean;
-  /** `host:port` of the device, for what is said of it. */
+  /** `host:port` of the device, for messages. */
   readonly peer?: string;
 }
 
@@ -60,7 +59,7 @@ export class MbapFraming implements Framing {
     return this.#mismatch;
   }
 
-  /** Ids tell. */
+  /** Not needed: frames have ids. */
   telling(): undefined {}
 
   begin(request: UnitRequest, pdu: Uint8Array): Uint8Array {
@@ -89,13 +88,13 @@ export class MbapFraming implements Framing {
       answer = this.#take(bytes.subarray(0, size)) ?? answer;
       bytes = bytes.subarray(size);
     }
-    // A copy: the chunk belongs to the socket. Never more than one frame.
+    // Copy, as the chunk belongs to the socket. At most one frame.
     this.#received = copyBytes(bytes);
-    // A frame cut short takes its last bytes from what follows it, and leaves the rest of that behind.
+    // A truncated frame takes its last bytes from the next one, whose remainder is left over.
     return answer && bytes.length > 0 ? this.#discard("bytes behind its end") : answer;
   }
 
-  /** As `frameBytes`, but names what it is that cannot be read as frames. */
+  /** Like `frameBytes`, but the error names the foreign protocol. */
   #frameBytes(bytes: Uint8Array): number | undefined {
     try {
       return frameBytes(bytes);
@@ -121,7 +120,7 @@ export class MbapFraming implements Framing {
     this.#current = undefined;
     const [oldest] = this.#abandoned;
     if (this.#abandoned.size > maxAbandoned && oldest !== undefined) this.#abandoned.delete(oldest);
-    // The rest of a frame that did not come in all this time is not to be expected: the next one would be read as it.
+    // A partial frame will not be completed; the next one would be read as its rest.
     return this.#received.length === 0;
   }
 
@@ -149,9 +148,9 @@ export class MbapFraming implements Framing {
   }
 }
 
-/** Length of the frame that `bytes` begin with; undefined while that is not known. */
+/** Length of the first frame in `bytes`. Undefined if too few bytes. */
 function frameBytes(bytes: Uint8Array): number | undefined {
-  // Reported as early as possible: a peer with another protocol may never send a whole header.
+  // Report this early: a peer with another protocol may never send a whole header.
   if ((bytes[2] ?? 0) !== 0 || (bytes[3] ?? 0) !== 0)
     throw new AgentError("SOURCE_PROTOCOL", "what came back is not Modbus TCP: its protocol identifier is not 0");
   if (bytes.length < 6) return undefined;

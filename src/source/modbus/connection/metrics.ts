@@ -1,7 +1,7 @@
-// What is counted of Modbus, declared once.
+// Metrics of the Modbus source.
 import type { HistogramDeclaration, MetricDeclaration } from "../../../core/runtime.ts";
 
-/** `outcome`: ok, exception, timeout (also where the device closed the connection), contested (see `Result`). */
+/** `outcome`: ok, exception, timeout (also if the device closed the connection), contested (see `Result`). */
 export const requestsTotal: MetricDeclaration<"source" | "unit" | "outcome"> = {
   name: "source_modbus_requests_total",
   help: "Modbus requests by what became of them",

@@ -1,5 +1,5 @@
-// One connection and everyone who reads through it: one request in flight, pauses kept, reopened on demand when the
-// device closed it while idle, given up when it is silent.
+// One connection shared by all polls: one request in flight, with pauses, reopened on demand after the device closed
+// it, and abandoned when the device is silent.
 import { AgentError, isAgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { UnitRequest } from "../config/pdu.ts";
@@ -10,32 +10,31 @@ import type { Exchange, Result } from "./framing.ts";
 import { discardedTotal, exceptionsTotal, reconnectsTotal, requestsTotal, roundTrip } from "./metrics.ts";
 
 export interface ModbusConnectionOptions {
-  /** Name of the source, for metrics. */
+  /** Source name, for metrics. */
   readonly name: string;
-  /** All units that are ever asked. */
+  /** All units that are ever polled. */
   readonly units: ReadonlySet<number>;
-  /** Between a reply and the next request. */
+  /** Pause between a reply and the next request. */
   readonly delayMs: number;
-  /** What a request may take beyond the time-out of its unit: its time on a slow line. */
+  /** Additional time of a request on a slow line, beyond the time-out of its unit. */
   readonly extraMs?: (request: UnitRequest) => number;
-  /** Whether an idle connection is closed. */
+  /** Whether to close an idle connection. */
   readonly closeAfterPoll?: boolean;
   /** Whether the device can close the connection. */
   readonly isCloseable?: boolean;
-  /** What disturbs the bus. */
   readonly disturbances?: () => readonly Disturbance[];
-  /** Between connecting and the first request. */
+  /** Pause between connecting and the first request. */
   readonly pauseAfterConnectMs: number;
-  /** What to do where not a byte comes back; left out: what is said of every device that cannot be reached. */
+  /** Hint if no byte comes back. Default: the hint for any unreachable device. */
   readonly silenceHint?: string;
   /** Resolves with a connection; rejects with `SOURCE_*` or `signal.reason`. */
   readonly connect: (signal: AbortSignal) => Promise<Exchange>;
 }
 
-/** Fewest requests in a row without a byte in return after which a connection may count as dead. */
+/** Fewest consecutive requests without a byte in return before the connection may count as dead. */
 const silentLimit = 3;
 const shortestProbeMs = 50;
-/** Between the requests of one poll less time passes. */
+/** Longer than the pauses within one poll. */
 const lingerMs = 100;
 
 export class ModbusConnection implements AsyncDisposable {
@@ -46,23 +45,22 @@ export class ModbusConnection implements AsyncDisposable {
   /** Units that have ever answered. */
   readonly #answered = new Set<number>();
   #silent = 0;
-  /** When the last request was over. */
+  /** End of the last request. */
   #endedAt = Number.NEGATIVE_INFINITY;
-  /** Replies thrown away on this connection that have been counted. */
+  /** Discarded replies of this exchange that the metric includes. */
   #counted = 0;
-  /** Units that were silent to a conclusive request since the last byte came. */
+  /** Units that did not answer a conclusive request since the last byte came. */
   readonly #silentUnits = new Set<number>();
   #notBefore: number;
   #busyMs = 0;
-  /** Slowest answer of late in milliseconds: what is older counts less and less. */
+  /** Recent slowest answer in milliseconds; it decays with each answer. */
   #slowestMs = 0;
   #failure: AgentError | undefined;
-  /** Ends when the connection is used again, and with the link. */
+  /** Aborted when the connection is used again or disposed. */
   #lingering = new AbortController();
   #released = false;
-  /** Why the device closed the connection while a request was under way, the last time it did. */
+  /** The error of the last connection that the device closed during a request. */
   #closedOver: AgentError | undefined;
-  /** Whether a request was answered on this connection. */
   #isUsed = false;
 
   private constructor(options: ModbusConnectionOptions, runtime: Runtime, exchange: Exchange) {
@@ -81,34 +79,36 @@ export class ModbusConnection implements AsyncDisposable {
     return new ModbusConnection(options, runtime, await options.connect(signal));
   }
 
-  /** Whether one more request without a byte in return may end the connection: then ask for what is answered if anything is. */
+  /**
+   * Whether one more silent request may end the connection. The next one should then be the one most likely answered.
+   */
   get isNearlyLost(): boolean {
     return this.#silent >= silentLimit - 1;
   }
 
   /**
-   * Milliseconds after which an answer that has not come is unlikely to, going by the slowest of late; from 50, at most
-   * `timeoutMs`, which it is while nothing was answered. For asking a unit that most likely does not answer.
+   * Milliseconds after which an answer is unlikely: four times the recent slowest, from 50 to `timeoutMs`. Equals
+   * `timeoutMs` before the first answer. For units that probably do not answer.
    */
   unlikelyAfter(timeoutMs: number): number {
     if (this.#answered.size === 0) return timeoutMs;
     return Math.min(timeoutMs, Math.max(shortestProbeMs, this.#slowestMs * 4));
   }
 
-  /** What disturbs the bus; see `BusWatch`. */
+  /** See `BusWatch`. */
   get disturbances(): readonly Disturbance[] {
     return this.#options.disturbances?.() ?? [];
   }
 
-  /** Milliseconds in which a request was under way, so far. */
+  /** Total time with a request in flight. */
   get busyMs(): number {
     return this.#busyMs;
   }
 
   /**
-   * Resolves with what became of `request`, when `Exchange.run` does after its turn. Rejects with `SOURCE_*` when the
-   * link is lost, which it then stays, or with `signal.reason`. `conclusive`: silence says that the unit is not there;
-   * false: it may be silent because of what it is asked for, which never ends the connection.
+   * Resolves with the result of `request`, after waiting for its turn. Rejects with `SOURCE_*` if the link is lost,
+   * from then on always, or with `signal.reason`. `conclusive`: silence means that the unit is absent. If false, the
+   * address may be the reason, which never ends the connection.
    */
   async read(request: UnitRequest, timeoutMs: number, signal: AbortSignal, conclusive = true): Promise<Result> {
     using _turn = await this.#turns.take(request.unit, signal);
@@ -131,7 +131,9 @@ export class ModbusConnection implements AsyncDisposable {
     await this.#exchange[Symbol.asyncDispose]();
   }
 
-  /** Asks for something else before, where the answer could not be told from a late one. A unit that is slow is given time. */
+  /**
+   * First sends another request if the answer could be mistaken for a late one. Extends the time-out for a slow unit.
+   */
   async #exchangeTold(
     request: UnitRequest,
     timeoutMs: number,
@@ -159,7 +161,7 @@ export class ModbusConnection implements AsyncDisposable {
     const waitMs = timeoutMs + (this.#options.extraMs?.(request) ?? 0);
     let start: number;
     let result: Result;
-    // A gateway that closes the connection after each reply never gets the request: it goes out again on a new connection.
+    // Repeats the request on a new connection if a gateway closes the old one after each reply and never gets it.
     do {
       if (this.#exchange.lost) await this.#reopen(this.#exchange.lost, signal);
       const pause = this.#notBefore - clock.monotonic();
@@ -172,7 +174,7 @@ export class ModbusConnection implements AsyncDisposable {
     const end = clock.monotonic();
     this.#notBefore = end + this.#options.delayMs;
     this.#busyMs += end - start;
-    // Bytes that came since the last request are a sign of life, too: a unit may be slower than its time-out.
+    // Bytes since the last request count, too: a unit may be slower than its time-out.
     const heard = this.#exchange.heardAt > this.#endedAt;
     this.#endedAt = end;
 
@@ -194,7 +196,7 @@ export class ModbusConnection implements AsyncDisposable {
     return result;
   }
 
-  /** Also those that came while nothing was asked. */
+  /** Includes replies that came without a request in flight. */
   #countDiscarded(): void {
     const { discarded } = this.#exchange;
     if (discarded > this.#counted)
@@ -203,8 +205,8 @@ export class ModbusConnection implements AsyncDisposable {
   }
 
   /**
-   * A device may close the connection over what it is asked for: it did not answer, and the next request opens another one.
-   * One that never answered, and closes it over a single value, has none for us.
+   * A connection that the device closed during a request counts as silence, and the next request reopens it. Rethrows
+   * for a conclusive request if no unit has ever answered.
    */
   #closed(error: unknown, conclusive: boolean): Result {
     if (this.#failure || !this.#options.isCloseable || (conclusive && this.#answered.size === 0)) throw error;
@@ -214,8 +216,8 @@ export class ModbusConnection implements AsyncDisposable {
   }
 
   /**
-   * A unit behind a gateway may be dead alone. The connection is dead when none answers of those that answered before, or
-   * of all if none has.
+   * Detects a dead connection: none of the units that have ever answered does so now, or none at all. A single dead
+   * unit behind a gateway does not count.
    */
   #hearNothing(unit: number, conclusive: boolean, closed: boolean): void {
     this.#silent++;
@@ -230,18 +232,18 @@ export class ModbusConnection implements AsyncDisposable {
     );
   }
 
-  /** Gives the connection to others who want one of the device, unless it is used again at once. Never rejects. */
+  /** Closes the connection for other clients, unless it is soon used again. Never rejects. */
   async #releaseSoon(): Promise<void> {
     this.#lingering = new AbortController();
     const { signal } = this.#lingering;
     await this.#runtime.clock.sleep(lingerMs, signal).catch(() => {});
-    // Also where it was used again in the very moment in which the time was over.
+    // Also if it was used again at the moment of the time-out.
     if (signal.aborted) return;
     this.#released = true;
     await this.#exchange[Symbol.asyncDispose]();
   }
 
-  /** Some devices and gateways close a connection that was idle, or over a request: that is no loss as long as the next one opens. */
+  /** Reopens a connection that the device closed while idle or during a request. That is not a loss. */
   async #reopen(cause: AgentError, signal: AbortSignal): Promise<void> {
     const idleClose = this.#answered.size > 0 && cause.code === "SOURCE_UNREACHABLE";
     const ownDoing = this.#released || this.#exchange.stale;

@@ -1,11 +1,11 @@
-// A serial port as a byte stream. The one file that knows the library.
+// A serial port as a byte stream. Only this file uses the library.
 import { AgentError, reasonOf } from "../../../core/errors.ts";
 import type { Endpoint, SerialLine } from "../config/endpoint.ts";
 import { longestReply, type UnitRequest } from "../config/pdu.ts";
 import { type ByteStream, byteStream } from "./byte-stream.ts";
 import type { LineRest } from "./framing.ts";
 
-/** What we use of `serialport`. */
+/** The part of `serialport` that is used. */
 interface Port {
   open(done: (error: Error | null) => void): void;
   close(done: (error: Error | null) => void): void;
@@ -15,10 +15,12 @@ interface Port {
   on(event: "close", listener: (error: Error | null) => void): unknown;
 }
 
-/** On Node 26 received bytes lie in the binding until something else wakes the event loop (serialport/node-serialport#3148). */
+/**
+ * On Node 26, received bytes stay in the binding until another event wakes the loop (serialport/node-serialport#3148).
+ */
 const wakeEveryMs = 5;
 
-/** Opens the port for us alone. Rejects with `SOURCE_UNREACHABLE` or with `signal.reason`. */
+/** Opens the port exclusively. Rejects with `SOURCE_UNREACHABLE` or with `signal.reason`. */
 export async function openSerial(line: SerialLine, signal: AbortSignal): Promise<ByteStream> {
   signal.throwIfAborted();
   const { SerialPort } = await import("serialport").catch((cause: unknown) => {
@@ -71,27 +73,27 @@ function inWords(message: string): string {
   return message;
 }
 
-// How long bytes take on a serial line. Pure.
+// Timing of serial lines. Pure.
 
 /** Characters of silence that end a frame. */
 const silentCharacters = 3.5;
 
-/** Milliseconds that one character takes, with start, parity and stop bits. */
+/** Milliseconds per character, with start, parity and stop bits. */
 export function characterMs({ baudRate, dataBits, parity, stopBits }: SerialLine): number {
   return ((1 + dataBits + (parity === "none" ? 0 : 1) + stopBits) * 1_000) / baudRate;
 }
 
-/** Milliseconds between frames: 3.5 characters, fixed at 1.75 ms for fast lines by the specification. */
+/** Milliseconds between frames: 3.5 characters, at least 1.75 ms as specified for fast lines. */
 export function gapMs(line: SerialLine): number {
   return Math.max(silentCharacters * characterMs(line), 1.75);
 }
 
-/** How a line comes to rest after a time-out of `timeoutMs`: silence of 3.5 characters and 20 ms, and time for a late answer. */
+/** The rest after a time-out of `timeoutMs`: silence of 3.5 characters or 20 ms, and time for a late answer. */
 export function lineRest(line: SerialLine, timeoutMs: number): LineRest {
   return { quietMs: Math.max(silentCharacters * characterMs(line), 20), guardMs: Math.min(timeoutMs / 2, 500) };
 }
 
-/** Milliseconds that `request` and its answer spend on the line at most. */
+/** Longest transmission time of `request` and its answer in milliseconds. */
 export function wireMs(request: UnitRequest, { frames, line }: Extract<Endpoint, { transport: "serial" }>): number {
   const requestBytes = 8;
   const replyBytes = 3 + longestReply(request);
