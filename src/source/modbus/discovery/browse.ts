@@ -1,5 +1,4 @@
-// What a Modbus device offers: units that answer and what they are, SunSpec models, ranges of addresses and what they
-// hold. Reads only.
+// Lists what a Modbus device offers: units, identification, SunSpec models and ranges of addresses. Reads only.
 
 import type { BrowsedNode, BrowseTarget } from "../../../core/commissioning.ts";
 import { AgentError } from "../../../core/errors.ts";
@@ -17,14 +16,14 @@ import { rangeNodes } from "./range-nodes.ts";
 import { findSunspec, sunspecNodes } from "./sunspec.ts";
 import { openProbeConnection, type ProbeConnection, survey, tableReader } from "./survey.ts";
 
-/** A unit that is there answers anything, if only by an exception, within this. */
+/** A unit that is present answers within this time, at least by an exception. */
 const scanTimeoutMs = 300;
 const pauseMs = 10;
-/** Registers of interest lie low, or where a vendor begins a page of its own; `?from=` and `?to=` look elsewhere. */
+/** Most registers are at low addresses, or on pages of the vendor; `?from=` and `?to=` select others. */
 const defaultTo = 2_000;
-/** Registers of a range that is found for sure; of bits eight times as many. */
+/** Shortest range that is always found, in registers; eight times as many bits. */
 const shortestRange = 6;
-/** So few addresses are looked at one by one where they are refused. */
+/** Up to this many addresses, each is tested if blocks are refused. */
 const narrow = 200;
 
 interface Wish {
@@ -32,15 +31,16 @@ interface Wish {
   readonly units: readonly number[];
   readonly from: number;
   readonly to: number;
-  /** Nobody said where to end. */
+  /** `to` is the default. */
   readonly isUsualEnd: boolean;
   readonly replyUnit?: "any";
 }
 
 /**
- * `tcp://host:502?unit=1&from=0&to=2000`: without `unit` all units are looked for, one after the other; of a device that
- * answers whatever the number the first one alone. Yields what each unit says that it is, its SunSpec points, its ranges with
- * the values that are not 0, and at last what was left out. `replyUnit=any` as the option of a source. Rejects with `SOURCE_*` or `signal.reason`.
+ * Takes `tcp://host:502?unit=1&from=0&to=2000`. Without `unit`, searches all units; if the device answers for every
+ * number, lists only the first. `replyUnit=any` works like the option of a source.
+ * Yields each unit's identification, SunSpec points, ranges with their non-zero values, and a note on omissions.
+ * Rejects with `SOURCE_*` or `signal.reason`.
  */
 export async function* browseModbus(
   target: BrowseTarget,
@@ -49,7 +49,7 @@ export async function* browseModbus(
 ): AsyncGenerator<BrowsedNode> {
   const { url, units, replyUnit, ...wish } = wishOf(target.url);
   const own = optionsOf({ url, interRequestDelay: `${pauseMs}ms` });
-  // What the schema of this very driver gave.
+  // These options were parsed by this driver's schema.
   const configured = target.options as Partial<ModbusOptions> | undefined;
   const interRequestDelay = Math.max(own.interRequestDelay, configured?.interRequestDelay ?? 0);
   const options: ModbusOptions = {
@@ -82,7 +82,7 @@ export async function* browseModbus(
   yield* unitNodes(only, link, options, wish);
 }
 
-/** Those of `units` that are there, one after the other, and what is to be said of the others. */
+/** Lists all units that are present, with notes on the others. */
 async function* allUnits(
   units: readonly number[],
   link: ProbeConnection,
@@ -91,7 +91,7 @@ async function* allUnits(
 ): AsyncGenerator<BrowsedNode> {
   const ask: Ask = (request) => link.read(request, scanTimeoutMs);
   let judged = options.url.frames !== "mbap";
-  /** What is answered for units that are not there. */
+  /** The answers of unit numbers that are absent. */
   let absent: string | undefined;
   const leftOut: number[] = [];
   let found = 0;
@@ -114,7 +114,7 @@ async function* allUnits(
       place ??= placeOf(node);
       yield node;
     }
-    // It answers as units do that are not there: perhaps there is one device that does not look at the number.
+    // It answers like an absent unit: one device may answer for all unit numbers.
     const isLikeOthers = others !== undefined && others === pattern;
     if (isLikeOthers && (hasData(others) || (place && (await answersForAny(place.table, place.address, ask))))) {
       yield note(unit, "it answers for every unit number, so the others are left out; ?unit=2 looks at unit 2");
@@ -132,7 +132,7 @@ async function* allUnits(
     throw new AgentError("SOURCE_UNREACHABLE", `no unit answered${instead}`, { hint: silenceHint(options.url) });
 }
 
-/** What `unit` says that it is, what it holds, and what of that is not listed. */
+/** Lists identification and contents of `unit`, and notes what is omitted. */
 async function* unitNodes(
   unit: number,
   link: ProbeConnection,
@@ -182,7 +182,7 @@ interface Place {
   readonly address: number;
 }
 
-/** Where a range begins that was read. */
+/** Start of a range that a node describes. */
 function placeOf({ address }: BrowsedNode): Place | undefined {
   const [, table = "", start] = /^(hr|ir|co|di):(\d+)/.exec(address) ?? [];
   return isTable(table) ? { table, address: Number(start) } : undefined;
@@ -210,7 +210,7 @@ function wishOf(text: string): Wish {
   const from = number("from", 0, 0, 65_535);
   const to = number("to", Math.min(from + defaultTo, 65_536), from, 65_536);
   const rest = settings.size > 0 ? `?${settings.toString()}` : "";
-  // The usual ones first: most devices are found with the first request.
+  // The most common ones first, as most devices are then found with the first request.
   const all = [1, 255, 0, ...Array.from({ length: 246 }, (_, i) => i + 2)];
   return {
     url: `${at < 0 ? text : text.slice(0, at)}${rest}`,

@@ -1,18 +1,17 @@
-// What a device says that it is: objects of its identification (function 43/14) and its server id (function 17).
+// Reads a device's identification objects (function 43/14) and its server id (function 17).
 
 import type { IdentityRequest } from "../config/pdu.ts";
 import { consequenceOf } from "../connection/exceptions.ts";
 import type { Result } from "../connection/framing.ts";
 
-/** One thing that a device says of itself. */
 export interface Identity {
-  /** `VendorName`, `server id`; of objects without a name of the specification `object 128`. */
+  /** `VendorName`, `server id`; `object 128` for objects that the specification does not name. */
   readonly name: string;
-  /** In one line, without control characters. */
+  /** One line without control characters. */
   readonly text: string;
 }
 
-/** Of the specification, by number. */
+/** Object names of the specification, by number. */
 const names: readonly string[] = [
   "VendorName",
   "ProductCode",
@@ -22,12 +21,12 @@ const names: readonly string[] = [
   "ModelName",
   "UserApplicationName",
 ];
-/** A device that goes on for ever is not listened to for ever. */
+/** Stops a device that reports more objects forever. */
 const mostRequests = 16;
-/** Of bytes that are text: so many printable ones in a row. */
+/** Shortest run of printable bytes that counts as text. */
 const shortestText = 3;
 
-/** Asks `unit`. Empty where it knows neither function. Rejects as `ask` does. */
+/** Empty if the unit supports neither function. Rejects like `ask`. */
 export async function identify(
   unit: number,
   ask: (request: IdentityRequest) => Promise<Result>,
@@ -43,7 +42,7 @@ export async function identify(
   return [...identities, { name: "server id", text: serverIdText(serverId.bytes) }];
 }
 
-/** All objects of a category, in as many requests as they take. `refused`: the device knows the function, but not this category. */
+/** All objects of a category. `refused`: the device supports the function, but not this category. */
 async function objects(
   unit: number,
   category: "basic" | "regular",
@@ -55,7 +54,8 @@ async function objects(
     if (result.kind === "exception" && found.length === 0)
       return { found, refused: consequenceOf(result.code) === "split" };
     if (result.kind !== "data") break;
-    // Category, conformity, whether more follows, the next one's number, how many; `decodeReply` saw that they are all there.
+    // Header: category, conformity, more follows, next object, count. `mismatchOf` has checked that all objects are
+    // complete.
     const [, , more = 0, next = 0, count = 0] = result.bytes;
     for (let i = 0, at = 5; i < count; i++) {
       const [number = 0, length = 0] = result.bytes.subarray(at);
@@ -76,7 +76,7 @@ function printable(bytes: Uint8Array): string {
     .trim();
 }
 
-/** Its form is the vendor's own: what is text as such, other bytes in hexadecimal: `01 FF PM5340`. */
+/** The format is the vendor's own. Shows text as such and other bytes in hexadecimal: `01 FF PM5340`. */
 function serverIdText(bytes: Uint8Array): string {
   const text = Buffer.from(bytes).toString("latin1");
   const parts = text.matchAll(new RegExp(`([ -~]{${shortestText},})|[^]`, "g"));

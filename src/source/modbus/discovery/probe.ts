@@ -1,5 +1,5 @@
-// One place in a device read in every type and order, at its neighbours and in the other table too, ranked by a value read off the device's
-// display: wrong base, wrong type and wrong order are the three usual faults of commissioning.
+// Decodes an address and its neighbours in every type and order, and in the other table. Ranks the results by the value
+// on the device's display: wrong base, type and order are the usual commissioning faults.
 
 import type { ProbeRow, ProbeTarget } from "../../../core/commissioning.ts";
 import { AgentError } from "../../../core/errors.ts";
@@ -38,26 +38,26 @@ const types = [
 const exponents = [0, -1, -2, -3, 1, 2, 3];
 const widest = 4;
 
-/** A way to read the place, and how unlikely it is. */
+/** A way to read the address. A higher rank is less likely. */
 interface Ranked extends ProbeRow {
   readonly rank: number;
 }
 
-// The place that was asked for goes before its neighbours, and those before the other table.
+// Penalties: the address itself precedes its neighbours, and those precede the other table.
 const noMatch = 1_000_000;
 const otherTable = 100_000;
 const neighbour = 10_000;
 const nearMatch = 5_000;
 
-/** So far the value may have moved since it was read off the display, as a part of it. */
+/** Relative change that the value may have had since it was read from the display. */
 const tolerance = 0.02;
-/** What most registers are. Among all types and orders something always comes near. */
+/** The most common formats. Among all formats, some value is always near by chance. */
 const usualTypes: ReadonlySet<string> = new Set(["u16", "i16", "u32", "i32", "f32"]);
 const usualOrders: ReadonlySet<string> = new Set(["abcd", "cdab"]);
 
 /**
- * Reads the registers around `at`, and those of the other table of registers, and gives every way to read them, likely
- * ones first. Rejects with `CONFIG_INVALID`, `SOURCE_*` or `signal.reason`.
+ * Reads the registers around `at` in both register tables and returns all interpretations, most likely first. Rejects
+ * with `CONFIG_INVALID`, `SOURCE_*` or `signal.reason`.
  */
 export async function probeModbus(
   { url, unit, at, expect, replyUnit }: ProbeTarget,
@@ -91,7 +91,7 @@ interface Surroundings {
   readonly bytes: Uint8Array;
 }
 
-/** As many registers around `address` as there are, or why there are none. */
+/** Reads as many registers around `address` as exist, or gives the reason for a failure. */
 async function around(
   ask: (request: ReadRequest) => Promise<Result>,
   unit: number,
@@ -99,7 +99,7 @@ async function around(
   address: number,
 ): Promise<Surroundings | { readonly refusal: string } | { readonly silence: string }> {
   let refusal = "";
-  // The place or what lies beside it may not exist: then without it.
+  // Registers before or after the address may not exist; retry without them.
   for (const start of [address - 1, address, address + 1].filter((place) => place >= 0))
     for (let end = Math.min(65_536, address + 1 + widest); end > start; end--) {
       const result = await ask({ unit, table, start, count: end - start });
@@ -110,7 +110,7 @@ async function around(
   return { refusal };
 }
 
-/** Every way to read `bytes` at `address` and its two neighbours. */
+/** Every interpretation of `bytes` at `address` and its two neighbours. */
 function waysToRead(
   { start, bytes }: Surroundings,
   { table, address }: Pick<Address, "table" | "address">,
@@ -122,7 +122,7 @@ function waysToRead(
       for (const [turn, order] of orders.entries()) {
         const width = registersOf[type];
         if (at < start || (at - start + width) * 2 > bytes.length) continue;
-        // Of one register only the order of its bytes matters.
+        // For one register only the byte order matters.
         if (width === 1 && (order === "cdab" || order === "dcba")) continue;
         const decoded = decodeRegisters(bytes, at - start, { type, order });
         if (!decoded.ok || typeof decoded.value === "boolean") continue;
@@ -148,7 +148,7 @@ function waysToRead(
   return rows;
 }
 
-/** Whether `value` times ten to `exponent` is shown as `expect`, with as many decimals as that has. */
+/** Whether `value` times ten to `exponent`, rounded to the decimals of `expect`, is `expect`. */
 function shows(value: number | bigint, exponent: number, expect: string): boolean {
   const decimals = /\.(\d+)$/.exec(expect.trim())?.[1]?.length ?? 0;
   const shown = Number(scaled(value, exponent));

@@ -1,13 +1,13 @@
-// A range of addresses that answers, as nodes: what is not 0, two registers as one where they most likely are a float. Pure.
+// Lists the non-zero values of a range as nodes. Combines two registers that are probably a float. Pure.
 import type { BrowsedNode } from "../../../core/commissioning.ts";
 import { modiconNumber } from "../config/address.ts";
 import { decodeRegisters } from "../config/registers.ts";
 import { isRegisterTable } from "../config/value-type.ts";
 import type { AnsweringRange } from "./survey.ts";
 
-/** What devices give for "no value": all bits, the least and the greatest signed number. */
+/** Common "no value" codes: all bits, and the least and greatest signed number. */
 const noValues = [0xffff, 0x8000, 0x7fff];
-/** From here on a register is more likely a small negative number, -4096 to -2, than a large one. */
+/** From here on a register is more likely a small negative number (-4096 to -2) than a large one. */
 const leastSigned = 0xf000;
 
 export function* rangeNodes({ table, start, values }: AnsweringRange, unit: number): Generator<BrowsedNode> {
@@ -28,7 +28,7 @@ export function* rangeNodes({ table, start, values }: AnsweringRange, unit: numb
       const at = `${place} f32${pair.order === "abcd" ? "" : ` ${pair.order}`}`;
       yield node(at, { value: pair.value, type: `f32, as u16: ${value} ${values[i + 1]}` });
     } else if (!isRegister) yield node(place, { value: value === 1 });
-    // Without a value no tag is made of it.
+    // No value, so that no tag is created from it.
     else if (noValues.includes(value))
       yield node(`${place} u16`, { type: `u16: ${value}, which often stands for "no value"` });
     else if (value >= leastSigned)
@@ -37,22 +37,22 @@ export function* rangeNodes({ table, start, values }: AnsweringRange, unit: numb
   }
 }
 
-// Finds pairs of neighbouring registers that most likely hold one 32-bit float. Pure.
+// Finds pairs of adjacent registers that probably hold a 32-bit float. Pure.
 
 export interface FloatPair {
   readonly value: number;
   readonly order: "abcd" | "cdab";
 }
 
-/** What is measured lies between; most pairs of integers read as a float do not. */
+/** Usual range of measurements. Most pairs of integers, read as a float, are outside it. */
 const smallest = 0.001;
 const largest = 10_000_000;
 /** Significant digits of a float. */
 const mostDigits = 9;
 
 /**
- * By index of the first of two `words`, which lie from address `start` on. No word is in two pairs, and all have one order:
- * that in which there are more of them, of fewer digits, at even addresses.
+ * Keys are indexes of the first of two `words`; `start` is the address of `words[0]`. Pairs do not overlap and share
+ * one order: the one with more pairs, fewer digits and more even addresses.
  */
 export function floatPairs(words: readonly number[], start = 0): ReadonlyMap<number, FloatPair> {
   const [high, low] = (["abcd", "cdab"] as const).map((order) => pairsIn(words, order));
@@ -65,7 +65,7 @@ function pairsIn(words: readonly number[], order: FloatPair["order"]): ReadonlyM
   for (let i = 0; i + 1 < words.length; i++) {
     const [first, second] = [words[i]!, words[i + 1]!];
     const [high, low] = order === "abcd" ? [first, second] : [second, first];
-    // A word that could begin a float beside another one such is more likely one of two integers.
+    // Two words that could both begin a float are more likely integers.
     if (!isHighWord(high) || isHighWord(low)) continue;
     pairs.set(i, { value: floatOf(high, low), order });
     i++;
@@ -82,7 +82,7 @@ function likelihood(pairs: ReadonlyMap<number, FloatPair>, start: number): numbe
   return sum;
 }
 
-/** Whether a float that begins with `word` is of a size that is measured. */
+/** Whether a float that begins with `word` is within the usual range. */
 function isHighWord(word: number): boolean {
   const size = Math.abs(floatOf(word, 0));
   return size >= smallest && size <= largest;

@@ -1,11 +1,12 @@
-// The points of the SunSpec models that inverters, meters and batteries have most. Data only.
+// The most common points of SunSpec models for inverters, meters and batteries. Data only.
 //
-// Offsets count from the register of the model's id, as in the published tables; `scale` is the offset of the scale factor.
+// Offsets count from the register of the model's id, as in the published tables. `scale` is the offset of the scale
+// factor.
 
 export interface SunspecPoint {
   readonly name: string;
   readonly offset: number;
-  /** `acc32`: a count that is 0 where there is none. */
+  /** `acc32`: a counter; 0 means "not implemented". */
   readonly type: "i16" | "u16" | "u32" | "u64" | "acc32" | "f32";
   readonly scale?: number;
   readonly unit?: string;
@@ -14,7 +15,10 @@ export interface SunspecPoint {
 export interface SunspecModel {
   readonly name: string;
   readonly points: readonly SunspecPoint[];
-  /** A group that comes as often as there is room for it. Offsets of its points count from its begin, of scale factors from the id. */
+  /**
+   * A group that repeats to the end of the model. Offsets of its points count from the start of the group, scale
+   * factors from the id.
+   */
   readonly group?: {
     readonly name: string;
     readonly offset: number;
@@ -23,15 +27,14 @@ export interface SunspecModel {
   };
 }
 
-/** Registers that a point of each type takes. */
 export const sunspecRegisters = { i16: 1, u16: 1, u32: 2, u64: 4, acc32: 2, f32: 2 } as const satisfies Record<
   SunspecPoint["type"],
   number
 >;
 
 /**
- * Points one behind the other from `offset` on. `names` are separated by spaces; `W*ph` stands for the sum and the phases of a
- * quantity: `W WphA WphB WphC`.
+ * Consecutive points from `offset` on. `names` are separated by spaces; `W*ph` expands to sum and phases: `W WphA WphB
+ * WphC`.
  */
 type Row = readonly [offset: number, type: SunspecPoint["type"], names: string, unit?: string, scale?: number];
 
@@ -57,7 +60,7 @@ function sumAndPhases(name: string): readonly string[] {
   return phase === undefined ? [name] : [sum, ...["A", "B", "C"].map((letter) => `${sum}${phase}${letter}`)];
 }
 
-/** The same points as floats, which need no scale factors and stand one behind the other; those without a scale are states. */
+/** The same points as consecutive floats without scale factors. Points without a scale are states. */
 function floats(integers: readonly SunspecPoint[]): readonly SunspecPoint[] {
   let end = 2;
   return integers.map(({ name, scale, unit }) => {
@@ -88,7 +91,10 @@ const inverter = points(
   [38, "u16", "St StVnd"],
 );
 
-/** What the published table of the model calls the voltages between phases, and the phases of reactive energy. */
+/**
+ * A meter model. `between` and `phase` are names from its published table: voltages between phases, and the suffix of
+ * reactive energy.
+ */
 function meter(between: string, phase = "Ph", powerFactor = "%"): readonly SunspecPoint[] {
   const reactive = ["ImpQ1", "ImpQ2", "ExpQ3", "ExpQ4"].map((quadrant) => `TotVArh${quadrant}*${phase}`);
   return points(
@@ -125,7 +131,7 @@ const module = points(
   [17, "u16", "DCSt"],
 );
 
-/** Model 701 has the same points for the whole device and for each of its `line`s. */
+/** Model 701 repeats the same points for the whole device and for each `line`. */
 function derMeasure(line: string, at: number, voltages: string, energies: number): readonly SunspecPoint[] {
   return points(
     [at, "i16", `W${line}`, "W", 116],
@@ -165,7 +171,7 @@ const battery = points(
   [47, "i16", "W", "W", 63],
 );
 
-/** By id. A model that is not here is listed by its id and length. */
+/** By id. Other models are listed by id and length only. */
 export const sunspecModels: Readonly<Record<number, SunspecModel>> = {
   101: { name: "single-phase inverter", points: inverter },
   102: { name: "split-phase inverter", points: inverter },

@@ -1,10 +1,10 @@
-// SunSpec: finds the map of a device, walks its models, and gives their points as tags with their scale factors.
+// Finds the SunSpec map of a device, walks its models, and returns their points as tags with scale factors.
 import type { BrowsedNode } from "../../../core/commissioning.ts";
 import { protocolLimit } from "../config/pdu.ts";
 import type { Table } from "../config/value-type.ts";
 import { type SunspecModel, type SunspecPoint, sunspecModels, sunspecRegisters } from "./sunspec-models.ts";
 
-/** Registers `start` to `start + count − 1` as words; undefined where the device does not give them. */
+/** Reads `count` words from `start`. Undefined if the device does not return them. */
 export type ReadWords = (table: Table, start: number, count: number) => Promise<readonly number[] | undefined>;
 
 export interface FoundModel {
@@ -15,15 +15,15 @@ export interface FoundModel {
   readonly length: number;
 }
 
-/** Where maps begin; vendors are known to be one off. */
+/** Standard base addresses, and those of vendors that are off by one. */
 const bases = [40_000, 0, 50_000, 39_999, 1, 49_999];
-/** `SunS` */
+/** `SunS` in ASCII. */
 const [sun, s] = [0x5375, 0x6e53];
 const endModel = 0xff_ff;
-/** More models than any device has: a map that is none ends here. */
+/** More than any device has; ends an invalid map. */
 const mostModels = 64;
 
-/** Models of the SunSpec map in the holding registers, in their order; empty where there is none. */
+/** SunSpec models in the holding registers, in order. Empty if there is no map. */
 export async function findSunspec(read: ReadWords): Promise<readonly FoundModel[]> {
   for (const base of bases) {
     const [first, second] = (await read("hr", base, 2)) ?? [];
@@ -43,7 +43,7 @@ async function walk(read: ReadWords, from: number): Promise<readonly FoundModel[
   return models;
 }
 
-/** The model, and below it a tag for each of its points that we know, as far as the model is long enough. */
+/** The model and a tag for each of its known points within `length`. */
 export function sunspecNodes({ id, start, length }: FoundModel, unit: number): readonly BrowsedNode[] {
   const model = sunspecModels[id];
   const title: BrowsedNode = {
@@ -58,7 +58,9 @@ export function sunspecNodes({ id, start, length }: FoundModel, unit: number): r
   return [title, ...[...own, ...repeated(model, length)].map((point) => pointNode(point, start, unit))];
 }
 
-/** The points of a group, as often as the model has room for it and one request reaches from them to their scale factors. */
+/**
+ * Repeats the points of a group to the end of the model. Omits points too far from their scale factor for one request.
+ */
 function repeated({ group }: SunspecModel, length: number): readonly SunspecPoint[] {
   if (!group) return [];
   const { name, offset, size, points } = group;

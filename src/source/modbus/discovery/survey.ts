@@ -1,4 +1,4 @@
-// Which addresses of a unit answer: found by asking for blocks and halving those that are refused. Slow and gentle. Pure but for `read`.
+// Finds the addresses of a unit that answer, by halving refused blocks. Slow and gentle. Pure except for `read`.
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { UnitRequest } from "../config/pdu.ts";
@@ -12,29 +12,29 @@ import type { ReadWords } from "./sunspec.ts";
 export interface AnsweringRange {
   readonly table: Table;
   readonly start: number;
-  /** What they held: words, or bits as 0 and 1. */
+  /** Words, or bits as 0 and 1. */
   readonly values: readonly number[];
 }
 
 export interface SurveyOptions {
   readonly table: Table;
-  /** Addresses from `from` to below `to`. */
+  /** `to` is exclusive. */
   readonly from: number;
   readonly to: number;
-  /** Most that are asked for at once. */
+  /** Longest request. */
   readonly block: number;
-  /** Refused blocks are not divided further than this: a lone register in between may be missed. */
+  /** Smaller blocks are not divided further, so a lone register may be missed. */
   readonly smallest: number;
 }
 
-/** What is still to be asked for. `half`: which half of a piece that was refused. */
+/** A block to be read. `half`: which half of a refused block. */
 interface Piece {
   readonly start: number;
   readonly count: number;
   readonly half?: "first" | "second";
 }
 
-/** Yields the ranges that answer, by ascending address; neighbouring ones as one. */
+/** Yields the ranges that answer, by ascending address; adjacent ones are merged. */
 export async function* survey(
   read: ReadWords,
   { table, from, to, block, smallest }: SurveyOptions,
@@ -52,7 +52,7 @@ export async function* survey(
     }
     const values = await read(table, start, count);
     if (values) {
-      // Both halves are there and the whole was not given: it is the length that the device does not allow.
+      // The halves answer, but the whole does not: the device does not allow this length.
       if (half === "second" && firstHalfEnd === start) most = Math.max(count, smallest);
       firstHalfEnd = half === "first" ? start + count : undefined;
       if (open && open.start + open.values.length === start) open.values.push(...values);
@@ -71,16 +71,19 @@ export async function* survey(
   if (open) yield { table, ...open };
 }
 
-// The tables of a unit as words, for looking around: what does not answer is simply not there.
+// Reads the tables of a unit during discovery; an address without an answer counts as missing.
 
-/** In a row, of one table: some devices do not refuse what they do not have, and each silence takes a second. */
+/**
+ * Consecutive silences per table before it is abandoned. Some devices ignore missing addresses, and each silence takes
+ * a second.
+ */
 const mostSilences = 10;
-/** In a row, of one table of which nothing was read: some devices answer exception 1 over a hole, too. */
+/** Consecutive refusals of a table without any data. Some devices answer a missing address with exception 1, too. */
 const mostUnsupported = 40;
 
 /**
- * Words, or bits as 0 and 1, of `unit`. A table that it does not have, or about which it says nothing, is abandoned: then it
- * is in `abandoned`, with the address where that was.
+ * Reads words, or bits as 0 and 1. Abandons a table that the unit lacks or ignores, and adds it to `abandoned` with the
+ * current address.
  */
 export function tableReader(
   link: Pick<ProbeConnection, "read">,
@@ -107,16 +110,16 @@ export function tableReader(
   };
 }
 
-/** A link to look around with: a device that once answered may be silent or end the connection over what it does not know. */
+/** A connection for discovery. A device may ignore unknown requests or close the connection. */
 export interface ProbeConnection extends AsyncDisposable {
   /**
-   * As `ModbusConnection.read`. Once anything was answered, a connection that ends is opened again and counts as silence.
-   * Rejects with `SOURCE_*` when that fails, too.
+   * Like `ModbusConnection.read`. After the first answer, a lost connection is reopened and counts as silence. Rejects
+   * with `SOURCE_*` if reopening fails.
    */
   read(request: UnitRequest, timeoutMs: number): Promise<Result>;
 }
 
-/** Connects. Rejects as `openConnection` does; `signal` is that of all requests too. */
+/** `signal` also applies to all requests. Rejects like `openConnection`. */
 export async function openProbeConnection(
   config: ConnectionConfig,
   runtime: Runtime,
