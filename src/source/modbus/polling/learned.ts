@@ -1,5 +1,5 @@
-// What is to be known of devices on the next connection, and after a restart: places that no request may reach across,
-// which are tried again after a day, and answers on a bus that may still come.
+// Persists facts about devices across restarts: boundaries that no request may cross (retried after a day), and late
+// answers on a bus.
 import { join } from "node:path";
 import { z } from "zod";
 import type { Runtime } from "../../../core/runtime.ts";
@@ -32,14 +32,14 @@ interface Lesson {
 }
 
 const validForMicros = 86_400_000_000;
-/** An answer that takes longer will not come. */
+/** Later answers will not come. */
 const doubtfulForMicros = 600_000_000;
 
-/** Of one source. Without its file there is more to learn, and late answers on a bus are not known. */
+/** The facts of one source. If the file is lost, boundaries are learned again and late answers are unknown. */
 export class Learned {
-  /** Answers that may still come on a bus. */
+  /** Late answers that may still come on a bus. */
   readonly doubts: Doubts;
-  /** Doubts as they are on disk. */
+  /** Doubts as on disk, in JSON. */
   #kept: string;
   readonly #path: string;
   readonly #runtime: Runtime;
@@ -54,7 +54,7 @@ export class Learned {
     this.#lessons = lessons;
   }
 
-  /** What is remembered in `stateDir`; nothing where that does not exist. */
+  /** Loads the facts in `stateDir`; empty if there are none. */
   static async load(stateDir: string, runtime: Runtime): Promise<Learned> {
     const path = join(stateDir, "learned.json");
     const { units = {}, doubts } =
@@ -66,15 +66,15 @@ export class Learned {
     return new Learned(path, runtime, new Map(lessons), isCurrent ? doubts.units : {});
   }
 
-  /** Places in `unit` that no request may reach across. */
+  /** Boundaries in `unit` that no request may cross. */
   cuts(unit: number): readonly BlockBoundary[] {
     const lesson = this.#lessons.get(unit);
-    // Also where the clock was set back meanwhile.
+    // The absolute value also covers a clock that was set back.
     if (lesson && Math.abs(this.#runtime.clock.now() - lesson.since) > validForMicros) this.#lessons.delete(unit);
     return this.#lessons.get(unit)?.cuts ?? [];
   }
 
-  /** Remembers one more. Does not wait for the disk. */
+  /** Adds a boundary. Does not wait for the disk. */
   add(unit: number, cut: BlockBoundary): void {
     const lesson = this.#lessons.get(unit) ?? { since: this.#runtime.clock.now(), cuts: [] };
     this.#lessons.set(unit, lesson);
@@ -83,7 +83,7 @@ export class Learned {
     this.#saving = this.#saving.then(() => this.#save());
   }
 
-  /** Resolves when everything so far is on disk, doubts too, or could not be put there. */
+  /** Resolves when all facts and doubts are written, or writing has failed. */
   saved(): Promise<void> {
     if (JSON.stringify(this.doubts.known) !== this.#kept) this.#saving = this.#saving.then(() => this.#save());
     return this.#saving;

@@ -1,4 +1,4 @@
-// From the configuration to a live source: chooses transport and frames, and connects.
+// Opens a source: chooses transport and framing, and connects.
 import { AgentError } from "../../../core/errors.ts";
 import type { Clock, Runtime } from "../../../core/runtime.ts";
 import type { Source } from "../../../core/source.ts";
@@ -23,10 +23,10 @@ import { gapMs, lineRest, openSerial, wireMs } from "../connection/serial-stream
 import { Learned } from "./learned.ts";
 import { ModbusSource } from "./source.ts";
 
-/** Connects. Rejects with `SOURCE_UNREACHABLE`, `CONFIG_INVALID` or with `signal.reason`. */
+/** Rejects with `SOURCE_UNREACHABLE`, `CONFIG_INVALID` or with `signal.reason`. */
 export async function openModbus(config: ModbusConfig, runtime: Runtime, signal: AbortSignal): Promise<Source> {
   const { options, name } = config;
-  // `check` says so too, and where; a configuration that came another way must not get any further either.
+  // `check` reports these faults with their lines; reject a configuration that was not checked.
   const [fault] = configFaults(config);
   if (fault) throw new AgentError("CONFIG_INVALID", `${name}: ${fault.field} ${fault.message}`);
   const { clock, random, metrics } = runtime;
@@ -54,24 +54,24 @@ export async function openModbus(config: ModbusConfig, runtime: Runtime, signal:
   return new ModbusSource(config, targets, link, learned, own);
 }
 
-/** On a line the request of another master is heard, and who sends beside it destroys the reply: only its repeat is to be expected. */
+/** On a line, another master's requests are received, and a collision destroys the reply. Only repeats can follow. */
 const heldOnLineMs = 50;
-/** A gateway hides the requests of its other clients, and answers one after the other. */
+/** A gateway hides the requests of its other clients and serves them one by one. */
 const heldBehindGatewayMs = 300;
 
-/** What a link needs to know of its source. */
+/** What a connection needs to know of its source. */
 export interface ConnectionConfig {
   readonly name: string;
   readonly options: ModbusOptions;
-  /** All units that are ever asked. */
+  /** All units that are ever polled. */
   readonly units: ReadonlySet<number>;
-  /** Answers that may still come on a bus; left out: none. Outlast the link. */
+  /** Late answers that may still come on a bus; default: none. They outlive the connection. */
   readonly doubts?: Doubts;
-  /** As in `BusOptions`. */
+  /** See `BusOptions`. */
   readonly mayAsk?: BusOptions["mayAsk"];
 }
 
-/** Connects as `options.url` says. Rejects as `openModbus` does. */
+/** Connects to `options.url`. Rejects like `openModbus`. */
 export async function openConnection(
   { name, options, units, doubts = new Doubts(), mayAsk }: ConnectionConfig,
   runtime: Runtime,
@@ -103,7 +103,7 @@ export async function openConnection(
 
 const watches = new WeakMap<object, BusWatch>();
 
-/** The watch of the bus of a source: the same for all of its connections, whose `options` are one object. */
+/** The watch of a bus: one for all connections with the same `options` object. */
 function watchOf(options: ModbusOptions, clock: Clock): BusWatch {
   const isLine = options.url.transport === "serial";
   const watch = watches.get(options) ?? new BusWatch(clock, isLine ? heldOnLineMs : heldBehindGatewayMs);
@@ -111,13 +111,13 @@ function watchOf(options: ModbusOptions, clock: Clock): BusWatch {
   return watch;
 }
 
-/** What is known of a bus, and of answers that may still come on it, from one connection to the next. */
+/** State of a bus that outlives a connection. */
 interface Bus {
   readonly doubts: Doubts;
   readonly mayAsk: BusOptions["mayAsk"];
   readonly watch: BusWatch;
   readonly givenUp: GivenUp;
-  /** Between a reply and the next request. */
+  /** Pause between a reply and the next request. */
   readonly delayMs: number;
 }
 

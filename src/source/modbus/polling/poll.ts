@@ -1,4 +1,4 @@
-// One unit at one interval: asks for its blocks, and gives a reading for every tag, whatever happens.
+// Polls one unit at one interval. Every tag gets a reading in each cycle, even on failure.
 
 import type { EpochMicros } from "../../../core/point.ts";
 import type { ReadingBatch } from "../../../core/reading.ts";
@@ -15,25 +15,25 @@ import { timeOfReply } from "./schedule.ts";
 import { type Asked, UnitReader, type UnitReaderOptions, type WantedBlock } from "./unit-reader.ts";
 
 export interface PollOptions extends UnitReaderOptions {
-  /** `poll`: as `timeOfReply` says; `reply`: when the reply was complete. */
+  /** `poll`: see `timeOfReply`; `reply`: when the reply was complete. */
   readonly time: "poll" | "reply";
-  /** What the unit taught of itself, before and now. */
+  /** Boundaries learned from the unit. */
   readonly learned: { cuts(): readonly BlockBoundary[]; add(cut: BlockBoundary): void };
 }
 
-/** What came of a block: a result, or why it was not asked for. */
+/** The result for a block, or why it was not requested. */
 type Attempt = (Asked & { readonly isOfUnit: boolean }) | { readonly notAsked: string } | "too long";
 
-/** A cycle: its slot, where its readings go, and what ends it. */
+/** A polling cycle: its slot, the target of its readings, and its abort signal. */
 interface Cycle {
   readonly slot: EpochMicros;
   readonly into: ReadingBatch[];
   readonly signal: AbortSignal;
 }
 
-/** A plan that was split is made again this often: the device may have been changed. */
+/** Interval after which split blocks are planned again, as the device may have changed. */
 const replanMs = 86_400_000;
-/** Values of a block that are tried before it is left alone as one of which nothing is answered. */
+/** Values of a silent block that are tested before it is left alone. */
 const triedValues = 2;
 
 export class Poll {
@@ -46,9 +46,9 @@ export class Poll {
   readonly #silences = new FailureRuns();
   /** Blocks that were read. */
   readonly #given = new WeakSet<WantedBlock>();
-  /** Exceptions that say nothing of an address. */
+  /** Exceptions that do not depend on the address. */
   readonly #faults = new FailureRuns();
-  /** The same halves whenever a block is split, so that what is known of them is not learned again. */
+  /** Keeps the halves of a block, so that their state is not learned again. */
   readonly #halves = new WeakMap<WantedBlock, readonly WantedBlock[]>();
 
   constructor(options: PollOptions, runtime: Runtime) {
@@ -64,14 +64,14 @@ export class Poll {
     return this.#options.target;
   }
 
-  /** Requests of one cycle, as far as is known now. */
+  /** Requests per cycle with the current blocks. */
   get requests(): number {
     return this.#blocks.length;
   }
 
   /**
-   * Reads everything once: adds one reading for each tag to `into`. Rejects with `SOURCE_*` when the link is lost, or
-   * with `signal.reason`; what was read until then is in `into`.
+   * Reads every block once and adds one reading per tag to `into`. Rejects with `SOURCE_*` if the link is lost, or with
+   * `signal.reason`; `into` then holds the readings so far.
    */
   async cycle(slot: EpochMicros, into: ReadingBatch[], signal: AbortSignal): Promise<void> {
     this.#planAnew();
@@ -83,7 +83,7 @@ export class Poll {
     this.#blocks = blocks;
   }
 
-  /** Asks for `block`, if it may be. `search`: the unit is silent about more than `block`. */
+  /** Requests `block` if permitted. `search`: the unit ignores a longer block. */
   async #attempt(block: WantedBlock, signal: AbortSignal, search?: LengthSearch): Promise<Attempt> {
     const refused = this.#refusals.reason(block);
     if (refused !== undefined) return { notAsked: refused };
@@ -102,7 +102,7 @@ export class Poll {
     return asked;
   }
 
-  /** Adds a reading for each item of `block`; gives the blocks to ask for instead of it from now on. */
+  /** Adds a reading for each item of `block`. Returns the blocks to request instead of it from now on. */
   async #judge(
     block: WantedBlock,
     attempt: Attempt,
@@ -124,14 +124,14 @@ export class Poll {
     const { result, ms, isOfUnit } = attempt;
     if (result.kind === "silence") {
       const reason = this.#unit.silence(result, ms);
-      // While a length is looked for that a unit answers to, what is too long says nothing of the unit. Where another poll
-      // found it down meanwhile, it was the probe, and its end has to be told.
+      // During a length search, the silence of a long block says nothing about the unit. If another poll found the unit
+      // down meanwhile, this request was its probe and must be reported as failed.
       if (search && !isOfUnit && this.#options.breaker.down === undefined)
         return this.#fetchHalves(block, reason, cycle, search);
       this.#unit.failed(reason, ms);
       if (isOfUnit || this.#options.breaker.down !== undefined) return fail(reason);
       const silences = this.#silences.add(block);
-      // What was never answered is looked into at once, lest a tag be bad although it could be read.
+      // Examine a block that was never answered at once, so that readable tags do not stay bad.
       const isNew = silences === 1 && !this.#given.has(block);
       if (!isNew && silences < failuresToSplit) return fail(reason);
       const isThere = isNew
@@ -139,14 +139,14 @@ export class Poll {
         : await this.#answersWithin(block, cycle.signal, isResponsive);
       if (!isThere) return fail(isNew ? reason : this.#refuse(block, reason, false));
       const again = isNew ? await this.#attempt(block, cycle.signal) : attempt;
-      // Perhaps the unit was only just switched on.
+      // The unit may have been switched on just now.
       if (!isSilent(again)) return this.#judge(block, again, cycle);
       return this.#fetchHalves(block, reason, cycle, new LengthSearch());
     }
     if (result.kind === "contested") {
       this.#unit.contested();
       const reason = describeContested(result);
-      // Less has other lengths.
+      // Shorter blocks have other reply lengths.
       return result.always && !isOfUnit && split(block)
         ? this.#fetchHalves(block, reason, cycle, search)
         : fail(reason);
@@ -176,7 +176,7 @@ export class Poll {
     return fail(reason);
   }
 
-  /** Whether the unit answers to less than `block`: not the first value alone, which may be what the trouble is about. */
+  /** Whether the unit answers values within `block`. Tries several, as the first may be the cause. */
   async #answersWithin(
     block: WantedBlock,
     signal: AbortSignal,
@@ -187,7 +187,7 @@ export class Poll {
     return false;
   }
 
-  /** Whether the unit fails over all of `block` and perhaps not over less. */
+  /** Whether the unit fails for `block` and may succeed for less. */
   async #isOfBlock(block: WantedBlock, signal: AbortSignal, search?: LengthSearch): Promise<boolean> {
     if (search) return split(block) !== undefined;
     if (!isTimeToSplit(this.#faults.add(block))) return false;
@@ -195,8 +195,8 @@ export class Poll {
   }
 
   /**
-   * Splits a block that the device refuses. If a part succeeds, the split is kept and remembered. If every part is refused,
-   * `block` is not polled for a while; `forLong` if the device will never have it.
+   * Splits a block that the device refuses. If a part succeeds, the split is kept and remembered. If every part is
+   * refused, `block` is not polled for a while; `forLong` if the device will never have it.
    */
   async #fetchHalves(
     block: WantedBlock,
@@ -211,7 +211,7 @@ export class Poll {
     const [, second] = halves;
     const readings: ReadingBatch[] = [];
     const blocks: WantedBlock[] = [];
-    // Both before either is taken apart: it shows whether their length matters or an address in one of them.
+    // Request both before either is split: this shows whether the length or an address is the cause.
     const attempts: (readonly [half: WantedBlock, Attempt])[] = [];
     for (const half of halves) attempts.push([half, await this.#attempt(half, signal, search)]);
     for (const [half, attempt] of attempts)
@@ -221,13 +221,13 @@ export class Poll {
       this.#options.learned.add({ table: block.table, address: second.start });
       return blocks;
     }
-    // What failed for another reason may be there: the whole is asked for again with the next poll.
+    // A half that failed for another reason may exist. Request the whole block in the next poll.
     const refused = halves.every((half) => this.#refusals.reason(half) !== undefined);
     into.push(...(refused ? [failedReadings(block, this.#refuse(block, reason, forLong), slot)] : readings));
     return [block];
   }
 
-  /** Leaves `block` alone for a while. Gives the reason for its readings. */
+  /** Stops polling `block` for a while. Returns the reason for its readings. */
   #refuse(block: WantedBlock, why: string, forLong: boolean): string {
     const reason = `${why} (${block.table}:${block.start}, ${modiconNumber({ table: block.table, address: block.start })})`;
     if (this.#refusals.add(block, reason, { forLong }))
@@ -254,12 +254,11 @@ export class Poll {
   }
 }
 
-/** Whether any reading in it has a value. */
 function isGood({ values, apart }: ReadingBatch): boolean {
   return values.some((_, i) => (apart?.get(i)?.quality ?? "good") === "good");
 }
 
-/** Whether a block was asked for, and not answered. */
+/** Whether the block was requested but not answered. */
 function isSilent(attempt: Attempt): boolean {
   return typeof attempt === "object" && "result" in attempt && !attempt.isOfUnit && attempt.result.kind === "silence";
 }

@@ -1,4 +1,4 @@
-// What was read, or why nothing was, as readings. Pure.
+// Converts replies and failures to readings. Pure.
 
 import type { EpochMicros } from "../../../core/point.ts";
 import type { ReadingBatch } from "../../../core/reading.ts";
@@ -18,19 +18,19 @@ import {
 import { isRegisterTable } from "../config/value-type.ts";
 import type { Wanted, WantedValue } from "../config/wanted.ts";
 
-/** Largest power of ten that SunSpec allows either way. */
+/** The SunSpec limit of a scale factor, as a power of ten. */
 const largestExponent = 10;
 
-/** A block, made ready: where its values come from, and how the simple ones are read. */
+/** Cached decoding of a block: its values and fast readers. */
 interface Decoding {
   readonly places: readonly WantedValue[];
-  /** Undefined: `decode` looks at it. */
+  /** Undefined if `decode` is needed. */
   readonly readers: readonly (RegisterReader | undefined)[];
 }
 
 const decodings = new WeakMap<ReadBlock<Wanted>, Decoding>();
 
-/** One reading for each value in `block`, out of the data of its reply. */
+/** One reading per value in `block`, from the data of its reply. */
 export function decodeBlock(block: ReadBlock<Wanted>, bytes: Uint8Array, time: EpochMicros): ReadingBatch {
   const { places, readers } = decodingOf(block);
   const booleans = !isRegisterTable(block.table);
@@ -41,7 +41,7 @@ export function decodeBlock(block: ReadBlock<Wanted>, bytes: Uint8Array, time: E
     const value = booleans
       ? Number(decodeBit(bytes, place.start - block.start))
       : (readers[i]?.(bytes, (place.start - block.start) * 2) ?? Number.NaN);
-    // Adding 0 makes 0 of −0.
+    // Adding 0 turns −0 into 0.
     values[i] = value + 0;
     if (Number.isFinite(value)) continue;
     const decoded = decode(place, bytes, block.start);
@@ -73,7 +73,7 @@ function decodingOf(block: ReadBlock<Wanted>): Decoding {
   return decoding;
 }
 
-/** One reading for each value in `block` that could not be had. */
+/** One bad reading per value in `block`. */
 export function failedReadings(block: ReadBlock<Wanted>, reason: string, time: EpochMicros): ReadingBatch {
   return batchOf(block.items.flatMap((item) => item.values.map((value) => failedReading(value, reason, time))));
 }
@@ -98,15 +98,15 @@ function readingOf({ tag, captures, address }: WantedValue, value: Reading["valu
   return { tag, captures, address, value, time, clock: "agent", quality: "good", historical: false };
 }
 
-// Where polled readings wait for the buffer. The field is not made to wait: when too much waits, the oldest is dropped,
-// counted, and told to each tag that it concerns.
+// Queues polled readings for the buffer. Polling never waits: if the queue is full, the oldest readings are dropped,
+// counted, and reported to each tag.
 
 export class ReadingsQueue {
   readonly #capacity: number;
   readonly #handOver = new HandOver();
   #cycles: (readonly ReadingBatch[])[] = [];
   #size = 0;
-  /** By tag: the last reading that was dropped, and how many were. Bounded by the number of tags. */
+  /** Tag → last dropped reading and number of dropped ones. Bounded by the number of tags. */
   #dropped = new Map<TagId, { readonly last: Reading; readonly count: number }>();
 
   /** `capacity` in readings. A single cycle may exceed it. */
@@ -118,7 +118,7 @@ export class ReadingsQueue {
     return this.#size;
   }
 
-  /** Takes the readings of a cycle. Gives how many older ones were dropped to make room. */
+  /** Queues a cycle. Returns the number of older readings that were dropped. */
   offer(cycle: readonly ReadingBatch[]): number {
     const size = sizeOf(cycle);
     if (this.#handOver.failed || size === 0) return 0;
@@ -136,14 +136,14 @@ export class ReadingsQueue {
     return dropped;
   }
 
-  /** As `HandOver.fail`. */
+  /** See `HandOver.fail`. */
   fail(error: unknown): void {
     this.#handOver.fail(error);
   }
 
   /**
-   * Resolves with what waits: whole cycles, about `max` readings, at least one. Readings that were dropped come first,
-   * as one bad reading for each tag. Rejects as `HandOver.take` does.
+   * Resolves with whole cycles of about `max` readings, at least one. Reports dropped readings first, as one bad
+   * reading per tag. Rejects like `HandOver.take`.
    */
   take(max: number, signal: AbortSignal): Promise<readonly ReadingBatch[]> {
     return this.#handOver.take(() => this.#takeNow(max), signal);

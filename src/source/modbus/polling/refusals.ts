@@ -1,4 +1,4 @@
-// What a device refuses is left alone for a while: as long as it has been refused already, from a minute to an hour.
+// Stops requests for a refused block for a while: one minute, doubled with each refusal, up to an hour.
 import type { Clock } from "../../../core/runtime.ts";
 
 interface Rest {
@@ -20,13 +20,16 @@ export class Refusals {
     this.#clock = clock;
   }
 
-  /** Why `block` is not asked for now; undefined: it may be. */
+  /** Why `block` must not be requested now. Undefined if it may be. */
   reason(block: object): string | undefined {
     const rest = this.#rests.get(block);
     return rest && this.#clock.monotonic() < rest.until ? rest.reason : undefined;
   }
 
-  /** Leaves `block` alone, at once for the longest time where the device cannot come to have it. True if it was not refused before. */
+  /**
+   * Records a refusal. `forLong`: use the longest time at once, as the device will never have the block. True for the
+   * first refusal.
+   */
   add(block: object, reason: string, { forLong }: { readonly forLong: boolean }): boolean {
     const known = this.#rests.get(block);
     const ms = forLong ? longestMs : Math.min(known === undefined ? shortestMs : known.ms * 2, longestMs);
@@ -34,7 +37,6 @@ export class Refusals {
     return known === undefined;
   }
 
-  /** The device gave `block`. */
   lift(block: object): void {
     this.#rests.delete(block);
   }
@@ -44,14 +46,14 @@ export class Refusals {
   }
 }
 
-/** Some devices say nothing, or that they failed, when they are asked for too much: after so many times halves are tried. */
+/** Some devices are silent or fail if a request is too long. After this many failures, halves are tried. */
 export const failuresToSplit = 3;
 
 /** By block. Entries of blocks that are no longer polled are never read. */
 export class FailureRuns {
   #runs = new WeakMap<object, number>();
 
-  /** One more; gives how many in a row that is. */
+  /** Adds a failure. Returns the number of consecutive ones. */
   add(block: object): number {
     const failures = (this.#runs.get(block) ?? 0) + 1;
     this.#runs.set(block, failures);
@@ -67,16 +69,16 @@ export class FailureRuns {
   }
 }
 
-/** Whether it is time to look for the cause in the block, which costs requests: after 3, 6, 12, 24 … failures. */
+/** Whether to search for the cause in the block, which costs requests: after 3, 6, 12, 24 … failures. */
 export function isTimeToSplit(failures: number): boolean {
   return failures >= failuresToSplit && Number.isInteger(Math.log2(failures / failuresToSplit));
 }
 
-// What was found out of the lengths that a unit answers to, while a block that it is silent about is taken apart. Pure.
+// Learns which lengths a unit answers while a silent block is split. Pure.
 
-/** Blocks of one length that are silent while no longer one is answered: after so many it is the length that matters, not an address. */
+/** After this many silent blocks up to a length, longer than any answered, the length counts as the cause. */
 const silentToBeTooLong = 2;
-/** After so many silences in a row it is in doubt whether the unit is still there. */
+/** Consecutive silences after which the unit may be gone. */
 const silentToDoubt = 3;
 
 export class LengthSearch {
@@ -94,18 +96,18 @@ export class LengthSearch {
     this.#silentInARow = 0;
   }
 
-  /** Whether a block of `count` need not be asked for, since the unit would be silent. */
+  /** Whether a block of `count` need not be requested, as the unit would be silent. */
   isTooLong(count: number): boolean {
     if (count <= this.#longestAnswered) return false;
     return this.#silent.filter((length) => length <= count).length >= silentToBeTooLong;
   }
 
-  /** Whether to ask first whether the unit is still there. */
+  /** Whether to check first if the unit is still present. */
   get isInDoubt(): boolean {
     return this.#silentInARow >= silentToDoubt;
   }
 
-  /** The unit answered to something else. */
+  /** The unit answered another request. */
   unitAnswered(): void {
     this.#silentInARow = 0;
   }

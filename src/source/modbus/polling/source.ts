@@ -1,4 +1,4 @@
-// A live Modbus connection: polls every target on its schedule and hands out what was read.
+// A live Modbus connection: polls every target on its schedule and delivers the readings.
 import type { ReadingBatch } from "../../../core/reading.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Delivery, Source, SourceCheck, SourceWarning } from "../../../core/source.ts";
@@ -18,13 +18,13 @@ import { slots } from "./schedule.ts";
 import { checkUnits } from "./unit-check.ts";
 
 const largestDelivery = 10_000;
-/** So many cycles of all tags wait for the buffer at most, and never fewer readings than one delivery may have. */
+/** Queue capacity in cycles of all tags, but at least one delivery. */
 const waitingCycles = 4;
-/** Of one connection: waiting for a unit that is slow must not cost the others much. */
+/** Patient probes per connection. Waiting for slow units must not delay others much. */
 const patientProbes = 2;
 const tellEveryMs = 10_000;
 
-/** Polls through `link`, which it owns. Nothing is asked before `deliveries` is called. */
+/** Polls through `link`, which it owns. Starts with `deliveries`. */
 export class ModbusSource implements Source {
   readonly #config: ModbusConfig;
   readonly #runtime: Runtime;
@@ -36,9 +36,9 @@ export class ModbusSource implements Source {
   readonly #closing = new AbortController();
   readonly #startedAt: number;
   #skipped = 0;
-  /** Dropped readings that the log does not know of yet. */
+  /** Dropped readings that are not logged yet. */
   #untold = 0;
-  /** Disturbances of the bus that the log knows of. */
+  /** Bus disturbances that are logged. */
   #logged: ReadonlySet<string> = new Set();
   #tellAgainAt = Number.NEGATIVE_INFINITY;
 
@@ -56,11 +56,11 @@ export class ModbusSource implements Source {
     this.#queue = new ReadingsQueue(Math.max(largestDelivery, config.tags.length * waitingCycles));
     this.#startedAt = runtime.clock.monotonic();
     const { url } = config.options;
-    // Over TCP nothing gets lost on the way: who does not answer then does not answer now.
+    // TCP loses no requests, so a repetition would not help.
     const retries = config.options.retries ?? (url.transport === "tcp" ? 0 : 1);
     const restMs = url.transport === "serial" ? lineRest(url.line, config.options.timeout).guardMs : 0;
     const budget = new ProbeBudget(runtime.clock);
-    // Where a time-out closes the connection, an answer that is late is never seen: it has to be waited for.
+    // If a time-out closes the connection, a late answer is never seen. Wait longer to detect a slow unit.
     let patientLeft = url.transport === "tcp" && url.frames !== "mbap" ? patientProbes : 0;
     const mayBePatient = () => patientLeft-- > 0;
     this.#polls = targets.map((target) => {
@@ -98,7 +98,7 @@ export class ModbusSource implements Source {
       for (;;) yield delivery(await this.#queue.take(largestDelivery, stop));
     } catch (error) {
       if (!isAbort(error, stop)) throw error;
-      // What has been read is still to be stored.
+      // Deliver what has been read before the abort.
       await running;
       while (this.#queue.size > 0)
         yield delivery(await this.#queue.take(largestDelivery, new AbortController().signal));
@@ -143,13 +143,13 @@ export class ModbusSource implements Source {
     await this.#learned.saved();
   }
 
-  /** Polls until something fails; then delivers the readings so far, and throws the failure. */
+  /** Polls until a target fails; then delivers the queued readings and throws the failure. */
   async #runAll(signal: AbortSignal): Promise<void> {
     const failed = new AbortController();
     const stop = AbortSignal.any([signal, failed.signal]);
     const running = this.#polls.map((poll) => this.#run(poll, stop).catch((error: unknown) => failed.abort(error)));
     await Promise.all(running);
-    // Without a tag there is nothing to fail.
+    // Without tags there is no failure.
     if (failed.signal.aborted) this.#queue.fail(failed.signal.reason);
   }
 
@@ -172,7 +172,7 @@ export class ModbusSource implements Source {
     }
   }
 
-  /** Once for each kind; again after it had ended. */
+  /** Logs each kind once, and again after it has ended. */
   #logDisturbances(): void {
     const { disturbances } = this.#link;
     for (const { kind, message } of disturbances)

@@ -1,4 +1,4 @@
-// Asks each unit of a source whether it is there and which addresses it refuses, for a person who commissions it.
+// Checks for commissioning which units answer and which addresses they refuse.
 
 import { epochMicros } from "../../../core/point.ts";
 import type { Clock } from "../../../core/runtime.ts";
@@ -15,23 +15,23 @@ import type { ModbusConnection } from "../connection/modbus-connection.ts";
 import { decodeBlock } from "./readings.ts";
 import { slowAnswers } from "./unit-reader.ts";
 
-/** Values of a unit that are asked for where the first ones are refused or not answered. */
+/** Values of a unit that are tried if the first ones fail. */
 const triedValues = 4;
-/** The last of them is waited for so many time-outs: the unit may be slow. */
+/** Time-outs to wait for the last value, as the unit may be slow. */
 const patience = 3;
-/** Of `check --online`, which is over after a minute. Then units are asked for their first value only, and at last for none. */
+/** Time limits for `check --online`, which ends after a minute: first only one value per unit is tried, then none. */
 const thoroughForMs = 25_000;
 const anyForMs = 50_000;
 
-/** `hint`: what a silent unit may mean. */
+/** `hint`: possible reasons for a silent unit. */
 interface CheckTexts {
   readonly hint: string;
   readonly url: string;
 }
 
 /**
- * Resolves with one check for each unit, in the order of `targets`, and the addresses that units refuse, within a minute or little
- * more. Rejects as `ModbusConnection.read` does.
+ * Resolves within about a minute with one check per unit, in the order of `targets`, and all refused addresses. Rejects
+ * like `ModbusConnection.read`.
  */
 export async function checkUnits(
   targets: readonly PollTarget[],
@@ -58,7 +58,7 @@ export async function checkUnits(
   return { devices: checks, refused };
 }
 
-/** Reads `block` whole, and each of its places only where the unit refuses that. */
+/** Reads `block` as a whole, and each place separately if the unit refuses it. */
 async function refusedIn(
   block: ReadBlock<Wanted>,
   target: PollTarget,
@@ -105,7 +105,7 @@ async function checkUnit(
     const result = await link.read({ unit, table, start, count }, waitMs, signal, false);
     const slowMs = ("tookMs" in result ? result.tookMs : "lateMs" in result ? result.lateMs : undefined) ?? 0;
     if (slowMs > timeoutMs) return { device, ok: false, text: slowAnswers(slowMs) };
-    // A unit that refuses an address is there: that says more than a later silence.
+    // A refusal shows that the unit is present, which is more informative than a later silence.
     if (result.kind === "data" || result.kind === "exception") answering.add(unit);
     if (result.kind === "data") return { device, ok: true, text: shown(block, result.bytes) };
     if (result.kind === "exception" || !answering.has(unit)) failure = failureOf(result, block, waitMs, hint);
@@ -135,32 +135,32 @@ function failureOf(
   return { text: `did not answer within ${formatDuration(waitMs)}${instead}`, remedy: hint };
 }
 
-/** The first, the last and those between: what lies side by side is there or not there together. */
+/** Evenly spaced blocks including the first and last, as adjacent ones often exist or fail together. */
 function spread(all: readonly ReadBlock<Wanted>[]): readonly ReadBlock<Wanted>[] {
   if (all.length <= triedValues) return all;
   const step = (all.length - 1) / (triedValues - 1);
   return Array.from({ length: triedValues }, (_, i) => all[Math.round(i * step)]!);
 }
 
-/** `hr:0 u16 is 2301` */
+/** Example: `hr:0 u16 is 2301`. */
 function shown(block: ReadBlock<Wanted>, bytes: Uint8Array): string {
   const [reading] = readingsOf([decodeBlock(block, bytes, epochMicros(0))]);
   if (!reading) return "answers";
   return `${reading.address} is ${reading.value ?? `bad: ${reading.reason}`}`;
 }
 
-// How a gateway answers for a unit that is not there: some give an exception of their own, and some devices answer whatever
-// the number of the unit. Rejects as the link does.
+// Detects answers for absent units: some gateways send their own exception, and some devices answer any unit number.
+// Rejects like the link.
 
-/** Numbers that hardly any bus has given to a device. */
+/** Unit numbers that buses hardly ever use. */
 const unlikelyUnits = [247, 246, 245];
-/** Exceptions from this code on say nothing of an address: the device, or what answers for it, has failed. */
+/** Exceptions from this code on are failures that do not depend on the address. */
 const firstFailure = 4;
 const tables: readonly Table[] = ["hr", "ir", "co", "di"];
 
 export type Ask = (request: ReadRequest) => Promise<Result>;
 
-/** What a unit answers to the first address of each table: `data`, `silence` or the code of an exception. */
+/** Answers to the first address of each table: `data`, `silence` or exception codes. */
 export async function patternOf(unit: number, ask: Ask): Promise<string> {
   const answers: string[] = [];
   for (const table of tables) {
@@ -170,7 +170,7 @@ export async function patternOf(unit: number, ask: Ask): Promise<string> {
   return answers.join();
 }
 
-/** What the units answer that are most likely not there, where they all answer the same; undefined: they are silent, or differ. */
+/** The common answers of units that are probably absent. Undefined if they are silent or differ. */
 export async function patternOfAbsent(ask: Ask): Promise<string | undefined> {
   const patterns = new Set<string>();
   for (const unit of unlikelyUnits) {
@@ -181,17 +181,16 @@ export async function patternOfAbsent(ask: Ask): Promise<string | undefined> {
   return patterns.size === 1 ? pattern : undefined;
 }
 
-/** Whether nothing was read, and no answer says anything of an address. */
+/** Whether all answers are failures that do not depend on the address. */
 export function isFailure(pattern: string): boolean {
   return pattern.split(",").every((answer) => Number(answer) >= firstFailure);
 }
 
-/** Whether a value was read. */
 export function hasData(pattern: string): boolean {
   return pattern.includes("data");
 }
 
-/** Whether units that are most likely not there give a value of `table` at `address`, too: then who answers does not look at the number. */
+/** Whether units that are probably absent return this value, too. If so, the device ignores the unit number. */
 export async function answersForAny(table: Table, address: number, ask: Ask): Promise<boolean> {
   for (const unit of unlikelyUnits)
     if ((await ask({ unit, table, start: address, count: 1 })).kind !== "data") return false;

@@ -1,5 +1,5 @@
-// Asks one unit for blocks: again where that may help, briefly where it most likely does not, and keeps count of what it
-// means for the unit.
+// Sends requests to one unit: retries where useful, uses short time-outs for unlikely answers, and updates the unit's
+// state.
 import type { Runtime } from "../../../core/runtime.ts";
 import { formatDuration } from "../../../lib/duration.ts";
 import type { ReadRequest } from "../config/pdu.ts";
@@ -13,23 +13,23 @@ export type WantedBlock = ReadBlock<Wanted>;
 
 export interface UnitReaderOptions {
   readonly target: PollTarget;
-  /** How often a request without an answer is repeated; a unit that is down gets no second chance. */
+  /** Repetitions of an unanswered request. A unit that is down gets none. */
   readonly retries: number;
-  /** Reads through the link; `conclusive` as in `ModbusConnection.read`. */
+  /** `conclusive`: see `ModbusConnection.read`. */
   readonly read: (request: ReadRequest, timeoutMs: number, signal: AbortSignal, conclusive: boolean) => Promise<Result>;
-  /** As `ModbusConnection.isNearlyLost`. */
+  /** See `ModbusConnection.isNearlyLost`. */
   readonly isNearlyLost: () => boolean;
-  /** Whether the unit may be waited for beyond its time-out, to see whether it is slow; called for each time that is to happen. */
+  /** Whether a request may wait beyond the time-out to detect a slow unit. Called before each such request. */
   readonly mayBePatient: () => boolean;
-  /** Milliseconds that the link rests after a request without an answer. */
+  /** Milliseconds that the link rests after an unanswered request. */
   readonly restMs: number;
-  /** The time-out of a request that may be brief, from that of the unit. */
+  /** Shortens a unit's time-out for a brief request. */
   readonly briefly: (timeoutMs: number) => number;
-  /** The unit's, shared with its other polls. */
+  /** Shared with the unit's other polls. */
   readonly breaker: UnitBreaker;
 }
 
-/** What came of a request, and how many milliseconds it took of the link's time. */
+/** The result of a request, and the link time that it took. */
 export interface Asked {
   readonly result: Result;
   readonly ms: number;
@@ -37,10 +37,10 @@ export interface Asked {
 
 type Silence = Extract<Result, { kind: "silence" }>;
 
-/** Time-outs that are waited for a unit that may be slow. */
+/** Time-outs to wait for a unit that may be slow. */
 const patience = 3;
 const busyWaitMs = 200;
-/** In one cycle, whatever the number of blocks: a unit that stays busy must not take the time of several cycles. */
+/** Per cycle for all blocks, so that a busy unit cannot take the time of several cycles. */
 const busyRetries = 3;
 
 export class UnitReader {
@@ -48,9 +48,9 @@ export class UnitReader {
   readonly #runtime: Runtime;
   readonly #probes: ProbeChoice<Wanted>;
   #busyLeft = busyRetries;
-  /** Whether the unit answered anything within its time-out. */
+  /** Whether the unit has answered within its time-out. */
   #inTime = false;
-  /** How long an answer took that was waited for beyond it. */
+  /** Duration of an answer after the time-out. */
   #slowMs: number | undefined;
 
   constructor(options: UnitReaderOptions, runtime: Runtime) {
@@ -59,20 +59,19 @@ export class UnitReader {
     this.#probes = new ProbeChoice(options.target.wanted, runtime.random());
   }
 
-  /** A cycle begins. */
   begin(): void {
     this.#busyLeft = busyRetries;
   }
 
-  /** Why `block` is not to be asked for now, since the unit is down; undefined: it may be. */
+  /** Why no request may be sent while the unit is down. Undefined if one may. */
   notNow(): string | undefined {
     const { breaker } = this.#options;
     return breaker.admit() ? undefined : (breaker.down ?? "another request finds out whether the unit is back");
   }
 
   /**
-   * Asks for `block`; before that for one value, where unit or connection would count as lost with one more silence.
-   * `isOfUnit`: that was not answered, so that the result says nothing of `block`, which was not asked for.
+   * Requests `block`. First requests a single value if one more silence would count unit or connection as lost.
+   * `isOfUnit`: that value got no answer, so `block` was not requested.
    */
   async ask(block: WantedBlock, signal: AbortSignal): Promise<Asked & { readonly isOfUnit: boolean }> {
     const { breaker, isNearlyLost } = this.#options;
@@ -86,8 +85,8 @@ export class UnitReader {
   }
 
   /**
-   * Asks for one value: of `within`, or the one most likely to be answered. Resolves with what came of it. `isGlance`: after a
-   * silence it is not waited for longer than the link's answers take.
+   * Requests one value of `within`, or the one most likely answered. `isGlance`: after a silence, use the short
+   * time-out.
    */
   async probe(signal: AbortSignal, within?: WantedBlock, isGlance = false): Promise<Asked> {
     return await this.#probe(this.#probes.take(within), signal, isGlance);
@@ -105,12 +104,12 @@ export class UnitReader {
       this.#runtime.log.warn({ unit: target.unit, reason }, "unit is down");
   }
 
-  /** What came says nothing of the unit. */
+  /** Ends a request whose result says nothing about the unit. */
   contested(): void {
     this.#options.breaker.cancelled();
   }
 
-  /** That the unit did not answer, in words. */
+  /** Describes the silence of the unit. */
   silence({ mismatch, lateMs, closed }: Pick<Silence, "mismatch" | "lateMs" | "closed">, ms: number): string {
     const { unit, timeoutMs } = this.#options.target;
     if (closed !== undefined) return `unit ${unit} did not answer: ${closed}`;
@@ -138,11 +137,11 @@ export class UnitReader {
     return asked;
   }
 
-  /** Asks, and asks again while the unit says that it is busy, or where an answer may have been lost on the way. */
+  /** Sends a request. Repeats it while the unit is busy, or if the answer may have been lost. */
   async #request(block: WantedBlock, signal: AbortSignal, isProbe: boolean, isGlance = false): Promise<Asked> {
     const { read, target, breaker } = this.#options;
     const { table, start, count } = block;
-    // The probe that decides whether the unit is down is given all the time there is.
+    // The probe that decides whether the unit is down gets the full time-out.
     const isBrief = breaker.brief && (breaker.down !== undefined || !isProbe || isGlance);
     const isPatient = isProbe && !isBrief && !this.#inTime && this.#options.mayBePatient();
     const shortMs = isBrief ? this.#options.briefly(target.timeoutMs) : target.timeoutMs;
@@ -167,13 +166,13 @@ export class UnitReader {
   }
 }
 
-/** What to do about answers that come so long after their request: `its answers take 1.3 s: raise timeout to 3s`. */
+/** Advice for late answers: `its answers take 1.3 s: raise timeout to 3s`. */
 export function slowAnswers(ms: number): string {
   const tenths = Math.ceil(ms / 100);
   return `its answers take ${(tenths / 10).toFixed(1)} s: raise timeout to ${Math.ceil(tenths / 5)}s`;
 }
 
-/** Text that explains a time-out to a person, appended to what did not answer. */
+/** Explains a time-out; to be appended to a message. */
 export function cameInstead({ mismatch, lateMs }: Pick<Silence, "mismatch" | "lateMs">): string {
   if (lateMs !== undefined) return `; ${slowAnswers(lateMs)}`;
   if (mismatch === undefined) return "";
@@ -184,11 +183,11 @@ function isSame(a: WantedBlock, b: WantedBlock): boolean {
   return a.table === b.table && a.start === b.start && a.count === b.count;
 }
 
-// Which value is asked for to see whether a unit is there at all. Pure.
+// Chooses the value whose answer shows that a unit is present. Pure.
 
 /**
- * The value that was read last; where it is not answered any more, one after the other: some devices are silent about an
- * address that they do not have, and that must not make a unit seem dead.
+ * Prefers a value that was read. If it is not answered, tries others in turn: some devices ignore missing addresses,
+ * which must not make a unit seem dead.
  */
 export class ProbeChoice<Item extends Span> {
   readonly #items: readonly Item[];
@@ -197,13 +196,13 @@ export class ProbeChoice<Item extends Span> {
   #next: number;
   #known: ReadBlock<Item> | undefined;
 
-  /** `random`: where to begin, from 0 to below 1, so that another connection begins elsewhere. */
+  /** `random`: start position from 0 to below 1, so that connections start differently. */
   constructor(items: readonly Item[], random: number) {
     this.#items = items;
     this.#next = Math.floor(random * items.length);
   }
 
-  /** What to ask for now; of `within` where that is given. */
+  /** Returns the value to request, of `within` if given. */
   take(within?: ReadBlock<Item>): ReadBlock<Item> {
     if (this.#known && within === undefined) return this.#known;
     const choice = within
@@ -212,13 +211,11 @@ export class ProbeChoice<Item extends Span> {
     return choice[this.#next++ % choice.length]!; // a poll has at least one tag
   }
 
-  /** The unit gave `block`. */
   answered(block: ReadBlock<Item>): void {
     this.#places = undefined;
     if (this.#known === undefined) this.#known = places(block)[0];
   }
 
-  /** The unit was silent about `block`. */
   silent(block: ReadBlock<Item>): void {
     if (this.#known === block) this.#known = undefined;
   }
