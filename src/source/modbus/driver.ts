@@ -1,4 +1,4 @@
-// The protocol Modbus as the rest of the agent knows it.
+// The Modbus driver.
 import type { Driver, Forecast } from "../../core/driver.ts";
 import { modbusOptions, modbusTag } from "./config/options.ts";
 import { plan } from "./config/plan.ts";
@@ -20,7 +20,7 @@ export const modbusDriver: Driver<"modbus", typeof modbusOptions, typeof modbusT
   faults: configFaults,
   connection: ({ url }) => (url.transport === "serial" ? url.line.path : `${url.host.toLowerCase()}:${url.port}`),
   schemes: ["tcp", "modbus", "udp", "rtu+tcp", "ascii+tcp", "rtu", "ascii"],
-  // Loaded when it is needed: an agent without Modbus devices does not carry it.
+  // Loaded on demand, to save memory in agents without Modbus devices.
   open: async (config, runtime, signal) => (await import("./polling/open.ts")).openModbus(config, runtime, signal),
   async *browse(target, runtime, signal) {
     yield* (await import("./discovery/browse.ts")).browseModbus(target, runtime, signal);
@@ -36,12 +36,12 @@ export const modbusDriver: Driver<"modbus", typeof modbusOptions, typeof modbusT
   forecast: forecastModbus,
 };
 
-// What reading a configuration costs, before anything is asked.
+// Forecasts the load of a configuration.
 
-/** Milliseconds that a unit on a line takes to begin its answer; common devices need 5 to 50. */
+/** Assumed response delay of a unit on a line in milliseconds; common devices need 5 to 50. */
 const turnaroundMs = 10;
 
-/** The load of the bus is told for serial lines, where it follows from the baud rate; a unit is taken to begin its answer within 10 ms. */
+/** Includes the bus load for serial lines, derived from the baud rate and the assumed response delay. */
 export function forecastModbus({ options, tags }: Pick<ModbusConfig, "options" | "tags">): Forecast {
   const { url, interRequestDelay } = options;
   let readings = 0;
