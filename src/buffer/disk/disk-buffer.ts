@@ -31,9 +31,7 @@ const workEveryMs = 100;
 /** Delays for `ackDelay: auto`; `hurryMs` applies to deliveries with `hurry`. */
 const autoAckDelay = { ms: 5, hurryMs: 50 };
 
-/**
- * Request bytes per point of a series sent alone: a time of 27 bytes and a value. Series that share times need fewer.
- */
+/** Request bytes per point of a series sent alone: a time of 27 bytes and a value. Shared times need less. */
 const bytesPerPoint = 32;
 
 /** See `openBuffer`. `openPort` starts the log; tests run it without a thread. */
@@ -78,7 +76,6 @@ class DiskBuffer implements PointBuffer {
   readonly #metrics: BufferMetrics;
   readonly #closing = new AbortController();
   readonly #ticking: Promise<void>;
-  /** Maps the input numbers in blocks to Input IDs. */
   #inputs = new InputTable();
   #stats: BufferStats;
   #reader: DiskReader | undefined;
@@ -179,10 +176,7 @@ class DiskBuffer implements PointBuffer {
       }
   }
 
-  /**
-   * Restarts the log thread after it died, perhaps for lack of memory. Leased points are leased again; no durable point
-   * is lost.
-   */
+  /** The thread has died, perhaps for lack of memory. Leased points are leased again; no durable point is lost. */
   async #reopen(failure: AgentError, signal: AbortSignal): Promise<void> {
     this.#stats = { ...this.#stats, degraded: failure.message };
     await this.#port[Symbol.asyncDispose]();

@@ -48,7 +48,6 @@ export interface InspectedPoint {
   readonly value: number;
 }
 
-/** The accounts in the last written state. */
 export interface InspectedAccounts {
   readonly integration: string;
   readonly settledPoints: number;
@@ -56,7 +55,6 @@ export interface InspectedAccounts {
   readonly duplicatePoints: number;
   readonly collidedPoints: number;
   readonly losses: readonly Loss[];
-  /** Points of dropped segments that were leased. */
   readonly leased: readonly LeasedLoss[];
 }
 
@@ -82,15 +80,12 @@ export class BufferInspector {
     this.#state = states.find(({ state }) => format === undefined || state.stream === format)?.state;
   }
 
-  /** Whether the folder contains files of a buffer. */
   static isBuffer(folder: string, disk: Disk): boolean {
     const names = attempt(() => disk.list(folder)) ?? [];
     return names.some((name) => name === "FORMAT" || parseSegmentName(name) !== undefined);
   }
 
-  /**
-   * Throws `BUFFER_NEWER` or `BUFFER_OLDER` if another version wrote the folder in a format that this one cannot read.
-   */
+  /** Throws `BUFFER_NEWER` or `BUFFER_OLDER` if the format of the folder is another version's. */
   checkVersion(): void {
     refuseOtherVersions(this.#folder, this.#format, this.#files());
   }
@@ -159,10 +154,7 @@ export class BufferInspector {
     };
   }
 
-  /**
-   * Yields the points of each record, sorted by input and time. Skips unreadable records. `all`: includes settled
-   * points.
-   */
+  /** Yields the points by record, sorted by input and time, without unreadable records. `all`: also settled ones. */
   *points(name: string, all: boolean): Generator<readonly InspectedPoint[]> {
     const read = this.#read(name);
     if (read === undefined || read instanceof Error) return;

@@ -39,16 +39,12 @@ export class Accounts {
     this.settled += points - Math.min(refused, points);
   }
 
-  /** Counts points as lost and records their sequence numbers as removed. */
   lose(reason: LossReason, loss: Stretch, first: number, end: number): void {
     this.losses.add(reason, loss);
     this.removed.add(first, end, loss.points, reason);
   }
 
-  /**
-   * Points of these sequence numbers were found again, `unsettled` of them to be delivered. They no longer count as
-   * lost or settled.
-   */
+  /** These points were found again, `unsettled` of them to be delivered: they no longer count as lost or settled. */
   restore(first: number, end: number, unsettled: number): void {
     let left = unsettled;
     const found = new Map<RemovedRange, number>();

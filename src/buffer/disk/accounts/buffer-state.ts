@@ -23,7 +23,6 @@ export interface LeasedLoss {
 export interface BufferState {
   /** UUID of the buffer, 32 hexadecimal digits. */
   readonly stream: string;
-  /** How often the buffer was opened. */
   readonly opens: number;
   /** Milliseconds that the buffer was open in total. */
   readonly uptime: number;
@@ -46,11 +45,9 @@ export interface BufferState {
   readonly oldest: number | undefined;
   readonly latest: number | undefined;
   readonly removed: readonly RemovedRange[];
-  /** First sequence number of each segment. */
   readonly starts: readonly number[];
 }
 
-/** Encodes and decodes a value. */
 interface Codec<T> {
   write(out: ByteWriter, value: T): void;
   read(reader: ByteReader): T;
@@ -93,7 +90,6 @@ function list<T>(item: Codec<T>): Codec<readonly T[]> {
   };
 }
 
-/** Encodes the fields in the order of `codecs`. */
 function fields<T extends object>(codecs: { readonly [Key in keyof T]: Codec<T[Key]> }): Codec<T> {
   const keys = Object.keys(codecs) as (keyof T)[]; // the object has no other keys
   return {

@@ -10,12 +10,10 @@ export interface SeriesState {
   readonly bounds: readonly number[];
 }
 
-/** The settled points of a segment as stored in the state file: start and end of each range. */
+/** The settled points of a segment as stored in the state file. Fields as in `Coverage`. */
 export interface SettledState {
   readonly whole: readonly number[];
-  /** Single series that are settled outside of `whole`. */
   readonly series: readonly SeriesState[];
-  /** Single series that are not settled in parts of `whole`. */
   readonly gaps: readonly SeriesState[];
 }
 
@@ -25,7 +23,6 @@ const none = new RangeSet();
 
 /** Ranges contain sequence numbers. A series is identified by its place in the segment's dictionary. */
 export class Coverage {
-  /** Ranges in which every series is covered, except for `gaps`. */
   readonly whole = new RangeSet();
   readonly #series = new Map<number, RangeSet>();
   readonly #gaps = new Map<number, RangeSet>();
@@ -46,12 +43,10 @@ export class Coverage {
     return Math.max(this.whole.bounds.at(-1) ?? Number.NEGATIVE_INFINITY, this.#to);
   }
 
-  /** Ranges of single series that are covered outside of `whole`. */
   get series(): ReadonlyMap<number, RangeSet> {
     return this.#series;
   }
 
-  /** Ranges of single series that are not covered within `whole`. */
   get gaps(): ReadonlyMap<number, RangeSet> {
     return this.#gaps;
   }
@@ -67,7 +62,6 @@ export class Coverage {
     return this.whole.covers(from, to) && !anyTouches(this.#gaps, from, to);
   }
 
-  /** The union of the gaps of the series for which `wanted` is true. */
   gapsOf(wanted: (series: number) => boolean): RangeSet {
     const open = new RangeSet();
     for (const [series, ranges] of this.#gaps) if (wanted(series)) open.addAll(ranges);

@@ -2,26 +2,20 @@
 import type { Loss } from "../../../core/buffer.ts";
 import { epochMicros } from "../../../core/point.ts";
 
-/** Reason names in metrics and `status`. */
+/** Reason names in metrics and `status`. The first four are limits that caused segments to be dropped. */
 export const lossReasons = [
-  /** Dropped: the buffer had reached `maxSize`. */
   "maxSize",
-  /** Dropped: not deliverable for longer than `maxAge`. */
   "maxAge",
-  /** Dropped: less than `reserveFreeDisk` was free on the volume. */
   "reserveFreeDisk",
-  /** Dropped: the volume was full. */
   "diskFull",
   /** The bytes read differ from the bytes written. */
   "damaged",
-  /** A segment or its end is missing. */
   "missing",
   /** The disk reported the points as synced but did not have them after a restart. */
   "diskLied",
 ] as const;
 export type LossReason = (typeof lossReasons)[number];
 
-/** Intervals kept for each reason. */
 const intervalsKept = 32;
 
 /** A run of lost points. */

@@ -2,7 +2,7 @@
 
 /** Efficient for few ranges that change mostly at their ends. */
 export class RangeSet {
-  /** Start and end of each range, ascending. Adjacent ranges are merged. */
+  /** Alternating start and end of each range, ascending. Adjacent ranges are merged. */
   #bounds: number[];
 
   constructor(bounds: readonly number[] = []) {
@@ -13,18 +13,15 @@ export class RangeSet {
     return this.#bounds.length === 0;
   }
 
-  /** Alternating start and end of each range. */
   get bounds(): readonly number[] {
     return this.#bounds;
   }
 
-  /** The parts of the ranges between `from` and `to`. */
   *ranges(from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY): Generator<[from: number, to: number]> {
     for (let i = this.#after(from) & ~1; i < this.#bounds.length && this.#bounds[i]! < to; i += 2)
       yield [Math.max(from, this.#bounds[i]!), Math.min(to, this.#bounds[i + 1]!)];
   }
 
-  /** The numbers between `from` and `to`. */
   within(from: number, to: number): RangeSet {
     return new RangeSet([...this.ranges(from, to)].flat());
   }
@@ -95,13 +92,11 @@ export class RangeSet {
     return at % 2 === 1 ? this.#bounds[at] : undefined;
   }
 
-  /** Start of the range that contains `value`. Undefined: no range does. */
   startOf(value: number): number | undefined {
     const at = this.#after(value);
     return at % 2 === 1 ? this.#bounds[at - 1] : undefined;
   }
 
-  /** Removes the lowest range that does not contain `but`. */
   removeFirst(but: number): void {
     this.#bounds.splice(this.endOf(but) === this.#bounds[1] ? 2 : 0, 2);
   }

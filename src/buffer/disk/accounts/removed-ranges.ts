@@ -8,9 +8,7 @@
 export interface RemovedRange {
   readonly first: number;
   readonly end: number;
-  /** Lost points; the others were settled. */
   readonly lost: number;
-  /** Reason of the loss; empty if no point was lost. */
   readonly reason: string;
 }
 
@@ -18,7 +16,6 @@ export interface RemovedRange {
 const mostRanges = 1_024;
 
 export class RemovedRanges {
-  /** Ascending and disjoint. */
   #ranges: RemovedRange[];
 
   constructor(ranges: readonly RemovedRange[] = []) {
@@ -58,7 +55,6 @@ export class RemovedRanges {
     });
   }
 
-  /** The parts of the range that are not in the set. */
   gapsIn(first: number, end: number): { readonly first: number; readonly end: number }[] {
     const gaps: { first: number; end: number }[] = [];
     let from = first;
@@ -72,7 +68,6 @@ export class RemovedRanges {
     return gaps;
   }
 
-  /** The ranges that overlap these numbers. */
   within(first: number, end: number): readonly RemovedRange[] {
     return this.#ranges.filter((range) => range.first < end && range.end > first);
   }
@@ -133,10 +128,7 @@ export class RemovedRanges {
   }
 }
 
-/**
- * Whether adjacent ranges can be merged: both delivered or both lost, but not `missing`, which may be found again
- * separately.
- */
+/** Whether ranges can be merged: both delivered, or both lost and not `missing`, since a file may be found again. */
 function isOne(a: RemovedRange, b: RemovedRange): boolean {
   const isWhole = (range: RemovedRange) => range.lost === 0 || range.lost === range.end - range.first;
   return a.end === b.first && a.reason === b.reason && a.reason !== "missing" && isWhole(a) && isWhole(b);

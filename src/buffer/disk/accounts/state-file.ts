@@ -71,10 +71,7 @@ export class StateFile {
     return new StateFile(disk, folder, generation, slots, synced);
   }
 
-  /**
-   * When it returns, the state survives a kill of the process, and with `sync` also a power cut. If it throws the
-   * disk's error, the slot synced last is still valid.
-   */
+  /** The state then survives a kill, and with `sync` a power cut. If it throws, the slot synced last is still valid. */
   write(state: BufferState, sync: boolean): void {
     const out = this.#out;
     out.cut();

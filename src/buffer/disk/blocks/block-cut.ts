@@ -10,18 +10,11 @@ import type { RecordBytes, SegmentReader } from "../segments/segment-reader.ts";
 /** The content of a block: whole records, or some series of whole records. */
 export interface BlockCut {
   readonly records: RangeSet;
-  /**
-   * False: the block holds every series of the records except `leftOut`. True: it holds only the series that it has
-   * points of.
-   */
+  /** False: every series of the records except `leftOut`. True: only the series that the block has points of. */
   readonly bySeries: boolean;
-  /**
-   * Series missing from some of the records, by place in the segment's dictionary, with the ranges where they are
-   * missing.
-   */
+  /** Series missing from some records: place in the segment's dictionary, and the ranges where it is missing. */
   readonly leftOut: ReadonlyMap<number, RangeSet>;
   readonly leftOutPoints: number;
-  /** Places of series that have points in late records. */
   readonly late: ReadonlySet<number>;
   readonly points: number;
   /** These three columns have one entry per point. */
@@ -39,11 +32,9 @@ export interface CutOptions {
   readonly wanted: ((place: number) => boolean) | undefined;
   /** Select single series instead of whole records: few are requested, or names are damaged. */
   readonly bySeries: boolean;
-  /** Whether the name of the series at this place is known. */
   readonly isNamed: (place: number) => boolean;
   /** Whether a record must not be leased yet. */
   readonly withheld: (record: number) => boolean;
-  /** Called for unreadable records. */
   readonly onDamage: (record: number) => void;
 }
 
@@ -101,10 +92,7 @@ class Cutter implements BlockCut {
     return taken || this.#options.withheld(record);
   }
 
-  /**
-   * Adds the free points of a record. False: the payload cannot be parsed although its checksum is valid; nothing is
-   * added then.
-   */
+  /** Adds the free points of a record. False: its payload cannot be parsed, and nothing is added. */
   add(record: number, content: RecordBytes): boolean {
     const [from, to] = this.#index.rangeOf(record);
     const points = to - from;
@@ -137,7 +125,6 @@ class Cutter implements BlockCut {
     const before = this.points;
     const left = new Set<number>();
     const unwanted = new Set<number>();
-    /** Series that this record adds to the block. */
     const held: number[] = [];
     let current = -1;
     let start = before;

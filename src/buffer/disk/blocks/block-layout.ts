@@ -4,13 +4,9 @@ import type { Lane } from "../../../core/buffer.ts";
 import type { SeriesSorter } from "../format/series-sorter.ts";
 import type { BlockCut } from "./block-cut.ts";
 
-/**
- * A block as transferred between the threads: the columns of its series in sequence. Series with equal times share a
- * time column.
- */
+/** A block as transferred between threads: columns by series. Series with equal times share a time column. */
 export interface ShelfBlock {
   readonly id: number;
-  /** Input numbers, one per series. */
   readonly inputs: Uint32Array<ArrayBuffer>;
   /** Start of the times and values of each series. `valueStarts` has one more entry, the end. */
   readonly timeStarts: Uint32Array<ArrayBuffer>;
@@ -23,14 +19,12 @@ export interface ShelfBlock {
 
 export interface LaidOut {
   readonly block: ShelfBlock;
-  /** Places of the block's series in the segment's dictionary. */
   readonly places: Uint32Array;
 }
 
 /** The sorter's memory above this many points is freed after each block. */
 const keptPoints = 65_536;
 
-/** `numbers`: input numbers by place in the segment's dictionary. */
 export function layOut(
   id: number,
   cut: Pick<BlockCut, "places" | "times" | "values" | "points" | "late">,
@@ -83,7 +77,6 @@ function equalColumns(a: Float64Array, at: number, b: Float64Array, start: numbe
 export interface TakeRequest {
   readonly lane: Lane;
   readonly maxPoints: number;
-  /** As in `TakeOptions`. Undefined: `maxPoints`. */
   readonly enough?: number | undefined;
   /** Input numbers to lease. Undefined: all. */
   readonly inputs?: ReadonlySet<number> | undefined;

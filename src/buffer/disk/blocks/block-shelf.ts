@@ -32,7 +32,6 @@ const noneLate: ReadonlySet<number> = new Set();
 export class BlockShelf {
   readonly #options: LogParts;
   readonly #out = new Map<number, Lease>();
-  /** Blocks whose segments were dropped while they were leased. */
   readonly dropped: DroppedBlocks;
   readonly #order = new SettlementOrder(this.#out);
   readonly #unread = new UnreadSegments();
@@ -80,10 +79,7 @@ export class BlockShelf {
     return nothing;
   }
 
-  /**
-   * Returns whether it settled points of dropped segments. The caller must then sync the state: after a power cut these
-   * points would still count as lost.
-   */
+  /** True: points of dropped segments were settled. Sync the state, or they count as lost after a power cut. */
   settle(done: readonly BlockSettlement[]): boolean {
     const droppedBefore = this.dropped.points;
     for (const settlement of done) if (this.#order.admit(settlement)) this.#settle(settlement);
@@ -111,10 +107,7 @@ export class BlockShelf {
     this.dropped.releaseAll();
   }
 
-  /**
-   * Drops the segment and returns its loss. Leased points count as lost when their block is released, and as delivered
-   * when it is settled.
-   */
+  /** Drops the segment and returns its loss. Leased points are lost or delivered once their block comes back. */
   drop(segment: Segment, reason: LossReason): SegmentLoss {
     const blocks = new Map<number, SeriesOut>();
     for (const [id, out] of this.#out) {
@@ -165,7 +158,6 @@ export class BlockShelf {
     return this.#indices.of(segment, (index) => this.#countDamage(segment, index));
   }
 
-  /** Keeps the index of a segment that was just sealed in the cache. */
   keepIndex(segment: Segment): void {
     this.#indices.keep(segment);
   }
@@ -174,10 +166,7 @@ export class BlockShelf {
     if (countDamage(this.#options, segment, index, found)) this.changed = true;
   }
 
-  /**
-   * Input numbers by place in the dictionary. Updated on each call: the dictionary grows, and a damaged name may be
-   * found in another copy.
-   */
+  /** Input numbers by place in the dictionary, which grows, and whose damaged names may be found in other copies. */
   #numbersOf(index: SegmentIndex): readonly number[] {
     const numbers = this.#numbers.get(index) ?? [];
     this.#numbers.set(index, numbers);
@@ -250,7 +239,6 @@ export class BlockShelf {
   #settle({ block, inputs, refused }: BlockSettlement): void {
     const out = this.#out.get(block);
     if (!out) {
-      // A block that is in neither table was settled completely before.
       if (this.dropped.settle(block, inputs, refused)) this.changed = true;
       return;
     }

@@ -9,7 +9,6 @@ import type { LogParts } from "../segments/environment.ts";
 import type { Segment } from "../segments/segment.ts";
 import { SegmentReader } from "../segments/segment-reader.ts";
 
-/** Sequence numbers of unreadable points. */
 export type DamagedStretch = Omit<Damage, "offset" | "bytes">;
 
 /**
@@ -117,10 +116,7 @@ function bytesOf({ offsets, endOffset }: SegmentIndex, record: number): number {
   return (offsets[record + 1] ?? endOffset) - offsets[record]!;
 }
 
-/**
- * Counts the unsettled points in readable records. Calls `onDamage` with the sequence numbers and the index of each
- * unreadable record. Throws the disk's error.
- */
+/** Calls `onDamage` with the sequence numbers and index of each unreadable record, whose points do not count. */
 export function unsettledInRecords(
   { settled }: Pick<Segment, "settled">,
   index: SegmentIndex,

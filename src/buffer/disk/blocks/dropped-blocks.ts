@@ -16,7 +16,6 @@ interface DroppedBlock {
   readonly reason: LossReason;
   readonly series: SeriesOut;
   readonly times: SeriesTimes;
-  /** Sequence numbers of the segment. */
   readonly first: number;
   readonly end: number;
 }
@@ -29,7 +28,6 @@ export class DroppedBlocks {
     this.#accounts = accounts;
   }
 
-  /** Points that are still leased. */
   get points(): number {
     let points = 0;
     for (const { series } of this.#blocks.values()) points += series.points;
@@ -94,9 +92,7 @@ function lossOf({ series, times }: DroppedBlock): LostSpan {
 const mostStretches = 8;
 
 export interface SegmentLoss {
-  /** In the order of the log. */
   readonly stretches: readonly Stretch[];
-  /** Times of the leased series, by block. */
   readonly leased: ReadonlyMap<number, SeriesTimes>;
 }
 
@@ -109,7 +105,6 @@ export function wholeLoss(segment: Segment, leasedPoints: number): SegmentLoss {
   return { stretches: [{ points, from: earliest, to: latest, ...place }], leased: new Map() };
 }
 
-/** `blocks`: those leased from the segment. Throws the disk's error. */
 export function segmentLoss(
   segment: Segment,
   index: SegmentIndex,

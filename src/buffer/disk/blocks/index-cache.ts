@@ -4,7 +4,6 @@ import type { LogParts } from "../segments/environment.ts";
 import type { Segment } from "../segments/segment.ts";
 import { loadIndex } from "../segments/segment-reader.ts";
 
-/** Cached indices, without the segment being written. */
 const mostKept = 2;
 
 export class IndexCache {

@@ -65,10 +65,7 @@ export class KeptFile {
         }
   }
 
-  /**
-   * To be called before points from `next` on are appended: at startup only inputs named in the file are searched for.
-   * Throws the disk's error.
-   */
+  /** To be called before points from `next` on are appended: a start knows only inputs that the file names. */
   nameNew(next: number): void {
     if (this.#options.kept.unnamed.size === 0) return;
     if (this.#end === undefined || !this.#append(this.#end)) this.#write(next);

@@ -5,9 +5,7 @@ import type { SeriesOut } from "./series-out.ts";
 export class Lease {
   readonly segment: Segment;
   readonly series: SeriesOut;
-  /** Input numbers with late points. */
   readonly late: ReadonlySet<number>;
-  /** Points at the start of the lease. */
   readonly #points: number;
   /** `settled.whole` covers the records, with gaps for unsettled series. */
   #asWhole = false;
@@ -43,7 +41,6 @@ export class Lease {
     return points;
   }
 
-  /** Makes the unsettled points free again. */
   release(): void {
     const { series } = this;
     const { taken, settled } = this.segment;

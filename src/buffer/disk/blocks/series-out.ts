@@ -4,9 +4,7 @@
 import type { RangeSet } from "../accounts/range-set.ts";
 import type { BlockCut } from "./block-cut.ts";
 
-/** The points that a block holds of one series. */
 export interface SeriesPart {
-  /** Place in the segment's dictionary. */
   readonly place: number;
   readonly points: number;
   /** Sequence numbers of the records that the block takes the series from. */
@@ -52,12 +50,10 @@ export class SeriesOut implements Pick<BlockCut, "records" | "bySeries" | "leftO
     }
   }
 
-  /** Number of series in the block. */
   get size(): number {
     return this.#inputs.length;
   }
 
-  /** Number of unsettled series. */
   get count(): number {
     return this.#count;
   }
@@ -84,13 +80,11 @@ export class SeriesOut implements Pick<BlockCut, "records" | "bySeries" | "leftO
     return places.subarray(0, count);
   }
 
-  /** Whether the input has unsettled points. */
   has(input: number): boolean {
     const at = this.#find(input);
     return this.#inputs[at] === input && this.#points[at] !== 0;
   }
 
-  /** The unsettled series. */
   *parts(): Generator<SeriesPart> {
     for (let at = 0; at < this.#points.length; at++) if (this.#points[at] !== 0) yield this.part(at);
   }
@@ -101,7 +95,6 @@ export class SeriesOut implements Pick<BlockCut, "records" | "bySeries" | "leftO
     return { place, points: this.#points[at]!, ranges: leftOut ? this.records.minus(leftOut) : this.records };
   }
 
-  /** Index of the first input that is not below `input`. */
   #find(input: number): number {
     let low = 0;
     let high = this.#inputs.length;

@@ -10,21 +10,17 @@ import type { Lease } from "./lease.ts";
 
 export interface BlockSettlement {
   readonly block: number;
-  /** Input numbers. */
   readonly inputs: Uint32Array;
   readonly refused: number;
 }
 
-/** A leased block. */
 interface LeasedInputs {
   readonly series: Pick<Lease["series"], "count" | "has">;
-  /** Inputs with late points. */
   readonly late: ReadonlySet<number>;
 }
 
 interface Waiting {
   readonly settlement: BlockSettlement;
-  /** Late inputs of the settlement. */
   readonly late: Uint32Array;
   /** An earlier block that holds points of them. */
   blocker: number;
@@ -74,9 +70,7 @@ export class SettlementOrder {
     }
   }
 
-  /**
-   * Whether the block's unsettled inputs are exactly those whose settlement was discarded. It must then be released.
-   */
+  /** Whether all unsettled inputs of the block had a discarded settlement. It must then be released. */
   isRevoked(block: number): boolean {
     const revoked = this.#revoked.get(block);
     return revoked !== undefined && this.#leased.get(block)?.series.count === revoked.size;

@@ -20,7 +20,6 @@ export class UnreadSegments {
     this.#unread.delete(segment);
   }
 
-  /** Forgets a removed segment. */
   forget(segment: Segment): void {
     this.#unread.delete(segment);
     this.#withheld.delete(segment);

@@ -13,7 +13,6 @@ export interface Disk {
   rename(from: string, to: string): void;
   /** Once this returns, names created, renamed and removed in the folder survive a power cut. */
   syncFolder(folder: string): void;
-  /** Bytes available on the volume. */
   free(folder: string): number;
 }
 
@@ -24,14 +23,11 @@ export interface DiskFile {
   read(into: Uint8Array, position: number): number;
   setSize(bytes: number): void;
   size(): number;
-  /**
-   * Once this returns, earlier writes survive a power cut. After it has thrown, no later success covers these writes.
-   */
+  /** Once this returns, earlier writes survive a power cut. If it throws, no later success covers these writes. */
   sync(): void;
   close(): void;
 }
 
-/** An error of the file system as Node throws it. */
 export interface DiskError extends Error {
   readonly code?: string;
 }
@@ -72,7 +68,6 @@ export function readFully(file: DiskFile, into: Uint8Array, position: number): n
   return done;
 }
 
-/** Opens the file, passes it to `use`, and closes it. */
 export function withFile<T>(
   disk: Disk,
   path: string,
@@ -97,10 +92,7 @@ export function readPart(file: DiskFile, from: number, length: number): Uint8Arr
   return bytes.subarray(0, readFully(file, bytes, from));
 }
 
-/**
- * Writes a small file atomically: after a power cut it has the old or the new content. Call `syncFolder` to make the
- * new one durable.
- */
+/** Writes a small file atomically. The new content survives a power cut only after `syncFolder`. */
 export function replaceFile(disk: Disk, folder: string, name: string, bytes: Uint8Array): void {
   const temporary = `${folder}/${name}.tmp`;
   attempt(() => disk.remove(temporary));
@@ -126,7 +118,6 @@ export function withRetries<T>(action: () => T): T {
     }
 }
 
-/** A log entry for the agent. */
 export interface Note {
   readonly level: "info" | "warn" | "error";
   readonly fields: Readonly<Record<string, string | number | undefined>>;

@@ -15,10 +15,7 @@ export class FullDisk {
   /** The last drop gained the buffer too little space: no further drops until the volume has room. */
   #holds = false;
 
-  /**
-   * Called after a write failed because the volume is full; `needed` is its size in bytes. Returns whether a segment
-   * may be dropped.
-   */
+  /** After a write of `needed` bytes failed on a full volume: returns whether a segment may be dropped. */
   mayDrop(needed: number, now: number): boolean {
     if (this.#holds) return false;
     if (this.#freed > 0) {
@@ -58,10 +55,7 @@ export class FullDisk {
 
 const probeName = "room.tmp";
 
-/**
- * Throws the disk's error if the disk does not accept `bytes` more. A test write, because the free space of a volume
- * does not show quotas.
- */
+/** Throws the disk's error unless `bytes` more can be written. The free space of a volume does not show quotas. */
 export function probeRoom(disk: Disk, folder: string, bytes: number): void {
   const path = `${folder}/${probeName}`;
   attempt(() => disk.remove(path));

@@ -122,9 +122,7 @@ function identity(path: string): string | undefined {
   });
 }
 
-/**
- * SQLite starts a transaction on a read-only file without an error. Creating a table, which is rolled back, reveals it.
- */
+/** SQLite opens read-only files without an error. Creating a table, which is rolled back, reveals it. */
 function isWritable(database: DatabaseSync): boolean {
   try {
     database.exec("SAVEPOINT ask; CREATE TABLE ask (answer); ROLLBACK TO ask");
@@ -135,7 +133,6 @@ function isWritable(database: DatabaseSync): boolean {
   }
 }
 
-/** Checks without opening the file, see above. */
 function mayWrite(path: string): boolean {
   return attempt(() => accessSync(path, constants.W_OK) === undefined) ?? false;
 }

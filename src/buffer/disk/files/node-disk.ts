@@ -26,10 +26,7 @@ const flags = {
   read: constants.O_RDONLY | constants.O_NOFOLLOW,
 };
 
-/**
- * Creates missing folders and returns the topmost one created. With `recursive`, Node reports ENOENT on a read-only
- * file system.
- */
+/** Returns the topmost folder created. `recursive` of Node reports ENOENT on a read-only file system. */
 function makeFolders(path: string): string | undefined {
   if (existsSync(path)) return undefined;
   const first = makeFolders(dirname(path));
@@ -37,7 +34,6 @@ function makeFolders(path: string): string | undefined {
   return first ?? path;
 }
 
-/** `sync` makes the names in a folder durable. */
 export function nodeDisk(sync: (folder: string) => void = syncFolder): Disk {
   return {
     makeFolder(path) {

@@ -40,10 +40,8 @@ export interface SortedColumns {
   readonly values: Float64Array;
 }
 
-/** Called for each point of a record, series by series. */
 export type PointVisitor = (series: number, time: number, value: number) => void;
 
-/** Writes the values of one series, from `start` to before `end`. */
 type WriteValues = (values: Float64Array, start: number, end: number) => void;
 
 /** Writes all points of `columns`. `from` is the earliest of their times. */
@@ -178,7 +176,6 @@ export function writeStreams(
   for (const bytes of packed) out.raw(bytes);
 }
 
-/** Reads values of one series, as many as there are times. */
 type ReadValues = (series: number, times: Float64Array, visit: PointVisitor) => void;
 
 /** Reads the output of `writeColumns`. Throws `RangeError` for an invalid payload. */
@@ -194,10 +191,7 @@ export function readColumns(
   }
 }
 
-/**
- * Reads the output of `writeDenseColumns`. Throws `RangeError` for an invalid payload, and errors of zlib for damaged
- * streams.
- */
+/** Reads the output of `writeDenseColumns`. Throws `RangeError`, or errors of zlib, for an invalid payload. */
 export function readDenseColumns(payload: ByteReader, from: number, visit: PointVisitor): void {
   const source = readStreams(payload);
   readColumns(source.head, from, visit, (series, times) => {

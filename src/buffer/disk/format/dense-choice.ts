@@ -12,10 +12,8 @@ const decimalSamples = [32, 256] as const;
 
 const scratch = new DenseStreams();
 const frequencies = new Uint32Array(256);
-/** Sampled values by the number of decimals they need. */
 const needed = new Uint32Array(noDecimals + 1);
 
-/** Writes the values from `start` to before `end` as a column. */
 export function writeDenseColumn(out: DenseStreams, values: Float64Array, start: number, end: number): void {
   const decimals = decimalsOf(values, start, end);
   const count = end - start;
@@ -56,9 +54,7 @@ interface Cost {
   readonly bytes: number;
 }
 
-/**
- * Estimates the cost from the entropy of each plane in samples of the column, in a tenth of the time of compression.
- */
+/** Estimates the cost by the entropy of each plane in samples, in a tenth of the time of compression. */
 function costOf(values: Float64Array, start: number, end: number, coding: VectorCoding): Cost {
   const count = end - start;
   scratch.clear();
@@ -85,9 +81,7 @@ function entropyOf(bytes: Uint8Array): number {
   return bits / 8;
 }
 
-/**
- * The number of decimals with which a sample takes the fewest bits: 80 per exception and 3.3 per decimal of a value.
- */
+/** The decimals with which a sample takes the fewest bits: 80 per exception, 3.3 per decimal of a value. */
 function decimalsOf(values: Float64Array, start: number, end: number): number {
   needed.fill(0);
   const count = end - start;

@@ -76,10 +76,7 @@ function slotOf(low: number, high: number): number {
   }
 }
 
-/**
- * The numbers in ascending order of their values: a radix sort by the upper 43 bits. Lower bits hardly affect the size
- * of differences.
- */
+/** The numbers by ascending value: a radix sort by the upper 43 bits, as lower bits hardly affect differences. */
 function sortedNumbers(size: number): Uint32Array {
   const lows = new Uint32Array(size);
   const highs = new Uint32Array(size);

@@ -14,10 +14,7 @@ export interface DenseSource {
 
 let values = new Float64Array(vectorValues);
 
-/**
- * Reads a column of `count` values into a buffer, which may be longer and is reused by the next call. Throws
- * `RangeError` if invalid.
- */
+/** Reads `count` values into a longer buffer that the next call reuses. Throws `RangeError` if invalid. */
 export function readDenseColumn(source: DenseSource, count: number): Float64Array {
   const coding = source.head.u8();
   if (values.length < count) values = new Float64Array(count);

@@ -25,7 +25,6 @@ export interface VectorCoding {
   readonly differences: boolean;
 }
 
-/** The streams that columns are written to. */
 export class DenseStreams {
   readonly head = new ByteWriter();
   readonly planes = Array.from({ length: 8 }, () => new ByteWriter());
@@ -43,7 +42,6 @@ const lows = new Uint32Array(vectorValues);
 const highs = new Uint32Array(vectorValues);
 const exceptions = new Uint32Array(maxExceptions + 1);
 
-/** Writes a column of the values from `start` to before `end`, without a dictionary. */
 export function writeVectors(
   out: DenseStreams,
   values: Float64Array,

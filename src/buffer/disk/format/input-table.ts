@@ -28,7 +28,6 @@ export class InputTable {
     return this.#inputs[number]!;
   }
 
-  /** The Input IDs numbered from `first` on. */
   since(first: number): InputId[] {
     return this.#inputs.slice(first);
   }

@@ -59,9 +59,7 @@ export function recordBytes(length: number): number {
 
 const padded = (length: number) => Math.ceil(length / 8) * 8;
 
-/**
- * Appends a record to `out`, which holds one write to the disk. `payload` writes the payload and returns its version.
- */
+/** Appends a record to `out`, which holds one write. `payload` writes the payload and returns its version. */
 export function writeRecord(
   out: ByteWriter,
   fields: RecordFields,
@@ -120,14 +118,12 @@ export function readRecordHeader(
   };
 }
 
-/** Whether the checksum of the payload is valid. */
 export function isPayloadWhole(bytes: Uint8Array, at: number, header: RecordHeader, sum: Checksum): boolean {
   const start = at + recordHeaderBytes;
   const end = start + padded(header.length);
   return end <= bytes.length && sum(bytes, start, end) === header.payloadChecksum;
 }
 
-/** Whether this version can read the payload. */
 export function isKnown(header: RecordHeader): boolean {
   return header.version === 1 ? header.type >= 1 && header.type <= 3 : header.version <= 3 && header.type === 1;
 }

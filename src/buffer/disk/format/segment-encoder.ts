@@ -10,24 +10,20 @@ import type { SeriesSorter } from "./series-sorter.ts";
 
 const maxDictionaryBytes = 128 * 1_024;
 
-/** A record of points in `out`. */
 export interface EncodedRecord {
   readonly sequence: number;
   readonly points: number;
   readonly from: number;
   readonly to: number;
   readonly late: boolean;
-  /** Offset in `out`. */
   readonly offset: number;
   /** Size of the padded payload. Above `maxPayloadBytes` it could not be read. */
   readonly bytes: number;
 }
 
-/** The points of one record: from `from` to before `to`. */
 export interface EncodedPart {
   readonly from: number;
   readonly to: number;
-  /** They may replace points stored before. */
   readonly late: boolean;
 }
 
@@ -92,7 +88,6 @@ export class SegmentEncoder {
     for (const name of this.names.splice(known)) this.#places[inputs.numberOf(name)] = 0;
   }
 
-  /** Writes the Input IDs from place `first` on. */
   writeDictionary(first: number, sequence: number): void {
     const { salt, checksum } = this.#options;
     for (let at = first; at < this.names.length; ) {
@@ -113,7 +108,6 @@ export class SegmentEncoder {
     }
   }
 
-  /** The place in the dictionary of each point, at the point's index. */
   #idsOf(points: PointColumns, from: number, to: number, inputs: InputTable): Uint32Array {
     if (this.#ids.length < to) this.#ids = new Uint32Array(2 ** Math.ceil(Math.log2(to)));
     if (this.#places.length < inputs.size)

@@ -6,7 +6,6 @@ import type { Checksum, RecordHeader } from "./record.ts";
 import { isKnown, isPayloadWhole, readRecordHeader, recordBytes, recordHeaderBytes, recordTypes } from "./record.ts";
 import { segmentHeaderBytes } from "./segment-header.ts";
 
-/** Upper limit of the names in a segment. */
 const maxInputs = 2 ** 24;
 
 /** Points of the segment that have become unreadable. */
@@ -36,12 +35,8 @@ export class SegmentIndex {
   readonly damage: Damage[] = [];
   /** End of the last intact record, in bytes. */
   endOffset = segmentHeaderBytes;
-  /** The sequence number after the last point. */
   endSequence: number;
-  /**
-   * In an unsealed segment: bytes up to the last nonzero one after the last intact record, left by an interrupted
-   * write.
-   */
+  /** Unsealed segment: bytes after the last intact record, up to the last nonzero one, of an interrupted write. */
   tornBytes = 0;
   sealed = false;
   /** Salt of the records. Undefined: not known yet. */
@@ -52,13 +47,11 @@ export class SegmentIndex {
     this.salt = salt;
   }
 
-  /** Sequence numbers of a record. */
   rangeOf(record: number): [from: number, to: number] {
     const from = this.sequences[record]!;
     return [from, from + this.points[record]!];
   }
 
-  /** Undefined: there are no records. */
   get earliestTime(): number | undefined {
     return this.earliest.length === 0 ? undefined : this.earliest.reduce((a, b) => Math.min(a, b));
   }
@@ -77,7 +70,6 @@ export class SegmentIndex {
     this.endSequence = header.sequence + header.points;
   }
 
-  /** Removes records and damage from `offset` on. */
   cut(offset: number, first: number): void {
     while ((this.offsets.at(-1) ?? -1) >= offset)
       for (const column of [this.offsets, this.sequences, this.points, this.earliest, this.latest, this.late])
@@ -108,9 +100,7 @@ export function scanSegment(bytes: Uint8Array, options: ScanOptions): SegmentInd
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const index = new SegmentIndex(options.first, options.salt);
   let expected = options.first;
-  /**
-   * Start of unreadable bytes after the last intact record: damage if another record follows, otherwise a torn tail.
-   */
+  /** Start of unreadable bytes: damage if another record follows, otherwise a torn tail. */
   let bad: { readonly offset: number; readonly header: RecordHeader | undefined } | undefined;
   let at = segmentHeaderBytes;
   /** Start of the write that contained the last intact header. */

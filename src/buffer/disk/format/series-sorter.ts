@@ -46,7 +46,6 @@ export class SeriesSorter {
     };
   }
 
-  /** Frees the memory of an unusually large call. */
   shrink(points: number): void {
     if (this.#times.length <= points) return;
     this.#times = new Float64Array(256);

@@ -9,9 +9,7 @@ export type Bounds = ReturnType<typeof openBounds>;
 
 export function openBounds(options: StoreOptions, { disk, folder, segments, keeper }: UpkeepParts) {
   const { maxSize, maxAgeMs, reserveFreeDisk, whenFull } = options;
-  /**
-   * If other programs fill the volume, one segment with points is kept: they would also take the space that it frees.
-   */
+  /** Keeps one segment with points: programs that fill the volume would take its space as well. */
   const hasMoreThanOne = () => segments.filter(({ unsettledPoints }) => unsettledPoints > 0).length > 1;
 
   /** Drops the oldest sealed segment. Returns the bytes that it frees; undefined if there is no sealed segment. */
@@ -43,7 +41,6 @@ export function openBounds(options: StoreOptions, { disk, folder, segments, keep
       make("maxSize", keeper.bytes() + coming - maxSize, coming, now);
       if (reserveFreeDisk > 0) make("reserveFreeDisk", reserveFreeDisk + coming - disk.free(folder), coming, now);
     },
-    /** Drops segments whose points could not be delivered within `maxAge`. */
     dropOld(now: Moment): void {
       for (const segment of segments.slice()) {
         if (!segment.sealed || segment.unsettledPoints === 0) continue;
@@ -53,7 +50,6 @@ export function openBounds(options: StoreOptions, { disk, folder, segments, keep
         if (wallAge > maxAgeMs && openAge > maxAgeMs) keeper.drop(segment, "maxAge", now);
       }
     },
-    /** Whether there is anything to drop on a full volume. */
     mayDropForFullDisk: () => whenFull === "dropOldest" && hasMoreThanOne(),
     /** Called when the volume is full. Returns the freed bytes; undefined if nothing could be dropped. */
     dropForFullDisk: (now: Moment) => dropOldest("diskFull", now),

@@ -51,10 +51,7 @@ interface Job {
 export class Compactor {
   readonly #options: CompactorOptions;
   readonly #scratch = { sorter: new SeriesSorter(), out: new ByteWriter() };
-  /**
-   * Segments to skip for now, because they are being delivered or the disk failed. Value: uptime until which to skip
-   * them.
-   */
+  /** Segments that were being delivered or failed to compact, and the uptime until which to skip them. */
   readonly #skipped = new Map<Segment, number>();
   #job: Job | undefined;
 
@@ -81,7 +78,6 @@ export class Compactor {
     }
   }
 
-  /** Abandons the current compaction. */
   stop(): void {
     const job = this.#job;
     this.#job = undefined;

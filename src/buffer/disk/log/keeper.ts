@@ -29,7 +29,6 @@ export class Keeper {
   /** States of removed segments whose folder is not synced yet: a power cut may bring them back. */
   #removed: SegmentState[] = [];
   #persistedAt = Number.NEGATIVE_INFINITY;
-  /** Time of the last attempt to sync the state. */
   #now: Moment;
   /** True if the state on disk is out of date. */
   changed = true;
@@ -39,7 +38,6 @@ export class Keeper {
     this.#now = { wall: 0, monotonic: options.opened };
   }
 
-  /** Milliseconds that the buffer was open in total. */
   uptime(now: Moment): number {
     return this.#options.uptimeBefore + now.monotonic - this.#options.opened;
   }
@@ -56,8 +54,8 @@ export class Keeper {
   }
 
   /**
-   * Writes the state after points were settled. The page cache outlives the process, so after a kill no settled point
-   * is delivered again. If the write fails, the next due write repeats it. `sync`: the state also survives a power cut.
+   * Writes the state after points were settled. Without `sync`, it survives a kill but not a power cut. If the write
+   * fails, the next due write repeats it.
    */
   writeSettled(sync: boolean): void {
     const { note, stateFile } = this.#options;
@@ -68,10 +66,7 @@ export class Keeper {
     }
   }
 
-  /**
-   * Writes and syncs the state, then removes settled segments. Returns whether the state was written; if not, the next
-   * due write repeats it.
-   */
+  /** Writes and syncs the state, then removes settled segments. False: not written; the next due write repeats it. */
   persist(now: Moment): boolean {
     const { note } = this.#options;
     this.#persistedAt = now.monotonic;
@@ -92,7 +87,6 @@ export class Keeper {
     return true;
   }
 
-  /** Drops a segment: counts its loss and removes its file. */
   drop(segment: Segment, reason: LossReason, now: Moment): void {
     const { accounts, note, shelf } = this.#options;
     let points = 0;
@@ -112,7 +106,6 @@ export class Keeper {
     return this.#options.segments.find(({ sealed, unsettledPoints }) => sealed && unsettledPoints > 0);
   }
 
-  /** Removes settled segments. Returns the freed bytes. */
   removeSettled(now: Moment): number {
     const before = this.bytes();
     if (this.#options.segments.some(isDone)) this.persist(now);
@@ -127,7 +120,6 @@ export class Keeper {
     shelf.changed = false;
   }
 
-  /** Removes settled segments. Returns their number. */
   #remove(): number {
     const { accounts, disk, folder, note, segments, shelf } = this.#options;
     const gone = segments.filter(isDone);
@@ -171,7 +163,6 @@ function stateOf({ name, header, settledBySeries, settled }: Segment): SegmentSt
   return { name, salt: header.salt, settledBySeries, ...settled.state() };
 }
 
-/** Earliest and latest time in unsettled segments. */
 function timesOf(segments: readonly Segment[]) {
   let [oldest, latest]: [number | undefined, number | undefined] = [undefined, undefined];
   for (const { unsettledPoints, earliest, latest: last } of segments) {

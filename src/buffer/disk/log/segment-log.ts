@@ -17,7 +17,6 @@ import type { UpkeepParts } from "./keeper.ts";
 export interface SegmentLogOptions extends UpkeepParts {
   readonly segmentBytes: number;
   readonly bounds: Bounds;
-  /** Called with the sequence number at which a segment ends, before it is sealed. */
   readonly beforeSeal: (next: number) => void;
 }
 
@@ -26,7 +25,6 @@ export class SegmentLog {
   readonly #scratch: Scratch = { sorter: new SeriesSorter(), out: new ByteWriter(65_536) };
   readonly #fullDisk = new FullDisk();
   #writer: SegmentWriter | undefined;
-  /** Size of the write that failed because the volume was full. */
   #missingRoom = 0;
 
   constructor(options: SegmentLogOptions) {
@@ -37,10 +35,7 @@ export class SegmentLog {
     return this.#writer?.segment;
   }
 
-  /**
-   * Writes and syncs the admitted points of the group. Throws `BUFFER_UNAVAILABLE` or the disk's error; then none of
-   * the points or a prefix is stored.
-   */
+  /** Writes and syncs the admitted points. If it throws, none of them or a prefix is stored. */
   append(group: PointColumns, admission: Admission, now: Moment): void {
     const { count } = admission;
     let from = 0;
@@ -92,10 +87,7 @@ export class SegmentLog {
     this.#fullDisk.hasRoom();
   }
 
-  /**
-   * The writer of the active segment; creates a segment if there is none. Throws `BUFFER_UNAVAILABLE` or the disk's
-   * error.
-   */
+  /** The writer of the active segment, or of a new one. Throws `BUFFER_UNAVAILABLE` or the disk's error. */
   ensureWriter(now: Moment): SegmentWriter {
     if (this.#writer) return this.#writer;
     const { folder, segmentBytes, stream, integration, accounts, bounds, keeper, segments } = this.#options;
@@ -119,8 +111,8 @@ export class SegmentLog {
   }
 
   /**
-   * Counts the points of segments whose files were deleted as lost. If the active segment is among them, starts a new
-   * one, since writes to a deleted file do not outlive the process. Throws as `ensureWriter` does.
+   * Counts the points of deleted segments as lost. If the active one was deleted, starts a new one: writes to a deleted
+   * file do not outlive the process. Throws as `ensureWriter` does.
    */
   leaveDeleted(now: Moment): void {
     const { disk, folder, keeper, segments } = this.#options;
@@ -140,7 +132,6 @@ export class SegmentLog {
     if (active && !this.#writer) this.ensureWriter(now);
   }
 
-  /** Seals the active segment. The next append creates a new one. */
   seal(): void {
     const writer = this.#writer;
     this.#writer = undefined;

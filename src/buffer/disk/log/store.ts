@@ -20,10 +20,7 @@ import { Keeper } from "./keeper.ts";
 import { openScrubber } from "./scrubber.ts";
 import { SegmentLog } from "./segment-log.ts";
 
-/**
- * An active segment with unsettled points is sealed after this fraction of `maxAge`, so that one drop by age loses few
- * points.
- */
+/** The active segment is sealed at this fraction of `maxAge`, so that one drop by age loses few points. */
 const agePart = 30;
 
 export class Store {
@@ -42,7 +39,6 @@ export class Store {
   readonly #scrub: (now: Moment) => void;
   readonly #marks: InputMarks;
   readonly #keptFile: KeptFile;
-  /** Sequence number of the first point appended since the start. */
   readonly #begun: number;
   #degraded: string | undefined;
   #oldest: { readonly time: number | undefined } | undefined;
@@ -126,7 +122,6 @@ export class Store {
     this.#shelf.releaseAll();
   }
 
-  /** Does about 10 ms of background work. Returns whether there is more. */
   work(now: Moment): boolean {
     const more = this.#compactor.step(now);
     this.#scrub(now);
@@ -172,7 +167,6 @@ export class Store {
     };
   }
 
-  /** Seals the active segment and writes the state. */
   close(now: Moment): void {
     this.#compactor.stop();
     this.#shelf.releaseAll();

@@ -14,7 +14,6 @@ import { loadIndex, SegmentReader } from "../segments/segment-reader.ts";
 export interface FoundAccounts {
   readonly state: BufferState | undefined;
   readonly stateDamaged: boolean;
-  /** The newest file was moved to quarantine. */
   readonly setAside: boolean;
 }
 
@@ -88,10 +87,7 @@ function takeBackAny({ losses }: Accounts, points: number): void {
   }
 }
 
-/**
- * Records sequence numbers that are in no segment as removed. Up to `lost` of the points not settled before count as
- * lost.
- */
+/** Records the numbers in no segment as removed. Up to `lost` of their points count as lost, unless settled. */
 function noteHoles(
   segments: readonly Segment[],
   { origin, next, removed }: Accounts,
@@ -117,7 +113,6 @@ function noteHoles(
   }
 }
 
-/** The number of these points that are settled according to the state. */
 function settledIn(first: number, end: number, states: readonly SegmentState[]): number {
   let points = 0;
   for (const { name, whole, settledBySeries } of states) {
@@ -153,9 +148,7 @@ function missingSpan(segments: readonly Segment[], durable: number, state: Buffe
   return from <= to ? { from, to } : { from: undefined, to: undefined };
 }
 
-/**
- * Whether a stored segment state belongs to this file, which may have been renamed. A replaced file has another salt.
- */
+/** Whether a stored state belongs to this file, which may have been renamed. A replaced file has another salt. */
 export function describes(state: SegmentState, { name, first, header, headerKnown }: Segment): boolean {
   if (!headerKnown) return state.name === name;
   return state.salt === header.salt && parseSegmentName(state.name)?.first === first;

@@ -30,19 +30,14 @@ export interface RecoveryOptions extends Ground {
 
 export interface Recovered {
   readonly stream: string;
-  /** Integration ID of the points. */
   readonly integration: string;
-  /** Ordered by sequence number. */
   readonly segments: Segment[];
   readonly accounts: Accounts;
   readonly uptime: number;
   readonly stateFile: StateFile;
 }
 
-/**
- * Throws `BUFFER_NEWER` or `BUFFER_OLDER` before it writes anything. Throws the disk's error if the folder cannot be
- * used at all.
- */
+/** Throws `BUFFER_NEWER` or `BUFFER_OLDER` before any write, or the disk's error for an unusable folder. */
 export function recover(options: RecoveryOptions): Recovered {
   const { disk, folder, note } = options;
   const format = withRetries(() => readFormatFile(disk, folder));
@@ -116,7 +111,6 @@ function applyState(
   }
 }
 
-/** Whether the segment had been missing and was found again. */
 function isFoundAgain(state: BufferState | undefined, { first, endSequence }: Segment): boolean {
   const isPart = (range: RemovedRange) => range.first < endSequence && range.end > first;
   return state?.removed.some((range) => range.reason === "missing" && isPart(range)) ?? false;

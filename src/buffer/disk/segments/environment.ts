@@ -19,7 +19,6 @@ export interface StoreOptions {
   readonly coldPoints?: number | undefined;
 }
 
-/** The environment of the store. */
 export interface Ground {
   readonly disk: Disk;
   readonly checksum: Checksum;
@@ -34,12 +33,10 @@ export interface Moment {
   readonly monotonic: number;
 }
 
-/** Shared by the parts of one open log. */
 export interface LogParts extends Ground {
   readonly folder: string;
   /** UUID of the buffer, 32 hexadecimal digits. */
   readonly stream: string;
-  /** Integration ID that the points belong to. */
   readonly integration: string;
   readonly inputs: InputTable;
   readonly accounts: Accounts;

@@ -14,7 +14,6 @@ import { KeptTimes } from "./kept-times.ts";
 export interface Admission {
   /** Points to store. They are at the start of the group, those in order before the late ones. */
   readonly count: number;
-  /** How many of them are in order. */
   readonly inOrder: number;
   /** Points that repeat the newest value at the newest time of their input. */
   readonly duplicates: number;
@@ -23,7 +22,6 @@ export interface Admission {
 }
 
 export class InputMarks {
-  /** Occupied times of inputs with `sameTime: keep`. */
   readonly kept: KeptTimes;
   /** Points up to this time are late, whatever their input. */
   floor: number;
@@ -84,10 +82,7 @@ export class InputMarks {
     return { count: inOrder + late, inOrder, duplicates: count - inOrder - late, collided };
   }
 
-  /**
-   * Reverts `admit` after a failed append, so that the next try does not drop these points as repeats. They stay late
-   * relative to those already stored.
-   */
+  /** After a failed append: the next try must not drop these points as repeats, nor overtake stored ones. */
   undo({ inputs, times }: PointColumns, { count }: Admission): void {
     for (let i = 0; i < count; i++) {
       this.#isKnown[inputs[i]!] = 0;

@@ -32,10 +32,7 @@ export class KeptTimes {
     return this.#ranges.has(input);
   }
 
-  /**
-   * Returns the first free time at or after `time` and marks it as occupied. `mark`: the latest time of the input, if
-   * known.
-   */
+  /** Occupies and returns the first free time from `time` on. `mark`: the input's latest time, if known. */
   place(input: number, time: number, mark: number): number {
     let ranges = this.#ranges.get(input);
     if (!ranges) {
@@ -48,7 +45,6 @@ export class KeptTimes {
     return place;
   }
 
-  /** Marks times as occupied by stored values. */
   occupy(input: number, from: number, to = from + 1): void {
     const ranges = this.#ranges.get(input) ?? new RangeSet();
     this.#ranges.set(input, ranges);

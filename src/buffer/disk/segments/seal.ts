@@ -28,7 +28,6 @@ export function sealOf({ endSequence, earliest, latest, lastWall, lastUptime }: 
 }
 
 const payloadBytes = 24;
-/** Size of the seal record at the end of a sealed file. */
 export const sealBytes = recordBytes(payloadBytes);
 
 export function writeSeal(out: ByteWriter, seal: Seal, salt: number, checksum: Checksum): void {

@@ -20,13 +20,11 @@ import { readSeal, sealBytes } from "./seal.ts";
 /** `damaged`: no intact header. `folder`: not a file. `unreadable`: reading failed. */
 type FoundHeader = SegmentHeader | "damaged" | "folder" | "unreadable";
 
-/** A file or folder whose name starts like that of a segment. */
 export interface FoundFile {
   readonly name: string;
   /** Position in the name. Undefined: not the name of a segment. */
   readonly place: { readonly first: number; readonly attempt: number } | undefined;
   readonly header: FoundHeader;
-  /** The header is from an older version of the program. */
   readonly isOlder: boolean;
 }
 
@@ -161,7 +159,6 @@ function isBetter(disk: Disk, folder: string, segment: NamedSegment, other: Name
   return segment.attempt < other.attempt;
 }
 
-/** The sequence number after the last readable point. */
 function endOf(disk: Disk, path: string, header: FoundSegment["header"]): number {
   if (header === "damaged") return -1;
   const bytes = attempt(() => readFile(disk, path));

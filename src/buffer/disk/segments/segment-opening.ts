@@ -14,7 +14,6 @@ import { type FoundFile, type FoundSegment, ownSegments, setAside, tidy } from "
 export interface OpeningOptions extends Ground {
   readonly folder: string;
   readonly integration: string;
-  /** UUID of the buffer. */
   readonly stream: string;
   /** `next`: all points before this sequence number were durable. */
   readonly accounts: Pick<Accounts, "next" | "removed">;

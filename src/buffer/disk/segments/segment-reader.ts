@@ -11,7 +11,6 @@ const windowBytes = 2 ** 20;
 export interface RecordBytes {
   readonly header: RecordHeader;
   readonly bytes: Uint8Array;
-  /** Offset of the record in `bytes`. */
   readonly at: number;
 }
 
@@ -25,7 +24,6 @@ export function loadIndex(disk: Disk, segment: Segment, limit: number, checksum:
   return index;
 }
 
-/** Opened for one block. */
 export class SegmentReader implements Disposable {
   readonly #file: DiskFile;
   readonly #segment: Segment;

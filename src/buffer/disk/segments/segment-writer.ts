@@ -28,10 +28,7 @@ export interface SegmentWriterOptions {
   /** Length of the file. A record that does not fit goes into the next segment. */
   readonly fullBytes: number;
   readonly checksum: Checksum;
-  /**
-   * Known segments, including those whose files are missing. Their names are not reused, since the files are to be
-   * removed.
-   */
+  /** Known segments. Names of those without a file are not reused, since that file is to be removed. */
   readonly known: readonly Segment[];
 }
 
@@ -41,7 +38,6 @@ export class SegmentWriter {
   readonly #file: DiskFile;
   readonly #index: SegmentIndex;
   readonly #encoder: SegmentEncoder;
-  /** Start of the bytes without allocated blocks. */
   #unclaimed = segmentHeaderBytes;
 
   private constructor(segment: Segment, file: DiskFile, options: SegmentWriterOptions, scratch: Scratch) {

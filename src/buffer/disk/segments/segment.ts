@@ -11,18 +11,13 @@ export class Segment {
   /** False: the header is damaged, and most of `header` is a guess. */
   headerKnown = true;
   endSequence: number;
-  /** Bytes in use. */
   bytes: number;
   /** Earliest and latest time of its points, microseconds. Undefined: unknown, or there are no points. */
   earliest: number | undefined;
   latest: number | undefined;
-  /**
-   * When the last point was appended: wall time in microseconds, and the uptime of the buffer in milliseconds over all
-   * runs.
-   */
+  /** When the last point was appended: wall time in microseconds, and total uptime of the buffer in milliseconds. */
   lastWall: number;
   lastUptime: number;
-  /** True: never appended to again. */
   sealed = false;
   /** The file lacks its seal, or has bytes after the last intact record. */
   needsMending = false;
@@ -34,12 +29,8 @@ export class Segment {
   readonly taken = new Coverage();
   /** Points settled by single series outside of `settled.whole`, minus those in its gaps. */
   settledBySeries = 0;
-  /**
-   * Input numbers by place in the dictionary. Set while `taken` has gaps or series are excluded, since the index may
-   * not be in memory.
-   */
+  /** Input numbers by place in the dictionary, kept while `isTaken` may need them without the index in memory. */
   numbers: readonly number[] | undefined;
-  /** Number of leased blocks. */
   blocksOut = 0;
 
   constructor(name: string, path: string, header: SegmentHeader) {
@@ -103,9 +94,7 @@ export class Segment {
     this.latest = Math.max(this.latest ?? to, to);
   }
 
-  /**
-   * Earliest time of the unsettled points, from the records with any of them. Without an index: of the whole segment.
-   */
+  /** Earliest time of the records with unsettled points; without an index, of the whole segment. */
   oldestUnsettled(): number | undefined {
     if (this.unsettledPoints === 0) return undefined;
     const { index, settled } = this;

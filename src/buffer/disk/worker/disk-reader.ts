@@ -85,7 +85,6 @@ export class DiskReader implements BufferReader {
     this.#news = Promise.withResolvers();
   }
 
-  /** Makes all further calls of `take` reject with `reason`. */
   revoke(reason: Error): void {
     this.#revoked = reason;
     this.wake();

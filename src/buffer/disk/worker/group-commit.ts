@@ -41,10 +41,7 @@ export class GroupCommit {
     this.#options = options;
   }
 
-  /**
-   * Resolves when the points are durable; rejects as `send` does. Throws `TypeError` for times that are not whole
-   * microseconds.
-   */
+  /** Resolves when the points are durable; rejects as `send` does. Throws `TypeError` for a fractional time. */
   append(points: readonly Point[] | PointBatch, { awaited, hurry }: AppendOptions): Promise<void> {
     if (points.length === 0) return Promise.resolve();
     const isBatch = "inputs" in points;
@@ -153,7 +150,6 @@ function checkTime(time: number): void {
   if (!Number.isSafeInteger(time)) throw new TypeError(`a time must be whole microseconds, is ${time}`);
 }
 
-/** Copies the first `count` points to columns of length `size`. */
 function copyOf({ inputs, times, values }: PointColumns, count: number, size: number): PointColumns {
   const copy = pointColumns(size);
   copy.inputs.set(inputs.subarray(0, count));
@@ -162,7 +158,6 @@ function copyOf({ inputs, times, values }: PointColumns, count: number, size: nu
   return copy;
 }
 
-/** Rejection of calls after the buffer was closed. */
 export function closedError(): AgentError {
   return new AgentError("BUFFER_UNAVAILABLE", "the buffer is closed");
 }

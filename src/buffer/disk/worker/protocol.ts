@@ -26,7 +26,6 @@ export type StoreRequest = { readonly now: Moment } & (
   | { readonly kind: "tick" | "work" | "close" }
 );
 
-/** A request without the time, which is added when it is sent. */
 export type BareRequest = StoreRequest extends infer R ? (R extends unknown ? Omit<R, "now"> : never) : never;
 
 export interface StoreReply extends Taken {
@@ -43,13 +42,11 @@ export interface StoreReply extends Taken {
   readonly unread: boolean;
 }
 
-/** The first message of the log thread. */
 export interface StoreOpened extends StoreReply {
   /** Integration ID of the backlog, if it is not the configured one. */
   readonly foreign: string | undefined;
 }
 
-/** The first message to the log thread. */
 export interface StoreStart {
   readonly options: StoreOptions;
   readonly now: Moment;

@@ -28,7 +28,6 @@ export class StoreServer {
   #isAway = false;
   readonly #limit = new RateLimit();
   #notes: Note[] = [];
-  /** Monotonic time of the request in milliseconds. */
   #now = 0;
   #inputsTold = 0;
   #more = false;
@@ -82,7 +81,6 @@ export class StoreServer {
     throw new AgentError("BUFFER_UNAVAILABLE", "the lock of the folder was lost: the folder is opened again");
   }
 
-  /** Handles requests without writing. */
   #runAway(store: Store, request: StoreRequest): Taken | undefined {
     const { kind } = request;
     if (kind === "append") {
@@ -189,10 +187,7 @@ function isEmpty(disk: Disk, folder: string): boolean {
   }
 }
 
-/**
- * The log thread: opens a folder and answers requests in order, until it has answered `close`. An exception from
- * `StoreServer.handle` ends it.
- */
+/** The log thread: opens a folder and answers requests in order until `close`, or until `handle` throws. */
 export function runLogThread(ground: ServerGround): void {
   const port = parentPort;
   // `worker-port.ts` sends messages of these types.
@@ -207,7 +202,6 @@ export function runLogThread(ground: ServerGround): void {
   });
 }
 
-/** Buffers to transfer with the reply. */
 function columnsOf({ inputs, timeStarts, valueStarts, times, values, late }: ShelfBlock): ArrayBuffer[] {
   return [inputs, timeStarts, valueStarts, times, values, late].map(({ buffer }) => buffer);
 }

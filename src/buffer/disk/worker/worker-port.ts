@@ -27,7 +27,6 @@ export async function openWorkerPort(
 class WorkerPort implements StorePort {
   readonly opened: StoreOpened;
   readonly #worker: Worker;
-  /** Unanswered requests in order. */
   readonly #waiting: PromiseWithResolvers<StoreReply>[] = [];
   #failure: AgentError | undefined;
 
@@ -74,7 +73,6 @@ class WorkerPort implements StorePort {
   }
 }
 
-/** Also valid in compiled or bundled code, where the worker file has the same name with `.js`. */
 const workerFile = new URL(import.meta.url.endsWith(".ts") ? "./disk-worker.ts" : "./disk-worker.js", import.meta.url);
 /** Columns are allocated outside this heap, which holds indices and names. */
 const resourceLimits = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 4, stackSizeMb: 1 };
