@@ -1,4 +1,4 @@
-// The MQTT driver: its options, its tags, and the way to a connection.
+// The MQTT driver.
 import type { Driver } from "../../core/driver.ts";
 import { claimedSessions, clientIdOf, connectionFindings, connectionWarnings } from "./config/connection-checks.ts";
 import { positionRemarks, topicAmbiguity, topicOverlaps } from "./config/input-ids.ts";
@@ -7,7 +7,7 @@ import { mqttTag } from "./config/tag.ts";
 import { tagCaptures } from "./config/tag-address.ts";
 import { rangeRemarks } from "./decoders/quality.ts";
 
-/** MQTT 5, 3.1.1 and 3.1 over TCP, TLS and WebSockets. The client library is loaded by `open`. */
+/** Supports MQTT 5, 3.1.1 and 3.1 over TCP, TLS and WebSockets. `open` loads the client library. */
 export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
   type: "mqtt",
   summary: "messages of an MQTT broker, acknowledged after they are on disk",
@@ -36,7 +36,7 @@ export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
     const { options } = config;
     const clientId = `${clientIdOf(options, { agent: config.agent, source: config.name })}-probe-${process.pid}`;
     const session = { ...options.session, persistent: false };
-    // In a shared subscription each message goes to one of its members: it would be missing where it belongs.
+    // As a member of a shared subscription, the shadow source would take messages from the other members.
     const tags = config.tags.map((tag) => {
       const filter = tag.topic.filter.replace(/^\$share\/[^/]+\//, "");
       return { ...tag, topic: { ...tag.topic, filter } };

@@ -1,4 +1,4 @@
-// What is checked of the options of a connection: whether another client uses its session, and what protects it. Pure.
+// Checks of connection options: whether two sources claim one session, and how the connection is protected.
 import type { SecurityFinding } from "../../../core/commissioning.ts";
 import type { Claim, ConfigWarning, SourceOwner } from "../../../core/driver.ts";
 import { leavesMachine } from "../../../lib/loopback.ts";
@@ -6,14 +6,13 @@ import type { MqttOptions } from "./options.ts";
 
 const usualPorts: Readonly<Record<string, string>> = { "mqtt:": "1883", "mqtts:": "8883", "ws:": "80", "wss:": "443" };
 
-/** The client identifier of a source. */
 export function clientIdOf({ clientId }: Pick<MqttOptions, "clientId">, { agent, source }: SourceOwner): string {
   return clientId ?? `${agent}-${source}`;
 }
 
 /**
- * The sessions at brokers that a source takes for itself: a broker has one session for each client identifier, and ends the
- * connection of one client when another connects with its identifier.
+ * The sessions that a source claims at its brokers. A broker has one session per client identifier, and disconnects a
+ * client when another one connects with the same identifier.
  */
 export function claimedSessions(options: MqttOptions, owner: SourceOwner): readonly Claim[] {
   const clientId = clientIdOf(options, owner);
@@ -37,14 +36,14 @@ export function claimedSessions(options: MqttOptions, owner: SourceOwner): reado
   ];
 }
 
-/** The same for all ways to write it. */
+/** Host and port in a normal form. */
 function brokerOf(url: string): { readonly host: string; readonly port: string } {
   const { protocol, hostname, port } = new URL(url.toLowerCase());
   const host = /^(localhost|\[::1\])$/.test(hostname) ? "127.0.0.1" : hostname;
   return { host, port: port === "" ? (usualPorts[protocol] ?? "") : port };
 }
 
-/** Options of a connection that let others read or falsify what is on it. */
+/** Warnings about options that let others read or falsify the traffic. */
 export function connectionWarnings(options: MqttOptions): readonly ConfigWarning[] {
   const { url, servers, password, passwordFile, verify } = options;
   const urls = [url, ...servers];
@@ -55,7 +54,7 @@ export function connectionWarnings(options: MqttOptions): readonly ConfigWarning
       message: "is not encrypted: the password and all messages can be read by anyone on the network",
       hint: "mqtts:// or wss:// where the broker offers it, with caFile where its authority is your own",
     });
-  // Any machine on the way can pass for the broker.
+  // Without verification, any machine on the path can impersonate the broker.
   if (verify === "none" && urls.some(isTls))
     warnings.push({
       field: "verify",
@@ -66,7 +65,6 @@ export function connectionWarnings(options: MqttOptions): readonly ConfigWarning
   return warnings;
 }
 
-/** Whether the connection to `url` is encrypted. */
 function isTls(url: string): boolean {
   return /^(mqtts|wss):/i.test(url);
 }

@@ -1,4 +1,4 @@
-// Whether several topics or parts of a payload come to one Input ID, or an Input ID depends on the place in a list. Pure.
+// Checks for several topics or payload parts that share an Input ID, and for Input IDs that depend on list positions.
 import type { Ambiguity, ConfigWarning, DriverTag, TagOverlap } from "../../../core/driver.ts";
 import type { Captures, TagId } from "../../../core/source.ts";
 import { isKind, isWild, levelsOf } from "../decoders/json-path.ts";
@@ -7,7 +7,7 @@ import { TopicTrie } from "../topics/topic-trie.ts";
 import type { MqttTag, mqttTag } from "./tag.ts";
 import { tagAddress, tagCaptures } from "./tag-address.ts";
 
-/** `names`: the captured names that fill the Input ID. */
+/** `names`: the captures that the Input ID uses. */
 export function topicAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity | undefined {
   return tag.format === "sparkplugB" ? sparkplugAmbiguity(tag, names) : messageAmbiguity(tag, names);
 }
@@ -15,14 +15,14 @@ export function topicAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguit
 function messageAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity | undefined {
   const { pattern, captures } = tag.topic;
   const levels = pattern.split("/");
-  // A level that is a time belongs to no address.
+  // A level that contains a time is not part of the address.
   const told = new Set(
     captures.filter(({ name }) => names.includes(name) || name === tag.time?.capture).map(({ level }) => level),
   );
   const wild = levels.flatMap((part, level) => ((part === "+" || part === "#") && !told.has(level) ? [level] : []));
   const { captureNames, capture, depth } = tagAddress(tag);
   const missing = captureNames.filter((name) => !names.includes(name) && tag.descriptive?.includes(name) !== true);
-  // A name that stands in `signal` alone tells no element from another. One that stands nowhere is `missing`.
+  // A name that only `signal` uses does not distinguish elements. A name that is used nowhere is in `missing`.
   const tells = (name: string) =>
     names.includes(name) || missing.includes(name) || (tag.names?.of === name && names.includes("name"));
   const paths = captureNames.filter(tells).flatMap((name) => capture[name] ?? []);
@@ -33,7 +33,7 @@ function messageAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity | u
       remedy: `as in hall.${needed}.temp; or write \`shared: true\``,
       always: true,
     };
-  // What names the thing in the payload is enough, wherever it comes from; the mapping finds out if it is not.
+  // An identifier from the payload is enough, regardless of the topic. The mapping reports duplicates at run time.
   if (captureNames.some((name) => names.includes(name)) && missing.length === 0) return undefined;
   const [first] = wild;
   if (first !== undefined) {
@@ -59,8 +59,8 @@ function different(what: string, names: readonly string[]): Ambiguity {
 }
 
 /**
- * The name that `input` lacks to distinguish the elements of a message with `depth` levels, of which captures distinguish
- * the first `named`. Undefined: none is missing.
+ * The placeholder that `input` lacks to distinguish elements at `depth` levels, the first `named` of which captures
+ * distinguish. Undefined: none is missing.
  */
 function neededLevels(depth: number, named: number, names: readonly string[]): string | undefined {
   if (names.includes("i") || depth === named) return undefined;
@@ -89,7 +89,7 @@ function sparkplugAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity |
 const remedy =
   "use {key} where [*] finds the members of an object, or a field that names the element: capture: { id: ... }";
 
-/** `names`: those that fill the Input ID. */
+/** `names`: the captures that the Input ID uses. */
 export function positionRemarks(tag: MqttTag, names: readonly string[]): readonly ConfigWarning[] {
   const { depth, batchDepth, captureNames } = tagAddress(tag);
   const remarks: ConfigWarning[] = [];
@@ -111,7 +111,7 @@ export function positionRemarks(tag: MqttTag, names: readonly string[]): readonl
   return remarks;
 }
 
-/** Levels of `value` whose elements have members that the path leads to: records, if they stand in a list. */
+/** Wildcard levels of `value` whose elements have members on the path. In a list, such elements are records. */
 function recordLevels({ value }: MqttTag): readonly number[] {
   let level = 0;
   return (value?.steps ?? []).flatMap((step, i, steps) => {
@@ -123,8 +123,8 @@ function recordLevels({ value }: MqttTag): readonly number[] {
 }
 
 /**
- * Tags that take the same value from each message that the narrower one of two topics matches. Which value a message has is known
- * only where both look for it in the same way, and Sparkplug metrics and shared subscriptions are left out.
+ * Pairs of tags that read the same value from each message of the narrower topic. Both must look for the value in the
+ * same way. Sparkplug metrics and shared subscriptions are excluded.
  */
 export function* topicOverlaps(tags: readonly DriverTag<typeof mqttTag>[]): Generator<TagOverlap> {
   const wide = new TopicTrie<number>();
@@ -136,7 +136,7 @@ export function* topicOverlaps(tags: readonly DriverTag<typeof mqttTag>[]): Gene
     for (const other of wide.match(tag.topic.pattern)) {
       const covering = tags[other];
       if (!covering || other === index || (covering.topic.pattern === tag.topic.pattern && other > index)) continue;
-      // What a function makes of a level differs from level to level.
+      // The result of a capture function depends on the level, so an example cannot stand for a pattern.
       const applies = [tag, covering].some(({ topic }) => topic.captures.some(({ apply }) => apply !== undefined));
       if (applies && isPattern(tag.topic.pattern)) continue;
       if (placeOf(tag) !== placeOf(covering)) continue;
@@ -153,7 +153,7 @@ function isPattern(filter: string): boolean {
   return /[+#]/.test(filter);
 }
 
-/** Where in a message the tag looks for its value, and what it takes for one. */
+/** Everything that determines which value the tag reads from a message. */
 function placeOf({
   topic: _topic,
   every: _every,
@@ -164,7 +164,7 @@ function placeOf({
   return JSON.stringify(place);
 }
 
-/** A topic that `filter` matches; its levels are names that no real topic has. */
+/** A topic that `filter` matches, made of levels that no real topic has. */
 function exampleOf(filter: string): string {
   const levels = filter
     .split("/")
@@ -172,7 +172,7 @@ function exampleOf(filter: string): string {
   return levels.join("/");
 }
 
-/** Names that the payload fills are the same for tags that look in the same places. */
+/** Captures of an example topic. Names from the payload get the same text for all tags. */
 function exampleCaptures(tag: MqttTag, topic: string): Captures {
   const named = Object.fromEntries(tagCaptures(tag).map((name) => [name, `Qz-${name}`]));
   return { ...named, ...capturesIn(topic, tag.topic.captures) };

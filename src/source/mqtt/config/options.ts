@@ -1,4 +1,4 @@
-// What stands beside `tags` in the configuration of an MQTT source.
+// Options of an MQTT source, next to `tags`.
 import { z } from "zod";
 import { byteSize, duration, secret } from "../../../lib/fields.ts";
 
@@ -7,7 +7,7 @@ const brokerUrl = z.string().refine((text) => /^(mqtts?|wss?):\/\/[^\s/@]+(\/\S*
     "must be the address of a broker, as in mqtt://broker.local:1883, mqtts://broker.local:8883 or wss://broker.local/mqtt; name and password stand in username and password",
 });
 
-/** A text that may be left out, and is not empty. */
+/** An optional, non-empty text. */
 const text = (meaning: string) => z.string().min(1).optional().describe(meaning);
 
 const session = z.strictObject({
@@ -28,7 +28,6 @@ const session = z.strictObject({
     .describe("How many messages the broker may send before the first of them is acknowledged (MQTT 5)."),
 });
 
-/** Options of an MQTT source. */
 export const mqttOptions = z
   .strictObject({
     url: brokerUrl.describe("Address of the broker: mqtt, mqtts, ws or wss.").meta({

@@ -1,32 +1,31 @@
-// Where a tag's values, times and names are in a document: what the configuration says, or what its format implies.
+// Paths to a tag's values, times and names in a document, from the configuration or implied by the format.
 import { defaultTimeRule } from "../../../lib/device-time.ts";
 import type { DecoderName } from "../decoders/decoder.ts";
 import { type JsonPath, levelsOf, parseJsonPath } from "../decoders/json-path.ts";
 import { type SparkplugScope, sparkplugScope } from "../topics/sparkplug-topic.ts";
 import type { MqttTag } from "./tag.ts";
 
-/** The places, with all defaults filled in. */
+/** All paths with defaults applied. */
 export interface TagAddress {
-  /** Sparkplug B: the edge nodes and devices that the topic means. */
+  /** Sparkplug B only: the edge nodes and devices that the topic selects. */
   readonly scope: SparkplugScope | undefined;
   readonly decoder: DecoderName;
   readonly value: JsonPath | undefined;
   readonly time: MqttTag["time"];
   readonly capture: Readonly<Record<string, JsonPath>>;
-  /** Names of `capture`. */
   readonly captureNames: readonly string[];
-  /** How many `[*]` and `.**` of `value` lead to signals; 0 where they lead to samples of one. */
+  /** Number of `[*]` and `.**` in `value` that lead to signals. 0 if they lead to samples of one signal. */
   readonly depth: number;
   /**
-   * How many of these levels `capture` or `time` goes through, too: there the elements of a list are a batch of records, which
-   * have names or times of their own, and not places in a fixed order.
+   * Number of these levels that `capture` or `time` also passes through. There the elements of a list are a batch of
+   * records with names or times of their own. Their order is not fixed.
    */
   readonly batchDepth: number;
-  /** Names made of what stood for `[*]` and `.**` that the tag uses: `i`, `key`, `i1`, `i2`. */
+  /** Names that the tag uses for the matches of `[*]` and `.**`: `i`, `key`, `i1`, `i2`. */
   readonly levelNames: readonly string[];
 }
 
-/** Formats whose documents are always of one shape say where things are in it. */
+/** Paths of formats with a fixed document structure. */
 const implied: Readonly<Partial<Record<MqttTag["format"], Pick<TagAddress, "value" | "time" | "capture">>>> = {
   senml: {
     value: path("$[*].value"),
@@ -40,7 +39,7 @@ const implied: Readonly<Partial<Record<MqttTag["format"], Pick<TagAddress, "valu
   },
 };
 
-/** The places in documents of this tag. */
+/** Resolves the paths of a tag. */
 export function tagAddress(tag: MqttTag): TagAddress {
   const { format, value, time, capture } = tag;
   const own = value ? undefined : implied[format];
@@ -68,22 +67,22 @@ function levelsIn({ value, each, time, fills }: MqttTag, capture: TagAddress["ca
   return {
     depth,
     batchDepth: Math.min(depth, Math.max(0, ...others.map(levelsOf))),
-    // Names that the operator gave go before these.
+    // Captures that the operator configured take precedence.
     levelNames: made.filter((name) => !Object.hasOwn(capture, name) && fills?.includes(name) !== false),
   };
 }
 
-/** What is subscribed for the tag. */
+/** The subscription filter of the tag. */
 export function tagFilter(tag: MqttTag): string {
   return scopeOf(tag)?.levels.join("/") ?? tag.topic.filter;
 }
 
-/** What topics are matched against for the tag. */
+/** The pattern that matches the topics of the tag. */
 export function tagPattern(tag: MqttTag): string {
   return scopeOf(tag)?.levels.join("/") ?? tag.topic.pattern;
 }
 
-/** What is configured; the place and format are those of the format if no place is. */
+/** The configured time. Without a configured place, the place and format are those implied by the format. */
 function timeIn(time: MqttTag["time"], own: MqttTag["time"]): MqttTag["time"] {
   if (!time || !own || (time.at ?? time.capture ?? time.property) !== undefined) return time ?? own;
   return { ...own, unusable: time.unusable, maxAhead: time.maxAhead };
@@ -92,7 +91,7 @@ function timeIn(time: MqttTag["time"], own: MqttTag["time"]): MqttTag["time"] {
 function scopeOf({ format, topic }: MqttTag): SparkplugScope | undefined {
   if (format !== "sparkplugB") return undefined;
   const scope = sparkplugScope(topic);
-  // What it complains of was refused by the schema.
+  // The schema has rejected topics that have no scope.
   return typeof scope === "string" ? undefined : scope;
 }
 
@@ -101,10 +100,10 @@ function guess({ value, time, capture, quality, bytes }: MqttTag): DecoderName {
   return bytes ? "binary" : "bare";
 }
 
-/** What every Sparkplug metric is known by. */
+/** Captures of every Sparkplug metric. */
 const sparkplugNames: readonly string[] = ["group", "node", "device", "metric"];
 
-/** Names that a tag captures: from its topic, from the payload, and of what stood for `[*]` where it finds signals. */
+/** Names that a tag captures: from its topic, from the payload, and from the matches of `[*]` that find signals. */
 export function tagCaptures(tag: MqttTag): readonly string[] {
   if (tag.format === "sparkplugB")
     return [...new Set([...tag.topic.captures.map(({ name }) => name), ...sparkplugNames])];

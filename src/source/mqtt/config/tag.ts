@@ -1,4 +1,4 @@
-// The fields of a tag that are MQTT's: where its messages come from and how a value and a time are found in them.
+// Tag fields of the MQTT driver: the topic, and where values and times are in a message.
 import { z } from "zod";
 import type { DriverTag } from "../../../core/driver.ts";
 import { timeRuleFields } from "../../../lib/device-time.ts";
@@ -23,11 +23,11 @@ const step = z.union([
   }),
 ]);
 
-/** Of several places the first that has one. */
+/** One path, or several of which the first one present counts. */
 const places = z.union([payloadPath(), z.array(payloadPath()).min(1)]);
 const onePlace = "must have one of at, capture and property";
 
-/** Formats that say themselves where the time stands. */
+/** Formats that define the place of the time. */
 const timedFormats: readonly string[] = ["senml", "lineProtocol", "sparkplugB"];
 
 const time = z
@@ -102,7 +102,6 @@ const csv = z.strictObject({
   header: z.boolean().default(false).describe("The first line names the columns."),
 });
 
-/** Fields of an MQTT tag. */
 export const mqttTag = z
   .strictObject({
     topic: topicTemplate()

@@ -1,4 +1,4 @@
-// Listens to a broker and says which topics there are, what is in them and how a tag for each would stand.
+// Listens to a broker, and proposes tags for the topics and values it finds.
 
 import type { BrowsedNode, BrowseTarget } from "../../../core/commissioning.ts";
 import { AgentError } from "../../../core/errors.ts";
@@ -13,16 +13,16 @@ import { describeReason } from "../connection/reason-code.ts";
 import { parseSparkplugTopic } from "../topics/sparkplug-topic.ts";
 import { guessTags } from "./guess.ts";
 
-/** How long is listened, in milliseconds: a broker lists no topics, one must wait for messages. */
+/** Listening time in milliseconds. A broker does not list topics, so messages are awaited. */
 const listenMs = 10_000;
-/** Topics that are remembered at most. */
+/** Most topics in the result. */
 const maxTopics = 10_000;
-/** Bytes of a payload that are looked at. */
+/** Most bytes of a payload that are examined. */
 const maxSample = 65_536;
 
 /**
- * Listens for 10 s, or until `signal` aborts, without a session and beside every other client; then yields what came,
- * by topic. Rejects as `Driver.open` does.
+ * Listens for 10 s, or until `signal` aborts, without a persistent session, then yields the findings by topic. Does not
+ * disturb other clients. Rejects as `Driver.open` does.
  */
 export async function* browseBroker(
   { url, username, password, options: configured }: BrowseTarget,
@@ -31,18 +31,18 @@ export async function* browseBroker(
 ): AsyncGenerator<BrowsedNode, void, undefined> {
   const heard = new Map<string, { payload: Buffer; count: number }>();
   const receive = ({ topic, payload, retained }: Message) => {
-    // The payload is a view of what the socket gave, which is not ours to keep.
+    // The payload is a view of a socket buffer, so it is copied.
     if ((heard.has(topic) || heard.size < maxTopics) && payload.length > 0)
       heard.set(topic, {
         payload: Buffer.from(payload.subarray(0, maxSample)),
-        // What was kept from before says nothing of the rate.
+        // Retained messages do not count for the rate.
         count: (heard.get(topic)?.count ?? 0) + (retained ? 0 : 1),
       });
     return true;
   };
   const options: MqttOptions = {
     ...mqttOptions.parse({ url }),
-    // What the schema of this very driver gave.
+    // Validated by the schema of this driver.
     ...(configured as Partial<MqttOptions> | undefined),
     url,
     session: mqttOptions.shape.session.parse({ persistent: false }),
@@ -58,7 +58,7 @@ export async function* browseBroker(
     await using open = connection;
     const begin = runtime.clock.monotonic();
     const [code = 0x80] = await open.subscribe(["#"], { qos: 0, retainHandling: 0 });
-    // No message would arrive, just as from a broker without publishers.
+    // Without this check, a refusal would look like a broker without publishers.
     if (code >= 0x80)
       throw new AgentError(
         "SOURCE_REFUSED",

@@ -1,4 +1,4 @@
-// Payloads that are no JSON document: which format of a tag reads them, and what it finds. Pure.
+// Format detection for payloads that are not a JSON document.
 import type { EpochMicros } from "../../../core/point.ts";
 import { jsonDocument, jsonLines } from "../decoders/json.ts";
 import { ifReadable, utf8 } from "../decoders/payload.ts";
@@ -6,9 +6,9 @@ import { payloadTime } from "../decoders/payload-time.ts";
 import { isScalar, numberDecoder, parseDecimal, type Scalar } from "../decoders/plain-value.ts";
 import { csvDecoder, lineProtocolRecords, senmlRecords } from "../decoders/records.ts";
 
-/** One value that a tag of these fields would read. */
+/** A value that a tag with these fields would read. */
 export interface GuessedValue {
-  /** What tells it from others of its topic; `{name}` where the payload has the names. */
+  /** Names that distinguish the value within its topic; `{name}` for names from the payload. */
   readonly names: readonly string[];
   readonly value: Scalar;
   readonly tag: Readonly<Record<string, unknown>>;
@@ -17,7 +17,7 @@ export interface GuessedValue {
 type Guess = (payload: Buffer, now: EpochMicros) => readonly GuessedValue[];
 const guesses: readonly Guess[] = [senml, jsonLinesOf, lineProtocol, number, csv];
 
-/** The values of the first format that fits; none where none does. */
+/** Values of the first matching format, or none. */
 export function guessFormat(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
   for (const guess of guesses) {
     const found = ifReadable(() => guess(payload, now)) ?? [];
@@ -28,10 +28,10 @@ export function guessFormat(payload: Buffer, now: EpochMicros): readonly Guessed
 
 type Records = readonly Readonly<Record<string, unknown>>[];
 
-/** Each record of a pack has a name, or it is something else. */
+/** Requires a name in each record of the pack. */
 function senml(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
   if (!/^\s*\[\s*\{[^}]*"b?n"\s*:/.test(utf8(payload))) return [];
-  const records = senmlRecords(payload, now) as Records; // what the decoder gives
+  const records = senmlRecords(payload, now) as Records; // as returned by the decoder
   const [first] = records;
   if (!first || records.some(({ name }) => name === "")) return [];
   return [{ names: ["{name}"], value: scalar(first["value"]), tag: { format: "senml" } }];
@@ -40,7 +40,7 @@ function senml(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
 function jsonLinesOf(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
   if (ifReadable(() => jsonDocument(payload)) !== undefined) return [];
   const lines = jsonLines(payload);
-  const [first] = Array.isArray(lines) ? (lines as readonly unknown[]) : []; // what the decoder gives
+  const [first] = Array.isArray(lines) ? (lines as readonly unknown[]) : []; // as returned by the decoder
   if (typeof first !== "object" || first === null || Array.isArray(first)) return [];
   const members = Object.entries(first).filter(([name]) => /^[A-Za-z_][\w-]*$/.test(name));
   const time = members.find(([name, value]) => timeName.test(name) && isTime(value, now))?.[0];
@@ -59,14 +59,14 @@ function jsonLinesOf(payload: Buffer, now: EpochMicros): readonly GuessedValue[]
 }
 
 function lineProtocol(payload: Buffer): readonly GuessedValue[] {
-  // The time at the end is what a sentence has not.
+  // The trailing time distinguishes line protocol from a sentence.
   if (!/^\S+ \S+=\S+(?: \d{16,})\s*$/m.test(utf8(payload))) return [];
-  const [first] = lineProtocolRecords(payload) as Records; // what the decoder gives
+  const [first] = lineProtocolRecords(payload) as Records; // as returned by the decoder
   const names = ["{measurement}", "{field}"];
   return first ? [{ names, value: scalar(first["value"]), tag: { format: "lineProtocol" } }] : [];
 }
 
-/** With a unit behind it, or with a decimal comma. */
+/** A number with a unit or a decimal comma. */
 function number(payload: Buffer): readonly GuessedValue[] {
   for (const decimal of [".", ","] as const) {
     const value = ifReadable(() => numberDecoder(decimal)(payload));
@@ -78,13 +78,13 @@ function number(payload: Buffer): readonly GuessedValue[] {
 
 const separators = [";", "\t", ","] as const;
 
-/** Columns of the first line; with a header, of the line behind it. */
+/** Columns of the first line, or of the second line if the first is a header. */
 function csv(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
   const text = utf8(payload);
   const separator = separators.find((each) => text.includes(each));
   if (separator === undefined) return [];
   const decimal = separator !== "," && /(?:^|[;\t])[+-]?\d+,\d+(?:$|[;\t])/m.test(text) ? "," : ".";
-  const rows = csvDecoder({ separator, header: false, decimal })(payload) as readonly (readonly string[])[]; // what the decoder gives
+  const rows = csvDecoder({ separator, header: false, decimal })(payload) as readonly (readonly string[])[]; // as returned by the decoder
   const header = rows.length > 1 && rows[0]?.every((field) => field !== undefined && parseDecimal(field) === undefined);
   const [names = [], row] = header ? rows : [[], rows[0]];
   if (!row || row.length < 2 || rows.some(({ length }) => length !== row.length)) return [];
@@ -104,10 +104,9 @@ function csv(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
   });
 }
 
-/** Names that times go by. */
+/** Usual names of time fields. */
 export const timeName = /^(?:ts|t|time|timestamp|timestamp_ms|last_seen|datetime|received_at|sampled_at)$/i;
 
-/** Whether `value` is a plausible time. */
 export function isTime(value: unknown, now: EpochMicros): boolean {
   return typeof payloadTime(value, "auto", undefined, now) === "number";
 }

@@ -1,4 +1,4 @@
-// From a topic and one of its payloads to tags, as a person would write them. Pure.
+// Proposes tags for a topic from one of its payloads.
 
 import type { BrowsedNode } from "../../../core/commissioning.ts";
 import type { EpochMicros } from "../../../core/point.ts";
@@ -12,25 +12,25 @@ interface Leaf {
   readonly path: string;
   readonly names: readonly string[];
   readonly value: Scalar;
-  /** Fields of the tag beside `value`. */
+  /** Further fields of the tag. */
   readonly more?: object;
 }
 
-/** Values of one payload that are listed at most, and levels that are looked into. */
+/** Limits for one payload: listed values and nesting depth. */
 const maxLeaves = 200;
 const maxDepth = 8;
-/** Bytes that a compressed payload may have when it is inflated. */
+/** Largest decompressed size in bytes. */
 const maxInflated = 1_048_576;
-/** Bytes of one that is no text that are shown. */
+/** Bytes shown of a binary payload. */
 const shownBytes = 32;
 
-/** One node for each value in the payload; one with its bytes as text where it can be read in no way. */
+/** One node per value in the payload; if no format matches, one node that shows its bytes. */
 export function guessTags(topic: string, sent: Buffer, now: EpochMicros): readonly BrowsedNode[] {
-  // As it was before it was compressed, if it was and if all of it is here.
+  // The decompressed payload, if it was compressed and is complete.
   const payload = ifReadable(() => decompress(sent, "auto", maxInflated)) ?? sent;
   const compression = payload !== sent && { compression: "auto" };
   const levels = topic.split("/");
-  // Braces would capture.
+  // Braces in a topic would be read as captures.
   const filter = levels.map((level) => (/[{}]/.test(level) ? "+" : level)).join("/");
   const node = (names: readonly string[], value: Scalar, tag: object): BrowsedNode => ({
     address: topic,
@@ -60,12 +60,12 @@ export function guessTags(topic: string, sent: Buffer, now: EpochMicros): readon
     if (!(error instanceof PayloadError)) throw error;
     const binary = binaryDocument(payload);
     if (binary) return leafNodes(binary.document, { format: binary.format });
-    // Somebody has to say where in the bytes which number stands.
+    // A person must specify the position of numbers in the bytes.
     return [node([], hexadecimal(payload), { format: "binary", bytes: { at: 0, type: "u8", length: payload.length } })];
   }
 }
 
-/** A map, which in both formats is not to be mistaken for anything else. */
+/** A map, which is unambiguous in both formats. */
 function binaryDocument(payload: Buffer): { readonly format: string; readonly document: object } | undefined {
   for (const [format, decode] of Object.entries({ cbor: cborDocument, msgpack: messagePackDocument })) {
     const document = ifReadable(() => decode(payload));
@@ -111,7 +111,7 @@ function stepTo(name: string, index: boolean): string {
   return /^[A-Za-z_][\w-]*$/.test(name) ? `.${name}` : `['${name.replaceAll(/['\\]/g, String.raw`\$&`)}']`;
 }
 
-/** `names` in braces are filled from the payload. */
+/** Names in braces stay placeholders, which the payload fills. */
 function inputOf(levels: readonly string[], names: readonly string[]): string {
   const plain = (part: string) => part.replaceAll(/[^A-Za-z0-9\-_:#+]+/g, "_");
   const filled = names.map((name) => (/^\{\w+\}$/.test(name) ? name : plain(name)));
@@ -122,8 +122,8 @@ const keys = /^(?:name|channel|id|key|tag|sensor|type|n)$/i;
 const simple = /^[A-Za-z_]\w*$/;
 
 /**
- * Of lists whose elements say which signal they are of, `[{"channel":"temperature","value":22.4}, …]`, the values of the first.
- * Undefined: the elements are told apart by their place alone.
+ * Handles lists whose elements name their signal, as `[{"channel":"temperature","value":22.4}, …]`. Returns the values
+ * of the first element. Undefined: only the position distinguishes the elements.
  */
 function namedList(
   elements: readonly unknown[],
@@ -155,14 +155,14 @@ function namedList(
   });
 }
 
-/** Shorter lists of numbers are rather signals of their own. */
+/** Shorter lists of numbers are treated as separate signals. */
 const leastSamples = 16;
 const startName = /^(?:t0|start)$/i;
 const stepName = /^(?:dt|step|interval|period)(?:_(s|ms|us|ns))?$/i;
 
 /**
- * How the numbers in `found`, a member of `parent`, lie in time, as in `{"t0":1767225600000,"dt_us":2500,"x":[12,-7, …]}`;
- * undefined: they are no block, or it is not said.
+ * The time field for a block of samples `found` in `parent`, as in `{"t0":1767225600000,"dt_us":2500,"x":[12,-7, …]}`.
+ * Undefined: `found` is no block, or its times are not specified.
  */
 function sampleTime(found: unknown, parent: object, path: string, now: EpochMicros): object | undefined {
   if (!Array.isArray(found) || found.length < leastSamples || !found.every((each) => typeof each === "number"))

@@ -1,6 +1,5 @@
-// Sparkplug topics, `spBv1.0/<group>/<type>/<node>[/<device>]`; which edge nodes and devices a tag's topic means, and what must
-// be heard to understand them: every message of an edge node, since its birth has the names and `seq` counts across its
-// devices. Pure.
+// Sparkplug topics, `spBv1.0/<group>/<type>/<node>[/<device>]`, and the scope of a tag's topic. The filter must cover
+// all messages of an edge node, since its birth contains the names and `seq` counts across its devices.
 import type { Captures } from "../../../core/source.ts";
 import type { CaptureFunction, TopicTemplate } from "./topic-template.ts";
 
@@ -11,14 +10,14 @@ export interface SparkplugTopic {
   readonly type: MessageType;
   readonly group: string;
   readonly node: string;
-  /** Empty for the node itself. */
+  /** Empty for messages of the node itself. */
   readonly device: string;
 }
 
-/** Brokers that know Sparkplug keep births under this prefix. */
+/** Prefix under which Sparkplug-aware brokers retain births. */
 const certificatePrefix = "$sparkplug/certificates/";
 
-/** The parts of a topic that carries data of an edge node; undefined for any other, as STATE and commands. */
+/** Parses a topic with an edge node's data. Undefined for other topics, such as STATE and commands. */
 export function parseSparkplugTopic(topic: string): SparkplugTopic | undefined {
   const own = topic.startsWith(certificatePrefix) ? topic.slice(certificatePrefix.length) : topic;
   const [namespace, group, word, node, device = "", ...rest] = own.split("/");
@@ -27,17 +26,17 @@ export function parseSparkplugTopic(topic: string): SparkplugTopic | undefined {
   return type.startsWith("D") === (device !== "") ? { type, group, node, device } : undefined;
 }
 
-/** Whether it belongs to hosts: their state and their commands, which every host hears and none of which is data. */
+/** Whether the topic carries the state or commands of hosts, which every host receives and which are no data. */
 export function isHostTopic(topic: string): boolean {
   return /^spBv1\.0\/(?:STATE(?:\/|$)|[^/]+\/[ND]CMD\/)/.test(topic);
 }
 
 export interface SparkplugScope {
-  /** Levels of the filter that brings all messages of the edge nodes meant. */
+  /** Levels of the filter that covers all messages of the selected edge nodes. */
   readonly levels: readonly string[];
-  /** The device meant; empty: the node itself, `+`: any device, undefined: node and devices. */
+  /** Selected device. Empty: the node itself, `+`: any device, undefined: node and devices. */
   readonly device: string | undefined;
-  /** Names of the topic's own, beside those that every metric has. */
+  /** Additional capture names of the topic. */
   readonly names: readonly ScopeName[];
 }
 
@@ -51,7 +50,7 @@ type Part = "group" | "node" | "device";
 
 const parts: readonly (Part | undefined)[] = [undefined, "group", undefined, "node", "device"];
 
-/** The scope, or why the topic can have none (to be read after "must"). */
+/** The scope, or an error to be read after "must". */
 export function sparkplugScope({ filter, pattern, captures }: TopicTemplate): SparkplugScope | string {
   if (filter.startsWith("$share/"))
     return "not be a shared subscription, since the messages of an edge node are understood together only";
@@ -79,14 +78,14 @@ function deviceOf(own: readonly string[]): string | undefined {
   return node === undefined || node === "#" || device === "#" ? undefined : device;
 }
 
-/** Whether a metric of `device` (empty: of the node itself) is meant. */
+/** Whether the scope includes metrics of `device` (empty: the node itself). */
 export function isInScope(scope: SparkplugScope | undefined, device: string): boolean {
   const wanted = scope?.device;
   if (wanted === undefined) return true;
   return wanted === "+" ? device !== "" : device === wanted;
 }
 
-/** Captures of metrics with the topic's own names among them; the same object for the same metric. */
+/** Adds the topic's capture names to those of metrics. Returns the same object for the same metric. */
 export class ScopeCaptures {
   readonly #names: readonly ScopeName[];
   readonly #made = new WeakMap<Captures, Captures>();
@@ -95,7 +94,7 @@ export class ScopeCaptures {
     this.#names = names;
   }
 
-  /** `known` are those that every metric has: group, node, device and metric. */
+  /** `known`: captures of every metric: group, node, device and metric. */
   of(known: Captures): Captures {
     if (this.#names.length === 0) return known;
     const before = this.#made.get(known);

@@ -1,17 +1,17 @@
-// Topic templates: `sensors/{room}/env` subscribes `sensors/+/env` and captures the second level as `room`, which may go
-// through functions: `{line|lower}`, `{room|map(1=hall,2=yard)}`. Pure; runs once per topic, not per message.
+// Topic templates: `sensors/{room}/env` subscribes to `sensors/+/env` and captures the second level as `room`. Captures
+// may pass through functions: `{line|lower}`, `{room|map(1=hall,2=yard)}`. Runs once per topic, not per message.
 import type { Captures } from "../../../core/source.ts";
 import { parsedText } from "../../../lib/fields.ts";
 
-/** A topic as a tag gives it, taken apart. */
+/** A parsed topic of a tag. */
 export interface TopicTemplate {
-  /** As it stands in the configuration. */
+  /** The configured text. */
   readonly text: string;
-  /** What is subscribed: captures are wildcards, a shared subscription keeps its `$share/<group>/`. */
+  /** Subscription filter, with wildcards for captures and including `$share/<group>/`. */
   readonly filter: string;
-  /** What topics are matched against: the filter without `$share/<group>/`. */
+  /** Pattern to match topics: the filter without `$share/<group>/`. */
   readonly pattern: string;
-  /** Captures by level. `rest`: everything from this level on. */
+  /** Captures by level. `rest`: includes all following levels. */
   readonly captures: readonly TopicCapture[];
 }
 
@@ -19,13 +19,13 @@ export interface TopicCapture {
   readonly name: string;
   readonly level: number;
   readonly rest: boolean;
-  /** What the text goes through; undefined: it stays as it is. */
+  /** Function applied to the text. Undefined: none. */
   readonly apply?: CaptureFunction;
 }
 
 const none: readonly TopicCapture[] = [];
 
-/** The template, or why `text` is none (to be read after "must"). */
+/** The template, or an error to be read after "must". */
 export function parseTopicTemplate(text: string): TopicTemplate | string {
   if (text === "") return "not be empty";
   if (Buffer.byteLength(text) > 65_535) return "be at most 65,535 bytes long";
@@ -56,16 +56,15 @@ export function parseTopicTemplate(text: string): TopicTemplate | string {
       return `have + and # fill a whole level, not ${part}`;
     } else levels.push(part);
   }
-  // Of 100,000 topics without captures or group the text is the only one that is kept.
+  // Saves memory for 100,000 topics without captures or group: only one string is kept.
   if (captures.length === 0 && shared.length === 0) return { text, filter: text, pattern: text, captures: none };
   const pattern = levels.join("/");
   return { text, filter: [...shared, pattern].join("/"), pattern, captures };
 }
 
-/** Of topics that capture nothing. */
 const noCaptures: Captures = {};
 
-/** What `captures` take out of `topic`. */
+/** Applies `captures` to `topic`. */
 export function capturesIn(topic: string, captures: readonly TopicCapture[]): Captures {
   if (captures.length === 0) return noCaptures;
   const levels = topic.split("/");
@@ -77,21 +76,21 @@ export function capturesIn(topic: string, captures: readonly TopicCapture[]): Ca
   );
 }
 
-/** Field of a schema that takes a topic template. */
+/** Schema field for a topic template. */
 export function topicTemplate() {
   return parsedText(parseTopicTemplate);
 }
 
-/** Turns what stood in the topic into the capture. */
+/** Converts a topic level to a capture. */
 export type CaptureFunction = (text: string) => string;
 
 type Make = (args: readonly string[]) => CaptureFunction | undefined;
 
-/** Undefined: the arguments are not what the function needs. */
+/** Functions return undefined for invalid arguments. */
 const functions: Readonly<Record<string, Make>> = {
   lower: withoutArguments((text) => text.toLowerCase()),
   upper: withoutArguments((text) => text.toUpperCase()),
-  // What is left is safe in any Input ID.
+  // The result is valid in any Input ID.
   slug: withoutArguments((text) =>
     text
       .normalize("NFKD")
@@ -105,12 +104,12 @@ const functions: Readonly<Record<string, Make>> = {
   default: ([value, ...rest]) => (value && rest.length === 0 ? (text) => (text === "" ? value : text) : undefined),
   map: (pairs) => {
     const table = new Map(pairs.map((pair) => splitAt(pair, pair.indexOf("="))));
-    // What is not in the table stays as it is.
+    // Texts that are not in the table stay unchanged.
     return pairs.every((pair) => pair.indexOf("=") > 0) ? (text) => table.get(text) ?? text : undefined;
   },
 };
 
-/** The functions written behind a name, `|lower|replace(a,b)`, as one; or why they are none (to be read after "must"). */
+/** Composes functions such as `|lower|replace(a,b)`, or returns an error to be read after "must". */
 export function parseCaptureFunctions(text: string): CaptureFunction | string {
   const calls = [...text.matchAll(/\|([a-z]+)(?:\(([^()]*)\))?/gy)];
   if (calls.map(([call]) => call).join("") !== text)

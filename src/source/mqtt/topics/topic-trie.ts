@@ -1,27 +1,27 @@
-// Finds the filters that match a topic, or that cover another filter, however many filters there are. Pure.
+// Finds the filters that match a topic or cover another filter, with a cost independent of their number.
 //
-// They form a tree of levels: at each level of a topic there are at most three ways on, the level itself, `+` and `#`. Rules of
-// MQTT 5, 4.7: `#` also matches the level above it, `+` also an empty level, and a wildcard at the beginning matches no topic
-// that begins with `$`.
+// The filters form a tree of levels. Each level of a topic has at most three branches: the level itself, `+` and `#`.
+// Rules of MQTT 5, 4.7: `#` also matches the parent level, `+` also an empty level, and a leading wildcard matches no
+// topic that starts with `$`.
 
-/** Left out what it does not have: there may be 100,000 branches. */
+/** Unused fields are omitted, since there may be 100,000 branches. */
 interface Branch<T> {
-  /** By the level, or `+`. */
+  /** Key: the level or `+`. */
   next?: Map<string, Branch<T>>;
-  /** What stands for filters that end here. */
+  /** Values of filters that end here. */
   here?: T[];
-  /** What stands for filters that end in `#` from here on. */
+  /** Values of filters with `#` after this level. */
   rest?: T[];
 }
 
-/** Characters of topics that are worth remembering: of 65,535, as the protocol allows, there could be gigabytes. */
+/** Longest topic that caches store, in characters. The protocol permits 65,535, which could fill gigabytes. */
 export const maxTopic = 1_024;
 
-/** Topic filters and what stands for each. */
+/** Topic filters with values. */
 export class TopicTrie<T> {
   readonly #root: Branch<T> = {};
 
-  /** `filter` without `$share/<group>/`. */
+  /** `filter`: without `$share/<group>/`. */
   insert(filter: string, value: T): void {
     let at = this.#root;
     for (const level of filter.split("/")) {
@@ -37,7 +37,7 @@ export class TopicTrie<T> {
     (at.here ??= []).push(value);
   }
 
-  /** What stands for the filters that match `topic`, or every topic that `topic` matches if it is a filter; in no particular order. */
+  /** Values of the filters that match `topic`. If it is a filter: of those that cover it. In no particular order. */
   match(topic: string): T[] {
     const found: T[] = [];
     collect(this.#root, topic.split("/"), 0, found);
@@ -55,14 +55,14 @@ function collect<T>(at: Branch<T>, levels: readonly string[], depth: number, fou
   }
   const next = at.next?.get(level);
   if (next) collect(next, levels, depth + 1, found);
-  // Of a filter, `+` does not stand for `#`.
+  // For a filter as argument, `+` does not cover `#`.
   const one = wildcards && level !== "+" && level !== "#" ? at.next?.get("+") : undefined;
   if (one) collect(one, levels, depth + 1, found);
 }
 
 /**
- * Those of `filters` that no other one of them covers, each once: with MQTT 5 a broker may send one copy of a message for each
- * overlapping subscription; `a/#` makes `a/+/x` superfluous.
+ * The distinct filters that no other one covers; `a/#` covers `a/+/x`. With MQTT 5, a broker may send one copy of a
+ * message for each overlapping subscription.
  */
 export function minimalCover(filters: Iterable<string>): string[] {
   const distinct = [...new Set(filters)];
@@ -70,13 +70,13 @@ export function minimalCover(filters: Iterable<string>): string[] {
   return distinct.filter((filter) => covering(filter).every((other) => other === filter));
 }
 
-/** Tells of a filter whether one of `wide` matches every topic that it matches. */
+/** Returns a test whether one of `wide` covers a filter. */
 export function coverage(wide: Iterable<string>): (filter: string) => boolean {
   const covering = coveringIn(wide);
   return (filter) => covering(filter).length > 0;
 }
 
-/** Tells of a filter which of `filters` cover it: of a shared subscription those of its own group alone. */
+/** Returns a lookup of the `filters` that cover a filter. A shared subscription is only covered within its group. */
 function coveringIn(filters: Iterable<string>): (filter: string) => readonly string[] {
   const groups = new Map<string, TopicTrie<string>>();
   for (const filter of filters) {
