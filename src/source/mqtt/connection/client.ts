@@ -1,13 +1,13 @@
-// One connection through the `mqtt` library, with acknowledgements in our own hands.
+// One connection through the `mqtt` library, which this module keeps from acknowledging messages by itself.
 //
-// The library acknowledges a QoS 1 message when the callback of `handleMessage` is called, and reads on only then: kept
-// until the data is on disk it would carry one message per sync. Called with an error it reads on and acknowledges
-// nothing. So that is what happens to every message; the acknowledgements are written later, many in one write, to the
-// stream that the message came from. They are lost with that stream, as they must be: packet identifiers mean nothing
-// on another connection, and the broker delivers again.
+// The library acknowledges a QoS 1 message, and reads on, when the callback of `handleMessage` is called. If that
+// waited for the disk, each sync would store one message only. Called with an error, the callback reads on without an
+// acknowledgement. This module does so for every message, and later writes many acknowledgements at once to the stream
+// of the messages. They are lost with that stream, as they must be. Packet identifiers are invalid on another
+// connection, and the broker delivers again.
 //
-// A QoS 2 message is passed to the library as one of QoS 1, or it would be acknowledged before it is on disk. The rest
-// of its exchange (PUBREL, PUBCOMP) the library answers by itself, since it finds nothing stored under the identifier.
+// A QoS 2 message is passed to the library as QoS 1, since the library would acknowledge it before it is on disk. The
+// library answers the rest of the exchange (PUBREL, PUBCOMP) itself, because it has nothing stored for the identifier.
 import { connect, type IClientOptions, type IPublishPacket, type MqttClient } from "mqtt";
 import { AgentError, reasonOf } from "../../../core/errors.ts";
 import { type Attempt, type ConnectFailure, explainFailure, explainLoss, type FailureRecord } from "./failure.ts";
@@ -15,25 +15,25 @@ import { encodeAcknowledgements, exactlyOnce, type HeldPacket, type Message } fr
 import { filterInput, OversizeFilter } from "./oversize-filter.ts";
 import { grantedCodes } from "./reason-code.ts";
 
-/** Takes messages, in the order they arrive. */
+/** Receives messages in the order of their arrival. */
 export interface MessageHandler {
-  /** False: nothing more is read from the socket until `BrokerConnection.resume` is called. */
+  /** False: reading from the socket stops until `BrokerConnection.resume` is called. */
   receive(message: Message): boolean;
 }
 
-/** The way back from a handler to the connection that its messages come from. */
+/** What a handler may do with the connection of its messages. */
 export interface BrokerConnection {
-  /** Writes the acknowledgements in this order; without effect when the connection is lost. */
+  /** Writes the acknowledgements in this order. No effect after the connection is lost. */
   acknowledge(held: readonly HeldPacket[]): void;
-  /** Sends a message with QoS 0; without effect when the connection is lost. */
+  /** Sends a message with QoS 0. No effect after the connection is lost. */
   publish(topic: string, payload: Buffer): void;
-  /** Reads on after `receive` returned false. */
+  /** Continues reading after `receive` returned false. */
   resume(): void;
 }
 
 export interface SubscribeOptions {
   readonly qos: 0 | 1 | 2;
-  /** MQTT 5: retained messages are sent always (0), for a new subscription only (1) or never (2). */
+  /** MQTT 5: when the broker sends retained messages: always (0), for a new subscription (1) or never (2). */
   readonly retainHandling: 0 | 1 | 2;
 }
 
@@ -43,8 +43,8 @@ export interface Connected<Handler> {
 }
 
 /**
- * Connects once. Payloads beyond `maxPayload` bytes are skipped. `attach` gives the handler, which may be called before
- * this resolves: a resumed session delivers at once. What the broker or the network does is the result; rejects with
+ * Connects once. Skips payloads of more than `maxPayload` bytes. `attach` returns the handler, which may be called
+ * before this resolves, since a resumed session delivers at once. Broker and network failures are results; rejects with
  * `signal.reason` only.
  */
 export async function connectOnce<Handler extends MessageHandler>(
@@ -64,7 +64,7 @@ export async function connectOnce<Handler extends MessageHandler>(
 
   client.on("error", (error) => {
     record.error ??= error;
-    // The parser loses its place in the stream with a packet that it cannot read.
+    // The parser loses synchronisation after a packet that it cannot read.
     client.stream.destroy();
   });
   client.on("disconnect", ({ reasonCode }) => void (record.disconnectReason ??= reasonCode ?? 0));
@@ -82,12 +82,12 @@ export async function connectOnce<Handler extends MessageHandler>(
   signal.addEventListener("abort", abort, { once: true });
   try {
     client.connect();
-    // Errors without a code, as of WebSockets, the library keeps to itself.
+    // The library does not report errors without a code, such as those of WebSockets.
     client.stream.on("error", (error: Error) => void (record.error ??= error));
     return await result.promise;
   } catch (error) {
     signal.throwIfAborted();
-    // A key or certificate that cannot be read is thrown before there is a socket.
+    // An unreadable key or certificate throws before a socket exists.
     if (error instanceof Error) record.error ??= error;
     return explainFailure(attempt, record);
   } finally {
@@ -95,25 +95,25 @@ export async function connectOnce<Handler extends MessageHandler>(
   }
 }
 
-/** What the library must leave to us, whatever else is asked of it. */
+/** Settings of the library that override all others. */
 const ownTerms = {
   manualConnect: true,
   reconnectPeriod: 0,
   resubscribe: false,
-  // Would otherwise format every packet, passwords included, for anyone who sets DEBUG.
+  // The default formats every packet, including passwords, if DEBUG is set.
   log: () => {},
-  // 65,536 buffers of two bytes for numbers that we hardly ever write: 7 MB.
+  // The cache has 65,536 buffers for two-byte numbers (7 MB), which are rarely needed here.
   writeCache: false,
 } as const satisfies IClientOptions;
 
-/** Leads messages from the library to the handler, and acknowledgements back. */
+/** Connects the library to the handler: messages in one direction, acknowledgements in the other. */
 function attachHandler<Handler extends MessageHandler>(
   client: MqttClient,
   filter: OversizeFilter,
   attach: (link: BrokerConnection) => Handler,
 ): Handler {
   const qos2 = new Set<number>();
-  /** Of the message that the library hands over next. */
+  /** Size of the skipped payload of the next message from the library. */
   let skippedBytes: number | undefined;
   let stalled: (() => void) | undefined;
   const handler = attach({
@@ -152,16 +152,16 @@ function attachHandler<Handler extends MessageHandler>(
   return handler;
 }
 
-/** Tells the library not to acknowledge. It goes no further than that. */
+/** Makes the library skip the acknowledgement. It has no other effect. */
 const notYet = new Error("acknowledged when on disk");
 
-/** A connection whose CONNACK was good. Disposing it says DISCONNECT; the session stays at the broker if it is persistent. */
+/** A connection with a successful CONNACK. Disposal sends DISCONNECT; a persistent session remains at the broker. */
 export class MqttConnection implements AsyncDisposable {
-  /** Resolves with the reason when the connection is lost. It never rejects, so that no caller has to catch it. */
+  /** Resolves with the reason when the connection is lost. Never rejects. */
   readonly lost: Promise<AgentError>;
   readonly protocolVersion: 3 | 4 | 5;
   readonly sessionPresent: boolean;
-  /** Milliseconds, as the broker would have it. */
+  /** Keep-alive in milliseconds, as set by the broker. */
   readonly keepaliveMs: number;
   /** Properties of the broker from CONNACK (MQTT 5). */
   readonly limits: Readonly<Record<string, unknown>>;
@@ -186,30 +186,30 @@ export class MqttConnection implements AsyncDisposable {
     client.stream.on("data", () => void (this.#heard = true));
   }
 
-  /** Resolves with the broker's code for each filter: 0 to 2 granted, from 128 refused. Rejects when the connection is lost. */
+  /** Resolves with the broker's code for each filter: 0 to 2 granted, from 128 refused. Rejects on connection loss. */
   subscribe(filters: readonly string[], options: SubscribeOptions): Promise<readonly number[]> {
     return Promise.race([subscribe(this.#client, filters, options), this.#lostFirst]);
   }
 
-  /** Resolves when the broker has answered. Rejects when the connection is lost. */
+  /** Resolves when the broker has answered. Rejects if the connection is lost. */
   async unsubscribe(filters: readonly string[]): Promise<void> {
     await Promise.race([this.#client.unsubscribeAsync([...filters]), this.#lostFirst]);
   }
 
-  /** Sends PINGREQ and expects no answer to it yet: for while nothing is read, or much else is on its way to us. */
+  /** Sends PINGREQ without expecting an early answer. For times when reading is paused or much data is in transit. */
   stayAlive(): void {
     if (!this.#client.connected) return;
     this.#client.sendPing();
-    // The answer is behind what is not read now; it must not be missed.
+    // The answer is queued behind unread data, and its absence must not count as a timeout.
     this.#client.reschedulePing(true);
   }
 
-  /** Once lost: the broker closed the connection and gave no reason, nor did the network. */
+  /** After a loss: neither the broker nor the network gave a reason. */
   get closedSilently(): boolean {
     return this.#record.error === undefined && this.#record.disconnectReason === undefined;
   }
 
-  /** Whether anything came since the last call. */
+  /** Whether any data arrived since the last call. */
   heard(): boolean {
     const heard = this.#heard;
     this.#heard = false;
@@ -225,7 +225,7 @@ export class MqttConnection implements AsyncDisposable {
   }
 }
 
-/** How long a broker may take to close the connection after DISCONNECT, in milliseconds. */
+/** How long the broker may take to close the connection after DISCONNECT, in milliseconds. */
 const farewellMs = 1_000;
 
 async function subscribe(
@@ -234,11 +234,11 @@ async function subscribe(
   { qos, retainHandling }: SubscribeOptions,
 ): Promise<readonly number[]> {
   try {
-    // `rap` false: the retain flag then means that the broker kept the message from before, as it does in MQTT 3.1.1.
+    // `rap` false: the retain flag marks messages that the broker stored before, as in MQTT 3.1.1.
     const granted = await client.subscribeAsync([...filters], { qos, rap: false, rh: retainHandling });
     return granted.map((subscription) => subscription.qos);
   } catch (error) {
-    // One refusal among many is thrown too, with all the codes in the packet that came.
+    // The library throws for a single refusal. The error contains the packet with all codes.
     const codes = grantedCodes(error);
     if (codes?.length === filters.length) return codes;
     const text = reasonOf(error);

@@ -1,4 +1,4 @@
-// From options to a connection: the version both sides speak, certificates and passwords as they are now.
+// Establishes a connection from options: negotiates the version, and reads certificates and passwords again.
 import { readFile } from "node:fs/promises";
 import type { RequestOptions } from "node:https";
 import { connect } from "node:tls";
@@ -18,14 +18,14 @@ export interface Connecting<Handler> {
   readonly url: string;
   readonly options: MqttOptions;
   readonly clientId: string;
-  /** What is known of this broker from before; left out: nothing. */
+  /** State of earlier connections to this broker. Omitted: none. */
   readonly state?: Pick<SessionState, "protocolVersion" | "hungUp">;
-  /** Gives a handler of messages; called for every attempt. */
+  /** Returns a message handler. Called for every attempt. */
   readonly attach: (link: BrokerConnection) => Handler;
   readonly log: Logger;
 }
 
-/** Connects to the broker at `url` with the newest version that it speaks. Rejects as `Driver.open` does. */
+/** Connects to the broker at `url` with the newest version that both support. Rejects as `Driver.open` does. */
 export async function connectBroker<Handler extends MessageHandler>(
   connecting: Connecting<Handler>,
   signal: AbortSignal,
@@ -33,7 +33,7 @@ export async function connectBroker<Handler extends MessageHandler>(
   const { url, options, clientId, state, attach, log } = connecting;
   const { username } = options;
   const versions: readonly Version[] = options.protocolVersion === "auto" ? [5, 4, 3] : [options.protocolVersion];
-  // Read each time, so that they can be changed without a restart.
+  // Read for each connection, so that files can be changed without a restart.
   const credentials = await readCredentials(options);
   let first: ConnectFailure | undefined;
   for (const protocolVersion of versions) {
@@ -47,7 +47,7 @@ export async function connectBroker<Handler extends MessageHandler>(
     if (!("error" in result)) return result;
     first ??= result;
     if (result.olderVersion === "no") throw result.error;
-    // A broker that is known to speak 5 and hangs up without a word is restarting, or has another reason.
+    // The broker spoke version 5 before, so a silent disconnect is probably a restart.
     if (result.olderVersion === "perhaps" && state?.protocolVersion === 5) {
       await state.hungUp();
       throw result.error;
@@ -74,15 +74,15 @@ function wantsTls(url: string, cause: AgentError): AgentError {
   });
 }
 
-/** An IPv6 address stands in brackets in a URL alone. */
+/** Removes the brackets of an IPv6 address, which only URLs have. */
 function withoutBrackets(hostname: string): string {
   return hostname.replace(/^\[(.*)\]$/, "$1");
 }
 
-/** Smallest maximum packet size for the broker, so that it sends payloads above `maxPayload`, which are then counted. */
+/** Smallest maximum packet size, in bytes. It lets the broker send payloads above `maxPayload`, which are counted. */
 const leastMaximumPacket = 16 * 2 ** 20;
 
-/** Translates `options` into those of the `mqtt` library. */
+/** Converts `options` to those of the `mqtt` library. */
 function libraryOptions(url: string, options: MqttOptions, clientId: string, protocolVersion: Version): IClientOptions {
   const { session, username, password, keepalive, connectTimeout, maxPayload } = options;
   const { protocol, hostname, port, pathname, search } = new URL(url);
@@ -105,17 +105,17 @@ function libraryOptions(url: string, options: MqttOptions, clientId: string, pro
     ...tlsOptions(options),
     ...(protocolVersion === 5 && {
       properties: {
-        // Left out or 0 the session would end with the connection, whatever `clean` says.
+        // Omitted or 0, the session would end with the connection, regardless of `clean`.
         sessionExpiryInterval: session.persistent ? Math.min(0xffff_ffff, Math.ceil(session.expiry / 1_000)) : 0,
         receiveMaximum: session.receiveMaximum,
-        // What is larger the broker does not send: here it would have to be in memory to be refused.
+        // The broker does not send larger packets. Refusing them here would need memory for the whole packet.
         maximumPacketSize: Math.max(leastMaximumPacket, 2 * maxPayload),
       },
     }),
   };
 }
 
-/** How the broker's certificate is checked. WebSockets take some of it from a place of their own. */
+/** TLS verification options. WebSockets read some of them from `wsOptions`. */
 function tlsOptions({ serverName, verify, alpn, keyPassphrase }: MqttOptions): IClientOptions {
   const checks: RequestOptions = {
     rejectUnauthorized: verify !== "none",
@@ -127,7 +127,7 @@ function tlsOptions({ serverName, verify, alpn, keyPassphrase }: MqttOptions): I
     ...checks,
     ...(alpn.length > 0 && { ALPNProtocols: [...alpn] }),
     wsOptions: { ...checks, ...cutMessages },
-  } as IClientOptions; // RequestOptions and theirs name the same fields of TLS
+  } as IClientOptions; // the two types name the same TLS fields
 }
 
 async function readCredentials(options: MqttOptions): Promise<IClientOptions> {
@@ -138,7 +138,7 @@ async function readCredentials(options: MqttOptions): Promise<IClientOptions> {
     read("certFile", certFile),
     read("keyFile", keyFile),
   ]);
-  // Editors end a file with a newline.
+  // Editors add a newline at the end of a file.
   const password = secret?.toString("utf8").replace(/\r?\n$/, "");
   return { ...(password !== undefined && { password }), ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
 }
@@ -163,10 +163,10 @@ async function read(option: string, path: string | undefined): Promise<Buffer | 
   }
 }
 
-/** Milliseconds. */
+/** Time-out in milliseconds. */
 const answerWithin = 3_000;
 
-/** Resolves with false where the port cannot be reached or answers something else. Rejects with `signal.reason` only. */
+/** Whether the port speaks TLS. False also if it cannot be reached. Rejects with `signal.reason` only. */
 export async function speaksTls({ host, port }: { readonly host: string; readonly port: number }, signal: AbortSignal) {
   signal.throwIfAborted();
   const { promise, resolve } = Promise.withResolvers<boolean>();
@@ -178,7 +178,7 @@ export async function speaksTls({ host, port }: { readonly host: string; readonl
   });
   const timer = setTimeout(() => resolve(false), answerWithin);
   socket.on("secureConnect", () => resolve(true));
-  // An alert, as of a server that wants a certificate of ours, is TLS, too.
+  // An alert also proves TLS, for example if the server requires a client certificate.
   socket.on("error", (error) => resolve("code" in error && /^ERR_SSL_.*ALERT/.test(String(error.code))));
   socket.on("close", () => resolve(false));
   try {

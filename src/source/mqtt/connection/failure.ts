@@ -1,37 +1,36 @@
-// Why a connection did not come about or was lost, as an error that names broker, user and remedy.
+// Explains why a connection failed or was lost, as an error with broker, user and remedy.
 import { z } from "zod";
 import { AgentError, type ErrorCode, reasonOf } from "../../../core/errors.ts";
 import { describeReason, errorCodeOf, hintOf, wantsOtherVersion } from "./reason-code.ts";
 
-/** What was tried, for messages. */
+/** A connection attempt, as messages describe it. */
 export interface Attempt {
-  /** As `shownUrl` gives it. */
+  /** As returned by `shownUrl`. */
   readonly url: string;
   readonly username: string | undefined;
   readonly clientId: string;
   readonly protocolVersion: 3 | 4 | 5;
 }
 
-/** The address as it may be logged and shown: a query may hold a token, under any name. */
+/** The URL for logs and messages. Its query is hidden, since any parameter may hold a token. */
 export function shownUrl(url: string): string {
   return url.replace(/[?#].*$/s, "?***");
 }
 
-/** The first things that went wrong on a connection, which are the cause of all that follows. */
+/** The first errors of a connection, which caused all later ones. */
 export interface FailureRecord {
   error?: Error;
-  /** The reason code of the broker's DISCONNECT, if it sent one. */
+  /** Reason code of the broker's DISCONNECT, if any. */
   disconnectReason?: number;
 }
 
-/** A connection that did not come about. */
 export interface ConnectFailure {
   readonly error: AgentError;
-  /** Whether an older version of the protocol may be understood: the broker said so, or hung up without a word. */
+  /** Whether an older protocol version may work: the broker requested one, or disconnected without a reason. */
   readonly olderVersion: "asked for" | "perhaps" | "no";
 }
 
-/** Explains a connection that ended before a good CONNACK. */
+/** Explains a connection that ended before a successful CONNACK. */
 export function explainFailure(attempt: Attempt, { error, disconnectReason }: FailureRecord): ConnectFailure {
   const cause = error && { cause: error };
   const refusal = disconnectReason ?? reasonCodeOf(error);
@@ -51,12 +50,12 @@ export function explainFailure(attempt: Attempt, { error, disconnectReason }: Fa
   const { code, text, ...hint } = explainError(error);
   return {
     error: new AgentError(code, `${attempt.url}: ${text}`, { cause: error, ...hint }),
-    // Neither a parser's complaint about the answer nor a reset says that the broker is not there.
+    // Neither an unreadable answer nor a reset means that no broker is there.
     olderVersion: code === "SOURCE_PROTOCOL" || systemCode(error) === "ECONNRESET" ? "perhaps" : "no",
   };
 }
 
-/** Explains the loss of a connection that was good. */
+/** Explains the loss of an established connection. */
 export function explainLoss(attempt: Attempt, { error, disconnectReason }: FailureRecord): AgentError {
   const cause = error && { cause: error };
   if (disconnectReason !== undefined && disconnectReason !== 0) {
@@ -74,7 +73,7 @@ export function explainLoss(attempt: Attempt, { error, disconnectReason }: Failu
   });
 }
 
-/** A broker that closes connections it has just accepted, again and again, as brokers of MQTT 3.1.1 do at a takeover. */
+/** A broker that repeatedly closes just accepted connections, as MQTT 3.1.1 brokers do on a session takeover. */
 export function explainRepeatedClosing({ url, clientId }: Attempt, times: number): AgentError {
   const message = `${url} accepts client ${clientId} and closes the connection without a reason, ${times} times in a row: another client with the same client identifier takes over the session, or the broker does not permit what is subscribed`;
   return new AgentError("SOURCE_TAKEN_OVER", message, { hint: takeoverHint(clientId) });
@@ -84,12 +83,12 @@ function takeoverHint(clientId: string): string {
   return `find the other client that uses ${clientId}, and set another clientId on one of them; the default is <agent.name>-<source name>, so two agents need two names. Each of them misses the messages that the other one receives`;
 }
 
-/** `as user gw1, client north-hall`, as far as it is known. */
+/** `as user gw1, client north-hall`. */
 function asWhom({ username, clientId }: Attempt): string {
   return `${username === undefined ? "without a user name" : `as user ${username}`}, client ${clientId}`;
 }
 
-/** The reason code in a refusal, which the library puts in `code` as a number. */
+/** The reason code of a refusal, which the library stores in `code` as a number. */
 function reasonCodeOf(error: Error | undefined): number | undefined {
   return error && "code" in error && typeof error.code === "number" && error.message.startsWith("Connection refused")
     ? error.code
@@ -99,7 +98,7 @@ function reasonCodeOf(error: Error | undefined): number | undefined {
 interface Explanation {
   readonly code: ErrorCode;
   readonly text: string;
-  /** What to do about it, where the hint of the code does not fit. */
+  /** The remedy, if the hint of the code does not fit. */
   readonly hint?: string;
 }
 
@@ -114,7 +113,7 @@ const untrustedIssuer = refused(
   "set caFile to the PEM file with the certificate of the issuer (the CA of the plant)",
 );
 
-/** System and TLS errors that an operator meets, with what to do about them. */
+/** System and TLS errors with remedies. */
 const explanations: Readonly<Record<string, Explanation>> = {
   ECONNREFUSED: unreachable("connection refused: nothing listens on this port"),
   ENOTFOUND: unreachable("the name of the host is not known"),
@@ -154,7 +153,7 @@ const explanations: Readonly<Record<string, Explanation>> = {
   ),
 };
 
-/** The other reasons of OpenSSL for refusing a certificate, as Node names them. */
+/** Node's names of further OpenSSL certificate errors. */
 const certificateFault =
   /^(CERT_|INVALID_(CA|PURPOSE)$|PATH_LENGTH_EXCEEDED$|HOSTNAME_MISMATCH$|UNABLE_TO_|CRL_|ERROR_IN_C|UNSPECIFIED$)/;
 
@@ -185,11 +184,11 @@ function explainError(error: Error): Explanation {
   return explanation("SOURCE_PROTOCOL", `what came is not valid MQTT (${messageOf(error)})`);
 }
 
-/** Of a certificate with other names than the host of the URL: lists them. */
+/** Lists the names of a certificate that does not match the host. */
 function otherName(error: Error): Explanation {
   const { host, cert } = nameMismatch.parse(error);
   const alternative = (cert?.subjectaltname ?? "").split(/, ?/).map((name) => name.replace(/^(DNS|IP Address):/, ""));
-  // Names in the subject count only where there are no alternative ones.
+  // The subject counts only if the certificate has no alternative names.
   const names = alternative.filter((name) => name !== "");
   const all = names.length > 0 ? names : [cert?.subject?.CN ?? []].flat();
   const found = all.length === 0 ? "it has no name" : `it is valid for ${all.join(", ")}`;
@@ -201,7 +200,7 @@ function otherName(error: Error): Explanation {
   );
 }
 
-/** What Node says of such a certificate. */
+/** Fields of Node's error for a name mismatch. */
 const nameMismatch = z.object({
   host: z.string().optional().catch(undefined),
   cert: z
@@ -213,7 +212,7 @@ const nameMismatch = z.object({
     .catch(undefined),
 });
 
-/** A host with several addresses fails with all their errors in one, which itself says nothing. */
+/** A host with several addresses fails with an AggregateError, whose own message is empty. */
 function messageOf(error: Error): string {
   if (error.message !== "" || !(error instanceof AggregateError)) return error.message || error.name;
   return error.errors.map((inner) => reasonOf(inner)).join("; ");
@@ -221,7 +220,7 @@ function messageOf(error: Error): string {
 
 function systemCode(error: Error): string | undefined {
   const code = "code" in error && typeof error.code === "string" ? error.code : undefined;
-  // What OpenSSL says while Node writes comes as EPROTO, with OpenSSL's code in the text alone.
+  // OpenSSL errors during a write have the code EPROTO; the OpenSSL code is in the message only.
   const reason = code === "EPROTO" ? /:error:[0-9A-F]+:[^:]*:[^:]*:([^:\n]+)/.exec(error.message)?.[1] : undefined;
   return reason === undefined ? code : `ERR_SSL_${reason.toUpperCase().replaceAll(" ", "_")}`;
 }

@@ -1,34 +1,34 @@
-// Keeps PUBLISH packets with too large a payload away from the parser, which holds a packet in memory until it is
-// complete. Sits between the socket and the parser and reads nothing but fixed headers:
+// Keeps PUBLISH packets with oversized payloads from the parser, which buffers a packet until it is complete. The
+// filter is between the socket and the parser, and reads only fixed headers:
 //
 //   from the socket   | PUBLISH 20 B | PUBLISH 250 MB ........................ | PINGRESP |
 //   to the parser     | PUBLISH 20 B |                             | stand-in  | PINGRESP |
 //
-// The payload is discarded while it streams in. At its end the parser gets a stand-in: the same type, flags, topic and
-// packet identifier with an empty payload. The message then takes its place in the order of acknowledgements like any
-// other, with QoS 1 as with QoS 2; `nextPublish` says how large it was.
+// The payload is discarded on arrival. At its end, the parser receives a stand-in with the same type, flags, topic and
+// packet identifier, but an empty payload. The message thus keeps its place in the order of acknowledgements, with QoS
+// 1 and QoS 2. `nextPublish` returns its size.
 //
 // Memory: at most `maxPayload` + `maxHead` bytes of a PUBLISH reach the parser, `maxControl` of any other packet. The
-// filter itself holds at most the topic of one packet (64 KiB). A packet that breaks these rules ends the connection.
+// filter itself buffers at most the topic of one packet (64 KiB). A packet that breaks these rules ends the connection.
 import type { Writable } from "node:stream";
 import type { MqttClient, StreamBuilder } from "mqtt";
 
-/** Bytes of the remaining length of packets other than PUBLISH. CONNACK with all its properties needs a few KiB. */
+/** Largest remaining length of packets other than PUBLISH, in bytes. A CONNACK with all properties needs a few KiB. */
 const maxControl = 256 * 1_024;
-/** Bytes of MQTT 5 properties of a PUBLISH; with more of them the message is skipped. */
+/** Largest size of the properties of a PUBLISH (MQTT 5), in bytes. The filter skips messages with more. */
 const maxProperties = 64 * 1_024;
 
 const publishType = 3;
 
 export interface OversizeFilterOptions {
-  /** Bytes. A PUBLISH with a larger payload is skipped. */
+  /** In bytes. A PUBLISH with a larger payload is skipped. */
   readonly maxPayload: number;
   readonly protocolVersion: 3 | 4 | 5;
 }
 
-/** A PUBLISH that the parser got a stand-in for. */
+/** A PUBLISH that was replaced by a stand-in. */
 interface StandIn {
-  /** Its position among all PUBLISH packets of the connection. */
+  /** Position among all PUBLISH packets of the connection. */
   readonly index: number;
   readonly bytes: number;
 }
@@ -37,17 +37,17 @@ interface StandIn {
 export class OversizeFilter {
   readonly #maxPayload: number;
   readonly #hasProperties: boolean;
-  /** Bytes of a packet that is not decided on yet, and how many of them the next decision needs. */
+  /** Bytes of a packet without a decision, and the number of bytes that the next decision needs. */
   #pending: Buffer[] = [];
   #pendingBytes = 0;
   #needed = 0;
-  /** Bytes of the current packet that are still to come and to be passed on, or to be discarded. */
+  /** Remaining bytes of the current packet to pass on or to discard. */
   #toPass = 0;
   #toDiscard = 0;
-  /** What the parser gets once the payload has been discarded; undefined: nothing is. */
+  /** Replaces the packet once its payload is discarded. Undefined: no packet is being discarded. */
   #standIn: Buffer | undefined;
   #standInBytes = 0;
-  /** PUBLISH packets passed to the parser, and those that came out of it. */
+  /** Numbers of PUBLISH packets that went into the parser and came out of it. */
   #passed = 0;
   #parsed = 0;
   readonly #standIns: StandIn[] = [];
@@ -58,8 +58,8 @@ export class OversizeFilter {
   }
 
   /**
-   * What of `chunk`, and of chunks before it, the parser may see. Throws when a length cannot be right or a packet other
-   * than PUBLISH is too large; the connection must be ended then.
+   * The part of `chunk` and earlier chunks that the parser may receive. Throws if a length is invalid, or a packet
+   * other than PUBLISH is too large. The caller must then end the connection.
    */
   pass(chunk: Buffer): Buffer {
     let input = chunk;
@@ -71,7 +71,7 @@ export class OversizeFilter {
       this.#pending = [];
       this.#pendingBytes = 0;
     }
-    // Consecutive packets to pass are one part: mostly the whole chunk is.
+    // Consecutive packets to pass form one part, usually the whole chunk.
     const parts: Buffer[] = [];
     let from = 0;
     let at = 0;
@@ -91,13 +91,13 @@ export class OversizeFilter {
         at += count;
       } else {
         const head = this.#decide(input, at);
-        // Passed from here, header included, or discarded from behind the head.
+        // A packet to pass starts here with its header. A packet to discard loses all bytes after its head.
         if (head > 0 && this.#standIn === undefined) continue;
         if (at > from) parts.push(input.subarray(from, at));
         at += head;
         from = at;
         if (head > 0) continue;
-        // A copy: a view would keep the whole chunk.
+        // A copy, because a view would retain the whole chunk.
         const rest = Buffer.from(input.subarray(at));
         this.#pending = [rest];
         this.#pendingBytes = rest.length;
@@ -109,15 +109,15 @@ export class OversizeFilter {
     return joined(parts);
   }
 
-  /** To be called for each PUBLISH that the parser yields. The bytes of its payload if it is a stand-in, else undefined. */
+  /** Call for each PUBLISH from the parser. Returns the payload size of a stand-in; undefined for other packets. */
   nextPublish(): number | undefined {
     const index = this.#parsed++;
     return this.#standIns[0]?.index === index ? this.#standIns.shift()?.bytes : undefined;
   }
 
   /**
-   * Decides on the packet that begins at `at`: sets `#toPass`, or `#toDiscard` and `#standIn`. Returns the length of what
-   * was decided by, 0 when that needs more bytes, `#needed` of them in all.
+   * Decides on the packet that starts at `at`: sets `#toPass`, or `#toDiscard` and `#standIn`. Returns the number of
+   * bytes that the decision used. Returns 0 if it needs more bytes, `#needed` in total.
    */
   #decide(input: Buffer, at: number): number {
     const first = input[at] ?? 0;
@@ -174,7 +174,7 @@ function joined(parts: readonly Buffer[]): Buffer {
   return parts.length <= 1 ? first : Buffer.concat(parts);
 }
 
-/** The variable byte integer at `at` of `input`; undefined: it is not complete. Throws beyond four bytes. */
+/** The variable byte integer at `at` in `input`. Undefined: incomplete. Throws if it has more than four bytes. */
 function variableInteger(input: Buffer, at: number): { readonly value: number; readonly bytes: number } | undefined {
   let value = 0;
   for (let bytes = 0; bytes < 4; bytes++) {
@@ -190,7 +190,7 @@ function malformed(): Error {
   return new Error("the broker sent a message whose topic or properties are longer than the message itself");
 }
 
-/** A PUBLISH of the same type and flags, topic and packet identifier, without properties and payload. */
+/** A PUBLISH with the same type, flags, topic and packet identifier, without properties and payload. */
 function standIn(first: number, identified: Buffer, hasProperties: boolean): Buffer {
   const length = identified.length + (hasProperties ? 1 : 0);
   const bytes: number[] = [first];
@@ -202,11 +202,11 @@ function standIn(first: number, identified: Buffer, hasProperties: boolean): Buf
 }
 
 /**
- * Everything that `client` reads goes through `filter`. To be called before `client.connect()`. What the filter throws
- * ends the connection: `client.stream` emits it as an error.
+ * Routes all input of `client` through `filter`. Call it before `client.connect()`. An error of the filter ends the
+ * connection: `client.stream` emits it.
  *
- * The library pipes its stream into a Writable that parses. A stream of our own between the two would cost a copy of the
- * queue and a turn per chunk; so the chunk is filtered where that Writable receives it.
+ * The library pipes its stream into a Writable that parses. A stream in between would cost a copy and an event loop
+ * turn per chunk. Therefore the filter runs in the `_write` of that Writable.
  */
 export function filterInput(client: MqttClient, filter: OversizeFilter): void {
   const open: StreamBuilder = client["streamBuilder"];
@@ -214,14 +214,14 @@ export function filterInput(client: MqttClient, filter: OversizeFilter): void {
     const stream = open(of);
     const pipe = stream.pipe.bind(stream);
     stream.pipe = (destination, options) => {
-      const parser = destination as unknown as Writable; // the library's types know no methods of a destination
+      const parser = destination as unknown as Writable; // the library's types declare no methods of a destination
       const parse = parser._write.bind(parser);
       parser._write = (chunk: Buffer, encoding, done) => {
         let passed: Buffer;
         try {
           passed = filter.pass(chunk);
         } catch (error) {
-          // `done` is not called: nothing after it can be understood.
+          // `done` is not called, since the rest of the stream cannot be parsed.
           stream.destroy(error instanceof Error ? error : new Error(String(error)));
           return;
         }

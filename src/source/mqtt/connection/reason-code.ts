@@ -1,7 +1,7 @@
-// What the broker's numbers mean, in words for an operator.
+// Descriptions of MQTT reason codes for the operator.
 import { credentialsHint, type ErrorCode } from "../../../core/errors.ts";
 
-/** Meaning of a reason code: text, error code, and a hint where that of the error code does not fit. */
+/** Text, error code, and a hint if that of the error code does not fit. */
 type Meaning = readonly [text: string, code: ErrorCode, hint?: string];
 
 const otherClientId = "set clientId to one that the broker accepts; each client needs its own";
@@ -56,28 +56,28 @@ const meanings: Readonly<Record<number, Meaning>> = {
   162: ["it does not support wildcards in subscriptions", "SOURCE_REFUSED", unsupported],
 };
 
-/** `not authorized (135)`. */
+/** Example: `not authorized (135)`. */
 export function describeReason(code: number): string {
   return `${meanings[code]?.[0] ?? "a reason unknown to us"} (${code})`;
 }
 
-/** Which of our codes a refusal by the broker is. */
+/** Error code for a reason code. */
 export function errorCodeOf(reason: number): ErrorCode {
   return meanings[reason]?.[1] ?? "SOURCE_PROTOCOL";
 }
 
-/** What to do about a refusal by the broker. Undefined: the hint of its code says it. */
+/** Hint for a reason code. Empty: the hint of its error code fits. */
 export function hintOf(reason: number): { readonly hint?: string } {
   const hint = meanings[reason]?.[2];
   return hint === undefined ? {} : { hint };
 }
 
-/** Whether the broker asks for another version of the protocol. */
+/** Whether the broker requires another protocol version. */
 export function wantsOtherVersion(reason: number): boolean {
   return reason === 1 || reason === 132;
 }
 
-/** The codes of a SUBACK that the library made an error of. */
+/** The codes of a SUBACK for which the library threw `error`. */
 export function grantedCodes(error: unknown): readonly number[] | undefined {
   if (!(error instanceof Error) || !("packet" in error)) return undefined;
   const packet = error.packet;

@@ -1,4 +1,4 @@
-// What a broker keeps for us, remembered on our side: the filters of the persistent session and the version it spoke.
+// Persistent client-side state of a broker session: its filters and its protocol version.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { z } from "zod";
@@ -6,26 +6,26 @@ import type { Logger } from "../../../core/runtime.ts";
 import { readStateFile, writeStateFile } from "../../../lib/state-file.ts";
 
 const state = z.object({
-  /** A session is the client identifier's at one broker. */
+  /** A session belongs to a client identifier at one broker. */
   url: z.string(),
   clientId: z.string(),
   protocolVersion: z.literal([3, 4, 5]).optional(),
-  /** How often in a row the broker has hung up on version 5 without a word, although it spoke it before. */
+  /** Consecutive disconnects without a reason on version 5, although the broker supported it before. */
   hangUps: z.int().min(0).default(0),
   filters: z.array(z.string()),
 });
 type State = z.output<typeof state>;
 
-/** A broker that restarts hangs up a few times; one that was replaced by an older one always does. */
+/** A restarting broker disconnects a few times; one that was replaced by an older version always does. */
 const maxHangUps = 5;
 
-/** A small file in the folder of a source for what is remembered from one connection to the next. */
+/** A state file in the folder of a source, for data that survives a connection. */
 export class SourceStateFile<T> {
   readonly #path: string;
   readonly #schema: z.ZodType<T>;
   readonly #log: Logger;
 
-  /** `subject`: what it is remembered of. */
+  /** `subject`: what the state belongs to, such as broker and client identifier. */
   constructor(
     { folder, kind, subject }: { readonly folder: string; readonly kind: string; readonly subject: string },
     schema: z.ZodType<T>,
@@ -37,18 +37,18 @@ export class SourceStateFile<T> {
     this.#log = log;
   }
 
-  /** Resolves with what was saved; undefined, with a line in the log, if that cannot be read. */
+  /** Resolves with the saved content. Undefined, with a log line, if it cannot be read. */
   load(complaint: string): Promise<T | undefined> {
     return readStateFile(this.#path, this.#schema, (error) => this.#log.warn({ err: error }, complaint));
   }
 
-  /** Resolves when it is on disk, or when it is logged why not. */
+  /** Resolves once the content is on disk, or the failure is logged. */
   save(content: T, complaint: string): Promise<void> {
     return writeStateFile(this.#path, content).catch((error: unknown) => this.#log.warn({ err: error }, complaint));
   }
 }
 
-/** One session's memory on disk. Losing it costs messages of filters no longer wanted, nothing else. */
+/** Persistent state of one session. If it is lost, stale subscriptions stay at the broker; nothing else is affected. */
 export class SessionState {
   readonly #file: SourceStateFile<State>;
   #state: State;
@@ -58,22 +58,21 @@ export class SessionState {
     this.#state = state;
   }
 
-  /** The version that was spoken last; undefined if that is not to be relied on any more. */
+  /** Last negotiated version. Undefined: unknown or no longer reliable. */
   get protocolVersion(): 3 | 4 | 5 | undefined {
     return this.#state.hangUps < maxHangUps ? this.#state.protocolVersion : undefined;
   }
 
-  /** The broker hung up on what it spoke before. After a few times in a row it is taken to be another broker. */
+  /** Records a disconnect without a reason. After several in a row the known version is discarded. */
   async hungUp(): Promise<void> {
     await this.remember({ hangUps: Math.min(this.#state.hangUps + 1, maxHangUps) });
   }
 
-  /** Filters that may be subscribed in the session. */
+  /** Filters that the session may contain. */
   get filters(): readonly string[] {
     return this.#state.filters;
   }
 
-  /** Resolves when it is on disk, or when it is logged why not. */
   async remember(change: Partial<Pick<State, "protocolVersion" | "hangUps" | "filters">>): Promise<void> {
     const next = { ...this.#state, ...change, filters: (change.filters ?? this.#state.filters).toSorted() };
     if (JSON.stringify(next) === JSON.stringify(this.#state)) return;
@@ -82,7 +81,7 @@ export class SessionState {
   }
 }
 
-/** What is remembered of the session of `clientId` at `url`; nothing if it cannot be read. */
+/** Loads the state of the session of `clientId` at `url`. An unreadable file counts as empty. */
 export async function loadSessionState(
   folder: string,
   session: { readonly url: string; readonly clientId: string },

@@ -1,4 +1,4 @@
-// Brings the broker's subscriptions in line with the configuration.
+// Updates the broker's subscriptions to match the configuration.
 import type { Logger, Runtime } from "../../../core/runtime.ts";
 import type { ConfigFault, Reading, TagId } from "../../../core/source.ts";
 import type { MqttTag } from "../config/tag.ts";
@@ -11,26 +11,26 @@ import type { SessionState } from "./session-state.ts";
 
 export interface SubscriptionOptions {
   readonly qos: 0 | 1 | 2;
-  /** Whether any tag may use retained messages. */
+  /** Whether any tag uses retained messages. */
   readonly retained: boolean;
-  /** Filters that the session at the broker has already. */
+  /** Filters that the broker session already contains. */
   readonly inSession: readonly string[];
-  /** Filters, besides `wanted`, whose retained messages are wanted again at each connection. */
+  /** Additional filters whose retained messages are needed again at each connection. */
   readonly repeated: readonly string[];
 }
 
-/** What the broker said, by filter. */
+/** Answers of the broker by filter. */
 export interface Subscriptions {
   readonly granted: readonly string[];
   /** Refused filters with the broker's reason code. */
   readonly refused: ReadonlyMap<string, number>;
-  /** Granted filters whose messages the broker does not keep until they are acknowledged, although it was asked to. */
+  /** Filters granted with QoS 0 only, so that the broker does not store their messages. */
   readonly unprotected: readonly string[];
 }
 
 /**
- * Subscribes the fewest filters that cover `wanted` and unsubscribes what the session has from before. Where a wide
- * filter is refused, the narrower ones it stood for are tried. Rejects when the connection is lost.
+ * Subscribes the fewest filters that cover `wanted`, and unsubscribes stale ones of the session. If a wide filter is
+ * refused, tries the narrower ones it covered. Rejects if the connection is lost.
  */
 export async function applySubscriptions(
   connection: MqttConnection,
@@ -53,7 +53,7 @@ export async function applySubscriptions(
     if (code !== undefined) refuse(filter, code);
   }
   const ask = async (filters: readonly string[], how: HowToSubscribe) => {
-    // Before the broker knows them: after a crash in between they are still found and unsubscribed one day.
+    // Saved before the request: a crash in between must not leave subscriptions that are never removed.
     await state.remember({ filters: [...new Set([...inSession, ...granted, ...filters])] });
     for (const [filter, code] of await subscribe(connection, filters, how)) {
       if (code >= 0x80) refuse(filter, code);
@@ -92,7 +92,7 @@ async function subscribe(
   filters: readonly string[],
   { qos, inSession, retainHandling }: HowToSubscribe,
 ): Promise<[string, number][]> {
-  // Subscribing again shows whether it is still granted. Before MQTT 5 it would bring all retained messages again.
+  // Renewing a subscription checks that it is still granted. Before MQTT 5 it would resend all retained messages.
   const have = new Set(connection.protocolVersion === 5 ? [] : inSession);
   const answers = filters.filter((filter) => have.has(filter)).map((filter): [string, number] => [filter, qos]);
   const missing = filters.filter((filter) => !have.has(filter));
@@ -105,7 +105,7 @@ async function subscribe(
 }
 
 const packetsInFlight = 16;
-/** Unspecified error: the code of a filter that the broker passed over. */
+/** Unspecified error: used for a filter that the broker did not answer. */
 const unanswered = 0x80;
 
 function chunks<T>(all: readonly T[], size: number): T[][] {
@@ -113,13 +113,13 @@ function chunks<T>(all: readonly T[], size: number): T[][] {
 }
 
 export interface BrokerLimits {
-  /** Bytes of a packet that we send. */
+  /** Largest packet that the broker accepts, in bytes. */
   readonly maxPacket: number;
   readonly wildcards: boolean;
   readonly shared: boolean;
 }
 
-/** `properties` of CONNACK; what is not in it is not limited. */
+/** Limits from the properties of CONNACK. Omitted properties mean no limit. */
 export function brokerLimits(properties: Readonly<Record<string, unknown>>): BrokerLimits {
   const { maximumPacketSize, wildcardSubscriptionAvailable, sharedSubscriptionAvailable } = properties;
   return {
@@ -129,7 +129,7 @@ export function brokerLimits(properties: Readonly<Record<string, unknown>>): Bro
   };
 }
 
-/** The reason code that the broker would have for this filter; undefined: it may be asked. */
+/** The reason code with which the broker would refuse this filter. Undefined: it may accept it. */
 export function expectedRefusal(filter: string, { maxPacket, wildcards, shared }: BrokerLimits): number | undefined {
   const isShared = filter.startsWith("$share/");
   if (isShared && !shared) return sharedUnsupported;
@@ -141,12 +141,12 @@ const packetTooLarge = 149;
 const sharedUnsupported = 158;
 const wildcardsUnsupported = 162;
 
-/** Some cloud brokers take no more than this in one SUBSCRIBE. */
+/** Limit of some cloud brokers for one SUBSCRIBE. */
 const filtersPerPacket = 8;
-/** Bytes of SUBSCRIBE and UNSUBSCRIBE before the first filter: type, length, identifier and length of the properties. */
+/** Bytes before the first filter of SUBSCRIBE and UNSUBSCRIBE: type, length, identifier, length of properties. */
 const packetHead = 1 + 4 + 2 + 1;
 
-/** Filters as they go into packets, in their order; each of them fits into one. */
+/** Splits filters into packets and keeps their order. Each filter must fit into a packet. */
 export function packetsOf(filters: readonly string[], { maxPacket }: Pick<BrokerLimits, "maxPacket">): string[][] {
   const packets: string[][] = [];
   let size = Number.POSITIVE_INFINITY;
@@ -162,15 +162,15 @@ export function packetsOf(filters: readonly string[], { maxPacket }: Pick<Broker
   return packets;
 }
 
-/** Its length in two bytes, itself, its options. */
+/** Bytes of a filter in a packet: length prefix, text and options. */
 function sizeOf(filter: string): number {
   return 2 + Buffer.byteLength(filter) + 1;
 }
 
-/** What to do about filters that the broker refuses. */
+/** Remedy for refused filters. */
 export const readTopicsHint = "let this user read these topics at the broker, or correct topic in the tags";
 
-/** Every tag of which nothing can come, since the broker refused its filter. */
+/** Tags that receive no messages because the broker refused their filter. */
 export function refusedTopics(tags: readonly MqttTag[], subscriptions: Subscriptions): readonly ConfigFault[] {
   return refusedOf(tags, subscriptions).map(({ tag, topic, code }) => ({
     tag,
@@ -180,7 +180,7 @@ export function refusedTopics(tags: readonly MqttTag[], subscriptions: Subscript
   }));
 }
 
-/** A refused filter shows under its tags. Tags whose template captures have no names yet that it could show under. */
+/** Readings that show refused filters under their tags. A tag with captures has no input to show them under. */
 export function refusals(
   tags: readonly MqttTag[],
   subscriptions: Subscriptions,

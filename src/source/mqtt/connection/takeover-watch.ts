@@ -1,34 +1,35 @@
-// Recognises that another client takes over the session again and again. Many brokers of MQTT 5 say so with a reason code. Those of
-// MQTT 3.1.1, and mosquitto 2.0.11 with MQTT 5, close the connection without a word, as they also do when they stop. The
-// difference: after a takeover the broker accepts us again at once.
+// Detects that another client repeatedly takes over the session. Many MQTT 5 brokers report this with a reason code.
+// MQTT 3.1.1 brokers, and mosquitto 2.0.11 with MQTT 5, close the connection without a reason, as they also do when
+// they stop. After a takeover, however, the broker accepts a new connection at once.
 import type { AgentError } from "../../../core/errors.ts";
 import { type Attempt, explainRepeatedClosing } from "./failure.ts";
 
-/** A connection that the broker closes within this time of accepting it is suspicious, in milliseconds: the longest pause of the other client, if that is an agent, too. */
+/** Connections closed within this time are suspicious, in milliseconds: the longest pause of another agent. */
 const soonMs = 30_000;
-/** The same once it is called a takeover: then both wait longer (`TakeoverPause`). */
+/** As `soonMs`, once a takeover is detected. Both clients then wait longer (`TakeoverPause`). */
 const soonAfterMs = 120_000;
-/** Suspicious connections in a row before it is called a takeover. A network that is cut looks the same a few times. */
+/** Suspicious connections in a row that count as a takeover. A few may also come from an unreliable network. */
 const suspicious = 5;
 /**
- * A proxy that cuts every 60 s looks like another agent that waits 60 s, but for its precision: pauses of agents differ by up to a
- * fifth (`TakeoverPause`). Connections longer than `soonMs` that lasted alike, within so many milliseconds, so often in a row.
+ * A proxy that disconnects every 60 s resembles another agent that waits 60 s, except for its precision. Pauses of
+ * agents vary by up to a fifth (`TakeoverPause`). `oftenAlike` connections in a row, each longer than `soonMs` and
+ * equally long within `alikeMs`, indicate a proxy.
  */
 const alikeMs = 500;
 const oftenAlike = 4;
 
-/** Of one source, over its connections. */
+/** Observes the successive connections of one source. */
 export class TakeoverWatch {
   #closings = 0;
   #lastedMs = 0;
   #alike = 0;
 
-  /** A connection could not be opened: the broker was not there, or it refused. */
+  /** Call if a connection could not be opened: the broker was unreachable or refused it. */
   openFailed(): void {
     this.#closings = 0;
   }
 
-  /** A connection that was good for `lastedMs` has ended. Gives the error that names the cause. */
+  /** Call after an established connection of `lastedMs` ended. Returns the error that explains the cause. */
   lost(error: AgentError, attempt: Attempt, { lastedMs, silent }: { lastedMs: number; silent: boolean }): AgentError {
     const isSoon = lastedMs < (this.#closings < suspicious ? soonMs : soonAfterMs);
     const isAlike = lastedMs >= soonMs && Math.abs(lastedMs - this.#lastedMs) < alikeMs;
@@ -41,7 +42,7 @@ export class TakeoverWatch {
 
 const watches = new WeakMap<object, TakeoverWatch>();
 
-/** The watch of the source that has this configuration: the same object for all of its connections. */
+/** The watch of a source, shared by all its connections. `config` identifies the source. */
 export function takeoverWatchOf(config: object): TakeoverWatch {
   const known = watches.get(config);
   if (known) return known;

@@ -1,29 +1,29 @@
-// Cuts WebSocket messages into pieces on their way to the `ws` library, which holds a message in memory until it is
-// complete. A broker may send a packet of 250 MB as one message, in one frame or in many:
+// Splits WebSocket messages on their way to the `ws` library, which buffers a message until it is complete. A broker
+// may send a packet of 250 MB as one message, in one frame or in many:
 //
 //   from the socket   | binary, 250 MB: payload .................................................. |
 //   to `ws`           | binary, 64 KB: payload | binary, 64 KB: payload | ... as the chunks come in |
 //
-// MQTT allows any cutting: "the receiver MUST NOT assume that MQTT Control Packets are aligned on WebSocket frame
-// boundaries" [MQTT-6.0.0-2]. Frames of text, control frames and small whole messages pass as they are.
+// MQTT permits any split: "the receiver MUST NOT assume that MQTT Control Packets are aligned on WebSocket frame
+// boundaries" [MQTT-6.0.0-2]. Text frames, control frames and small whole messages pass unchanged.
 import type { ClientRequest } from "node:http";
 import type { Duplex } from "node:stream";
 
-/** Bytes of a message that passes as it is. */
+/** Largest message that passes unchanged, in bytes. */
 const smallMessage = 65_536;
-/** Bytes of a message that `ws` may see: a small one, or a piece of the size of a chunk from the socket. */
+/** Largest message for `ws`, in bytes: a small one, or a piece as large as a chunk from the socket. */
 export const maxMessage = 2 ** 20;
 
 const continuation = 0;
 const binary = 2;
 const final = 0x80;
 
-/** Options of `ws` under which no message is ever held as a whole. Compressed messages could not be cut: none are offered. */
+/** Options of `ws` that avoid buffering whole messages. Compressed messages cannot be split, so none are offered. */
 export const cutMessages = {
   perMessageDeflate: false,
   maxPayload: maxMessage,
   finishRequest(request: ClientRequest): void {
-    // Before the listener of `ws`, which reads the socket from then on.
+    // Must run before the listener of `ws`, which then reads the socket.
     request.prependOnceListener("upgrade", (_response, socket) => cutDataOf(socket));
     request.end();
   },
@@ -40,18 +40,18 @@ function cutDataOf(socket: Duplex): void {
   };
 }
 
-/** Reads frames as a server sends them: without a mask. */
+/** Splits the frames of a server, which are not masked. */
 export class FrameCutter {
-  /** Bytes of a header that is not complete, 13 at most. */
+  /** An incomplete frame header, at most 13 bytes. */
   #pending: Buffer = nothing;
-  /** Bytes of the payload that is being passed. */
+  /** Remaining bytes of the current payload. */
   #left = 0;
-  /** Whether that payload is cut: each part of it gets a header of its own. */
+  /** Whether the payload is split, so that each part gets its own header. */
   #cut = false;
-  /** Whether a message of several frames is under way that is cut. */
+  /** Whether a split message with several frames is in progress. */
   #inMessage = false;
 
-  /** The frames that `ws` is to see of `chunk`. */
+  /** Returns the frames for `ws` from `chunk`. */
   pass(chunk: Buffer): Buffer {
     const input = this.#pending.length > 0 ? Buffer.concat([this.#pending, chunk]) : chunk;
     this.#pending = nothing;
@@ -88,17 +88,17 @@ const nothing = Buffer.alloc(0);
 interface FrameHeader {
   readonly opcode: number;
   readonly isFinal: boolean;
-  /** Of the payload. */
+  /** Bytes of the payload. */
   readonly length: number;
-  /** Of the header itself. */
+  /** Bytes of the header. */
   readonly bytes: number;
 }
 
-/** The header at `at`; undefined: it is not complete. */
+/** The header at `at`. Undefined: incomplete. */
 function readHeader(input: Buffer, at: number): FrameHeader | undefined {
   const [first, second] = [input[at], input[at + 1]];
   if (first === undefined || second === undefined) return undefined;
-  // A server must not mask; `ws` refuses a frame with a mask by its header alone.
+  // Servers must not mask. `ws` rejects a masked frame by its header.
   const short = second & 0x7f;
   const bytes = short === 127 ? 10 : short === 126 ? 4 : 2;
   if (input.length < at + bytes) return undefined;
@@ -107,7 +107,7 @@ function readHeader(input: Buffer, at: number): FrameHeader | undefined {
   return { opcode: first & 0x0f, isFinal: (first & final) !== 0, length, bytes };
 }
 
-/** Of a whole binary message without a mask. */
+/** Header of a complete, unmasked binary message. */
 function headerOf(length: number): Buffer {
   if (length < 126) return Buffer.from([final | binary, length]);
   const header = Buffer.alloc(length < 65_536 ? 4 : 10);
