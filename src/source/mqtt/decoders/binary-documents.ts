@@ -1,17 +1,17 @@
-// Documents in CBOR (RFC 8949) and MessagePack. Bytes and extensions stay bytes, for `bytes` of a tag; big numbers are
-// integers, timestamps of MessagePack nanoseconds since 1970; other tags say nothing that a value could not do without. Pure.
+// Decoders for CBOR (RFC 8949) and MessagePack. Byte strings and extensions remain bytes, for `bytes` of a tag. Big
+// numbers become integers, MessagePack timestamps nanoseconds since 1970. Other tags are ignored.
 import { scalarText } from "./json-path.ts";
 import { PayloadError } from "./payload.ts";
 import { narrow } from "./plain-value.ts";
 import { type NumberType, numberTypes } from "./struct.ts";
 
-/** Levels of arrays and maps in each other. */
+/** Nesting depth of arrays and maps. */
 const maxDepth = 64;
 const unsigned = ["u8", "u16", "u32", "u64"] as const;
 const signed = ["i8", "i16", "i32", "i64"] as const;
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Takes a document apart from front to back, and never beyond its end: throws `PayloadError` there. */
+/** Reads a document from start to end. Throws `PayloadError` instead of reading beyond its end. */
 class DocumentReader {
   readonly #format: string;
   readonly #bytes: Uint8Array;
@@ -19,14 +19,14 @@ class DocumentReader {
   #at = 0;
   #depth = 0;
 
-  /** `format`: its name, for messages. */
+  /** `format`: name for messages. */
   constructor(format: string, bytes: Uint8Array) {
     this.#format = format;
     this.#bytes = bytes;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
-  /** What `item` reads, which must be all of the bytes. */
+  /** The result of `item`, which must consume all bytes. */
   whole(item: (reader: DocumentReader) => unknown): unknown {
     const document = item(this);
     const left = this.#bytes.length - this.#at;
@@ -34,7 +34,7 @@ class DocumentReader {
     return document;
   }
 
-  /** The error that says that the bytes are not of this format. */
+  /** The error for bytes that are not of this format. */
   wrong(why: string): PayloadError {
     return new PayloadError(`is not ${this.#format}: ${why}`);
   }
@@ -43,14 +43,14 @@ class DocumentReader {
     return this.#view.getUint8(this.#take(1));
   }
 
-  /** Whether `byte` comes next, which is passed over then. */
+  /** Skips `byte` if it comes next. Returns whether it did. */
   skips(byte: number): boolean {
     if (this.#bytes[this.#at] !== byte) return false;
     this.#at++;
     return true;
   }
 
-  /** With the most significant byte first; undefined: there is no such type. */
+  /** Reads a big-endian number. Undefined `type`: invalid, throws. */
   number(type: NumberType | undefined): number | bigint {
     if (type === undefined) throw this.wrong("a length that means nothing");
     const { bytes, read } = numberTypes[type];
@@ -58,7 +58,7 @@ class DocumentReader {
     return typeof value === "bigint" ? narrow(value) : value;
   }
 
-  /** A view, not a copy. */
+  /** Returns a view, not a copy. */
   bytes(length: number | bigint): Uint8Array {
     const at = this.#take(Number(length));
     return this.#bytes.subarray(at, this.#at);
@@ -73,7 +73,7 @@ class DocumentReader {
     }
   }
 
-  /** Elements of an array, as many as `length` says or until `ends` does. */
+  /** Reads array elements up to `length`, or until `ends` returns true. */
   list<T>(length: number | bigint, next: () => T, ends: () => boolean = () => false): T[] {
     if (++this.#depth > maxDepth) throw new PayloadError(`is nested deeper than ${maxDepth} levels`);
     const elements: T[] = [];
@@ -82,7 +82,7 @@ class DocumentReader {
     return elements;
   }
 
-  /** Members of a map. A key that is no text becomes one. */
+  /** Reads map members. Scalar keys become text. */
   map(length: number | bigint, next: () => unknown, ends?: () => boolean): Record<string, unknown> {
     const pairs = this.list(length, () => [this.#key(next()), next()] as const, ends);
     return Object.fromEntries(pairs);
@@ -104,10 +104,10 @@ class DocumentReader {
 
 const indefinite = 31;
 const breakByte = 0xff;
-/** Bytes of a number that is no double's: more is no measured value. */
+/** Largest big number in bytes. Measured values are smaller. */
 const maxBignum = 16;
 
-/** The document. Throws `PayloadError`. */
+/** Decodes a document. Throws `PayloadError`. */
 export function cborDocument(payload: Uint8Array): unknown {
   return new DocumentReader("CBOR", payload).whole(cborItem);
 }
@@ -122,7 +122,7 @@ function cborItem(reader: DocumentReader): unknown {
   const length = endless ? Number.POSITIVE_INFINITY : info < 24 ? info : reader.number(unsigned[info - 24]);
   const next = () => cborItem(reader);
   const ends = () => endless && reader.skips(breakByte);
-  /** Of a text, or bytes, whose length was not known at its beginning. */
+  /** Chunks of a text or byte string of indefinite length. */
   const parts = <T>(is: (found: unknown) => found is T): T[] => {
     const all = reader.list(length, next, ends);
     if (!all.every(is)) throw reader.wrong("something else among the parts of a text or of bytes");
@@ -166,10 +166,10 @@ function tagged(reader: DocumentReader, tag: number | bigint): unknown {
   return narrow(tag === 2 ? size : -1n - size);
 }
 
-/** The extension of MessagePack that is a timestamp. */
+/** MessagePack extension type of timestamps. */
 const timestamp = -1;
 
-/** The document. Throws `PayloadError`. */
+/** Decodes a document. Throws `PayloadError`. */
 export function messagePackDocument(payload: Uint8Array): unknown {
   return new DocumentReader("MessagePack", payload).whole(packItem);
 }
@@ -177,7 +177,7 @@ export function messagePackDocument(payload: Uint8Array): unknown {
 function packItem(reader: DocumentReader): unknown {
   const code = reader.byte();
   const next = () => packItem(reader);
-  /** An unsigned number of 1, 2, 4 or 8 bytes, for the first code of a type and those that follow it. */
+  /** Reads an unsigned number of 1, 2, 4 or 8 bytes; `first` is the first code of the type. */
   const size = (first: number) => reader.number(unsigned[code - first]);
   if (code < 0x80) return code;
   if (code < 0x90) return reader.map(code & 0x0f, next);
@@ -193,7 +193,7 @@ function packItem(reader: DocumentReader): unknown {
   if (code <= 0xd3) return reader.number(signed[code - 0xd0]);
   if (code <= 0xd8) return extension(reader, 2 ** (code - 0xd4));
   if (code <= 0xdb) return reader.text(size(0xd9));
-  // Arrays and maps have no length of one byte.
+  // Arrays and maps have no variant with a one-byte length.
   if (code <= 0xdd) return reader.list(size(0xdb), next);
   if (code <= 0xdf) return reader.map(size(0xdd), next);
   return code - 0x1_00;

@@ -1,4 +1,4 @@
-// What a payload decoder is, and the table of them. A new one is one file and one line here.
+// The payload decoders. A new one is one file and one line here.
 import type { EpochMicros } from "../../../core/point.ts";
 import { cborDocument, messagePackDocument } from "./binary-documents.ts";
 import { jsonDocument, jsonLines, lenientJsonDocument } from "./json.ts";
@@ -7,18 +7,18 @@ import { bareValue, numberDecoder, plainText } from "./plain-value.ts";
 import { type CsvOptions, csvDecoder, lineProtocolRecords, senmlRecords } from "./records.ts";
 
 /**
- * Turns a payload into a document that `value` and `time` find their way in: objects, arrays, texts, numbers, bigints,
- * booleans, null and, for `binary`, the bytes. Throws `PayloadError` when the payload is not what it should be. Never
- * keeps the payload. `arrival` is when the message arrived.
+ * Converts a payload to the document to which `value` and `time` apply: objects, arrays, texts, numbers, bigints,
+ * booleans, null and, for `binary`, the bytes. Throws `PayloadError` if the payload is invalid. Must not retain the
+ * payload. `arrival`: arrival time of the message.
  */
 export type Decoder = (payload: Buffer, arrival: EpochMicros) => unknown;
 
-/** What a tag says about its payload, beside the format. */
+/** Options of a tag that affect decoding, in addition to the format. */
 export interface DecoderOptions {
   readonly csv: Pick<CsvOptions, "separator" | "header">;
   readonly decimal: "." | ",";
   readonly compression: Compression;
-  /** Whether JSON may have `NaN` and `Infinity` in it. */
+  /** Whether JSON may contain `NaN` and `Infinity`. */
   readonly lenient: boolean;
 }
 
@@ -36,23 +36,22 @@ const decoders = {
   msgpack: () => messagePackDocument,
   senml: () => senmlRecords,
   lineProtocol: () => lineProtocolRecords,
-  // Needs to know what came before; see sparkplug/host.ts, which is given the bytes.
+  // Decoding depends on earlier messages, so sparkplug/host.ts receives the bytes.
   sparkplugB: () => untouched,
 } as const satisfies Record<string, (options: DecoderOptions) => Decoder>;
 
-/** Names of the decoders. */
 export type DecoderName = keyof typeof decoders;
 
-/** Those that a tag may name: `bare` is what `auto` may come to. */
+/** Formats that a tag may name. `bare` is only a possible result of `auto`. */
 export const payloadFormats = (Object.keys(decoders) as DecoderName[]).filter((name) => name !== "bare"); // its own keys
 
-/** Decoders by their options; the same options give the same decoder, so that it can be told when to decode once. */
+/** Caches decoders by their options, so that equal decoders can share one decoded document. */
 export class DecoderTable {
   readonly #known = new Map<string, Decoder>();
 
-  /** `maxPayload`: bytes that a compressed payload may have when it is inflated. */
+  /** `maxPayload`: largest decompressed size in bytes. */
   get(name: DecoderName, { csv, decimal, compression, lenient }: DecoderOptions, maxPayload: number): Decoder {
-    // One for all tags, whatever else they say: the host must be given each message once.
+    // All tags share one decoder, since the host must receive each message once.
     if (name === "sparkplugB") return untouched;
     const key = JSON.stringify([name, csv, decimal, compression, lenient]);
     const known = this.#known.get(key);

@@ -1,26 +1,26 @@
-// The subset of JSONPath that finds values in payloads: `$.a.b[0]['x y'][*]`, `$.**`. Parsed once, followed per message. Pure.
+// The subset of JSONPath for payloads: `$.a.b[0]['x y'][*]`, `$.**`. Parsed once, applied per message.
 import { parsedText } from "../../../lib/fields.ts";
 import { parseJson } from "./json.ts";
 import { PayloadError } from "./payload.ts";
 import { isScalar } from "./plain-value.ts";
 
-/** One step of a path. Text: a member by name. Number: an element by index, from the end if negative. */
+/** One step of a path. Text: member by name. Number: element by index, from the end if negative. */
 export type PathStep =
   | string
   | number
-  /** `[*]`: every element of an array, every member of an object. */
+  /** `[*]`: every element of an array or member of an object. */
   | { readonly kind: "every" }
-  /** `.**`: every number and boolean below, however deep. */
+  /** `.**`: every number and boolean below, at any depth. */
   | { readonly kind: "leaves" }
-  /** `[?@.id=='101']`: the first element whose member of this name has this value. */
+  /** `[?@.id=='101']`: the first element whose member `name` has this value. */
   | { readonly kind: "where"; readonly name: string; readonly equals: string };
 
-/** A path, taken apart. */
+/** A parsed path. */
 export interface JsonPath {
-  /** As it stands in the configuration. */
+  /** The configured text. */
   readonly text: string;
   readonly steps: readonly PathStep[];
-  /** Whether `[*]` or `.**` is in it, so that it may find several values. */
+  /** Whether the path contains `[*]` or `.**` and may match several values. */
   readonly many: boolean;
 }
 
@@ -38,7 +38,7 @@ const step = new RegExp(
   "y",
 );
 
-/** The path, or undefined when `text` is none. */
+/** The parsed path. Undefined: `text` is invalid. */
 export function parseJsonPath(text: string): JsonPath | undefined {
   if (!text.startsWith("$")) return undefined;
   const steps: PathStep[] = [];
@@ -52,7 +52,7 @@ export function parseJsonPath(text: string): JsonPath | undefined {
   return { text, steps, many: steps.some(isWild) };
 }
 
-/** How many `[*]` and `.**` are in the path. */
+/** Number of `[*]` and `.**` in the path. */
 export function levelsOf({ steps }: JsonPath): number {
   return steps.filter(isWild).length;
 }
@@ -61,7 +61,7 @@ export function isKind(step: PathStep | undefined, kind: "every" | "leaves"): bo
   return typeof step === "object" && step.kind === kind;
 }
 
-/** Whether the step may lead to several places. */
+/** Whether the step may match several places. */
 export function isWild(step: PathStep): boolean {
   return typeof step === "object" && step.kind !== "where";
 }
@@ -80,7 +80,7 @@ function unquoted(text: string): string {
   return /^['"]/.test(text) ? text.slice(1, -1).replaceAll(/\\(.)/g, "$1") : text;
 }
 
-/** What stands at `path` in `document`; undefined when there is nothing. For paths that find one value. */
+/** The value at `path` in `document`, or undefined. For paths with a single match. */
 export function lookUp(document: unknown, path: JsonPath): unknown {
   let at = document;
   for (const next of path.steps) {
@@ -90,7 +90,7 @@ export function lookUp(document: unknown, path: JsonPath): unknown {
   return at;
 }
 
-/** Where one step leads, if it leads to one place. Inherited members such as `constructor` are not there. */
+/** Result of a step with a single match. Ignores inherited members such as `constructor`. */
 function child(outer: unknown, next: PathStep): unknown {
   const parent = inside(outer);
   if (typeof parent !== "object" || parent === null) return undefined;
@@ -104,7 +104,7 @@ function child(outer: unknown, next: PathStep): unknown {
   });
 }
 
-/** `outer` itself, or of a text the JSON inside it, as some gateways wrap it; undefined if it is none. */
+/** `outer`, or the parsed JSON if it is a text, since some gateways embed JSON in texts. Undefined: other text. */
 function inside(outer: unknown): unknown {
   if (typeof outer !== "string") return outer;
   if (!/^\s*[[{]/.test(outer)) return undefined;
@@ -115,7 +115,7 @@ function inside(outer: unknown): unknown {
   }
 }
 
-/** A text, number or boolean as text; undefined for anything else. */
+/** A text, number or boolean as text; undefined for other values. */
 export function scalarText(value: unknown): string | undefined {
   return isScalar(value) ? String(value) : undefined;
 }
@@ -124,32 +124,32 @@ function member(parent: object, name: string): unknown {
   return Object.hasOwn(parent, name) ? (parent as Readonly<Record<string, unknown>>)[name] : undefined; // an own member
 }
 
-/** Field of a schema that takes a path. */
+/** Schema field for a path. */
 export function payloadPath() {
   const form = "be a path into the payload, as in $.t, $.a.b[0], $['x y'], $.list[*].v or $.list[?@.id=='7'].v";
   return parsedText((text) => parseJsonPath(text) ?? form);
 }
 
-/** What `[*]` and `.**` may find in one message. More is refused: it would be a delivery that never ends. */
+/** Most matches of `[*]` and `.**` in one message. Further ones would delay a delivery too long. */
 const maxElements = 10_000;
-/** Levels that `.**` goes down. */
+/** Depth limit of `.**`. */
 const maxDepth = 32;
 
-/** One value that a path found. */
+/** A match of a path. */
 export interface PathMatch {
   readonly value: unknown;
-  /** What stood for `[*]` and `.**` on the way: an index, the name of a member, or names joined by `/`. */
+  /** What `[*]` and `.**` matched: an index, a member name, or names joined by `/`. */
   readonly keys: readonly string[];
   /**
-   * Bit k: the key at index k is a position in a list, or, of `.**`, contains the position of a record in a list. A position
-   * may be that of another element next time.
+   * Bit k is set if the key at index k is a list position, or for `.**` contains the position of a record in a list.
+   * Another element may have that position in the next message.
    */
   readonly positions: number;
 }
 
 /**
- * Values at `path`; members named in `exclude` are passed over. `skipped` is called for each text under `.**` that is no
- * number. Throws `PayloadError` when they are too many.
+ * Values at `path`, without members named in `exclude`. Calls `skipped` for each non-numeric text under `.**`. Throws
+ * `PayloadError` if there are too many.
  */
 export function expand(
   document: unknown,
@@ -180,8 +180,8 @@ export function expand(
 }
 
 /**
- * `document` with the texts of JSON that `path` leads through, up to its first `[*]`, in the place of their text: so that
- * they are parsed once and not for each element. `document` itself stays as it is.
+ * A copy of `document` with embedded JSON texts parsed along `path`, up to its first `[*]`. They are thus parsed once
+ * instead of once per element. `document` itself is not modified.
  */
 export function opened(document: unknown, { steps }: Pick<JsonPath, "steps">, depth = 0): unknown {
   const parent = inside(document) ?? document;
@@ -193,7 +193,7 @@ export function opened(document: unknown, { steps }: Pick<JsonPath, "steps">, de
   return after === before ? parent : { ...parent, [name]: after };
 }
 
-/** What stands at a path whose `[*]` stand for `keys`, one after the other. */
+/** The value at a path whose `[*]` are replaced by `keys` in order. */
 export function follow(document: unknown, path: JsonPath, keys: readonly string[]): unknown {
   if (!path.many) return lookUp(document, path);
   let at = document;
@@ -220,10 +220,10 @@ interface Leaves {
   readonly skipped: () => void;
 }
 
-/** A text that is a number; not a name such as `0042` or `24e124`, the beginning of a device address. */
+/** A numeric text. Excludes names such as `0042` or `24e124`, the prefix of a device address. */
 const numberInText = /^-?(?:(?:0|[1-9]\d*)(?:\.\d+)?|\d(?:\.\d+)?[eE][-+]?\d{1,3})$/;
 
-/** `inRecord`: a record in a list stands above `parent`. */
+/** `inRecord`: an ancestor of `parent` is a record in a list. */
 function collectLeaves(parent: unknown, leaves: Leaves, names: readonly string[], inRecord: boolean): void {
   if (names.length > maxDepth) throw new PayloadError(`is nested deeper than ${maxDepth} levels`);
   const { list, members } = entries(parent);

@@ -1,31 +1,31 @@
-// JSON payloads: one document, or documents one after the other, one a line or without anything between them.
+// JSON payloads: one document, or several, separated by newlines or not at all.
 import { PayloadError, sample, utf8 } from "./payload.ts";
 import { isInteger } from "./plain-value.ts";
 
-/** What `text` says. Integers that a double cannot hold come as bigints. Throws as `JSON.parse` does. */
+/** Parses JSON. Integers that a double cannot represent exactly become bigints. Throws as `JSON.parse` does. */
 export function parseJson(text: string): unknown {
   return hasLongNumber(text) ? JSON.parse(text, exactIntegers) : JSON.parse(text);
 }
 
-/** The document in `payload`, as `parseJson` reads it. */
+/** The document in `payload`. Throws `PayloadError`. */
 export function jsonDocument(payload: Buffer): unknown {
   try {
     return parseJson(utf8(payload));
   } catch (error) {
     if (error instanceof PayloadError) throw error;
-    // Anything else, as a document nested too deep for the reviver, must not pass for a fault of ours either.
+    // Other errors, such as for excessive nesting, are also faults of the payload.
     const why = error instanceof SyntaxError ? "is not JSON" : "cannot be read as JSON";
     throw new PayloadError(`${why}: ${sample(payload)}`, { cause: error });
   }
 }
 
-/** Digits of the shortest number that may lose some in a double. */
+/** Fewest digits of a number that may lose precision as a double. */
 const longNumber = 16;
 
 /**
- * Whether there may be a number that a double cannot hold; what looks like one but is text costs a slower parse. A run
- * of that many digits covers every sixteenth place, so only those are looked at: a regular expression took as long as
- * the parser itself.
+ * Whether the text may contain a number that a double cannot represent exactly. A false positive in a string only costs
+ * a slower parse. A run of 16 digits covers every sixteenth position, so only those are checked. A regular expression
+ * took as long as the parser.
  */
 function hasLongNumber(text: string): boolean {
   for (let at = longNumber - 1; at < text.length; at += longNumber) {
@@ -43,7 +43,7 @@ function isDigit(code: number): boolean {
   return code >= 48 && code <= 57;
 }
 
-/** As `jsonDocument`, but `NaN`, `Infinity` and `-Infinity`, which some devices write, are null. */
+/** As `jsonDocument`, but reads `NaN`, `Infinity` and `-Infinity`, which some devices write, as null. */
 export function lenientJsonDocument(payload: Buffer): unknown {
   try {
     return jsonDocument(payload);
@@ -56,7 +56,7 @@ export function lenientJsonDocument(payload: Buffer): unknown {
   }
 }
 
-/** Strings, so that nothing in them is changed; one without an end goes on to the end of the text. */
+/** Matches strings too, so that their content stays unchanged. An unterminated string extends to the end. */
 const stringOrNoNumber = /"(?:[^"\\]|\\[^])*(?:"|$)|-?\b(?:NaN|Infinity)\b/g;
 
 function exactIntegers(_key: string, value: unknown, context?: { readonly source?: string }): unknown {
@@ -65,14 +65,14 @@ function exactIntegers(_key: string, value: unknown, context?: { readonly source
   return source !== undefined && isInteger(source) ? BigInt(source) : value;
 }
 
-/** The documents, in an array. Lines without anything are passed over. */
+/** All documents in an array. Empty lines are ignored. */
 export function jsonLines(payload: Buffer): unknown {
   const documents = documentsIn(utf8(payload));
   if (documents.length === 0) throw new PayloadError("has no line");
   return documents.map((document) => jsonDocument(Buffer.from(document)));
 }
 
-/** An object or array ends with its bracket, anything else with its line. */
+/** Splits documents: an object or array ends at its bracket, other values at the end of the line. */
 function documentsIn(text: string): readonly string[] {
   const found: string[] = [];
   let begin = 0;

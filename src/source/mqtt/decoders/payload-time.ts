@@ -1,4 +1,4 @@
-// Times as payloads carry them. Pure.
+// Formats of times in payloads.
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import type { AheadTime } from "../../../core/source.ts";
 import { aheadTime, defaultTimeRule, judgeTime, type TimeRule } from "../../../lib/device-time.ts";
@@ -7,45 +7,44 @@ import type { TimeZone } from "../../../lib/time-zone.ts";
 import { scalarText } from "./json-path.ts";
 import { parseDecimal } from "./plain-value.ts";
 
-/** Of a number, in microseconds since 1970. Undefined: numbers are no times in this format. */
+/** Converts a number to microseconds since 1970. Undefined: the format has no numeric times. */
 type FromNumber = (value: number | bigint, zone: TimeZone | undefined) => number | undefined;
 
-/** Formats a payload's time may have. */
+/** Time formats by name. */
 const formats = {
   auto: (value): number => formats[byMagnitude(Number(value))](value),
-  // 1767225600.62 s is no exact double; the nearest microsecond is what was meant.
+  // 1767225600.62 s is not an exact double, so the nearest microsecond is used.
   unixS: (value) => Math.round(Number(value) * 1e6),
   unixMs: (value) => Math.round(Number(value) * 1e3),
   unixUs: (value) => Math.round(Number(value)),
   unixNs: (value) => (typeof value === "bigint" ? Number(value / 1_000n) : Math.floor(value / 1_000)),
   iso: () => undefined,
   rfc1123: () => undefined,
-  // Days since 1899-12-30, local time.
+  // Days since 1899-12-30 in local time.
   excel: (value, zone) => inZone(Math.round((Number(value) - 25_569) * 86_400_000) * 1_000, zone),
-  // Both count 100 ns, since the years 1 and 1601.
+  // Units of 100 ns since the years 1 and 1601.
   dotnet: (value) => ticks(value) - 62_135_596_800_000_000,
   filetime: (value) => ticks(value) - 11_644_473_600_000_000,
 } as const satisfies Record<string, FromNumber>;
 type TimeFormat = keyof typeof formats;
-/** Their names. */
 export const timeFormats = Object.keys(formats) as readonly TimeFormat[]; // its own keys
 
-/** Why a payload has no time that can be right. */
+/** Why a payload has no usable time. */
 export interface TimeFault {
   readonly kind: (typeof timeFaults)[number];
-  /** For people, in lower case: it becomes part of the `reason` of a reading. */
+  /** For people, in lower case. Becomes part of a reading's `reason`. */
   readonly text: string;
-  /** The time, where it is only ahead: it is stored while the agent's own clock is not trusted. */
+  /** The time, if its only fault is being ahead. It is stored while the agent's clock is not trusted. */
   readonly ahead?: AheadTime | undefined;
 }
 export const timeFaults = ["missing", "unreadable", "past", "future"] as const;
 
-/** There is nothing where the time should stand. */
+/** The place of the time is empty. */
 export const noTime: TimeFault = { kind: "missing", text: "the payload has no time" };
 
 /**
- * The time, or why there is none: `value` is none in this format, or `rule` does not take it, by the clock of the agent
- * that says `now`. `zone` is that of texts without one, and of Excel's days; UTC if undefined.
+ * Parses a time and applies `rule`. Returns a fault if `value` is invalid in this format or `rule` rejects it at `now`.
+ * `zone` applies to texts without a zone and to Excel days; undefined: UTC.
  */
 export function payloadTime(
   value: unknown,
@@ -58,14 +57,14 @@ export function payloadTime(
   return typeof micros === "number" ? timeInRange(micros, now, rule) : micros;
 }
 
-/** The time that stands there, right or wrong, in microseconds, or why `value` is none in this format. */
+/** The parsed time in microseconds without a plausibility check, or a fault. */
 export function writtenTime(value: unknown, format: TimeFormat, zone: TimeZone | undefined): number | TimeFault {
   if (value === undefined || value === null) return noTime;
   const micros = toMicros(value, format, zone);
   return micros === undefined || Number.isNaN(micros) ? unreadable(value, format) : micros;
 }
 
-/** `micros` as a time, or why `rule` does not take it. */
+/** `micros` as a time, or a fault if `rule` rejects it. */
 export function timeInRange(micros: number, now: EpochMicros, rule: TimeRule): EpochMicros | TimeFault {
   const verdict = judgeTime(micros, now, rule);
   if (verdict === "usable") return epochMicros(micros);
@@ -75,7 +74,7 @@ export function timeInRange(micros: number, now: EpochMicros, rule: TimeRule): E
   return { kind: "future", text: `${text} more than ${formatDuration(rule.maxAhead)} ahead`, ...(ahead && { ahead }) };
 }
 
-/** What is said of a value whose time is that of arrival because of `fault`. */
+/** Reason of a reading that has the time of arrival because of `fault`. */
 export function arrivalTaken({ text }: TimeFault): string {
   return `${text}; the time of arrival is taken`;
 }
@@ -85,13 +84,13 @@ function unreadable(value: unknown, format: TimeFormat): TimeFault {
   return { kind: "unreadable", text: `the time in the payload, ${text}, is none of format ${format}` };
 }
 
-/** As people read it; a number that no calendar has stays one. */
+/** ISO 8601, or seconds if the value is out of range. */
 function shown(micros: number): string {
   const date = new Date(micros / 1_000);
   return Number.isNaN(date.getTime()) ? `${micros / 1e6} s` : date.toISOString();
 }
 
-/** Microseconds since 1970; NaN or undefined: it is no time. */
+/** Microseconds since 1970. NaN or undefined: invalid. */
 function toMicros(value: unknown, format: TimeFormat, zone: TimeZone | undefined): number | undefined {
   if (typeof value === "string") {
     if (format === "rfc1123") return Date.parse(value) * 1_000;
@@ -110,7 +109,7 @@ function inZone(local: number, zone: TimeZone | undefined): number {
   return zone ? zone.fromLocal(local) : local;
 }
 
-/** In range for any time since 1973, and unambiguous until the year 5138. */
+/** Correct for times since 1973, and unambiguous until the year 5138. */
 function byMagnitude(value: number): "unixS" | "unixMs" | "unixUs" | "unixNs" {
   if (value < 1e11) return "unixS";
   if (value < 1e14) return "unixMs";
@@ -124,7 +123,7 @@ function toNumber(text: string): number | bigint | undefined {
 const iso =
   /^\s*(\d{4})-?(\d\d)-?(\d\d)(?:[T ](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,9})\d*)?)?)?\s*(?:(Z|UTC|GMT)|([+-])(\d\d):?(\d\d)?)?\s*$/i;
 
-/** ISO 8601 and RFC 3339. Finer than a microsecond is cut. */
+/** Parses ISO 8601 and RFC 3339. Digits beyond microseconds are truncated. */
 function isoMicros(text: string, zone: TimeZone | undefined): number | undefined {
   const match = iso.exec(text);
   if (!match) return undefined;
@@ -143,7 +142,7 @@ function isoMicros(text: string, zone: TimeZone | undefined): number | undefined
     zoneMinutes = "0",
   ] = match;
   const ms = Date.UTC(Number(year), Number(month) - 1, Number(day), Number(hour), Number(minute), Number(second));
-  // Date.UTC rolls over what does not exist, as the 31st of June; that is no time. A leap second may.
+  // `Date.UTC` rolls over dates that do not exist, such as 31 June. Leap seconds may roll over.
   if (new Date(Date.UTC(Number(year), Number(month) - 1, Number(day))).getUTCDate() !== Number(day)) return undefined;
   if (Number(month) > 12 || Number(hour) > 24 || Number(minute) > 59 || Number(second) > 60) return undefined;
   const micros = Number(fraction.slice(0, 6).padEnd(6, "0"));

@@ -1,15 +1,15 @@
-// A payload before it is decoded: compressed, as text, or not what the configuration says it is.
+// Payloads before decoding: decompression, text, and errors.
 
 import { isUtf8 } from "node:buffer";
 import { gunzipSync, inflateRawSync, inflateSync, zstdDecompressSync } from "node:zlib";
 import { reasonOf } from "../../../core/errors.ts";
 
-/** The message says what is wrong, for people, in lower case: it becomes the `reason` of a reading. */
+/** `message` describes the fault, in lower case, for the `reason` of a reading. */
 export class PayloadError extends Error {
   override readonly name = "PayloadError";
 }
 
-/** What `read` gives; undefined where the payload is not what it reads. */
+/** The result of `read`, or undefined if it throws `PayloadError`. */
 export function ifReadable<T>(read: () => T): T | undefined {
   try {
     return read();
@@ -19,13 +19,13 @@ export function ifReadable<T>(read: () => T): T | undefined {
   }
 }
 
-/** The beginning of a payload, printable, for messages. */
+/** Printable start of a payload, for messages. */
 export function sample(payload: Buffer): string {
   const text = payload.toString("latin1", 0, 60).replaceAll(/[^\x20-\x7e]/g, "·");
   return payload.length > 60 ? `${text}…` : text;
 }
 
-/** The text of `payload`, without byte order mark and trailing zero bytes. Throws `PayloadError` when it is not UTF-8. */
+/** `payload` as text, without byte order mark and trailing zero bytes. Throws `PayloadError` if it is not UTF-8. */
 export function utf8(payload: Buffer): string {
   if (!isUtf8(payload)) throw new PayloadError("is not UTF-8");
   let end = payload.length;
@@ -34,13 +34,13 @@ export function utf8(payload: Buffer): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
-/** Ways to compress a payload; `auto` finds out by its first bytes. */
+/** Compression formats. `auto` detects them by the first bytes. */
 export const compressions = ["none", "auto", "gzip", "zlib", "deflate", "zstd"] as const;
 export type Compression = (typeof compressions)[number];
 
 const inflate = { gzip: gunzipSync, zlib: inflateSync, deflate: inflateRawSync, zstd: zstdDecompressSync } as const;
 
-/** The payload as it was before. Throws `PayloadError` when it is not compressed so, or larger than `maxBytes` then. */
+/** Decompresses a payload. Throws `PayloadError` if it is invalid or exceeds `maxBytes` decompressed. */
 export function decompress(payload: Buffer, compression: Compression, maxBytes: number): Buffer {
   const way = compression === "auto" ? byMagic(payload) : compression;
   if (way === "none") return payload;

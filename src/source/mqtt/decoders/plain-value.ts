@@ -1,14 +1,14 @@
-// The payload as one value, as simple devices send it: 21.5, 21,5 °C, true, ON. Pure.
+// A payload with a single value, as simple devices send it: 21.5, 21,5 °C, true, ON.
 import { PayloadError, sample, utf8 } from "./payload.ts";
 
-/** What a reading may have as its value. */
+/** Possible values of a reading. */
 export type Scalar = number | bigint | boolean | string;
 
 export function isScalar(value: unknown): value is Scalar {
   return value !== null && value !== undefined && typeof value !== "object";
 }
 
-/** A number, a boolean for `true` and `false`, else the text; quotes around a text are dropped. */
+/** A number, a boolean for `true` and `false`, otherwise the text without surrounding quotes. */
 export function bareValue(payload: Buffer): Scalar {
   const text = plainText(payload);
   const number = parseDecimal(text);
@@ -18,16 +18,16 @@ export function bareValue(payload: Buffer): Scalar {
   return text.length >= 2 && text.startsWith('"') && text.endsWith('"') ? text.slice(1, -1) : text;
 }
 
-/** The text without white space around it, for words that `values` turns into numbers. */
+/** The trimmed text, for words that `values` maps to numbers. */
 export function plainText(payload: Buffer): string {
   return utf8(payload).trim();
 }
 
-/** A number and what may follow it: a unit, as in `21.5 °C`. */
-// Escaped: a bundle that is all ASCII takes half the memory.
+/** Matches a number with an optional unit, as in `21.5 °C`. */
+// Escaped, since a pure ASCII bundle takes half the memory.
 const withUnit = /^([+-]?[\d.,]+(?:[eE][+-]?\d+)?)(?:\s*[A-Za-z%\u00b0\u00b5\u03a9\u2030][^\d]*)?$/u;
 
-/** Reads decimal numbers, with a unit behind them or not, and hexadecimal ones. Throws `PayloadError` for anything else. */
+/** Reads decimal numbers, optionally with a unit, and hexadecimal ones. Throws `PayloadError` otherwise. */
 export function numberDecoder(decimal: "." | ","): (payload: Buffer) => number | bigint {
   return (payload) => {
     const text = plainText(payload);
@@ -40,22 +40,22 @@ export function numberDecoder(decimal: "." | ","): (payload: Buffer) => number |
 }
 
 const decimalNumber = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
-/** No double is larger than 310 digits; a number of a million would cost its parser a second. */
+/** Doubles have at most 310 digits. Parsing a million digits would take a second. */
 const integer = /^[+-]?\d{1,310}$/;
 
-/** Whether `text` is an integer of a size that numbers have. */
+/** Whether `text` is an integer with a plausible number of digits. */
 export function isInteger(text: string): boolean {
   return integer.test(text);
 }
 
-/** The number that `text` is, or undefined. An integer that a double cannot hold comes as a bigint. */
+/** Parses a number, or returns undefined. Integers that a double cannot represent exactly become bigints. */
 export function parseDecimal(text: string): number | bigint | undefined {
   if (!decimalNumber.test(text)) return undefined;
   const value = Number(text);
   return Number.isSafeInteger(value) || !isInteger(text) ? value : BigInt(text.replace(/^\+/, ""));
 }
 
-/** As a number where that is exact. */
+/** Converts to a number if that is exact. */
 export function narrow(value: bigint): number | bigint {
   return value >= Number.MIN_SAFE_INTEGER && value <= Number.MAX_SAFE_INTEGER ? Number(value) : value;
 }

@@ -1,4 +1,4 @@
-// Which codes of a payload mean that a value is good: listed codes, a range, or the bits of a mask. Pure.
+// Matching of quality codes in payloads: listed codes, ranges and bit masks.
 import { z } from "zod";
 import type { ConfigWarning } from "../../../core/driver.ts";
 import { unfit } from "../../../lib/fields.ts";
@@ -7,18 +7,18 @@ import { scalarText } from "./json-path.ts";
 /** Plain data, so that configurations can be compared. */
 export type GoodCode =
   | { readonly code: string }
-  /** `bare`: written as a list of two numbers, which looks like two codes. */
+  /** `bare`: configured as a list of two numbers, which could also mean two codes. */
   | { readonly from: number; readonly to: number; readonly bare?: true }
   | { readonly value: number; readonly mask: number };
 
-/** A text with a slash that begins like a number is meant as a mask; any other text is a code. */
+/** A text with a digit first and a slash is a mask; any other text is a code. */
 const maskText = /^\s*(\d\S*)\s*\/\s*(\S+)\s*$/;
 const operand = /^(?:0x[0-9a-f]+|\d+)$/i;
 const highest = 0xffff_ffff;
 const range = z.tuple([z.number(), z.number()]);
 const code = z.union([z.string(), z.number(), z.boolean()]);
 
-/** The field of a schema: a mask, a range, or a list of codes, masks and ranges. */
+/** Schema field: a mask, a range, or a list of codes, masks and ranges. */
 export function goodCodes() {
   return z
     .union([z.string(), z.array(z.union([code, range])).min(1)])
@@ -37,12 +37,12 @@ export function goodCodes() {
     });
 }
 
-/** The range, or what is wrong with it. */
+/** The range, or an error message. */
 function rangeOf([from, to]: readonly [number, number]): GoodCode | string {
   return from <= to ? { from, to } : `has a range that no code is in: [${from}, ${to}]`;
 }
 
-/** The code or mask, or what is wrong with it. */
+/** The code or mask, or an error message. */
 function goodCode(written: string | number | boolean): GoodCode | string {
   const [, left, right] = maskText.exec(String(written)) ?? [];
   if (left === undefined || right === undefined) return { code: String(written) };
@@ -56,7 +56,7 @@ function goodCode(written: string | number | boolean): GoodCode | string {
   return { value, mask };
 }
 
-/** Warns of two numbers that may be meant as two codes. */
+/** Warns about two numbers that may be meant as two codes. */
 export function rangeRemarks({
   quality,
 }: {
@@ -75,7 +75,7 @@ export function rangeRemarks({
   );
 }
 
-/** Whether `found`, a code as it stands in a payload, is one of the good ones. */
+/** Whether the payload's code `found` is one of the good ones. */
 export function isGood(found: unknown, good: readonly GoodCode[]): boolean {
   const text = scalarText(found);
   if (text === undefined) return false;
@@ -83,7 +83,7 @@ export function isGood(found: unknown, good: readonly GoodCode[]): boolean {
   return good.some((each) => {
     if ("code" in each) return each.code === text;
     if ("from" in each) return number >= each.from && number <= each.to;
-    // Bits of 32; a status code that was written as a signed number has the same ones.
+    // Compares 32 bits, so signed and unsigned status codes are equal.
     return Number.isInteger(number) && (number & each.mask) >>> 0 === each.value >>> 0;
   });
 }

@@ -1,4 +1,4 @@
-// Text formats that are lists of records: CSV, line protocol and SenML.
+// Text formats with records: CSV, line protocol and SenML.
 import { z } from "zod";
 import type { EpochMicros } from "../../../core/point.ts";
 import { type CellReader, csvRows } from "../../../lib/csv.ts";
@@ -8,14 +8,14 @@ import { parseDecimal } from "./plain-value.ts";
 
 export interface CsvOptions {
   readonly separator: string;
-  /** The first line names the columns. */
+  /** Whether the first line contains the column names. */
   readonly header: boolean;
   readonly decimal: "." | ",";
 }
 
 /**
- * Rows: `$[0][1]` is the second column of the first line; with a header `$[0].temp` is the column of that name. An empty
- * field is not there, nor is an empty line. A field is text; with a decimal comma one that is a number comes with a point.
+ * Rows: `$[0][1]` is the second column of the first line; with a header, `$[0].temp` is a named column. Empty fields
+ * and lines are omitted. Fields are texts; a decimal comma in numbers becomes a point.
  */
 export function csvDecoder({ separator, header, decimal }: CsvOptions): (payload: Buffer) => unknown {
   const field: CellReader<string | undefined> = (text, _line, _column, fault) => {
@@ -32,7 +32,7 @@ export function csvDecoder({ separator, header, decimal }: CsvOptions): (payload
   };
 }
 
-/** One record a field: `measurement`, `tags`, `field`, `value` and `time` in nanoseconds since 1970 where it is given. */
+/** One record per field: `measurement`, `tags`, `field`, `value` and, if given, `time` in nanoseconds since 1970. */
 export function lineProtocolRecords(payload: Buffer): unknown {
   return utf8(payload)
     .split("\n")
@@ -53,7 +53,7 @@ function recordsOfLine(line: string): readonly object[] {
   });
 }
 
-/** Splits at a sign that is neither escaped nor inside quotes. */
+/** Splits at `sign`, except where it is escaped or quoted. */
 function splitOutside(text: string, sign: string): string[] {
   const parts: string[] = [];
   let part = "";
@@ -106,10 +106,10 @@ const record = z.object({
   vs: z.string().optional(),
 });
 
-/** Below this a time is relative to now, in seconds (4.5.3). */
+/** Smaller times are relative to now, in seconds (RFC 8428, 4.5.3). */
 const relative = 2 ** 28;
 
-/** Records of `name`, `value` and `time` in seconds since 1970. Those without a value are left out. */
+/** Records with `name`, `value` and `time` in seconds since 1970. Records without a value are omitted. */
 export function senmlRecords(payload: Buffer, arrival: EpochMicros): unknown {
   const pack = z.array(record).safeParse(jsonDocument(payload));
   if (!pack.success) throw new PayloadError(`is not SenML: ${z.prettifyError(pack.error).split("\n")[0] ?? ""}`);

@@ -1,4 +1,4 @@
-// Numbers in bytes: what a binary payload, or hex or base64 text in one, holds at an offset. Pure.
+// Numbers at an offset in binary payloads, or in hex or base64 texts.
 import { z } from "zod";
 import { float16, float32, shortestDecimal } from "../../../lib/shortest-decimal.ts";
 import { PayloadError, sample } from "./payload.ts";
@@ -9,7 +9,7 @@ interface NumberInBytes {
   readonly read: (view: DataView, at: number, littleEndian: boolean) => number | bigint;
 }
 
-/** Types of numbers; of floats of few bits the shortest decimal that is the same float. */
+/** Number types. Short floats become the shortest decimal that rounds to the same float. */
 export const numberTypes = {
   u8: { bytes: 1, read: (view, at) => view.getUint8(at) },
   i8: { bytes: 1, read: (view, at) => view.getInt8(at) },
@@ -25,7 +25,7 @@ export const numberTypes = {
 } as const satisfies Record<string, NumberInBytes>;
 export type NumberType = keyof typeof numberTypes;
 
-/** Types that a tag may name. */
+/** Types for `bytes` of a tag. */
 const structTypes: Readonly<Record<NumberType | "u24" | "i24" | "bit", NumberInBytes>> = {
   ...numberTypes,
   u24: { bytes: 3, read: (view, at) => (view.getUint8(at) << 16) | view.getUint16(at + 1) },
@@ -33,7 +33,7 @@ const structTypes: Readonly<Record<NumberType | "u24" | "i24" | "bit", NumberInB
   bit: numberTypes.u8,
 };
 
-/** Where a number stands in bytes. */
+/** Position and type of a number in bytes. */
 export const bytesField = z.strictObject({
   from: z
     .enum(["raw", "hex", "base64"])
@@ -54,7 +54,7 @@ export const bytesField = z.strictObject({
 });
 export type BytesField = z.output<typeof bytesField>;
 
-/** The number in `found`, which is a payload or a text in one. Throws `PayloadError` when it is not there. */
+/** The number in `found`, a payload or a text in it. Throws `PayloadError` if it is missing or invalid. */
 export function readStruct(found: unknown, field: BytesField): number | bigint | boolean {
   const { at, type, order, bit, bits, length } = field;
   const bytes = toBytes(found, field);
@@ -85,7 +85,7 @@ function fromText(text: string, encoding: "hex" | "base64"): Uint8Array {
   return Buffer.from(compact.replace(/^0x/i, ""), encoding);
 }
 
-/** Most significant byte first. */
+/** Returns the bytes with the most significant one first. */
 function reorder(bytes: Uint8Array, order: BytesField["order"]): Uint8Array {
   const copy = Uint8Array.from(bytes);
   if (order === "dcba") return copy.reverse();

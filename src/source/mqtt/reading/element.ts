@@ -1,4 +1,4 @@
-// Which signal an element of a payload belongs to: its captures, made of its names and of what stood for `[*]`.
+// Identifies the signal of a payload element by its captures: names, and the matches of `[*]`.
 
 import type { MqttTag } from "../config/tag.ts";
 import type { TagAddress } from "../config/tag-address.ts";
@@ -6,18 +6,21 @@ import { follow, isKind, type JsonPath, levelsOf, type PathMatch, scalarText } f
 import type { NameTables } from "./name-tables.ts";
 import type { Element, Route } from "./topic-router.ts";
 
-/** Combinations of captures from the payload that are cached for a topic; others are created each time. */
+/** Cached capture combinations per topic. Further ones are created for each message. */
 const maxRemembered = 1_000;
-/** Characters of those that are remembered. */
+/** Longest cached key, in characters. */
 const maxKey = 512;
 
-/** The document that elements are found in. */
+/** The document that contains the elements. */
 interface Payload {
   readonly document: unknown;
   readonly names: NameTables;
 }
 
-/** The route itself, unless the payload has a part in its captures. Undefined: nothing in `input` tells the element from others. */
+/**
+ * The element for a match; the route itself if the payload adds no captures. Undefined: `input` does not distinguish
+ * it.
+ */
 export function elementOf(route: Route, found: PathMatch, { document, names: tables }: Payload): Element | undefined {
   const { captures, from, tag } = route;
   const { address } = route.way;
@@ -31,7 +34,7 @@ export function elementOf(route: Route, found: PathMatch, { document, names: tab
     texts.push({ text, identity: text });
   }
   const own = depth === 0 ? [] : identityOf(found, address);
-  // Positions only where the tag asks for them: a batch would have as many different elements as places.
+  // Includes positions only if the tag uses them, since a batch would create one element per position.
   const places = levelNames.some(isPlace) ? found.keys : own;
   const key = [...texts.map(({ identity }) => identity), ...places, found.positions].join("\0");
   const elements = (route.elements ??= new Map());
@@ -51,14 +54,14 @@ export function elementOf(route: Route, found: PathMatch, { document, names: tab
   return element;
 }
 
-/** What stood for `[*]`, without positions that say nothing of the element. */
+/** The matches of `[*]`, without positions that do not identify the element. */
 function identityOf(found: PathMatch, address: TagAddress): readonly string[] {
   return found.keys.filter((_, k) => !isLeftOut(k, found, address));
 }
 
 /**
- * Whether the key at index `k` is a position that says nothing of the element: in a batch, whose elements have names or times
- * of their own, or of a record under `.**`.
+ * Whether the key at index `k` is a position that does not identify the element: in a batch whose elements have their
+ * own names or times, or of a record under `.**`.
  */
 function isLeftOut(k: number, { positions }: PathMatch, { batchDepth, value }: TagAddress): boolean {
   return ((positions >> k) & 1) === 1 && (k < batchDepth || isLeaf(k, value));
@@ -68,7 +71,7 @@ function isLeaf(k: number, value: JsonPath | undefined): boolean {
   return value !== undefined && isKind(value.steps.at(-1), "leaves") && k === levelsOf(value) - 1;
 }
 
-/** Whether a position that is left out is made up for: by a name of the element, by its time, or by the operator, who wrote the position into `input`. */
+/** Whether the element is identified despite an omitted position: by its name, its time, or a position in `input`. */
 function isTold(k: number, texts: readonly Captured[], { way, tag }: Route): boolean {
   const { captureNames, capture, levelNames, time, value } = way.address;
   if (tag.fills === undefined || levelNames.includes(`i${k + 1}`)) return true;
@@ -78,7 +81,7 @@ function isTold(k: number, texts: readonly Captured[], { way, tag }: Route): boo
   return own.length === 0 ? [time?.at ?? []].flat().some(through) : own.some(({ identity }) => identity !== "");
 }
 
-/** Sets the capture `name`. False: it has no value, and `input` needs one. */
+/** Sets the capture `name`. False: `input` needs it and it is empty. */
 function fillLevel(
   made: Record<string, string>,
   name: string,
@@ -95,7 +98,7 @@ function fillLevel(
   );
 }
 
-/** `{i}` may be empty where a field of the element names it. */
+/** `{i}` may be empty if a field names the element. */
 function hasOtherName(name: string, { fills, capture, descriptive }: MqttTag): boolean {
   return (
     name === "i" &&
@@ -103,28 +106,28 @@ function hasOtherName(name: string, { fills, capture, descriptive }: MqttTag): b
   );
 }
 
-/** Whether the name is `i1`, `i2` and so on: what stood for one `[*]`, position or not. */
+/** Whether `name` is `i1`, `i2` and so on: the match of one `[*]`. */
 function isPlace(name: string): boolean {
   return /^i\d+$/.test(name);
 }
 
-/** Whether a captured name tells one thing from another. The one of a table, which is no capture, may become known later. */
+/** Whether a capture distinguishes inputs. A name from a table does not count, since it may become known later. */
 function isDistinct(name: string | undefined, { descriptive }: MqttTag): boolean {
   return name !== undefined && descriptive?.includes(name) !== true;
 }
 
 interface Captured {
   readonly text: string;
-  /** Different for objects that have the same texts under different names. */
+  /** Distinguishes objects with equal texts under different names. */
   readonly identity: string;
 }
 
 const nothing: Captured = { text: "", identity: "" };
 
-/** Of objects in documents that are still being read: each value of an element asks for the tags of the element. */
+/** Caches captured objects, since each value of an element captures the same object again. */
 const objectTexts = new WeakMap<object, Captured>();
 
-/** A text, number or boolean; of an object, as the tags of Telegraf are, its texts in the order of their names. */
+/** A scalar as text. For an object, such as Telegraf's tags, its texts in the order of their names. */
 function captured(document: unknown, path: JsonPath | undefined, keys: readonly string[]): Captured {
   const value = path && follow(document, path, keys);
   if (typeof value !== "object" || value === null) {
@@ -150,7 +153,7 @@ function capturedObject(object: object): Captured {
   };
 }
 
-/** In quotes where it has a character in it that stands between the parts of an address or of a key. */
+/** Quotes a text that contains a separator of addresses or keys. */
 function quoted(text: string, inDots = false): string {
   return /["=,\0]/.test(text) || (inDots && text.includes(".")) ? JSON.stringify(text) : text;
 }

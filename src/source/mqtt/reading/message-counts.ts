@@ -1,12 +1,12 @@
-// What became of messages: counted in plain numbers while they are read and handed to the metrics once a turn, and topics
-// that no tag wants, with a payload of each: what is needed to write the next tag.
+// Counters of received messages, published as metrics once per event loop turn, and a list of unmatched topics with
+// samples.
 import type { Metrics } from "../../../core/runtime.ts";
 import type { UnknownAddress } from "../../../core/source.ts";
 import type { Message } from "../connection/message.ts";
 import { type TimeFault, timeFaults } from "../decoders/payload-time.ts";
 import { maxTopic } from "../topics/topic-trie.ts";
 
-/** Written to by those who read messages. The table below says what each number counts. */
+/** Counters that message readers increment. The table below describes each one. */
 export class MessageCounts {
   received = 0;
   acknowledged = 0;
@@ -22,7 +22,7 @@ export class MessageCounts {
   unsupported = 0;
   rebirths = 0;
   readonly untimed: Record<TimeFault["kind"], number> = { missing: 0, unreadable: 0, past: 0, future: 0 };
-  /** Of the last of them: its topic, and what is wrong with it or what to do about it. */
+  /** The last such message: its topic with the fault or the remedy. */
   lastMalformed: string | undefined;
   lastOversized: string | undefined;
   lastUnnamed: string | undefined;
@@ -43,14 +43,14 @@ export class MessageCounts {
     this.lastTimeFault = `${topic}: ${fault.text}`;
   }
 
-  /** What the status shows of the last messages that something was wrong with. */
+  /** The last faulty messages, for the status. */
   get details(): Readonly<Record<string, string>> {
     const { lastMalformed, lastOversized, lastUnnamed, lastTimeFault: lastUnusableTime } = this;
     const texts = Object.entries({ lastMalformed, lastOversized, lastUnnamed, lastUnusableTime });
     return Object.fromEntries(texts.flatMap(([name, text]) => (text === undefined ? [] : [[name, text]])));
   }
 
-  /** Adds what was counted since the last call to the metrics of `source`. */
+  /** Adds the counts since the last call to the metrics of `source`. */
   publish(metrics: Metrics, source: string): void {
     for (const field of fields) {
       if (this[field] === 0) continue;
@@ -99,11 +99,10 @@ const untimedValues = {
   labels: ["source", "reason"],
 } as const;
 
-/** Topics that are counted apart; others only in the metric. */
+/** Topics that are counted separately. Others only count in the metric. */
 const maxTopics = 1_000;
-/** Topics that are shown. */
 const shown = 50;
-/** Bytes of a payload that are kept. */
+/** Bytes of a payload that are stored. */
 const maxSample = 200;
 
 export class UnknownTopics {
@@ -119,7 +118,7 @@ export class UnknownTopics {
       });
   }
 
-  /** Those with the most messages, at most 50. */
+  /** The topics with the most messages, at most 50. */
   top(): readonly UnknownAddress[] {
     return [...this.#topics]
       .map(([address, { count, sample }]) => ({ address, count, sample }))
@@ -128,12 +127,12 @@ export class UnknownTopics {
   }
 }
 
-/** As text where it is one, else in hexadecimal digits. */
+/** The payload as text, or in hexadecimal digits if it is binary. */
 function sampleOf(payload: Buffer): string {
   const head = payload.subarray(0, maxSample);
   const text = head.toString("utf8");
   const cutOff = payload.length > maxSample;
-  // The last character may be cut in two.
+  // The last character may be truncated.
   const whole = cutOff ? text.replace(/\uFFFD+$/, "") : text;
   return /[^\P{Cc}\s]|\uFFFD/u.test(whole) ? head.toString("hex") : whole;
 }

@@ -1,5 +1,5 @@
-// Names that a device tells in messages of their own: which name stands for the `101` that its data go by. They are kept on
-// disk: after a restart the broker delivers the data it kept before it repeats the names.
+// Tables of names that a device sends in separate messages, such as the name for the ID `101` in its data. They are
+// stored on disk. After a restart, the broker may deliver queued data before it repeats the names.
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
 import type { Captures } from "../../../core/source.ts";
@@ -12,25 +12,24 @@ import { PayloadError } from "../decoders/payload.ts";
 import { capturesIn } from "../topics/topic-template.ts";
 import { maxTopic, TopicTrie } from "../topics/topic-trie.ts";
 
-/** What tables contain, for keeping: key of the table, then name by what the data say. */
+/** Persistent content: key of the table → ID → name. */
 export type KnownNames = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
-/** Names by what the data say; the same object for as long as the connection lives, filled when the device tells them. */
+/** ID → name. The object stays the same during a connection, and is filled when names arrive. */
 export type NameTable = ReadonlyMap<string, string>;
 
 type Names = NonNullable<MqttTag["names"]>;
 
-/** Tables at most; a topic without end must not fill the memory. Names of one: `maxElements`. */
+/** Most tables, since topics may be unbounded. `maxElements` limits the names of a table. */
 const maxTables = 1_000;
-/** Topics that are known to tell names or not. */
+/** Most topics in the cache of whether they carry names. */
 const maxTopics = 50_000;
 
-/** All tables of one source. */
 export class NameTables {
   readonly #trie = new TopicTrie<Names>();
   readonly #tables = new Map<string, Map<string, string>>();
   #tellers = new Map<string, readonly Names[]>();
-  /** Filters of the topics that names come on. */
+  /** Filters of the topics with names. */
   readonly filters: readonly string[];
 
   constructor(tags: readonly Pick<MqttTag, "names">[], known: KnownNames = {}) {
@@ -47,8 +46,8 @@ export class NameTables {
   }
 
   /**
-   * Learns the names in `message`, in place of those its topic told before. Undefined: they come on other topics.
-   * `changed`: there is something new to keep. Throws `PayloadError`.
+   * Stores the names in `message`, and replaces those of earlier messages of its topic. Undefined: the topic carries no
+   * names. `changed`: the tables must be saved. Throws `PayloadError`.
    */
   learn(
     message: Pick<Message, "topic" | "payload" | "skippedBytes">,
@@ -57,7 +56,7 @@ export class NameTables {
     const { topic, payload } = message;
     const tellers = this.#tellersOf(topic);
     if (tellers.length === 0) return undefined;
-    // A retained message that is deleted takes no name away: data may still come.
+    // Deleting a retained message removes no names, since more data may follow.
     const bytes = payloadBytes(message);
     if (bytes === 0) return { changed: false };
     if (bytes > maxPayload) throw new PayloadError(`of ${bytes} bytes is larger than maxPayload`);
@@ -70,7 +69,6 @@ export class NameTables {
     return { changed };
   }
 
-  /** All that is known. */
   get known(): KnownNames {
     return Object.fromEntries([...this.#tables].map(([key, table]) => [key, Object.fromEntries(table)]));
   }
@@ -95,7 +93,7 @@ export class NameTables {
   }
 }
 
-/** The same for tags that share their names. */
+/** Equal for tags that share their names. */
 function identity({ topic, id, name }: Names): string {
   return JSON.stringify([topic.text, id.text, name.text]);
 }
@@ -120,7 +118,7 @@ function replace(table: Map<string, string>, found: ReadonlyMap<string, string>)
 
 const content = z.record(z.string(), z.record(z.string(), z.string()));
 
-/** The file of one source at one broker. Losing it costs names until the broker repeats them, nothing else. */
+/** State file of one source at one broker. After its loss, names are missing until the broker repeats them. */
 export class NamesFile {
   readonly #file: SourceStateFile<KnownNames>;
   #next: KnownNames | undefined;
@@ -130,18 +128,18 @@ export class NamesFile {
     this.#file = new SourceStateFile({ folder, kind: "names", subject: url }, content, log);
   }
 
-  /** Resolves with what was kept; with nothing if that cannot be read. */
+  /** Resolves with the stored names, or none if the file is unreadable. */
   async load(): Promise<KnownNames> {
     return (await this.#file.load("cannot read the stored names of devices; they are learnt again")) ?? {};
   }
 
-  /** Keeps `names`, soon. Of several in a row the last is enough. */
+  /** Schedules a write of `names`. Only the last of several pending states is written. */
   save(names: KnownNames): void {
     if (this.#next === undefined) this.#writing = this.#writing.then(() => this.#write());
     this.#next = names;
   }
 
-  /** Resolves when all is written that was to be saved. */
+  /** Resolves once all scheduled writes have finished. */
   async written(): Promise<void> {
     await this.#writing;
   }

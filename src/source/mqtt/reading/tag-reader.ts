@@ -1,4 +1,4 @@
-// What one tag reads out of a decoded message.
+// Reads the values of one tag from a decoded message.
 import type { EpochMicros } from "../../../core/point.ts";
 import { epochMicros } from "../../../core/point.ts";
 import type { AheadTime, Reading } from "../../../core/source.ts";
@@ -23,18 +23,18 @@ import type { MessageCounts } from "./message-counts.ts";
 import type { NameTables } from "./name-tables.ts";
 import type { Route } from "./topic-router.ts";
 
-/** One message on its way through the tags that want it. */
+/** A message that is being read for its tags. */
 interface Reception {
   readonly message: Message;
   readonly document: unknown;
   readonly arrival: EpochMicros;
   readonly counts: MessageCounts;
   readonly names: NameTables;
-  /** Readings are added here. */
+  /** Receives the readings. */
   readonly readings: Reading[];
 }
 
-/** Adds what `route`'s tag finds. Throws `PayloadError` where nothing in the message is what the tag expects. */
+/** Adds the readings of `route`'s tag. Throws `PayloadError` if the message does not contain what the tag expects. */
 export function readTag(route: Route, reception: Reception): void {
   const { tag, way } = route;
   const { document } = reception;
@@ -53,21 +53,21 @@ export function readTag(route: Route, reception: Reception): void {
 const noKeys: readonly string[] = [];
 type TimeField = NonNullable<MqttTag["time"]>;
 
-/** Samples at even distances, of which the message has the time of one. */
+/** Reads equidistant samples, of which the message states the time of one. */
 function readBlock(route: Route, rule: TimeField, samples: readonly PathMatch[], reception: Reception): void {
   const step = stepMicros(rule, reception.document);
   if (step === undefined) throw new PayloadError("has no time between its samples");
   const known = timeOf(route, noKeys, reception);
   const timed = typeof known === "number";
   const first = rule.anchor === "last" ? samples.length - 1 : 0;
-  // Without a time of its own the block ended when it arrived.
+  // Without a stated time, the last sample gets the time of arrival.
   const anchor = timed ? first : samples.length - 1;
   const start = timed ? known : reception.arrival;
   const ahead = timed ? undefined : known?.ahead;
-  // From the exact product, so that rounding does not add up.
+  // Multiplication avoids accumulated rounding errors.
   for (const [i, sample] of samples.entries()) {
     const time = timeInRange(epochMicros(start + Math.round((i - anchor) * step)), reception.arrival, rule);
-    // A step that cannot be right leads to times that cannot.
+    // An implausible step leads to implausible times.
     if (timed || typeof time !== "number") readValue(route, sample, time, reception);
     else readValue(route, sample, ahead ? moved(known, ahead, (i - first) * step) : known, reception, time);
   }
@@ -85,7 +85,7 @@ function stepMicros({ step }: TimeField, document: unknown): number | undefined 
   return found > 0 && Number.isFinite(found) ? found * unitMicros[step.unit] : undefined;
 }
 
-/** The time in the message, or why it has none that can be right; undefined: none is asked for. */
+/** The time in the message, or its fault. Undefined: the tag uses the time of arrival. */
 function timeOf(
   { way, captures }: Route,
   keys: readonly string[],
@@ -123,7 +123,7 @@ function timeAt(
   return withFraction(whole, follow(document, fraction.at, keys), unitMicros[fraction.unit], arrival, time);
 }
 
-/** A missing fraction is zero: devices that omit zeros omit it. */
+/** A missing fraction is zero, since some devices omit zeros. */
 function withFraction(
   whole: number,
   found: unknown,
@@ -137,14 +137,14 @@ function withFraction(
   return { kind: "unreadable", text: `the fraction of the second in the payload, ${text}, is none` };
 }
 
-/** A date and a time of day, which as a number has lost the zero before nine o'clock. */
+/** Joins date and time of day. A numeric time such as 90000 has lost its leading zero. */
 function joined(date: unknown, time: unknown): string | undefined {
   const [day, hour] = [scalarText(date), scalarText(time)];
   if (day === undefined || hour === undefined) return undefined;
   return `${day} ${typeof time === "number" ? hour.padStart(6, "0") : hour}`;
 }
 
-/** `time` is the message's own, or why it has none; `assumed` that of a block without one. */
+/** `time`: the message's own time or its fault. `assumed`: the time if there is none. */
 function readValue(
   route: Route,
   element: PathMatch,
@@ -158,7 +158,7 @@ function readValue(
   const absent = value === undefined;
   const code = tag.quality && qualityCode(tag.quality.at, document, keys);
   const isBad = code !== undefined && tag.quality !== undefined && !isGood(code, tag.quality.good);
-  // A value that is bad may be left out.
+  // A device may omit a bad value.
   if (absent && tag.missing === "skip" && !isBad) {
     counts.missing++;
     return;
@@ -167,7 +167,7 @@ function readValue(
   const fault = timed ? undefined : time;
   if (fault) counts.noteTimeFault(fault, message.topic);
   const retained = !timed && message.retained && tag.retained === "timestamped";
-  // Whether our own clock is wrong is not known here.
+  // Whether the agent's own clock is wrong is unknown here.
   const ahead = fault?.ahead && retained ? ({ ...fault.ahead, otherwise: "drop" } as const) : fault?.ahead;
   if (retained && !ahead) {
     counts.stale++;
@@ -204,7 +204,7 @@ function readValue(
   else readings.push(fault ? { ...reading, reason: arrivalTaken(fault) } : reading);
 }
 
-/** The code at the first place that has one. */
+/** The code at the first place that contains one. */
 function qualityCode(at: JsonPath | readonly JsonPath[], document: unknown, keys: readonly string[]): unknown {
   if (!("length" in at)) return follow(document, at, keys);
   for (const place of at) {

@@ -1,4 +1,4 @@
-// Topic → the tags that want its messages and what their templates capture, remembered by topic.
+// Routes topics to their tags with the captures of their templates, and caches the result.
 import type { Captures, TagId } from "../../../core/source.ts";
 import type { MqttTag } from "../config/tag.ts";
 import { type TagAddress, tagAddress, tagPattern } from "../config/tag-address.ts";
@@ -8,50 +8,49 @@ import { capturesIn } from "../topics/topic-template.ts";
 import { maxTopic, TopicTrie } from "../topics/topic-trie.ts";
 import type { NameTable } from "./name-tables.ts";
 
-/** How messages are read for a tag. */
+/** How a tag reads messages. */
 export interface Way {
   readonly address: TagAddress;
   readonly decode: Decoder;
-  /** Sparkplug B: captures of its metrics. */
+  /** Sparkplug B: captures of the metrics. */
   readonly scoped?: ScopeCaptures | undefined;
 }
 
 interface Subscriber {
   readonly id: TagId;
   readonly tag: MqttTag;
-  /** The same object for all tags that differ in their topics alone. */
+  /** Shared by all tags that differ only in their topics. */
   readonly way: Way;
 }
 
 /**
- * One tag's share of the messages of one topic. The same object comes again for the same topic while it is remembered. Kept
- * small: there is one for each topic.
+ * Connects one topic to one tag. While it is cached, the same object is returned. Kept small, since there is at least
+ * one per topic.
  */
 export interface Route extends Subscriber {
   readonly captures: Captures;
-  /** Address of the readings: the topic, in which a level that is a time stands as `{name}`. */
+  /** Address of the readings: the topic, with `{name}` in place of a level that contains a time. */
   readonly from: string;
-  /** As `Reading.device`: topics that differ in their last level only are those of one device. */
+  /** As `Reading.device`. Topics that differ only in their last level belong to one device. */
   readonly device: string | undefined;
-  /** Captures that the payload has a part in, by what it says; filled as they appear. */
+  /** Elements of the payload by their captured values, added as they appear. */
   elements?: Map<string, Element | undefined> | undefined;
-  /** Names that the device tells for its data; looked up once. */
+  /** The table of names for the device's data. */
   nameTable?: NameTable | undefined;
 }
 
-/** A part of a payload that has an Input ID of its own. Undefined in `Route.elements`: nothing tells it from other parts. */
+/** A payload part with its own Input ID. Undefined in `Route.elements`: its identity is unknown. */
 export interface Element {
   readonly captures: Captures;
-  /** Address of its readings. */
   readonly from: string;
 }
 
 const noRoutes: readonly Route[] = [];
-/** Tags that one is compared with, and names of devices that are kept for those that are the same. */
+/** Most tags to compare with, and most cached device names. */
 const mostCompared = 64;
 const mostDevices = 4_096;
 
-/** The ways of many tags: one for all that differ in their topics alone, whose decoders decode a payload once. */
+/** Returns the way of a tag. Tags that differ only in their topics share it, so a payload is decoded once. */
 export function waysOf(maxPayload: number): (tag: MqttTag) => Way {
   const decoders = new DecoderTable();
   const known: { readonly tag: MqttTag; readonly way: Way }[] = [];
@@ -66,7 +65,7 @@ export function waysOf(maxPayload: number): (tag: MqttTag) => Way {
   };
 }
 
-/** Whether they differ in their topics alone. Tags of one configuration share objects that say the same. */
+/** Whether two tags differ only in their topics. Equal parts of a configuration are the same object. */
 function isAlike(a: MqttTag, b: MqttTag): boolean {
   const others = new Map(Object.entries(b));
   return (
@@ -75,19 +74,19 @@ function isAlike(a: MqttTag, b: MqttTag): boolean {
   );
 }
 
-/** Finds and remembers routes. Of topics not seen lately it forgets, so that topics without end cost no memory. */
+/** Finds and caches routes. Topics that were not used recently are evicted, which bounds the memory. */
 export class TopicRouter {
-  /** By the one topic that they are for; an array where several tags want the same. */
+  /** By full topic; an array if several tags use the same topic. */
   readonly #fixed = new Map<string, Route | readonly Route[]>();
-  /** Of filters with wildcards. Undefined: there are none. */
+  /** Filters with wildcards. Undefined: none. */
   readonly #patterns: TopicTrie<Subscriber> | undefined;
   readonly #devices = new Map<string, string>();
   readonly #remembered: number;
-  // Two generations: when the young one is full, what was not used since it began is forgotten.
+  // Two cache generations. When the young one is full, it replaces the old one.
   #young = new Map<string, Route | readonly Route[]>();
   #old = new Map<string, Route | readonly Route[]>();
 
-  /** `remembered`: how many topics at least, beside those that tags name in full. */
+  /** `remembered`: fewest topics in the cache, not counting topics without wildcards. */
   constructor(tags: readonly MqttTag[], wayOf: (tag: MqttTag) => Way, remembered: number) {
     this.#remembered = remembered;
     for (const [index, tag] of tags.entries()) {
@@ -102,7 +101,7 @@ export class TopicRouter {
     }
   }
 
-  /** Those whose payload is decoded in the same way stand together. None: no tag wants messages of this topic. */
+  /** The routes of a topic, grouped by decoder. Empty: no tag matches. */
   routes(topic: string): readonly Route[] {
     const known = this.#patterns ? (this.#young.get(topic) ?? this.#remember(topic)) : this.#fixed.get(topic);
     return known === undefined ? noRoutes : listOf(known);
@@ -122,7 +121,7 @@ export class TopicRouter {
   #find(topic: string): Route | readonly Route[] {
     const found = (this.#patterns?.match(topic) ?? []).map((subscriber) => this.#routeOf(subscriber, topic));
     const all = inGroups([...listOf(this.#fixed.get(topic) ?? noRoutes), ...found]);
-    // An array around one route would take half as much as the route.
+    // An array for a single route would need half as much memory again.
     return all.length === 1 && all[0] ? all[0] : all;
   }
 
@@ -147,14 +146,14 @@ function listOf(routes: Route | readonly Route[]): readonly Route[] {
   return "id" in routes ? [routes] : routes;
 }
 
-/** In the order of the configuration, which is the order of the readings then; those that decode alike together. */
+/** Keeps the order of the configuration within each group of equal decoders. */
 function inGroups(routes: readonly Route[]): readonly Route[] {
   if (routes.length < 2) return routes;
   const sorted = routes.toSorted((a, b) => a.id - b.id);
   return [...Map.groupBy(sorted, ({ way }) => way.decode).values()].flat();
 }
 
-/** A topic that tells the time is another one each time, and the same address. */
+/** Replaces a level with a time by its name, since the address must not change with the time. */
 function addressOf({ topic: { captures }, time }: MqttTag, topic: string): string {
   const timed = captures.find(({ name }) => name === time?.capture);
   if (!timed) return topic;
