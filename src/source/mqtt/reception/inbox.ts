@@ -1,4 +1,4 @@
-// Readings between the socket and the pipeline: gathered into batches, acknowledged in the order they came.
+// Queue of readings between socket and pipeline: forms batches, and acknowledges in the order of arrival.
 import type { Description, Reading } from "../../../core/source.ts";
 import { HandOver } from "../../../lib/hand-over.ts";
 import type { HeldPacket } from "../connection/message.ts";
@@ -7,31 +7,31 @@ import type { HeldPacket } from "../connection/message.ts";
 export interface Batch {
   readonly readings: Reading[];
   readonly descriptions: Description[];
-  /** Packets that wait for an acknowledgement, in the order they came. */
+  /** Packets with a pending acknowledgement, in order of arrival. */
   readonly held: HeldPacket[];
-  /** Whether all of it is on disk, or need not be. */
+  /** Whether the whole batch is on disk or needs no storage. */
   done: boolean;
 }
 
 export interface InboxOptions {
-  /** Readings of one batch, and messages of one. */
+  /** Most readings, and most messages, of a batch. */
   readonly maxReadings: number;
-  /** Writes acknowledgements, in this order. */
+  /** Writes acknowledgements in this order. */
   readonly acknowledge: (held: readonly HeldPacket[]) => void;
-  /** Called when a batch has gone, so that there may be room again. */
+  /** Called when a batch was taken, so there may be space again. */
   readonly onRoom: () => void;
 }
 
 /**
- * First in, first out, for one consumer. Holds one full batch and the readings of the message that filled it; who puts
- * more in must wait for `onRoom`. Packets of an earlier batch are acknowledged before those of a later one, whichever is
+ * FIFO for one consumer. Holds one full batch and the readings of the message that filled it. The producer must then
+ * wait for `onRoom`. Packets of an earlier batch are acknowledged before those of a later one, regardless of which is
  * stored first.
  */
 export class Inbox {
   readonly #options: InboxOptions;
   readonly #handOver = new HandOver();
   #waiting: Batch[] = [];
-  /** Every batch that is not acknowledged yet, oldest first: taken ones, then those that wait. */
+  /** Batches without acknowledgement, oldest first: those already taken, then the waiting ones. */
   #unacknowledged: Batch[] = [];
 
   constructor(options: InboxOptions) {
@@ -43,7 +43,7 @@ export class Inbox {
     return second !== undefined || (first !== undefined && this.#isFull(first));
   }
 
-  /** Puts one message in: `read` adds its readings to the batch it is given. */
+  /** Adds one message: `read` appends its readings to the given batch. */
   put(held: HeldPacket | undefined, read: (into: Pick<Batch, "readings" | "descriptions">) => void): void {
     const { maxReadings } = this.#options;
     let batch = this.#waiting.at(-1);
@@ -51,7 +51,7 @@ export class Inbox {
     const before = batch.readings.length;
     read(batch);
     if (batch.readings.length > maxReadings) {
-      // A message is torn only when it does not fit into a batch of its own. It is acknowledged with the last of it.
+      // A message is split only if it exceeds a whole batch. Its acknowledgement belongs to the last part.
       const rest = batch.readings.splice(before > 0 ? before : maxReadings);
       for (let at = 0; at < rest.length; at += maxReadings) {
         batch = this.#open();
@@ -61,7 +61,7 @@ export class Inbox {
     if (held !== undefined) batch.held.push(held);
   }
 
-  /** To be called when the messages that arrived together have been put in: wakes the consumer, acknowledges what needs no storing. */
+  /** Call after the messages of a turn were added. Wakes the consumer, or acknowledges what needs no storage. */
   settle(): void {
     const [first] = this.#waiting;
     if (!first) return;
@@ -74,12 +74,12 @@ export class Inbox {
     this.#options.onRoom();
   }
 
-  /** Resolves with the oldest batch, which has readings. Rejects as `HandOver.take` does. */
+  /** Resolves with the oldest batch that has content. Rejects as `HandOver.take` does. */
   take(signal: AbortSignal): Promise<Batch> {
     return this.#handOver.take(() => this.takeNow(), signal);
   }
 
-  /** The oldest batch that has readings; undefined: none waits. */
+  /** The oldest batch that has content. Undefined: none. */
   takeNow(): Batch | undefined {
     for (let batch = this.#waiting.shift(); batch; batch = this.#waiting.shift()) {
       if (hasContent(batch)) {
@@ -91,7 +91,7 @@ export class Inbox {
     return undefined;
   }
 
-  /** `batch` is on disk: its packets are acknowledged as soon as those before them are. */
+  /** Marks `batch` as stored. Its packets are acknowledged once all earlier ones are. */
   release(batch: Batch): void {
     batch.done = true;
     const pending = this.#unacknowledged.findIndex((other) => !other.done);

@@ -1,4 +1,4 @@
-// A message becomes readings: decoded once, looked up for each tag that wants it.
+// Converts messages to readings. Each payload is decoded once for all its tags.
 import { reasonOf } from "../../../core/errors.ts";
 import type { EpochMicros } from "../../../core/point.ts";
 import { badReading, type Message, payloadBytes } from "../connection/message.ts";
@@ -11,24 +11,23 @@ import type { SparkplugHost } from "../sparkplug/host.ts";
 import type { ReadingSink } from "../sparkplug/metric-readings.ts";
 
 interface ReaderOptions {
-  /** Bytes; larger payloads are not decoded. */
+  /** In bytes. Larger payloads are not decoded. */
   readonly maxPayload: number;
-  /** Reads what has format sparkplugB. */
+  /** Reads messages with format sparkplugB. */
   readonly sparkplug: SparkplugHost;
-  /** Learns the names that devices tell. */
+  /** Stores names from devices. */
   readonly names: NameTables;
-  /** Called when there are new ones. */
+  /** Called when names have changed. */
   readonly onNames: () => void;
-  /** Takes note of topics that no tag wants. */
+  /** Records topics without a tag. */
   readonly unknown: UnknownTopics;
-  /** Called with an error that no payload should cause: a defect in the agent. */
+  /** Called with an error that no payload should cause, which is a defect of the agent. */
   readonly onDefect: (error: unknown) => void;
 }
 
-/** Readings that one message may bring, of all tags together, but for those of the tag with which they become so many. */
+/** Limit for the readings of one message. The tag that exceeds it is still read completely. */
 const maxReadings = 100_000;
 
-/** Turns messages into readings. */
 export class MessageReader {
   readonly #router: TopicRouter;
   readonly #options: ReaderOptions;
@@ -40,7 +39,7 @@ export class MessageReader {
     this.#counts = counts;
   }
 
-  /** Adds the readings of `message` to `sink`. Never throws for what is in it. */
+  /** Adds the readings of `message` to `sink`. Never throws because of its content. */
   read(message: Message, arrival: EpochMicros, sink: ReadingSink): void {
     const { readings } = sink;
     const routes = this.#router.routes(message.topic);
@@ -50,7 +49,7 @@ export class MessageReader {
       this.#noteUnmatched(message);
       return;
     }
-    // An empty retained message deletes one, and an empty one says nothing.
+    // An empty retained message deletes a retained one. Other empty messages carry no data either.
     if (payloadBytes(message) === 0) {
       this.#counts.empty++;
       return;
@@ -67,7 +66,7 @@ export class MessageReader {
         malformed = true;
         const fault = this.#faultOf(error);
         this.#counts.lastMalformed = `${message.topic}: payload ${fault.message}`;
-        // Names that only the payload has are missing: it is not known which signal the reading would be of.
+        // Without the names in the payload, the signal of the reading is unknown.
         if (isNamedByPayload(route)) return;
         const { id, captures, from } = route;
         readings.push(badReading({ tag: id, captures, address: from, time: arrival }, `payload ${fault.message}`));
@@ -99,7 +98,7 @@ export class MessageReader {
     if (malformed) this.#counts.malformed++;
   }
 
-  /** Whether the message is one that tells names. */
+  /** Whether the message carries names. */
   #learnNames(message: Message): boolean {
     const { names, maxPayload, onNames } = this.#options;
     try {
@@ -114,8 +113,8 @@ export class MessageReader {
   }
 
   /**
-   * Whatever goes wrong goes wrong with one message: thrown, it would end the process, and the broker would deliver the
-   * same message again when it is back.
+   * Confines a failure to one message. Thrown, it would end the process, and the broker would deliver the message again
+   * after the restart.
    */
   #faultOf(error: unknown): PayloadError {
     if (error instanceof PayloadError) return error;
@@ -136,7 +135,7 @@ export class MessageReader {
   }
 }
 
-/** Where the routes end whose payload is decoded as that of the one at `from`. */
+/** End of the group of routes that share the decoder of the one at `from`. */
 function endOfGroup(routes: readonly Route[], from: number): number {
   const decode = routes[from]?.way.decode;
   let to = from + 1;

@@ -1,4 +1,4 @@
-// From the configuration to a connected source: the first of the brokers that takes us, with what is remembered of it.
+// Opens a source: connects to the first broker that accepts, with the stored session state.
 import { AgentError, isAgentError } from "../../../core/errors.ts";
 import type { Logger, Runtime } from "../../../core/runtime.ts";
 import type { Source } from "../../../core/source.ts";
@@ -12,7 +12,7 @@ import { NamesFile, NameTables } from "../reading/name-tables.ts";
 import { Reception } from "./reception.ts";
 import { type MqttConfig, MqttSource } from "./source.ts";
 
-/** Connects to the first of the brokers that takes us, and subscribes; see `Driver.open`. */
+/** Connects to the first broker that accepts, and subscribes. See `Driver.open`. */
 export async function openMqttSource(config: MqttConfig, runtime: Runtime, signal: AbortSignal): Promise<Source> {
   const { url, servers, verify } = config.options;
   const log = runtime.log.child({ part: "source", source: config.name, driver: "mqtt" });

@@ -1,4 +1,4 @@
-// Messages on their way from the socket into the inbox.
+// Receives the messages of a connection and delivers their readings.
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Delivery, Reading, UnknownAddress } from "../../../core/source.ts";
@@ -16,14 +16,14 @@ import { MessageReader } from "./message-reader.ts";
 import { SendWindow } from "./send-window.ts";
 
 export interface ReceptionOptions {
-  /** Name of the source in metrics. */
+  /** Name of the source, for metrics. */
   readonly source: string;
   readonly tags: readonly MqttTag[];
   /** Bytes. */
   readonly maxPayload: number;
-  /** Whether unknown Sparkplug edge nodes are asked to introduce themselves. */
+  /** Whether unknown Sparkplug edge nodes are asked for a rebirth. */
   readonly requestRebirth: boolean;
-  /** Messages that the broker may send unacknowledged; left out: it does not say. */
+  /** Most unacknowledged messages that the broker may send. Omitted: unknown. */
   readonly receiveMaximum?: number;
   /** Names that devices sent on earlier connections. Omitted: none. */
   readonly names?: NameTables;
@@ -31,20 +31,20 @@ export interface ReceptionOptions {
   readonly onNames?: () => void;
 }
 
-/** Readings of one delivery at most, as `Source.deliveries` asks. */
+/** Most readings of a delivery, as required by `Source.deliveries`. */
 const maxReadings = 10_000;
 /**
- * Readings that came together and show a broker with more to send: the socket, and so the broker, waits for them to be
- * stored, acknowledged or not. One sync for so many costs little.
+ * Size of a batch that indicates a broker with a backlog. Such a batch is synced without delay, since the socket waits
+ * for it. One sync for so many readings costs little.
  */
 const crowd = 256;
 /**
- * Topics whose routes are remembered at least: more than the 100,000 inputs of a large site. With fewer, topics that come
- * round in turn would each be forgotten before they come again, and looked up anew with every message.
+ * Fewest topics in the route cache: more than the 100,000 inputs of a large site. A smaller cache would evict topics
+ * that recur in turn before their next message.
  */
 const rememberedTopics = 131_072;
 
-/** Receives the messages of one connection and gives them out as deliveries. */
+/** Receives the messages of one connection and returns them as deliveries. */
 export class Reception implements MessageHandler {
   readonly #runtime: Runtime;
   readonly #options: ReceptionOptions;
@@ -56,9 +56,9 @@ export class Reception implements MessageHandler {
   readonly #window: SendWindow;
   readonly #unknown = new UnknownTopics();
   readonly #counts = new MessageCounts();
-  /** Time of arrival of the messages that are being read; undefined between turns of the event loop. */
+  /** Arrival time of messages in the current event loop turn. Undefined between turns. */
   #arrival: EpochMicros | undefined;
-  /** Messages of this turn that are to be acknowledged. */
+  /** Messages of this turn that need an acknowledgement. */
   #arrived = 0;
   #stalledSince: number | undefined;
   #taken: (readings: readonly Reading[]) => void = () => {};
@@ -88,7 +88,7 @@ export class Reception implements MessageHandler {
 
   receive(message: Message): boolean {
     if (this.#closed) return true;
-    // Messages of one chunk are read in one turn of the event loop and share a time, which packs well.
+    // Messages of a chunk are read in one turn and share an arrival time, which compresses well.
     const arrival = (this.#arrival ??= this.#beginTurn());
     this.#counts.received++;
     if (message.held !== undefined) this.#arrived++;
@@ -100,23 +100,23 @@ export class Reception implements MessageHandler {
     return false;
   }
 
-  /** Resolves when for the first time nothing more is read before something is taken. */
+  /** Resolves when reading first stops because the inbox is full. */
   get firstStall(): Promise<void> {
     return this.#firstStall.promise;
   }
 
-  /** Since when the socket is not read because the inbox is full, in milliseconds. Undefined: it is read. */
+  /** How long the socket has not been read because the inbox is full, in milliseconds. Undefined: it is read. */
   get stalledMs(): number | undefined {
     return this.#stalledSince === undefined ? undefined : this.#runtime.clock.monotonic() - this.#stalledSince;
   }
 
-  /** What the status shows: messages that something was wrong with, edge nodes and how many have still to introduce themselves. */
+  /** For the status: faulty messages, number of edge nodes, and number of nodes without a birth. */
   get details(): Readonly<Record<string, string | number>> {
     const { nodes, unborn } = this.#sparkplug;
     return { ...(nodes > 0 && { sparkplugNodes: nodes, waitingForBirth: unborn }), ...this.#counts.details };
   }
 
-  /** Topics that came and that no tag wants. */
+  /** Received topics that match no tag. */
   get unknown(): readonly UnknownAddress[] {
     return this.#unknown.top();
   }
@@ -126,7 +126,7 @@ export class Reception implements MessageHandler {
     this.#taken = taken;
   }
 
-  /** Adds readings that no message brought. */
+  /** Adds readings that do not originate from a message. */
   add(readings: readonly Reading[]): void {
     this.#inbox.put(undefined, (batch) => {
       for (const reading of readings) batch.readings.push(reading);
@@ -134,7 +134,7 @@ export class Reception implements MessageHandler {
     this.#inbox.settle();
   }
 
-  /** Delivers readings of Sparkplug messages that waited for missing earlier ones until their time was up. */
+  /** Delivers Sparkplug messages that waited too long for missing earlier ones. */
   releaseOverdue(): void {
     if (!this.#sparkplug.overdue || this.#inbox.full) return;
     const now = this.#runtime.clock.now();
@@ -142,12 +142,14 @@ export class Reception implements MessageHandler {
     this.#inbox.settle();
   }
 
-  /** Resolves with what has arrived since the last call, once there is something. Rejects with the error of `fail` or with `signal.reason`. */
+  /**
+   * Resolves with all readings since the last call, at least one. Rejects with the error of `fail` or `signal.reason`.
+   */
   async take(signal: AbortSignal): Promise<Delivery> {
     return this.#delivery(await this.#inbox.take(signal));
   }
 
-  /** Takes no more, and gives out what has arrived until now. */
+  /** Stops receiving and yields what has arrived. */
   *rest(): Generator<Delivery> {
     this.close();
     for (let batch = this.#inbox.takeNow(); batch; batch = this.#inbox.takeNow()) yield this.#delivery(batch);
@@ -172,21 +174,21 @@ export class Reception implements MessageHandler {
     };
   }
 
-  /** The connection is lost: what has arrived is still given out, then `take` rejects with `error`. */
+  /** Call after a connection loss. `take` first returns what has arrived, then rejects with `error`. */
   fail(error: unknown): void {
-    // What waits for messages that cannot come any more.
+    // Sparkplug messages that wait for others which can no longer arrive.
     this.#inbox.put(undefined, (sink) => this.#sparkplug.releaseOverdue(this.#runtime.clock.now(), sink, 0));
     this.#inbox.fail(error);
   }
 
-  /** Takes no more; what comes is neither read nor acknowledged. */
+  /** Stops receiving. Later messages are neither read nor acknowledged. */
   close(): void {
     this.#closed = true;
     this.#link.resume();
   }
 
   #beginTurn(): EpochMicros {
-    // Runs when every message of the chunk has been read: the library goes from one to the next by `process.nextTick`.
+    // Runs after all messages of the chunk, because the library proceeds by `process.nextTick`.
     queueMicrotask(() => {
       this.#arrival = undefined;
       this.#window.received(this.#arrived, this.#runtime.clock.monotonic());
@@ -212,7 +214,7 @@ export class Reception implements MessageHandler {
     );
   }
 
-  /** Once: the next message may be the same. */
+  /** Logged once, since the next message may cause the same error. */
   #tellDefect(error: unknown): void {
     if (!this.#defectTold)
       this.#runtime.log.error(

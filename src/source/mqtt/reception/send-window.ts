@@ -1,63 +1,63 @@
-// Tells when the broker has stopped sending, or soon will, until messages are acknowledged: a commit that waits for more
-// messages then waits in vain.
+// Detects that the broker has stopped sending, or soon will, until messages are acknowledged. A commit that waits for
+// more messages is then useless.
 //
-// A broker keeps a limited number of QoS 1 and 2 messages unacknowledged, its send window. With MQTT 5 that is at most our
-// receive maximum, but brokers have limits of their own (EMQX: 32), and with 3.1.1 no packet carries the limit (mosquitto
+// A broker limits the number of unacknowledged QoS 1 and 2 messages, its send window. With MQTT 5, the receive maximum
+// is the upper bound, but brokers have their own limits (EMQX: 32). With 3.1.1, no packet carries the limit (mosquitto
 // and VerneMQ: 20). So the window is learned:
 //
 //   in flight   20 |      ______________________          The stream stalls: nothing arrives during the second half
-//                  |   __/                                of a wait. Twice in succession: the window is taken to be
-//                0 |__/                                   what was in flight, here 20.
+//                  |   __/                                of a wait. After two stalls in a row, the number in flight,
+//                0 |__/                                   here 20, is taken as the window.
 //                  +---------+---------+-------> time
 //                  wait      half      commit
 //
-// From then on a commit is due at half the window, so that the broker goes on sending during the sync, and at once while
-// the window was full: the broker has a backlog, and its throughput is the window divided by the time to the
-// acknowledgement. A slow stream stalls like a full window; committing such messages one by one costs no more than the
-// stream brings. To tell both apart, a wait runs to its end every now and then: more in flight than the window disproves it.
+// From then on, a commit is due at half the window, so that the broker continues to send during the sync. While the
+// window was recently full, a commit is due at once. The broker then has a backlog, and its throughput is the window
+// divided by the acknowledgement delay. A slow stream also stalls, but its commits are few. To tell both apart, a wait
+// sometimes runs to its end. More messages in flight than the window disprove it.
 
-/** More in flight are committed without waiting: a commit of so many costs next to nothing a message. */
+/** With more messages in flight, a commit does not wait, since its cost per message is negligible. */
 const enough = 256;
-/** Milliseconds that a wait must have taken to be judged: stalls are told from the pauses between packets. */
+/** Shortest wait that is evaluated, in milliseconds. It distinguishes stalls from pauses between packets. */
 const leastWaitMs = 20;
-/** Milliseconds for which a window that was full is taken to fill up again: longer than the way to most brokers and back. */
+/** How long a full window counts as full, in milliseconds: more than the round trip to most brokers. */
 const stillFullMs = 100;
 /**
- * Milliseconds until a learned window is tested again, doubled after each test without success. A wait of 50 ms costs a
- * full window little.
+ * Milliseconds until a learned window is tested again; doubled after each test that confirms it. A wait of 50 ms costs
+ * a full window little.
  */
 const firstProbeMs = 1_000;
 const lastProbeMs = 64_000;
 
 interface Wait {
   readonly since: number;
-  /** Runs to its end, whatever the learned window says. */
+  /** Whether the wait ignores the learned window and runs to its end. */
   readonly isProbe: boolean;
   readonly hurry: () => void;
   hurried: boolean;
 }
 
-/** The send window of one connection. Pure: times are milliseconds of a monotonic clock. */
+/** The send window of one connection. Times are monotonic milliseconds. */
 export class SendWindow {
   readonly #most: number;
   #inFlight = 0;
   #arrivedAt = 0;
-  /** Messages; infinite while nothing speaks for a window. */
+  /** In messages. Infinite: no window was detected. */
   #learned = Number.POSITIVE_INFINITY;
-  /** In flight when the wait before stalled; 0: it did not. */
+  /** Messages in flight when the previous wait stalled; 0: it did not. */
   #stalledAt = 0;
-  /** The window was full a short while before that. */
+  /** Until this time, the window counts as recently full. */
   #fullUntil = 0;
   #probeMs = firstProbeMs;
   #probeAt = 0;
   #wait: Wait | undefined;
 
-  /** `receiveMaximum`: the most messages that the broker may keep unacknowledged, so far as that is known. */
+  /** `receiveMaximum`: upper bound of unacknowledged messages, if known. */
   constructor(receiveMaximum = 65_535) {
     this.#most = Math.min(enough, receiveMaximum / 2);
   }
 
-  /** Messages arrived that are to be acknowledged. */
+  /** Call when messages that need an acknowledgement arrive. */
   received(messages: number, now: number): void {
     if (messages === 0) return;
     this.#inFlight += messages;
@@ -67,7 +67,7 @@ export class SendWindow {
     this.#hurryWhenFilling();
   }
 
-  /** Some of the messages wait for their commit from now on. Calls `hurry` once that should not be delayed any longer. */
+  /** Starts a wait before a commit. Calls `hurry` once the commit should not be delayed further. */
   waiting(now: number, hurry: () => void): void {
     const isProbe = Number.isFinite(this.#learned) && now >= this.#probeAt;
     this.#wait = { since: now, isProbe, hurry, hurried: false };
@@ -75,7 +75,7 @@ export class SendWindow {
     this.#hurryWhenFilling();
   }
 
-  /** What was waiting is stored, and will be acknowledged. */
+  /** Ends the wait: its messages are stored and will be acknowledged. */
   stored(now: number): void {
     if (this.#wait && !this.#wait.hurried) this.#judge(this.#wait, now);
     this.#wait = undefined;
@@ -97,7 +97,7 @@ export class SendWindow {
     wait.hurry();
   }
 
-  /** Learns from a wait that ran to its end. */
+  /** Learns from a wait that was not shortened. */
   #judge({ since, isProbe }: Wait, now: number): void {
     if (isProbe && Number.isFinite(this.#learned)) {
       this.#probeMs = Math.min(lastProbeMs, 2 * this.#probeMs);
@@ -112,7 +112,7 @@ export class SendWindow {
     this.#stalledAt = stalled ? this.#inFlight : 0;
   }
 
-  /** The window is larger than was learned: after a probe nothing is known of it any more. */
+  /** More messages are in flight than the learned window. If a probe shows it, the window is unknown again. */
   #disprove(now: number): void {
     this.#learned = this.#wait?.isProbe ? Number.POSITIVE_INFINITY : this.#inFlight;
     this.#stalledAt = 0;

@@ -1,4 +1,4 @@
-// One connection to a broker as a `Source`: messages in, deliveries out, acknowledged once they are on disk.
+// A broker connection as a `Source`. Messages are acknowledged once they are on disk.
 
 import type { DriverConfig } from "../../../core/driver.ts";
 import { AgentError } from "../../../core/errors.ts";
@@ -26,15 +26,15 @@ import { StaleTagWatch } from "./stale-tag-watch.ts";
 
 export type MqttConfig = DriverConfig<typeof mqttOptions, typeof mqttTag>;
 
-/** Milliseconds between attempts at filters that the broker refused. */
+/** Milliseconds between attempts to subscribe refused filters. */
 const retryRefusedMs = 300_000;
-/** Milliseconds between two looks for Sparkplug messages that have waited for long enough. */
+/** Milliseconds between checks for overdue Sparkplug messages. */
 const overdueEveryMs = 500;
-/** Milliseconds that nothing is read before it is worth a line in the log. */
+/** Milliseconds without reading before a warning is logged. */
 const stallWarningMs = 5_000;
 
 export interface Parts {
-  /** As `shownUrl` gives it. */
+  /** As returned by `shownUrl`. */
   readonly url: string;
   readonly config: MqttConfig;
   readonly clientId: string;
@@ -47,7 +47,6 @@ export interface Parts {
   readonly namesFile: NamesFile;
 }
 
-/** A connection that subscribes, tells its state and lives until it is lost. */
 export class MqttSource implements Source {
   readonly #parts: Parts;
   readonly #closing = new AbortController();
@@ -74,14 +73,14 @@ export class MqttSource implements Source {
     return kept ? { how: "kept", by: "the broker had kept the session" } : undefined;
   }
 
-  /** Whether the broker keeps what we have not acknowledged. */
+  /** Whether the broker stores unacknowledged messages. */
   get #isProtected(): boolean {
     return this.#parts.config.options.qos > 0 && this.#subscriptions.unprotected.length === 0;
   }
 
   /**
-   * Resolves when the broker has answered the subscriptions, or when that cannot be waited for: the answers come behind
-   * messages that are not read before somebody takes them. Rejects when not one of them was granted.
+   * Resolves once the broker has answered the subscriptions. Also resolves if the answers are queued behind messages
+   * that are not read yet, or after the time-out. Rejects if every subscription was refused.
    */
   async subscribed(signal: AbortSignal): Promise<void> {
     const { url, config, runtime, reception, log } = this.#parts;
@@ -107,7 +106,7 @@ export class MqttSource implements Source {
     );
   }
 
-  /** Takes what comes meanwhile: the broker's answers to the subscriptions may stand behind it. */
+  /** Discards messages during the check, since the broker's answers may be queued behind them. */
   async check(signal: AbortSignal): Promise<SourceCheck> {
     const answered = new AbortController();
     const taking = this.#discard(AbortSignal.any([signal, answered.signal]));
@@ -130,7 +129,7 @@ export class MqttSource implements Source {
       for (;;) yield await this.#parts.reception.take(signal);
     } catch (error) {
       if (!isAbort(error, signal)) throw error;
-      // What has arrived is still to be stored.
+      // Delivers what has arrived, so that it is stored.
       yield* this.#parts.reception.rest();
     }
   }
@@ -178,7 +177,7 @@ export class MqttSource implements Source {
     if (subscriptions.refused.size > 0) reception.add(refusals(config.tags, subscriptions, runtime));
   }
 
-  /** Ends the deliveries when the connection is lost, with the reason. */
+  /** Ends the deliveries with the reason of the connection loss. */
   async #watchLoss(): Promise<void> {
     const { url, config, clientId, connection, reception, runtime } = this.#parts;
     const since = runtime.clock.monotonic();
@@ -191,7 +190,7 @@ export class MqttSource implements Source {
     );
   }
 
-  /** Rights at the broker may be mended while we are connected. */
+  /** Permissions at the broker may change during the connection. */
   async #retryRefused(): Promise<void> {
     while (this.#subscriptions.refused.size > 0) {
       await this.#parts.runtime.clock.sleep(retryRefusedMs, this.#closing.signal);
@@ -215,7 +214,7 @@ export class MqttSource implements Source {
     }
   }
 
-  /** A message may wait for one that never comes, and nothing else comes either. */
+  /** Needed if a message waits for one that never comes and no other message arrives. */
   async #releaseOverdue(): Promise<void> {
     const { config, reception, runtime } = this.#parts;
     if (!config.tags.some(({ format }) => format === "sparkplugB")) return;
@@ -226,8 +225,8 @@ export class MqttSource implements Source {
   }
 
   /**
-   * While nothing is read the library hears no answer to its pings and would hang up; on a slow link the answer may be
-   * behind more messages than come in half the keep-alive time. The broker, too, wants to hear from us.
+   * While reading is paused, the library receives no answer to its pings and would disconnect. On a slow link, the
+   * answer may be queued behind more data than arrives in half the keep-alive time. The broker also expects packets.
    */
   async #keepAlive(): Promise<void> {
     const { connection, reception, runtime, log } = this.#parts;
@@ -245,7 +244,7 @@ export class MqttSource implements Source {
     }
   }
 
-  /** What goes wrong on the side ends the connection, unless it is ending anyway. */
+  /** A failure of background work ends the connection, unless it is closing. */
   async #inBackground(work: Promise<void>): Promise<void> {
     try {
       await work;

@@ -1,5 +1,5 @@
-// Tags that have said nothing for longer than they should. A broker may grant a subscription and withhold the messages,
-// and a device that is gone sends none: neither can be told from a quiet plant but by this.
+// Detects tags without messages for longer than expected. A broker may grant a subscription but withhold the messages,
+// and a broken device sends none. No other mechanism detects either case.
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Reading, TagId } from "../../../core/source.ts";
 import { formatDuration } from "../../../lib/duration.ts";
@@ -12,19 +12,19 @@ interface Watched {
   readonly topic: string;
   /** Milliseconds. */
   readonly expectEvery: number;
-  /** Whether it is known which signal the tag is: nothing is captured. */
+  /** Whether the tag has no captures, so that its signal is known. */
   readonly named: boolean;
   heard: number;
   told: boolean;
 }
 
-/** Watches the tags that say how often something is expected of them. */
+/** Watches the tags with `expectEvery`. */
 export class StaleTagWatch {
   readonly #watched = new Map<TagId, Watched>();
-  /** Readings of our own making, which are no sign of life. */
+  /** Readings created here, which do not count as messages. */
   readonly #own = new WeakSet<Reading>();
 
-  /** `nowMs`, here and below, is monotonic. */
+  /** `nowMs` is monotonic in all methods. */
   constructor(tags: readonly MqttTag[], nowMs: number) {
     for (const [index, tag] of tags.entries()) {
       const { expectEvery, topic } = tag;
@@ -35,7 +35,7 @@ export class StaleTagWatch {
     }
   }
 
-  /** Milliseconds between two looks that are close enough; undefined: there is nothing to watch. */
+  /** Milliseconds between checks. Undefined: no tag is watched. */
   get intervalMs(): number | undefined {
     if (this.#watched.size === 0) return undefined;
     return Math.min(...[...this.#watched.values()].map(({ expectEvery }) => expectEvery)) / 4;
@@ -51,7 +51,7 @@ export class StaleTagWatch {
     }
   }
 
-  /** Tags that have fallen silent since the last look, by topic. */
+  /** Tags that became silent since the last check. */
   look(nowMs: number): readonly SilentTag[] {
     const silent: SilentTag[] = [];
     for (const watched of this.#watched.values()) {
@@ -62,7 +62,7 @@ export class StaleTagWatch {
     return silent;
   }
 
-  /** What a silent tag shows: no value, and for how long there should have been one. */
+  /** The reading of a silent tag: no value, and the expected interval. */
   reading({ id, topic, expectEvery }: SilentTag, time: EpochMicros): Reading {
     const place = { tag: id, captures: {}, address: topic, time };
     const reading = badReading(place, `no message for ${formatDuration(expectEvery)}`);

@@ -1,26 +1,26 @@
-// What is known of one edge node: its metrics by name and alias, and whether it is there; and the request to introduce itself
-// again, the one message that is ever published.
+// State of a Sparkplug edge node: its metrics by name and alias, and whether it is online. Also sends rebirth requests,
+// the only messages that are ever published.
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Captures } from "../../../core/source.ts";
 
-/** A metric as its birth declared it. */
+/** A metric as declared by its birth. */
 export interface KnownMetric {
   readonly name: string;
   readonly datatype: number;
-  /** Empty for the node itself. */
+  /** Empty for metrics of the node itself. */
   readonly device: string;
-  /** The same object for as long as the metric is known. */
+  /** The object stays the same while the metric is known. */
   readonly captures: Captures;
-  /** Address of its readings, whichever message they come in; as long as `captures` the same object. */
+  /** Address of the readings, independent of the message type. The string object stays the same, as `captures` does. */
   readonly address: string;
 }
 
-/** Metrics of one edge node and its devices at most; a defective node must not fill the memory. */
+/** Most metrics of an edge node and its devices. It bounds the memory for a defective node. */
 const maxMetrics = 100_000;
-/** What a metric takes beside its name, in characters. */
+/** Memory of a metric in addition to its name, in characters. */
 const metricSize = 200;
 
-/** What the metrics of all edge nodes together may still take, in characters. */
+/** Remaining memory for the metrics of all edge nodes, in characters. */
 export interface MetricRoom {
   characters: number;
 }
@@ -28,9 +28,9 @@ export interface MetricRoom {
 export class EdgeNode {
   readonly group: string;
   readonly node: string;
-  /** Group and node: what it is called. */
+  /** Group and node. */
   readonly name: string;
-  /** Number of the current birth; undefined: no birth was seen. */
+  /** Number of the current birth. Undefined: no birth was received. */
   bdSeq: number | undefined;
   born = false;
   #byAlias = new Map<number | bigint, KnownMetric>();
@@ -44,14 +44,14 @@ export class EdgeNode {
     this.#room = room;
   }
 
-  /** A birth of the node, which assigns new aliases. A device of the same `seq` count may have been born before it. */
+  /** Processes the birth of the node, which assigns new aliases. A device birth may have arrived before it. */
   begin(bdSeq: number | undefined): void {
     if (this.born) this.#byAlias = new Map();
     this.bdSeq = bdSeq;
     this.born = true;
   }
 
-  /** The node is gone: what it sends next without a birth is not understood. */
+  /** Marks the node as offline. Its later data cannot be interpreted without a birth. */
   end(): void {
     this.born = false;
     this.#byAlias.clear();
@@ -62,7 +62,7 @@ export class EdgeNode {
     const key = `${device}\0${name}`;
     const known = this.#byName.get(key);
     const captures = known?.captures ?? { group, node, device, metric: name };
-    // The topic, in which `+` stands for the type of the message, and the metric.
+    // The topic with `+` in place of the message type, followed by the metric.
     const address = known?.address ?? `spBv1.0/${group}/+/${node}${device === "" ? "" : `/${device}`} ${name}`;
     const metric = known?.datatype === datatype ? known : { name, datatype, device, captures, address };
     if (known) this.#byName.set(key, metric);
@@ -75,23 +75,23 @@ export class EdgeNode {
     return metric;
   }
 
-  /** A name goes before an alias. */
+  /** A name takes precedence over an alias. */
   find(device: string, name: string | undefined, alias: number | bigint | undefined): KnownMetric | undefined {
     if (name !== undefined && name !== "") return this.#byName.get(`${device}\0${name}`);
     return alias === undefined ? undefined : this.#byAlias.get(alias);
   }
 
-  /** Metrics of the device, or of the node and all its devices. */
+  /** Metrics of the device; an empty `device` selects the node and all its devices. */
   metrics(device: string): readonly KnownMetric[] {
     return [...this.#byName.values()].filter((metric) => device === "" || metric.device === device);
   }
 }
 
-/** Milliseconds between two requests to the same node. */
+/** Least milliseconds between two requests to the same node. */
 const perNodeMs = 60_000;
 /** Nodes whose last request is remembered. */
 const maxNodes = 10_000;
-/** Milliseconds between two requests to any, so that a large plant does not answer all at once. */
+/** Least milliseconds between two requests, so that a large plant does not respond at once. */
 const perBrokerMs = 100;
 
 export class RebirthRequests {
@@ -99,12 +99,12 @@ export class RebirthRequests {
   readonly #lastByNode = new Map<string, number>();
   #last = Number.NEGATIVE_INFINITY;
 
-  /** `publish` undefined: no rebirth is requested; the host waits for births. */
+  /** Undefined `publish`: no rebirths are requested; the host waits for births. */
   constructor(publish: ((topic: string, payload: Buffer) => void) | undefined) {
     this.#publish = publish;
   }
 
-  /** Asks, unless this node or another one was asked a moment ago. True: asked. */
+  /** Sends a request, unless this or another node was asked recently. Returns whether it was sent. */
   ask(group: string, node: string, monotonicMs: number, now: EpochMicros): boolean {
     const key = `${group}/${node}`;
     const last = this.#lastByNode.get(key) ?? Number.NEGATIVE_INFINITY;
@@ -119,7 +119,7 @@ export class RebirthRequests {
   }
 }
 
-/** Payload with the time and one metric, `Node Control/Rebirth`, a boolean (11) that is true. */
+/** Payload with a timestamp and the metric `Node Control/Rebirth`, a boolean (datatype 11) with the value true. */
 function rebirthPayload(now: EpochMicros): Buffer {
   const timestamp = varint(Math.floor(now / 1_000));
   const name = Buffer.from("Node Control/Rebirth");

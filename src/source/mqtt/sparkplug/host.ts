@@ -1,9 +1,9 @@
-// A passive Sparkplug host: keeps what births say, and turns the messages that follow them into readings.
+// A passive Sparkplug host: stores the births, and converts subsequent messages to readings.
 //
-// Births and data are QoS 0 and not kept by the broker, so after connecting nothing is known of a node until it is
-// born again; the names of metrics, and often their types, are in the birth alone. Messages on different topics may
-// overtake each other: what is ahead of its turn waits for it, a moment at most; then it is read as far as it can be
-// understood, and a birth is asked for.
+// Births and data have QoS 0 and are not retained. After connecting, nothing is known of a node until its next birth.
+// Only the birth contains the names of metrics, and often only it contains their types. Messages on different topics
+// may arrive out of order. A message that is ahead waits briefly for the missing ones. After that it is read as far as
+// possible, and a rebirth is requested.
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Message } from "../connection/message.ts";
 import type { MessageCounts } from "../reading/message-counts.ts";
@@ -25,37 +25,37 @@ export interface SparkplugParts {
   readonly maxPayload: number;
   readonly rebirths: RebirthRequests;
   readonly counts: MessageCounts;
-  /** Milliseconds, never backwards. */
+  /** Monotonic milliseconds. */
   readonly monotonic: () => number;
 }
 
-/** Milliseconds that a message waits for one that it has overtaken, before that one counts as lost. */
+/** How long a message waits for an earlier one before that one counts as lost, in milliseconds. */
 const reorderMs = 2_000;
-/** Bytes of messages that wait at most, of all nodes; more are read at once. */
+/** Most bytes of waiting messages of all nodes. Above that, messages are read at once. */
 const maxWaitingBytes = 16 * 2 ** 20;
-/** What an element of an array counts for: it becomes a reading. */
+/** Weight of an array element in bytes, since each becomes a reading. */
 const elementBytes = 100;
-/** Edge nodes that are remembered; a group with more is beyond one broker. */
+/** Most known edge nodes; a larger group exceeds the capacity of a broker. */
 const maxNodes = 10_000;
-/** Characters of topics of edge nodes that are remembered. */
+/** Longest node key that is remembered, in characters. */
 const maxTopic = 1_024;
-/** Characters for the metrics of all of them: some 400,000 with names as they are usual. */
+/** Memory for the metrics of all nodes, in characters: some 400,000 metrics with usual names. */
 const metricRoom = 100_000_000;
 
-/** A message that waits, as it came. */
+/** A waiting message. */
 interface Held {
   readonly topic: SparkplugTopic;
   readonly routes: readonly Route[];
   readonly address: string;
   readonly time: EpochMicros;
   readonly payload: Buffer;
-  /** Bytes that it counts for. */
+  /** Its share of `maxWaitingBytes`. */
   readonly weight: number;
 }
 
 /**
- * An edge node and its waiting messages. Undefined in place of a message: it was read at once, but its number still has to
- * come in order.
+ * An edge node and its waiting messages. Undefined in place of a message: it was already read, but its sequence number
+ * still waits for its turn.
  */
 interface Member {
   readonly node: EdgeNode;
@@ -65,7 +65,7 @@ interface Member {
 export class SparkplugHost {
   readonly #parts: SparkplugParts;
   readonly #members = new Map<string, Member>();
-  /** Those that messages wait for. */
+  /** Members with waiting messages. */
   readonly #waiting = new Set<Member>();
   #waitingBytes = 0;
   readonly #room: MetricRoom = { characters: metricRoom };
@@ -75,8 +75,8 @@ export class SparkplugHost {
   }
 
   /**
-   * Adds what the message says, and what waited for it, to `sink`. False: the topic does not carry data of an edge node.
-   * Throws `PayloadError` when the payload is not what the topic says.
+   * Adds the readings of the message, and of those that waited for it, to `sink`. False: the topic is not one of an
+   * edge node's data. Throws `PayloadError` if the payload is invalid.
    */
   read(routes: readonly Route[], message: Message, time: EpochMicros, sink: ReadingSink): boolean {
     const { topic: address } = message;
@@ -107,23 +107,23 @@ export class SparkplugHost {
     return true;
   }
 
-  /** Edge nodes that were heard of. */
+  /** Number of known edge nodes. */
   get nodes(): number {
     return this.#members.size;
   }
 
-  /** Those of them whose birth has not been seen, or that have died since. */
+  /** Number of known edge nodes without a birth, or offline. */
   get unborn(): number {
     return this.#members.values().reduce((sum, { node }) => sum + (node.born ? 0 : 1), 0);
   }
 
-  /** Whether messages have waited for long enough. */
+  /** Whether messages have waited too long. */
   get overdue(): boolean {
     const now = this.#parts.monotonic();
     return [...this.#waiting].some(({ sequence }) => now - (sequence.waitingSince ?? now) >= reorderMs);
   }
 
-  /** Adds what messages say that have waited for `forMs` milliseconds or longer, 2 s if left out. */
+  /** Adds the readings of messages that have waited for at least `forMs` milliseconds, 2 s by default. */
   releaseOverdue(time: EpochMicros, sink: ReadingSink, forMs: number = reorderMs): void {
     for (const member of this.#waiting) this.#giveUp(member, forMs, time, sink);
   }
@@ -138,14 +138,14 @@ export class SparkplugHost {
   }
 
   /**
-   * A message of QoS 1 is read at once, since it is acknowledged when what it says is on disk; so is what there is no
-   * room for.
+   * Holds a message until its turn. A QoS 1 message is read immediately, because it is acknowledged once its readings
+   * are on disk. The same applies if there is no memory left.
    */
   #wait(seq: number, opens: boolean, arrival: SparkplugMessage, { payload, held }: Message, member: Member): void {
     const { topic, routes, address, time, sink } = arrival;
     const weight = weightOf(arrival.payload, payload.length);
     const waits = held === undefined && this.#waitingBytes + weight <= maxWaitingBytes;
-    // The payload is a view of what the socket gave, which is not ours to keep.
+    // The payload is a view of a socket buffer, so it is copied.
     const item = waits ? { topic, routes, address, time, payload: Buffer.from(payload), weight } : undefined;
     this.#waitingBytes += item?.weight ?? 0;
     const replaced = member.sequence.hold({ seq, item, opens, since: this.#parts.monotonic() });
@@ -173,7 +173,7 @@ export class SparkplugHost {
     if (member.sequence.waitingSince === undefined) this.#waiting.delete(member);
   }
 
-  /** Reads a message of a device, or data of a node. */
+  /** Reads a device message or node data. */
   #apply(arrival: SparkplugMessage): void {
     const { type, device } = arrival.topic;
     if (type === "DBIRTH") this.#birth(arrival);
@@ -208,8 +208,8 @@ export class SparkplugHost {
   }
 
   /**
-   * A death that a later birth has overtaken is that of an earlier life. One of a later life is honoured: we may have
-   * missed its birth, and there are nodes that count on before they say goodbye.
+   * A death with an older `bdSeq` than the current birth belongs to an earlier session and is ignored. One with a newer
+   * `bdSeq` is valid: its birth may be lost, and some nodes increment the number before their death.
    */
   #nodeDeath(arrival: SparkplugMessage, member: Member): void {
     const { node, topic, payload, sink } = arrival;
@@ -226,13 +226,13 @@ export class SparkplugHost {
   }
 }
 
-/** A short array of bits has the most elements. */
+/** An array of bits has the most elements per byte. */
 function weightOf({ metrics }: SparkplugPayload, bytes: number): number {
   const elements = metrics.map(({ value }) => (value instanceof Uint8Array ? Math.min(value.length * 8, 10_000) : 0));
   return bytes + elementBytes * elements.reduce((sum, count) => sum + count, 0);
 }
 
-/** Data that names its metric and its type needs no birth. */
+/** Data with the metric's name and datatype needs no birth. */
 function named(node: EdgeNode, device: string, { name, alias, datatype }: SparkplugMetric): KnownMetric | undefined {
   return name === undefined || datatype === undefined ? undefined : node.declare(device, name, alias, datatype);
 }
@@ -242,7 +242,7 @@ function bdSeqOf({ metrics }: SparkplugPayload): number | undefined {
   return typeof value === "number" || typeof value === "bigint" ? Number(value) : undefined;
 }
 
-/** Metrics that serve the protocol itself. */
+/** Metrics of the protocol itself. */
 function isControl(name: string): boolean {
   return name === "bdSeq" || /^(?:Node Control|Device Control|Node Info)\//.test(name);
 }

@@ -1,4 +1,4 @@
-// From the metrics of a Sparkplug message to readings and descriptions of the tags that want them.
+// Conversion of Sparkplug metrics to readings and descriptions for the matching tags.
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Description, Quality, Reading } from "../../../core/source.ts";
 import { defaultTimeRule } from "../../../lib/device-time.ts";
@@ -12,31 +12,30 @@ import type { EdgeNode, KnownMetric } from "./edge-node.ts";
 import type { SparkplugMetric, SparkplugPayload } from "./payload.ts";
 import { elementsOf, scalarOf } from "./wire.ts";
 
-/** Where readings and descriptions go. */
+/** Receives readings and descriptions. */
 export interface ReadingSink {
   readonly readings: Reading[];
   readonly descriptions: Description[];
 }
 
-/** One message on its way. */
+/** A message that is being read. */
 export interface SparkplugMessage {
   readonly topic: SparkplugTopic;
   readonly node: EdgeNode;
   readonly payload: SparkplugPayload;
   readonly routes: readonly Route[];
-  /** The topic as text. */
   readonly address: string;
   readonly time: EpochMicros;
   readonly sink: ReadingSink;
   readonly counts: MessageCounts;
-  /** What the elements of arrays may still be of this message. */
+  /** Remaining array elements that may be read from this message. */
   readonly room: { elements: number };
 }
 
-/** Elements of all arrays of one message: a bit may make one, and each is a signal. */
+/** Most elements of all arrays in a message. A single bit may be an element, and each is a signal. */
 export const maxElements = 100_000;
 
-/** Whether a tag asks for this metric: its topic means the device, and it names it, its beginning and a `*`, or nothing. */
+/** Whether a tag selects this metric: by its topic and by the name, a prefix with `*`, or no name. */
 function wants({ tag, way }: Route, { name, device }: KnownMetric): boolean {
   if (!isInScope(way.address.scope, device)) return false;
   const { metric: pattern } = tag;
@@ -44,7 +43,7 @@ function wants({ tag, way }: Route, { name, device }: KnownMetric): boolean {
   return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
 }
 
-/** A metric as what fills `input` and `signal` of a tag. */
+/** Tag, captures and address of a metric. */
 function placeOf(
   { id, way }: Route,
   { captures, address }: KnownMetric,
@@ -52,7 +51,7 @@ function placeOf(
   return { tag: id, captures: way.scoped?.of(captures) ?? captures, address };
 }
 
-/** Adds the readings of one metric: its value, those of its elements or of the members of its template. */
+/** Adds the readings of one metric: its value, its array elements or its template members. */
 export function readMetric(arrival: SparkplugMessage, metric: SparkplugMetric, known: KnownMetric): void {
   if (metric.isTransient) return;
   const { node, topic } = arrival;
@@ -83,7 +82,7 @@ export function readMetric(arrival: SparkplugMessage, metric: SparkplugMetric, k
 function push(arrival: SparkplugMessage, metric: SparkplugMetric, known: KnownMetric, value: Scalar | undefined): void {
   const { payload, node, routes, address, time: now, sink, counts } = arrival;
   const missing = metric.isNull || metric.value === undefined;
-  // Files, data sets and the like have no number in them.
+  // Files, data sets and similar types contain no number.
   if (value === undefined && !missing) {
     counts.unsupported++;
     return;
@@ -93,10 +92,10 @@ function push(arrival: SparkplugMessage, metric: SparkplugMetric, known: KnownMe
   for (const route of routes) {
     const { tag } = route;
     const rule = tag.time ?? defaultTimeRule;
-    // A text is a value only to a tag that asked for this metric.
+    // Texts are only read by tags that name the metric.
     if (!wants(route, known) || (typeof value === "string" && tag.metric === undefined)) continue;
     const timed = payloadTime(metric.timestamp ?? payload.timestamp, "unixMs", undefined, now, rule);
-    // To say no time is allowed here.
+    // A missing timestamp is permitted here.
     const fault = typeof timed === "number" || timed.kind === "missing" ? undefined : timed;
     if (fault) counts.noteTimeFault(fault, address);
     if (fault && !fault.ahead && rule.unusable === "drop") continue;
@@ -116,20 +115,20 @@ function push(arrival: SparkplugMessage, metric: SparkplugMetric, known: KnownMe
   }
 }
 
-/** What was last heard of these metrics is no longer so. The time in a death is that of a birth, so ours is taken. */
+/** Marks these metrics as bad. A death carries the timestamp of the birth, so the time of arrival is used. */
 export function markStale({ node, routes, time, sink }: SparkplugMessage, device: string, reason: string): void {
   for (const known of node.metrics(device))
     for (const route of routes)
       if (wants(route, known)) sink.readings.push(badReading({ ...placeOf(route, known), time }, reason));
 }
 
-/** Names that edge nodes use for the same thing, in the order they are believed. */
+/** Property names in common use, in order of precedence. */
 const unitNames = ["engUnit", "EngUnit", "Engineering Units", "engineeringUnits", "unit", "units"];
 const textNames = ["Documentation", "documentation", "description", "Description", "tooltip"];
 const lowNames = ["engLow", "EngLow", "Low", "min"];
 const highNames = ["engHigh", "EngHigh", "High", "max"];
 
-/** Adds unit, description and range, as far as the properties of a birth say. */
+/** Adds unit, description and range from the properties of a birth. */
 export function describeMetric(
   { routes, sink }: SparkplugMessage,
   { properties }: SparkplugMetric,
@@ -152,8 +151,8 @@ export function describeMetric(
 }
 
 /**
- * Up to 255 the quality of OPC DA, whose two highest bits tell; 2 is Ignition's "write pending". Above it the codes of
- * Ignition: those of version 8 from 256, 512 and 768, those of version 7 from 300 to 501 and from 900.
+ * Quality codes up to 255 are those of OPC DA, whose two highest bits decide; 2 is Ignition's "write pending". Above
+ * are the codes of Ignition: version 8 from 256, 512 and 768, version 7 from 300 to 501 and from 900.
  */
 const ranges: readonly (readonly [from: number, to: number, quality: Quality])[] = [
   [2, 2, "good"],
@@ -161,14 +160,14 @@ const ranges: readonly (readonly [from: number, to: number, quality: Quality])[]
   [64, 127, "uncertain"],
   [192, 255, "good"],
   [256, 299, "uncertain"],
-  // 500 is "stale", which the specification names.
+  // 500 is "stale" in the Sparkplug specification.
   [300, 1_023, "bad"],
 ];
 
-/** Ignition 8 may give a code as it has it: the quality in the two highest of 32 bits. */
+/** Ignition 8 may send its native code, with the quality in the two highest of 32 bits. */
 const byHighestBits: readonly Quality[] = ["good", "uncertain", "bad", "bad"];
 
-/** The quality of a metric; a code that means nothing says nothing against the value. */
+/** The quality of a metric. Unknown codes count as good. */
 export function qualityOf(code: unknown): Quality {
   if (typeof code !== "number" && typeof code !== "bigint") return "good";
   const number = Number(code);

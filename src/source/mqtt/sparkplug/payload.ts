@@ -1,4 +1,4 @@
-// A Sparkplug B payload as objects, with the names of its protobuf definition. Pure.
+// Decodes a Sparkplug B payload into objects with the names of its protobuf definition.
 import { inflateSync, unzipSync } from "node:zlib";
 import { PayloadError } from "../decoders/payload.ts";
 import type { Scalar } from "../decoders/plain-value.ts";
@@ -24,7 +24,7 @@ export interface SparkplugMetric {
   readonly properties: Readonly<Record<string, Scalar | undefined>>;
 }
 
-/** A value as it is on the wire: signed integers are still the unsigned ones they travel as. */
+/** A value as transmitted; signed integers are still in their unsigned form. */
 export type RawValue = Scalar | Uint8Array | SparkplugTemplate;
 
 export interface SparkplugTemplate {
@@ -32,10 +32,10 @@ export interface SparkplugTemplate {
   readonly metrics: readonly SparkplugMetric[];
 }
 
-/** Templates may hold templates, but not for ever. */
+/** Nesting limit of templates. */
 const maxDepth = 8;
 
-/** Throws `PayloadError` when it is none. `maxBytes`: how large a compressed one may be when it is inflated. */
+/** Decodes a payload. Throws `PayloadError` if it is invalid. `maxBytes`: largest decompressed size. */
 export function decodeSparkplug(bytes: Uint8Array, maxBytes: number, isInflated = false): SparkplugPayload {
   let timestamp: number | undefined;
   let seq: number | undefined;
@@ -50,14 +50,14 @@ export function decodeSparkplug(bytes: Uint8Array, maxBytes: number, isInflated 
     else if (number === 5) body = asBytes(value);
   }
   if (uuid === "SPBV1.0_COMPRESSED" && body) {
-    // Once: a payload that holds itself would be inflated for ever.
+    // Decompresses once only, since a payload that contains itself would recurse for ever.
     if (isInflated) throw new PayloadError("is compressed twice");
     return decodeSparkplug(inflate(body, metrics, maxBytes), maxBytes, true);
   }
   return { timestamp, metrics, seq };
 }
 
-/** The metric `algorithm` says how; GZIP and DEFLATE are defined. */
+/** The metric `algorithm` selects GZIP or DEFLATE. */
 function inflate(body: Uint8Array, metrics: readonly SparkplugMetric[], maxBytes: number): Uint8Array {
   const algorithm = metrics.find(({ name }) => name === "algorithm")?.value ?? "DEFLATE";
   try {
@@ -92,7 +92,7 @@ function decodeMetric(bytes: Uint8Array, depth: number): SparkplugMetric {
     else if (number >= 10 && number <= 13) metric.value = asNumber(value);
     else if (number === 14) metric.value = value === 1;
     else if (number === 15) metric.value = asText(value);
-    // Bytes, or a data set, of which no datatype makes a number.
+    // Bytes or a data set, which no datatype converts to a number.
     else if (number === 16 || number === 17) metric.value = Uint8Array.from(asBytes(value));
     else if (number === 18) metric.value = decodeTemplate(asBytes(value), depth + 1);
   }

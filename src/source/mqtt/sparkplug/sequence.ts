@@ -1,31 +1,31 @@
-// Puts the messages of one edge node in the order of their numbers, 0 to 255 and round again. Pure.
+// Orders the messages of one edge node by their sequence numbers, 0 to 255 with wrap-around.
 //
-// Messages on different topics may overtake each other on the way. One ahead of the number that is due waits until the
-// gap before it closes. The same holds for the birth of a device that comes before that of its node: its number is one of
-// a life that has not begun yet, so that whatever follows it waits with it.
+// Messages on different topics may arrive out of order. A message ahead of the expected number waits until the gap
+// closes. A device birth that arrives before its node's birth also waits. Its number belongs to a session of the node
+// that has not begun, and later messages wait with it.
 
-/** What waits under a number. */
+/** A waiting message. */
 export interface Waiting<T> {
   readonly seq: number;
   readonly item: T;
-  /** It belongs to a life of the node that has not begun: a device's birth. */
+  /** It is a device birth, which may belong to a session of the node that has not begun. */
   readonly opens: boolean;
   /** Monotonic milliseconds. */
   readonly since: number;
 }
 
 export class Sequence<T> {
-  /** The number that is due; undefined: there was no birth to count from. */
+  /** Expected number. Undefined: no birth defined one. */
   #due: number | undefined;
-  /** In the order they came. At most 256, one for each number. */
+  /** In order of arrival; at most 256, one per number. */
   #waiting: Waiting<T>[] = [];
 
-  /** Monotonic milliseconds since when the oldest has been waiting; undefined: none is. */
+  /** Since when the oldest message has been waiting, in monotonic milliseconds. Undefined: none waits. */
   get waitingSince(): number | undefined {
     return this.#waiting[0]?.since;
   }
 
-  /** Whether a message with this number is next, or so late that it was abandoned. Advances if so. */
+  /** Whether the message is next, or late after its gap was abandoned. Advances the expected number if it is next. */
   admits(seq: number, opens: boolean): boolean {
     if (seq === this.#due) {
       this.#due = next(seq);
@@ -35,7 +35,7 @@ export class Sequence<T> {
     return this.#due === undefined || distance(this.#due, seq) < 0;
   }
 
-  /** Lets `waiting` wait; gives back what waited under the same number, if any did, which can only be of another life. */
+  /** Holds a message. Returns the one that it replaces under the same number, which belongs to another session. */
   hold(waiting: Waiting<T>): Waiting<T> | undefined {
     const at = this.#waiting.findIndex(({ seq }) => seq === waiting.seq);
     const [replaced] = at < 0 ? [] : this.#waiting.splice(at, 1);
@@ -43,7 +43,7 @@ export class Sequence<T> {
     return replaced;
   }
 
-  /** What no longer has to wait, since the gap before it is closed. */
+  /** Messages that no longer have to wait, since their gap has closed. */
   *closed(): Iterable<Waiting<T>> {
     for (;;) {
       const at = this.#waiting.findIndex(({ seq }) => seq === this.#due);
@@ -54,7 +54,7 @@ export class Sequence<T> {
     }
   }
 
-  /** A life begins with the number `seq`. Gives back what waited and is of the life before. */
+  /** Starts a session with the number `seq`. Returns the waiting messages of the previous session. */
   begin(seq: number | undefined): readonly Waiting<T>[] {
     const before = this.#due;
     this.#due = seq === undefined ? undefined : next(seq);
@@ -64,7 +64,7 @@ export class Sequence<T> {
     return this.#take((each) => ahead(before, each.seq) < ahead(due, each.seq));
   }
 
-  /** The life is over. Gives back what waited, but for what is of a life to come. */
+  /** Ends the session. Returns its waiting messages, without those of a later session. */
   end(): readonly Waiting<T>[] {
     const opening = this.#waiting.findIndex(({ opens }) => opens);
     const late = new Set(opening < 0 ? this.#waiting : this.#waiting.slice(0, opening));
@@ -73,7 +73,7 @@ export class Sequence<T> {
     return before;
   }
 
-  /** Gives up the gap: everything that waits, by number; counting goes on behind it. */
+  /** Abandons the gap. Returns all waiting messages by number, and continues after the last one. */
   giveUp(): readonly Waiting<T>[] {
     const all = this.#take(() => true);
     const last = all.at(-1);
@@ -97,7 +97,7 @@ function ahead(from: number, seq: number): number {
   return (seq - from) & 0xff;
 }
 
-/** From -128 to 127: negative is behind. */
+/** Signed distance from -128 to 127; negative is behind. */
 function distance(from: number, seq: number): number {
   return ((seq - from + 128) & 0xff) - 128;
 }

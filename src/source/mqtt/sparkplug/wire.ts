@@ -1,17 +1,16 @@
-// How Sparkplug's values travel: the wire format of Protocol Buffers, as much of it as is needed, and what a value is once its
-// datatype is known. Pure.
+// The required part of the Protocol Buffers wire format, and the interpretation of values by their Sparkplug datatype.
 import { PayloadError } from "../decoders/payload.ts";
 import { narrow, type Scalar } from "../decoders/plain-value.ts";
 import { type NumberType, numberTypes } from "../decoders/struct.ts";
 
-/** One field as it stands in a message: a number for varints and fixed widths, bytes for everything with a length. */
+/** A field: a number for varints and fixed widths, bytes for length-delimited types. */
 interface Field {
   readonly number: number;
-  /** Integers beyond 2^53 come as bigints; of the fixed widths, which are floats, the decimal that was meant: 0.1. */
+  /** Integers beyond 2^53 are bigints. Fixed widths are floats, as the shortest decimal: 0.1. */
   readonly value: number | bigint | Uint8Array;
 }
 
-/** Fields in their order. Throws `PayloadError` when the bytes are no message. */
+/** Yields fields in order. Throws `PayloadError` if the bytes are not a valid message. */
 export function* readFields(bytes: Uint8Array): Generator<Field> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let at = 0;
@@ -61,14 +60,14 @@ export function* readFields(bytes: Uint8Array): Generator<Field> {
   }
 }
 
-/** Bits of the signed integers, by datatype. They travel as unsigned ones, of their own width or of a wider one. */
+/** Width of signed integers by datatype. They are sent as unsigned integers of that width or more. */
 const signedBits: Readonly<Record<number, number>> = { 1: 8, 2: 16, 3: 32, 4: 64 };
-/** What an element of an array is, by the datatype from 22 on. */
+/** Element types of array datatypes, starting at 22. */
 const elementTypes: readonly NumberType[] = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64"];
 const booleanArray = 32;
 const timeArray = 34;
 
-/** The number or text; undefined for what is none: files, data sets, templates, arrays. */
+/** The number or text. Undefined for files, data sets, templates and arrays. */
 export function scalarOf(raw: Scalar | object, datatype: number): Scalar | undefined {
   if (typeof raw === "object") return undefined;
   const bits = signedBits[datatype];
@@ -76,12 +75,12 @@ export function scalarOf(raw: Scalar | object, datatype: number): Scalar | undef
   return Number.isInteger(Number(raw)) ? narrow(BigInt.asIntN(bits, BigInt(raw))) : raw;
 }
 
-/** Elements of one array; as many values as `[*]` may find in JSON. */
+/** Most elements of an array, the same limit as for `[*]` in JSON. */
 const maxElements = 10_000;
 
 /**
- * The elements of an array of numbers or booleans; undefined where `datatype` is none of those, or they are too many: more
- * than 10,000, or than `most`.
+ * The elements of an array of numbers or booleans. Undefined if `datatype` is no such array, or it has more than 10,000
+ * or `most` elements.
  */
 export function elementsOf(raw: Scalar | object, datatype: number, most: number): readonly Scalar[] | undefined {
   if (!(raw instanceof Uint8Array)) return undefined;
@@ -95,7 +94,7 @@ export function elementsOf(raw: Scalar | object, datatype: number, most: number)
   return Array.from({ length: Math.floor(raw.length / bytes) }, (_, i) => read(view, i * bytes, true));
 }
 
-/** A count of 32 bits, then the booleans from the most significant bit on. */
+/** A 32-bit count, followed by the booleans, most significant bit first. */
 function booleans(raw: Uint8Array, view: DataView, most: number): readonly boolean[] | undefined {
   if (raw.length < 4) return undefined;
   const count = Math.min(view.getUint32(0, true), (raw.length - 4) * 8);
