@@ -1,4 +1,4 @@
-// Puts the parts together, starts them in order and stops them in reverse.
+// Starts the parts of the agent in order and stops them in reverse order.
 import { join } from "node:path";
 import { openBuffer as openDiskBuffer } from "../buffer/registry.ts";
 import type { Config } from "../config/config.ts";
@@ -32,58 +32,67 @@ import { startDelivery } from "./upkeep/delivery.ts";
 
 export interface AgentOptions {
   readonly version: string;
-  /** What opens the buffer; `buffer/registry` unless a test puts something before it. */
+  /** Opens the buffer. Default: the disk buffer; tests replace or wrap it. */
   readonly openBuffer?: typeof openDiskBuffer;
-  /** What the machine says of its clock, unless a test says something else. */
+  /** Evidence about the machine's clock. Default: the operating system; tests replace it. */
   readonly timeEvidence?: TimeEvidence;
-  /** Where points go; the service of the configuration unless a test puts something else. */
+  /** Destination of the points. Default: the configured service; tests replace it. */
   readonly sink?: Sink;
-  /** Whether it stops for good, asked when it stops: then nothing of it stays at the devices. Left out: it may come again. */
+  /**
+   * Called when the agent stops. True: the stop is permanent, so the sources leave no state at the devices. Default:
+   * the agent may start again.
+   */
   readonly final?: () => boolean;
 }
 
 /**
- * The running agent. Disposing it stops the sources, stores what they had read, gives the request in flight 5 s and
- * closes the buffer; what is not delivered stays on disk.
+ * The running agent. Disposing it stops the sources, stores what they have read, gives the request in flight 5 s and
+ * closes the buffer. Undelivered points stay on disk.
  */
 export interface Agent extends AsyncDisposable {
   status(): Status;
-  /** The same with the tags from `first` on, at most `count`: the last ones where there are no more. */
+  /**
+   * The status with at most `count` tags from index `first` on. If `first` is beyond the end, the last tags are
+   * returned.
+   */
   statusOf(first: number, count: number): StatusPart;
-  /** What is plotted of a status: it costs little, however many tags there are. */
+  /** The plotted values of the status. The cost does not depend on the number of tags. */
   sample(): StatusSample;
-  /** `status().upload` without the rest, which takes longer. */
+  /** The same as `status().upload`, without computing the rest of the status. */
   upload(): UploadStatus;
-  /** Undefined: the configuration has none. */
+  /** Undefined: no cluster is configured. */
   cluster(): ClusterStatus | undefined;
-  /** Intervals in which tags were not recorded that touch the last `sinceMs` milliseconds, newest first, at most `most`. */
+  /** Gaps that overlap the last `sinceMs` milliseconds, newest first, at most `most`. */
   gaps(sinceMs: number, most: number): GapList;
-  /** Whether it makes progress on its own side. An unreachable service or a dead device is no ill health. */
+  /** Whether the agent itself makes progress. An unreachable service or device does not make it unhealthy. */
   health(): { readonly ok: boolean; readonly reason?: string };
   /**
-   * Takes up the sources of `config`: what is new or changed is started anew, what is gone stops, the others never
-   * notice. Resolves with what was done, and with the sections whose change needs a restart of the program.
+   * Applies the sources of `config`: starts new ones, restarts changed ones and stops removed ones. Unchanged sources
+   * keep running. Resolves with the changes, and with the sections whose change needs a restart of the program.
    */
   reload(config: Config): Promise<Reload>;
 }
 
 export interface Reload extends SourceChanges {
-  /** Sections of the configuration that differ and take effect with a restart only. */
+  /** Changed sections of the configuration that take effect only after a restart. */
   readonly needRestart: readonly string[];
 }
 
-/** A disk that takes longer to store is taken for one that never will: slow ones were seen to take 30 s. In milliseconds. */
+/** A write that takes longer than this counts as hung. Slow disks were seen to take 30 s. In milliseconds. */
 const stuckAfterMs = 60_000;
 
-/** An agent that does not read or deliver yet. */
+/** An agent that has not started its sources and delivery yet. */
 export interface WaitingAgent extends Agent {
-  /** Starts sources and delivery. Resolves once they are started, whether they can connect or not. Called once. */
+  /**
+   * Starts sources and delivery. Resolves once they are started, whether they can connect or not. Must be called at
+   * most once.
+   */
   start(): Promise<void>;
 }
 
 /**
- * Resolves once the buffer is open and the sources are started; what they and the service do from then on shows in
- * `status`. Rejects with `DATA_DIR_IN_USE`, `DATA_DIR_UNWRITABLE`, `BUFFER_NEWER`, `BUFFER_OLDER` or with `signal.reason`.
+ * Resolves once the buffer is open and the sources are started. `status` shows what happens from then on. Rejects with
+ * `DATA_DIR_IN_USE`, `DATA_DIR_UNWRITABLE`, `BUFFER_NEWER`, `BUFFER_OLDER` or with `signal.reason`.
  */
 export async function openAgent(...given: Parameters<typeof openWaitingAgent>): Promise<Agent> {
   const agent = await openWaitingAgent(...given);
@@ -97,8 +106,8 @@ export async function openAgent(...given: Parameters<typeof openWaitingAgent>): 
 }
 
 /**
- * Like `openAgent`, but sources and delivery wait for `start`. Loading their libraries takes longer than everything before,
- * which it must not delay.
+ * Like `openAgent`, but sources and delivery wait for `start`. Loading their libraries takes longer than all other
+ * steps and must not delay those.
  */
 export async function openWaitingAgent(
   config: Config,
@@ -121,7 +130,7 @@ export async function openWaitingAgent(
   const begun = Promise.withResolvers<void>();
   const cluster =
     config.cluster &&
-    // Loaded by those who have one.
+    // Loaded only if a cluster is configured.
     (await import("./upkeep/cluster-delivery.ts")).startClusterDelivery(
       {
         options: config.cluster,
@@ -141,7 +150,7 @@ export async function openWaitingAgent(
         options: config.service,
         buffer,
         catalog,
-        // Those of the other agents are not known here.
+        // The configurations of the other agents in the cluster are not known here.
         configured: (input) => cluster !== undefined || inputs.has(input),
         dataDir,
         agent: `tagferry/${options.version} (${name})`,
@@ -190,7 +199,7 @@ export async function openWaitingAgent(
   };
   const sources = new SourceSet(parts, runtime);
   opened.defer(async () => {
-    // The request in flight and the sources have their time side by side, not one after the other.
+    // The request in flight and the sources shut down concurrently, not one after the other.
     await Promise.all([delivery, sources].map((part) => part[Symbol.asyncDispose]()));
   });
   const began = new Since(runtime.clock);

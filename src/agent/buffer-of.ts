@@ -1,4 +1,4 @@
-// The buffer that a configuration asks for.
+// The options of the buffer for a configuration.
 import { constants } from "node:fs";
 import { access, mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,7 +11,10 @@ export function bufferOf({ agent, service, buffer }: Config): OpenBufferOptions 
   return { directory, integration: service.integration, config: buffer, requestBytes: service.limits.maxRequest };
 }
 
-/** Makes the folder of the buffer if need be. Rejects with `DATA_DIR_UNWRITABLE` where a file, the rights or the disk forbid its use. */
+/**
+ * Creates the buffer's folder if it does not exist. Rejects with `DATA_DIR_UNWRITABLE` if a file, the permissions or
+ * the disk prevent its use.
+ */
 export async function prepareBufferFolder(config: Config): Promise<void> {
   const { directory } = bufferOf(config);
   try {
@@ -19,7 +22,7 @@ export async function prepareBufferFolder(config: Config): Promise<void> {
     await access(directory, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
     const failure = fileFailure(cause);
-    // The buffer itself says what else is wrong: Node says ENOENT where folders cannot be made on a read-only disk.
+    // Opening the buffer reports all other errors. Node says ENOENT where folders cannot be made on a read-only disk.
     if (!failure) return;
     throw new AgentError("DATA_DIR_UNWRITABLE", failure.message, { hint: failure.remedy, cause });
   }

@@ -1,5 +1,4 @@
-// What the agent knows of itself, as signals of the service beside those of the plant: read, mapped, stored and delivered
-// like any tag, under `<agent.name>/tagferry/…`.
+// The agent's own state as signals under `<agent.name>/tagferry/…`. They are mapped, stored and delivered like any tag.
 import type { Config } from "../config/config.ts";
 import type { PointBuffer } from "../core/buffer.ts";
 import { isAgentError } from "../core/errors.ts";
@@ -14,7 +13,7 @@ import { openMapping } from "../mapping/source-mapping.ts";
 import type { Catalog } from "../upload/signals/catalog.ts";
 import type { UploadState } from "./status/status.ts";
 
-/** What is measured each time. Undefined: there is no value now. */
+/** One measurement. Undefined: no value at present. */
 export interface OwnValues {
   readonly sources: readonly { readonly name: string; readonly online: boolean; readonly readingsPerSecond: number }[];
   readonly deliveryState: UploadState;
@@ -24,7 +23,7 @@ export interface OwnValues {
   readonly bufferBytes: number;
   readonly droppedPoints: number;
   readonly memoryBytes: number;
-  /** Of one core, over the time since it was asked before. */
+  /** Percent of one core, since the previous measurement. */
   readonly cpuPercent: number;
 }
 
@@ -37,8 +36,8 @@ const deliveryStates = [
 ] as const satisfies readonly UploadState[];
 
 /**
- * Each signal: its Input ID after the prefix, what the service shall know of it, and where its values come from. What is
- * never twice the same has a dead band: an agent that has nothing to do stores and sends nothing of itself.
+ * For each signal: its Input ID after the prefix, its metadata for the service, and its values. Noisy values have a
+ * dead band, so that an idle agent stores and sends almost nothing.
  */
 const signals = [
   {
@@ -97,22 +96,22 @@ const signals = [
   },
 ];
 
-/** What does not change is stored again after this long. */
+/** Unchanged values are stored again after this long. */
 const heartbeat = "5m";
 
 export interface OwnSignalsParts {
   readonly agent: string;
-  /** Milliseconds. */
+  /** In milliseconds. */
   readonly every: number;
   readonly measure: () => OwnValues;
-  /** Whether times of this machine can be believed now; while they cannot, nothing is stored. */
+  /** Whether the machine's clock is trusted. Values are only stored while it is. */
   readonly timed: () => boolean;
   readonly buffer: PointBuffer;
   readonly catalog: Catalog;
   readonly owners: InputOwners;
 }
 
-/** The tags that the agent itself feeds. `every` in milliseconds. */
+/** The rules of the agent's own tags. `every` in milliseconds. */
 export function ownRules(agent: string, every: number): readonly TagRule[] {
   return signals.map(({ id, signal, deadband = 0 }) =>
     tagOptions.parse({
@@ -124,7 +123,7 @@ export function ownRules(agent: string, every: number): readonly TagRule[] {
   );
 }
 
-/** A rule for each signal that a configuration makes the agent have of its own. */
+/** The rules of the agent's own tags for a configuration; rules with `{source}` once per source. */
 export function ownTags({ agent: { name, ownSignals }, sources }: Pick<Config, "agent" | "sources">) {
   if (ownSignals === "off") return [];
   return ownRules(name, ownSignals.every).flatMap((rule, i) =>
@@ -132,10 +131,10 @@ export function ownTags({ agent: { name, ownSignals }, sources }: Pick<Config, "
   );
 }
 
-/** Every Input ID that a configuration may give rise to, the agent's own included. */
+/** All Input IDs that a configuration can create, including the agent's own. */
 export function inputsOf({ agent: { name, ownSignals }, sources }: Config): ConfiguredInputs {
   const own = ownSignals === "off" ? [] : ownRules(name, ownSignals.every);
-  // Those of each source are known before anything was measured.
+  // The Input IDs of each source are known before the first measurement.
   const named = own.flatMap((rule) => sources.map((source) => ofSource(rule, source.name)));
   return configuredInputs([...sources.flatMap(({ rules }) => rules), ...own, ...named]);
 }
@@ -150,7 +149,7 @@ function ofSource(rule: TagRule, source: string): TagRule {
   };
 }
 
-/** Runs from now on until it is disposed. A disk that stores nothing costs these values and nothing else. */
+/** Measures until it is disposed. If the disk rejects writes, only these values are lost. */
 export function startOwnSignals(parts: OwnSignalsParts, runtime: Runtime): AsyncDisposable {
   const { agent, every, measure, timed, buffer, catalog, owners } = parts;
   const rules = ownRules(agent, every);
@@ -163,12 +162,12 @@ export function startOwnSignals(parts: OwnSignalsParts, runtime: Runtime): Async
   };
   async function sample(stop: AbortSignal): Promise<void> {
     const values = measure();
-    // Whole seconds, which many polled tags have as well: times that are shared cost the requests nothing.
+    // Whole seconds coincide with the times of many polled tags. Shared times add little to a request.
     const time = epochMicros(Math.floor(runtime.clock.now() / 1e6) * 1e6);
     const readings = signals.flatMap(({ id, of }, tag) =>
       of(values).map(
         ([source, value]): Reading => ({
-          // The position in `rules` is the identity of a tag.
+          // A tag's identity is its position in `rules`.
           tag: tag as TagId,
           captures: captured(source),
           address: id,
@@ -189,7 +188,7 @@ export function startOwnSignals(parts: OwnSignalsParts, runtime: Runtime): Async
     try {
       if (timed()) await sample(stop);
     } catch (error) {
-      // The sources say that nothing can be stored; these are not worth waiting for.
+      // The sources report that nothing can be stored. These values are not worth waiting for.
       if (!isAgentError(error, "BUFFER_UNAVAILABLE")) throw error;
     }
   };
@@ -202,5 +201,5 @@ export function startOwnSignals(parts: OwnSignalsParts, runtime: Runtime): Async
   };
 }
 
-/** Stands for the agent itself in counters; no source may be called so, since names of sources have no slash. */
+/** Stands for the agent itself in counters. Names of sources have no slash, so it cannot collide. */
 const ownSource = "tagferry/own";

@@ -1,4 +1,4 @@
-// The loop that carries data from one source to the disk: open, read, map, append, acknowledge, open again.
+// Carries data from one source to the disk: open, read, map, append, acknowledge, reopen after a loss.
 
 import type { AppendOptions, PointBuffer } from "../core/buffer.ts";
 import type { AgentError } from "../core/errors.ts";
@@ -16,7 +16,7 @@ import type { SourceMonitor } from "./status/source-monitor.ts";
 import { TakeoverPause } from "./upkeep/takeover-pause.ts";
 
 const polled: AppendOptions = { awaited: false };
-/** Deliveries that wait for the gap record, at most. */
+/** Most deliveries that wait for the gap record. */
 const mostOwed = 100;
 
 export interface PipelineParts {
@@ -24,17 +24,17 @@ export interface PipelineParts {
   readonly mapping: Mapping;
   readonly buffer: PointBuffer;
   readonly monitor: SourceMonitor;
-  /** Where the times are recorded in which nothing is. */
+  /** Records gaps. */
   readonly gaps?: Pick<SourceGaps, "online" | "delivered" | "written" | "lost" | "storing" | "bufferFailed">;
-  /** Keeps deliveries back while the clock of the machine is not set. Undefined: it is. */
+  /** Holds deliveries while the machine's clock is not trusted. Undefined: no hold. */
   readonly hold?: Pick<ClockHold, "timed" | "close">;
-  /** As `Driver.unreachablePauseMs`. */
+  /** See `Driver.unreachablePauseMs`. */
   readonly unreachablePauseMs?: number | undefined;
 }
 
 /**
- * Runs until `signal` aborts; whatever the source does, it is opened again with back-off. What was read when `signal`
- * aborts is still stored and acknowledged, and what the mapping held back is stored.
+ * Runs until `signal` aborts, reopening a lost source with back-off. After the abort, readings already read are still
+ * stored and acknowledged, and values held by the mapping are stored.
  */
 export async function runPipeline(parts: PipelineParts, runtime: Runtime, signal: AbortSignal): Promise<void> {
   const held = heldPoints(parts, runtime, signal);
@@ -63,7 +63,7 @@ export async function runPipeline(parts: PipelineParts, runtime: Runtime, signal
   parts.monitor.stopped();
 }
 
-/** One connection from its opening to its loss. Resolves with the reason of the loss, undefined when `signal` ended it. */
+/** Runs one connection. Resolves with the reason of its loss, or undefined if `signal` ended it. */
 async function readUntilLost(
   parts: PipelineParts,
   runtime: Runtime,
@@ -98,8 +98,8 @@ async function readUntilLost(
 }
 
 /**
- * Whether the delivery may be acknowledged. One that tells of a loss may not before that is in the gap record; where that
- * cannot be written the source is read on, and the delivery is `owed` its acknowledgement until it can.
+ * Whether the delivery may be acknowledged. A delivery that reports a loss must first be in the gap record. While the
+ * record cannot be written, reading continues and the acknowledgement is pending in `owed`.
  */
 async function isRecorded(delivery: Delivery, owed: Delivery[], gaps: PipelineParts["gaps"]): Promise<boolean> {
   const tells = delivery.gaps?.some(({ state }) => state === "lost") ?? false;
@@ -108,15 +108,15 @@ async function isRecorded(delivery: Delivery, owed: Delivery[], gaps: PipelinePa
     for (const each of owed.splice(0)) each.ack();
     return true;
   }
-  // Whoever is never acknowledged tells of it again with the next connection.
+  // If this delivery is never acknowledged, the driver reports the loss again on the next connection.
   if (tells && owed.push(delivery) > mostOwed) owed.shift();
   return !tells;
 }
 
 /**
- * True once all `points` are on disk. A disk that is full or broken is tried again until it works: meanwhile nothing is
- * read from the source, which is the back-pressure. False only when `signal` ended the waiting: not acknowledged, so
- * the device keeps what it can.
+ * True once all `points` are on disk. Retries while the disk is full or failing; the source is not read meanwhile
+ * (back-pressure). False only if `signal` aborted the wait: the delivery is not acknowledged, so the device may keep
+ * its values.
  */
 async function store(
   points: readonly Point[] | PointBatch,
@@ -130,7 +130,7 @@ async function store(
   for (;;) {
     try {
       gaps?.storing();
-      // Not given `signal`: what has been read when the agent stops is still stored, which takes one sync.
+      // Not `signal`: readings already read are still stored when the agent stops, which takes one sync.
       await buffer.append(points, { awaited, hurry }, new AbortController().signal);
       monitor.bufferFailed(undefined);
       gaps?.bufferFailed(undefined);
@@ -145,7 +145,7 @@ async function store(
   }
 }
 
-/** Stores what `minInterval` held back when its time has come. */
+/** Stores values held by `minInterval` when they are due. */
 function heldPoints(parts: PipelineParts, runtime: Runtime, signal: AbortSignal) {
   let releasing: Promise<void> | undefined;
 
@@ -159,28 +159,30 @@ function heldPoints(parts: PipelineParts, runtime: Runtime, signal: AbortSignal)
       try {
         await store(mapping.due(), polled, parts, runtime, signal);
       } catch (error) {
-        // Only a defect in the agent leads here; it must not end the source.
+        // Only a defect of the agent leads here; it must not stop the source.
         log.error({ err: error }, "held points could not be stored");
       }
     }
-    // Not later than this look: what is held back from now on starts it again.
+    // Reset before any later `look`, which then starts a new release.
     releasing = undefined;
   }
 
   return {
-    /** To be called after readings were mapped: some of them may be held back. */
+    /** Call after mapping readings, some of which may be held. */
     look(): void {
       if (parts.mapping.nextDue !== undefined) releasing ??= release();
     },
 
-    /** Resolves when nothing is about to be stored. */
+    /** Resolves when no release is running. */
     get released(): Promise<void> {
       return releasing ?? Promise.resolve();
     },
   };
 }
 
-/** How often to look for held points, in milliseconds: one that is due earlier is noticed this late at most. */
+/**
+ * Bounds of the wait for held points, in milliseconds. A point that becomes due earlier is at most `longestHold` late.
+ */
 const longestHold = 250;
 const shortestHold = 10;
 

@@ -1,4 +1,4 @@
-// One source as it runs: its mapping, its pipeline and what is seen of it.
+// One running source: its mapping, pipeline and monitor.
 import { join } from "node:path";
 import type { ConfiguredSource } from "../config/config.ts";
 import { ambiguitiesOf } from "../config/config.ts";
@@ -18,12 +18,12 @@ import { SourceMonitor } from "./status/source-monitor.ts";
 import type { BoundAddresses } from "./upkeep/bound-addresses.ts";
 import { sourceAddress } from "./upkeep/source-address.ts";
 
-/** Disposing it stops the source, stores what it had read and gives its Input IDs back. */
+/** Disposing it stops the source, stores what it has read and releases its Input IDs. */
 export interface RunningSource extends AsyncDisposable {
   readonly configured: ConfiguredSource;
   readonly monitor: SourceMonitor;
   readonly mapping: Mapping;
-  /** No connection of this source follows: nothing of it may stay at the device once it is disposed of. */
+  /** Announces that the source will not reconnect. Disposal then also removes its state at the device. */
   retire(): void;
 }
 
@@ -36,14 +36,14 @@ export interface SourceParts {
   readonly addresses: BoundAddresses;
   readonly gaps: GapRecord;
   readonly clockHold: HoldParts;
-  /** Whether the agent stops for good, asked when it stops. */
+  /** Whether the agent stops for good; called when it stops. */
   readonly final?: (() => boolean) | undefined;
 }
 
-/** How long a source may take to stop before it is left behind, in milliseconds. */
+/** Time limit for stopping a source, in milliseconds. A slower source is abandoned. */
 const stopWithinMs = 5_000;
 
-/** Runs from now on; what becomes of it shows in its monitor. */
+/** Starts the source at once; the monitor shows its state. */
 export function startSource(
   source: ConfiguredSource,
   { agent, configFile, buffer, catalog, owners, addresses, gaps: record, clockHold, final }: SourceParts,

@@ -1,4 +1,3 @@
-// The `Runtime` of the real program.
 import type { Clock, Logger, Metrics, Runtime } from "../core/runtime.ts";
 import { systemClock } from "../lib/clock.ts";
 

@@ -1,24 +1,23 @@
-// The sources of an agent, and how a new configuration changes them while the others go on.
+// The sources of an agent, and changes to them while the others keep running.
 import type { ConfiguredSource } from "../config/config.ts";
 import { sameSource } from "../config/config.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { type RunningSource, type SourceParts, startSource } from "./running-source.ts";
 
-/** Names of the sources that a change concerned. */
+/** Names of the sources affected by a change. */
 export interface SourceChanges {
   readonly started: readonly string[];
   readonly restarted: readonly string[];
   readonly stopped: readonly string[];
-  /** They run on and did not notice. */
   readonly unchanged: readonly string[];
 }
 
-/** Empty when made; `change` gives it its sources. Owns whatever was started, also where starting another one failed. */
+/** Initially empty; `change` sets the sources. Owns every started source, even if starting another one fails. */
 export class SourceSet implements AsyncDisposable {
   readonly #parts: SourceParts;
   readonly #runtime: Runtime;
   #running: readonly RunningSource[] = [];
-  /** One change at a time, and none after the end. */
+  /** Serialises changes. There are none after disposal. */
   #busy: Promise<unknown> = Promise.resolve();
   #ended = false;
 
@@ -49,14 +48,14 @@ export class SourceSet implements AsyncDisposable {
     for (const source of ended)
       if (!sources.some((next) => next.name === source.configured.name && sameIdentity(next, source.configured)))
         source.retire();
-    // What ends gives its Input IDs back before anything new claims them.
+    // Removed sources release their Input IDs before new ones claim them.
     await Promise.all(ended.map((source) => source[Symbol.asyncDispose]()));
     const before = new Set(ended.map(({ configured }) => configured.name));
     const started: string[] = [];
     for (const source of sources) {
       if (kept.some(({ configured }) => configured.name === source.name)) continue;
       started.push(source.name);
-      // Step by step: what has been started must be stopped again, should starting the next one throw.
+      // Added one by one, so that started sources are disposed even if starting the next one throws.
       this.#running = [...this.#running, startSource(source, this.#parts, this.#runtime)];
     }
     const names = sources.map(({ name }) => name);
@@ -77,7 +76,7 @@ export class SourceSet implements AsyncDisposable {
   }
 }
 
-/** Whether a source takes up what a device has kept for it before its configuration changed. */
+/** Whether both use the same identity at the device, and so the state that the device keeps for it. */
 function sameIdentity(a: ConfiguredSource, b: ConfiguredSource): boolean {
   return a.driver.type === b.driver.type && a.driver.identity?.(a.options) === b.driver.identity?.(b.options);
 }

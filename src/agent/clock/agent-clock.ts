@@ -1,27 +1,29 @@
-// The clock that the agent stamps with: the clock of the machine, except where that goes back.
+// The clock that stamps readings. It follows the machine's clock and never goes back, except by `accept`.
 //
-//   machine   ────────────┐ set back by 30 s            given: slower by a tenth until the machine has caught up
+//   machine   ────────────┐ set back by 30 s            given: a tenth slower, until the machine has caught up
 //                         └────────────────────
-//   machine   ────────────┐ set back by an hour         given: goes on by the monotonic clock, until `accept`
+//   machine   ────────────┐ set back by an hour         given: follows the monotonic clock, until `accept`
 //                         └────────────────────
 //
-// The times given never go back, but by `accept`, and then `extraMicros` keeps what they become apart from what was
-// stored under the same times before. The service keeps the last value of a signal and time: without it a clock that is
-// set back by an hour overwrites an hour of history.
+// The service keeps one value for each signal and time, so a clock set back by an hour would overwrite an hour of
+// history. After `accept`, `extraMicros` distinguishes new points from those stored under the same times before.
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 
-/** The machine is set back by at most this: it is waited for. Microseconds, as all in here without a unit in its name. */
+/**
+ * Largest backward step that this clock waits out. Microseconds, as all values in this file without a unit in their
+ * name.
+ */
 export const shortStepUs = 60e6;
-/** How much slower than the machine this clock runs while it is ahead of it. */
+/** Fraction by which this clock runs slower while it is ahead of the machine. */
 const slowing = 0.1;
-/** Extra microseconds stay below a millisecond, which is what the service shows. */
+/** Extra microseconds stay below a millisecond, the resolution that the service shows. */
 const mostExtra = 999;
 
-/** A step of the machine that is followed, and is a step for what was stamped before it. */
+/** `accept` steps larger than this are reported as `jump`. */
 const jumpUs = 60e6;
 
-/** What the next run must know: `until` this time the agent has given times, `epoch` tells how often it went back since. */
+/** State for the next run. The agent has given times up to `until`; `epoch` counts how often the clock went back. */
 export interface ClockEpoch {
   readonly epoch: number;
   readonly until: EpochMicros;
@@ -52,7 +54,7 @@ export class AgentClock implements Clock {
     return epochMicros(this.#given);
   }
 
-  /** The last step of this clock, by more than a minute, and how many milliseconds ago it was. */
+  /** The last backward step of this clock of more than a minute, and how many milliseconds ago it was. */
   get jump(): { readonly byUs: number; readonly agoMs: number } | undefined {
     return this.#jump && { byUs: this.#jump.byUs, agoMs: this.#machine.monotonic() - this.#jump.atMs };
   }
@@ -65,12 +67,12 @@ export class AgentClock implements Clock {
     return this.#machine.sleep(ms, signal, gridMs);
   }
 
-  /** How far the machine is behind this clock. */
+  /** How far this clock is ahead of the machine's. */
   get aheadUs(): number {
     return this.now() - this.#machine.now();
   }
 
-  /** Whether the machine was set back so far that it is not waited for. */
+  /** Whether the machine was set back too far to be waited for. */
   get stepped(): boolean {
     return this.aheadUs > shortStepUs;
   }
@@ -84,8 +86,8 @@ export class AgentClock implements Clock {
   }
 
   /**
-   * What holds once the machine is followed back, or undefined where that is not behind any time given. To be on disk
-   * before `accept`. `highest`: a time that an agent before this one may have given.
+   * The state after following the machine back, or undefined if no given time lies ahead of the machine. The caller
+   * must persist it before `accept`. `highest`: the latest time that this or the previous agent may have given.
    */
   next(highest: number = this.now()): ClockEpoch | undefined {
     const machine = this.#machine.now();
@@ -94,7 +96,7 @@ export class AgentClock implements Clock {
     return { epoch: (this.#epoch % mostExtra) + 1, until: epochMicros(until) };
   }
 
-  /** Goes back to where the machine is. */
+  /** Sets this clock back to the machine's time. */
   accept({ epoch, until }: ClockEpoch): void {
     this.resume({ epoch, until });
     const before = this.now();
@@ -103,7 +105,7 @@ export class AgentClock implements Clock {
     if (before - this.#given > jumpUs) this.#jump = { byUs: this.#given - before, atMs: this.#givenAtMs };
   }
 
-  /** What the agent before this one left. */
+  /** Restores the state of the previous run. */
   resume({ epoch, until }: ClockEpoch): void {
     this.#epoch = epoch;
     this.#until = until;

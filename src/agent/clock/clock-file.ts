@@ -1,4 +1,4 @@
-// `clock.json`: how often the clock went back behind times that were given, and until when that matters.
+// `clock.json` holds the `ClockEpoch`: how often the clock went back, and until which time that matters.
 import { join } from "node:path";
 import { z } from "zod";
 import { epochMicros } from "../../core/point.ts";
@@ -24,7 +24,7 @@ export class ClockFile {
     return readStateFile(this.#path, content);
   }
 
-  /** Resolves once it is on disk, or once the log says why it is not. Never rejects. */
+  /** Resolves once the state is on disk, or once the failure is logged. Never rejects. */
   async write(epoch: ClockEpoch): Promise<void> {
     try {
       await writeAtomically(this.#path, JSON.stringify(epoch));
@@ -34,12 +34,12 @@ export class ClockFile {
   }
 }
 
-/** After its last sign of life, which comes every 10 s, an agent that was killed may have given times for so long. */
+/** A sign of life is written every 10 s. A killed agent may have given times for this long after its last one. */
 const unsignedUs = 11e6;
-/** A clock that was slewed by less while no agent ran was not set back. */
+/** A backward difference below this is slew by time synchronisation, not a step. */
 const slewedUs = 5_000;
 
-/** Goes on where the agent before this one ended: times that it may have given are not given again. */
+/** Continues from the state of the previous agent, so that no time is given twice. */
 export async function resumeClock(
   clock: AgentClock,
   file: Pick<ClockFile, "read" | "write">,
@@ -57,7 +57,7 @@ export async function resumeClock(
 function highestGiven({ time, stopped, monotonic }: Omit<Life, "sources">, clock: AgentClock): number {
   if (stopped) return time;
   const passedMs = monotonic === undefined ? -1 : clock.monotonic() - monotonic;
-  // The machine has run on since, and its clock was not set back.
+  // The machine has not been restarted since, and its clock was not set back.
   if (passedMs >= 0 && clock.machine - time >= passedMs * 1_000 - slewedUs) return time;
   return time + unsignedUs;
 }

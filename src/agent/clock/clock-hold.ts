@@ -1,5 +1,5 @@
-// Keeps what a source reads while the clock of the machine is not trusted, and gives it the times it was read at when it is.
-// Decides about times of devices that are ahead of that clock.
+// Holds readings while the machine's clock is not trusted, and corrects their times when it is. Decides which time a
+// reading gets if the device's clock is ahead.
 
 import { epochMicros } from "../../core/point.ts";
 import type { MetricDeclaration, Runtime } from "../../core/runtime.ts";
@@ -10,9 +10,9 @@ import { latestReadings, readingCount } from "../../lib/reading-batch.ts";
 import type { AgentClock } from "./agent-clock.ts";
 import type { ClockWatch } from "./clock-watch.ts";
 
-/** Of one source. When so many wait no more is read: a device that is acknowledged to keeps what it has. */
+/** Limit of one source. At the limit reading stops; a device that waits for acknowledgements then keeps its values. */
 const maxReadings = 100_000;
-/** What was read before a step of the clock is delivered after it by this time. */
+/** A reading taken before a step of the clock arrives at most this long after it. */
 const straddlesMs = 60_000;
 
 const untimed = {
@@ -27,7 +27,7 @@ const aheadReadings = {
   labels: ["source", "stored"],
 } as const satisfies MetricDeclaration<"source" | "stored">;
 
-/** A delivery, and what both clocks said when it came. */
+/** A delivery, with the wall clock and monotonic clock at its arrival. */
 interface Held {
   readonly delivery: Delivery;
   readonly wall: number;
@@ -39,7 +39,7 @@ export interface HoldParts {
   readonly clock: Pick<AgentClock, "now" | "monotonic" | "jump">;
 }
 
-/** Of one source, over all its connections. */
+/** The hold of one source, across all its connections. */
 export class ClockHold {
   readonly #parts: HoldParts;
   readonly #source: string;
@@ -58,9 +58,10 @@ export class ClockHold {
   }
 
   /**
-   * The same deliveries; those with times of this machine, and all that follow them, wait while its clock is not trusted. No
-   * reading has a time that is `ahead` any longer: while it is undecided whose clock is wrong, it waits too.
-   * What a device waits to have acknowledged is not kept over the end of its connection: it comes again.
+   * Passes the deliveries on in order. Deliveries with times of this machine wait while its clock is not trusted, as do
+   * those that follow. Deliveries with an `ahead` time wait while it is undecided which clock is wrong; the result has
+   * no `ahead`. Deliveries that await an acknowledgement are dropped when the connection ends, since the device sends
+   * them again.
    */
   async *timed(deliveries: AsyncIterable<Delivery>, signal: AbortSignal): AsyncGenerator<Delivery> {
     const { watch } = this.#parts;
@@ -71,7 +72,7 @@ export class ClockHold {
       for (;;) {
         yield* this.#release();
         const change = () => Promise.race([watch.released.then(() => undefined), aborted]);
-        // An agent that stops reads to the end, whatever waits: see `close`.
+        // After an abort, reading continues to the end of the input; see `close`.
         const waits = this.#held.length > 0 && !signal.aborted;
         if (waits && this.#readings >= maxReadings) {
           await change();
@@ -91,7 +92,7 @@ export class ClockHold {
         else yield isAhead ? this.#decided(delivery) : delivery;
       }
     } finally {
-      // A connection that was lost acknowledges nothing any longer.
+      // A lost connection can no longer acknowledge anything.
       this.#held = this.#held.filter(({ delivery }) => !delivery.awaited).map(unacknowledged);
       this.#readings = this.#held.reduce((sum, { delivery }) => sum + readingCount(delivery), 0);
       if (next) next.catch(() => {});
@@ -99,7 +100,7 @@ export class ClockHold {
     }
   }
 
-  /** The end: what still waits has no times and is counted. */
+  /** Discards and counts the readings that still wait, since their times are unknown. */
   close(): void {
     if (this.#readings === 0) return;
     this.#untimed.add(this.#readings, { source: this.#source });
@@ -114,7 +115,7 @@ export class ClockHold {
     this.#readings += readingCount(delivery);
   }
 
-  /** `last`: nothing follows, and what is undecided is decided as it stands. */
+  /** `last`: no delivery follows, so undecided times are decided on current knowledge. */
   *#release(last = false): Generator<Delivery> {
     const { clock } = this.#parts;
     for (;;) {
@@ -134,7 +135,7 @@ export class ClockHold {
     return delivery.readings.some(({ clock, ahead }) => (ahead ? undecided : holding && clock === "agent"));
   }
 
-  /** Which of two times a reading has, where that of the device is ahead. */
+  /** Chooses between device time and arrival time for readings whose device is ahead. */
   #decided(delivery: Delivery): Delivery {
     if (!delivery.readings.some(({ ahead }) => ahead)) return delivery;
     const { trusted } = this.#parts.watch;
@@ -146,14 +147,14 @@ export class ClockHold {
       this.#ahead.add(1, { source: this.#source, stored });
       if (stored !== "device") return stored === "dropped" ? [] : rest;
       const { reason: _reason, ...good } = rest;
-      // The reason of a good value was only that it had the time of arrival.
+      // The only reason on a good value was that it had the time of arrival.
       const kept = reading.quality === "good" ? good : rest;
       return { ...kept, time: ahead.time, clock: "device" as const };
     });
     return { ...delivery, readings, batches: undefined, ack: () => delivery.ack() };
   }
 
-  /** What was read before the clock was set, and comes after it, gets the time it has on the clock as it is now. */
+  /** Corrects readings that were stamped before a step of the clock and arrive after it. */
   #straightened(delivery: Delivery): Delivery {
     const { clock } = this.#parts;
     const { jump } = clock;
@@ -166,7 +167,7 @@ export class ClockHold {
   }
 }
 
-/** With the times of our clock moved by `byUs`, all or those of some. */
+/** Shifts the times of our own clock by `byUs`, in all readings or in those that `which` selects. */
 function shifted(delivery: Delivery, byUs: number, which: (reading: Reading) => boolean = () => true): Delivery {
   const right = (reading: Reading): Reading =>
     reading.clock === "device" || !which(reading)
@@ -176,7 +177,7 @@ function shifted(delivery: Delivery, byUs: number, which: (reading: Reading) => 
     ...delivery,
     readings: delivery.readings.map(right),
     batches: undefined,
-    // It may be a method that needs the delivery itself.
+    // `ack` may be a method that needs its `this`.
     ack: () => delivery.ack(),
   };
 }

@@ -1,13 +1,15 @@
-// Whether the clocks of devices say that the clock of this machine is wrong, and how long that is waited for.
+// Compares the machine's clock with the clocks of devices, and decides how long readings wait if they disagree.
 import type { Runtime } from "../../core/runtime.ts";
 import type { Reading } from "../../core/source.ts";
 import { formatDuration } from "../../lib/duration.ts";
 import { type ClockVerdict, DeviceClocks } from "./device-clocks.ts";
 import type { TimeEvidence } from "./time-evidence.ts";
 
-/** How long readings wait for a clock that devices disagree with: a plant whose devices are all wrong must not stay silent. */
+/**
+ * Longest hold while devices disagree with the clock. A plant whose device clocks are all wrong must still be recorded.
+ */
 const holdForMs = 600_000;
-/** How long the first time that is ahead waits for other devices to be heard. */
+/** How long the first `ahead` time waits for the times of other devices. */
 const hearForMs = 10_000;
 
 export interface VoteParts {
@@ -19,9 +21,9 @@ export type ClockVote = ReturnType<typeof clockVote>;
 
 export function clockVote(parts: VoteParts, log: Runtime["log"]) {
   const devices = new DeviceClocks();
-  /** When a time was ahead for the first time since the start or the last step. */
+  /** Monotonic time of the first `ahead` reading since the start or the last step. */
   let aheadMs: number | undefined;
-  /** When devices disagreed with our clock for the first time since then. */
+  /** Monotonic time of the first disagreement since the start or the last step. */
   let againstMs: number | undefined;
   let wrong: Extract<ClockVerdict, { kind: "wrong" }> | undefined;
 
@@ -41,7 +43,10 @@ export function clockVote(parts: VoteParts, log: Runtime["log"]) {
   }
 
   return {
-    /** Why our clock is not believed, for people. Undefined: most devices agree with it, or too few say anything. */
+    /**
+     * Why our clock is not trusted, as text for the operator. Undefined: most devices agree with it, or too few give
+     * times.
+     */
     get reason(): string | undefined {
       if (!wrong) return undefined;
       const { byUs, devices, of } = wrong;
@@ -49,17 +54,17 @@ export function clockVote(parts: VoteParts, log: Runtime["log"]) {
       return `${devices} of ${of} devices that give times say that it is ${by} ${byUs > 0 ? "behind" : "ahead"}`;
     },
 
-    /** Whether readings with times of our clock wait for it to be set. */
+    /** Whether readings with times of our clock are held. */
     get holds(): boolean {
       return wrong !== undefined && since(againstMs) < holdForMs;
     },
 
-    /** Whether it is too early to say which clock is wrong when a device is ahead. */
+    /** Whether it is too early to decide which clock is wrong when a device is ahead. */
     get undecided(): boolean {
       return wrong === undefined && aheadMs !== undefined && since(aheadMs) < hearForMs;
     },
 
-    /** Takes note of the times in what `source` delivers. Returns whether a time in it is ahead. */
+    /** Records the device times in `readings`. Returns whether one of them is ahead. */
     note(source: string, readings: readonly Reading[]): boolean {
       const now = parts.clock.machine;
       let isAhead = false;
@@ -68,7 +73,7 @@ export function clockVote(parts: VoteParts, log: Runtime["log"]) {
       for (const { clock, ahead, time, device, historical } of readings) {
         if (ahead) isAhead = true;
         if (historical || (clock === "agent" && !ahead)) continue;
-        // Most readings that arrive together are of one device.
+        // Consecutive readings mostly come from the same device.
         if (device !== last) {
           if (greatest > Number.NEGATIVE_INFINITY) devices.note(source, last ?? "", greatest - now);
           last = device;
@@ -82,7 +87,7 @@ export function clockVote(parts: VoteParts, log: Runtime["log"]) {
       return isAhead;
     },
 
-    /** Our clock was set forward by so much, back if that is negative. */
+    /** Our clock was set forward by `byUs` microseconds; negative: back. */
     stepped(byUs: number): void {
       devices.stepped(byUs);
       aheadMs = undefined;
@@ -91,7 +96,7 @@ export function clockVote(parts: VoteParts, log: Runtime["log"]) {
       if (wrong) againstMs = parts.clock.monotonic();
     },
 
-    /** Counts the votes again. A clock that time synchronisation confirms overrides all devices. */
+    /** Evaluates the votes again. A clock confirmed by time synchronisation overrides all devices. */
     async decide(): Promise<void> {
       const verdict = judged();
       if (verdict.kind === "unknown") return;

@@ -1,6 +1,6 @@
-// Whether the wall clock can be trusted. A gateway without a battery starts in 1970, or where it was switched off, until
-// time synchronisation has set it; somebody sets it by hand; it runs an hour behind all devices. What is stamped meanwhile
-// is stored under a wrong time for good, and may overwrite what is right.
+// Decides whether the wall clock can be trusted. Without a battery, a gateway starts in 1970 or at the time it was
+// switched off. An operator may set the clock by hand, or it may run an hour behind all devices. Points stamped by a
+// wrong clock keep the wrong time and may overwrite correct ones.
 import type { EpochMicros } from "../../core/point.ts";
 import { epochMicros } from "../../core/point.ts";
 import { checkGridMs, type MetricDeclaration, type Runtime } from "../../core/runtime.ts";
@@ -13,10 +13,10 @@ import { type ClockVote, clockVote } from "./clock-vote.ts";
 import type { TimeEvidence } from "./time-evidence.ts";
 
 export interface ClockWatchOptions {
-  /** hold: what a doubtful clock stamps waits; write: it does not. */
+  /** hold: readings stamped by an untrusted clock wait; write: they are stored at once. */
   readonly policy: "hold" | "write";
   readonly evidence: TimeEvidence;
-  /** When an agent last ran with this data directory. Undefined: none has. */
+  /** When an agent last ran with this data directory. Undefined: never. */
   readonly lastRan: EpochMicros | undefined;
   readonly clock: AgentClock;
   readonly file: Pick<ClockFile, "write">;
@@ -27,40 +27,40 @@ const metrics = {
   steps: { name: "clock_steps_total", help: "Times the wall clock was set while the agent ran, by more than a second" },
 } as const satisfies Record<string, MetricDeclaration>;
 
-/** No clock is right that says it is before this: there was no agent then. */
+/** Before the first release of the agent. A clock that shows an earlier time is wrong. */
 const earliest = epochMicros(Date.parse("2025-01-01T00:00:00Z") * 1_000);
 const checkEveryMs = 1_000;
-/** So much earlier than an agent ran last is an error of the clock and no correction. */
+/** A clock this much behind the last run is wrong, not corrected. */
 const behindUs = 60e6;
-/** How long doubts of less weight are waited for: a plant without time synchronisation must not stay silent. */
+/** How long minor doubts hold readings. A plant without time synchronisation must still be recorded. */
 const behindForMs = 120_000;
 const unsyncedForMs = 60_000;
-/** A change of the wall clock that is reported. */
+/** Smallest step of the wall clock that is reported. */
 const stepUs = 1e6;
 
 interface Doubt {
   readonly reason: string;
-  /** How long it is waited for, from the start or the last step. Undefined: until it is gone. */
+  /** How long this doubt holds readings, from the start or the last step. Undefined: until it is resolved. */
   readonly forMs?: number;
 }
 
-/** Disposing it ends its looking. */
+/** Disposing it stops the checks. */
 export class ClockWatch implements AsyncDisposable {
   readonly #options: ClockWatchOptions;
   readonly #runtime: Runtime;
   readonly #trusted;
   readonly #steps;
-  /** Of the start, or of the last step: from here on doubts are waited for. */
+  /** Monotonic time of the start or of the last step. `forMs` counts from here. */
   #beganMs: number;
-  /** The machine's clock and the monotonic one, when they were last looked at. */
+  /** The machine's clock and the monotonic clock at the last check. */
   #seen: { readonly wall: number; readonly ms: number };
   #lastRan: EpochMicros | undefined;
   #doubt: Doubt | undefined;
-  /** The machine was set back, and that is not decided yet. */
+  /** The machine was set back, and `#follow` has not run yet. */
   #setBack = false;
-  /** There was a step that no doubt has followed yet. */
+  /** No judgement has completed since the last step. */
   #unjudged = false;
-  /** The result of comparing this machine's clock with the clocks of devices. */
+  /** The comparison of this machine's clock with the clocks of devices. */
   readonly #vote: ClockVote;
   #voted: string | undefined;
   #waited = "";
@@ -79,7 +79,7 @@ export class ClockWatch implements AsyncDisposable {
     this.#vote = clockVote(options, runtime.log);
   }
 
-  /** Resolves when it is known whether the clock can be trusted now. */
+  /** Resolves once the first judgement of the clock is complete. */
   static async open(options: ClockWatchOptions, runtime: Runtime): Promise<ClockWatch> {
     const watch = new ClockWatch(options, runtime);
     watch.#take(await watch.#judge());
@@ -93,37 +93,37 @@ export class ClockWatch implements AsyncDisposable {
     return watch;
   }
 
-  /** Whether readings with times of this machine are held. Checks the clock first, so that a recent step counts. */
+  /** Whether readings with times of this machine are held. Checks for steps first. */
   get holding(): boolean {
     this.#look();
     return this.#holds;
   }
 
-  /** Whether there is no reason against the times of this machine. */
+  /** Whether there is no doubt about the machine's clock. */
   get trusted(): boolean {
     this.#look();
     return this.#doubt === undefined && this.#vote.reason === undefined;
   }
 
-  /** Whether it is too early to say whose clock is wrong when a device is ahead. */
+  /** Whether it is too early to decide whose clock is wrong when a device is ahead. */
   get undecided(): boolean {
     return this.trusted && this.#vote.undecided;
   }
 
-  /** Why it is not trusted, and what becomes of its times, for people. Undefined: it is trusted. */
+  /** Why the clock is not trusted and what happens to its times, as text for the operator. Undefined: it is trusted. */
   get doubt(): { readonly reason: string; readonly consequence: string } | undefined {
     const reason = this.#doubt?.reason ?? this.#vote.reason;
     return reason === undefined ? undefined : { reason, consequence: this.#consequence };
   }
 
-  /** Resolves when less waits than now, at once where nothing does. */
+  /** Resolves when fewer readings need to wait than now; immediately if none do. */
   get released(): Promise<void> {
     return this.holding || this.undecided ? this.#released.promise : Promise.resolve();
   }
 
-  /** Takes note of the times that devices give. Returns whether one of them is ahead. */
+  /** Records the times that devices give. Returns whether one of them is ahead. */
   note(source: string, readings: readonly Reading[]): boolean {
-    // What comes after a step is compared with the clock after it.
+    // Device times that arrive after a step are compared with the clock after it.
     this.#look();
     const isAhead = this.#vote.note(source, readings);
     if (isAhead) this.#show();
@@ -150,7 +150,7 @@ export class ClockWatch implements AsyncDisposable {
     this.#show();
   }
 
-  /** Notices steps. A step forward is followed at once, one back waits for what is known of it. */
+  /** Detects steps. A step forward is followed at once; a step back waits for a judgement. */
   #look(): void {
     const { clock } = this.#options;
     const [wall, ms] = [clock.machine, clock.monotonic()];
@@ -159,11 +159,11 @@ export class ClockWatch implements AsyncDisposable {
     this.#seen = { wall, ms };
     const step = wall - expected;
     if (step > stepUs || (back && step < -stepUs)) this.#stepped(expected, wall);
-    // Set forward again before it was decided.
+    // The clock was set forward again before the judgement.
     if (this.#setBack && !clock.stepped) this.#setBack = false;
   }
 
-  /** As at a start: what was believed before holds no more. */
+  /** A step resets the judgement, as at a start. */
   #stepped(expected: number, wall: number): void {
     const { clock } = this.#options;
     this.#steps.add(1);
@@ -181,7 +181,7 @@ export class ClockWatch implements AsyncDisposable {
     const { clock, log } = this.#runtime;
     const began = this.#beganMs;
     const doubt = await this.#judge();
-    // Another step meanwhile: what was judged is over.
+    // Another step occurred meanwhile, so this judgement is stale.
     if (began !== this.#beganMs) return;
     this.#unjudged = false;
     const waited = clock.monotonic() - began;
@@ -200,7 +200,7 @@ export class ClockWatch implements AsyncDisposable {
     this.#take(undefined);
   }
 
-  /** Goes back with the machine. What is stamped from now on stays apart from what is stored. */
+  /** Follows the machine back. `extraMicros` keeps new points apart from points stored under the same times. */
   async #follow(): Promise<void> {
     const { clock, file } = this.#options;
     this.#setBack = false;
@@ -223,7 +223,7 @@ export class ClockWatch implements AsyncDisposable {
     this.#runtime.log.error({ reason, hint: unsetClockHint }, message);
   }
 
-  /** Says what has changed, to people and to readings that wait. */
+  /** Updates the metric and the log, and wakes up waiting readings. */
   #show(): void {
     const voted = this.#vote.reason;
     this.#trusted.set(this.#doubt === undefined && voted === undefined ? 1 : 0);

@@ -1,36 +1,39 @@
-// How far the clocks of the devices are from the clock of this machine, and whether most of them agree that it is wrong.
+// Estimates how far the device clocks are from the machine's clock, and whether most of them agree that it is wrong.
 // Pure: time comes in as numbers.
 //
 //   offset = time that a device gives − time of this machine when it arrives
 //
-// A time is never given before it is there, but may be given late: a value that last changed an hour ago, a message that
-// the broker kept. The greatest offset of some minutes is therefore the one closest to the device's clock. An offset behind
-// ours is taken for a clock that is behind only if it stands still: an old time that comes again falls behind further.
+// A device never gives a time in advance. It may give an old one: a value that last changed an hour ago, or a retained
+// message. The greatest offset of some minutes is therefore closest to the device's clock. A negative offset counts as
+// a slow clock only if it is stable. An old time that is repeated falls further behind.
 
-/** Clocks within it of each other agree, in microseconds: more than delivery and publishing intervals take. */
+/** Clocks within this many microseconds of each other agree. Delivery and publishing intervals stay below it. */
 const agreeUs = 60e6;
-/** Two windows behind each other are the minutes of which the greatest offset is taken, in milliseconds. */
+/** Window length in milliseconds. The offset of a device is the greatest of the current and the previous window. */
 const windowMs = 150_000;
-/** Devices of one source that have a vote. More would decide the same, and topics may be without end. */
+/** Most devices of a source that vote. More would not change the result, and the number of topics is unbounded. */
 const mostDevices = 1_000;
 
-/** The greatest offsets of one device: in the window that runs, and in the two before it. -Infinity: it gave no time. */
+/**
+ * The greatest offset of one device in the current window and in the two before it. -Infinity: no time in that window.
+ */
 interface DeviceClock {
   current: number;
   previous: number;
   beforeThat: number;
 }
 
-/** What the devices say of the clock of this machine. */
+/** How the machine's clock compares with the clocks of devices. */
 export type ClockVerdict =
   | { readonly kind: "wrong"; readonly byUs: number; readonly devices: number; readonly of: number }
-  /** `right`: devices agree with it. `unknown`: too few say anything. */
+  /** `right`: devices agree with it. `unknown`: too few give times. */
   | { readonly kind: "right" | "unknown" };
 
 /**
- * Our clock is wrong if at least two devices are off by more than a minute in the same way, and they are more than half of
- * all and more than those that agree with ours, ours counted as one of them: two against one, but not one against one. A
- * single device in local time does not change the verdict.
+ * The verdict is `wrong` if at least two devices are off by more than a minute in the same direction, and:
+ * - they are more than half of all devices, and
+ * - they outnumber those that agree with our clock, which counts as one itself.
+ * Two against one suffice, one against one does not. A single device in local time does not change the verdict.
  */
 export function clockVerdict(offsets: readonly number[]): ClockVerdict {
   const off = offsets.filter((offset) => Math.abs(offset) > agreeUs).sort((a, b) => a - b);
@@ -67,7 +70,7 @@ export class DeviceClocks {
       });
   }
 
-  /** Our clock was set forward by so much, back if that is negative. */
+  /** Our clock was set forward by `byUs` microseconds; negative: back. */
   stepped(byUs: number): void {
     for (const devices of this.#sources.values())
       for (const device of devices.values()) {
@@ -77,7 +80,7 @@ export class DeviceClocks {
       }
   }
 
-  /** What is known at `nowMs` on the monotonic clock. Forgets devices that have given no time for some minutes. */
+  /** The verdict at `nowMs` on the monotonic clock. Forgets devices that have given no time for some minutes. */
   verdict(nowMs: number): ClockVerdict {
     this.#beganMs ??= nowMs;
     while (nowMs - this.#beganMs >= windowMs) {
@@ -106,7 +109,7 @@ export class DeviceClocks {
   }
 }
 
-/** Undefined: its times are behind, and it is not known whether its clock is. */
+/** Undefined: its times are old, so it is unknown whether its clock is behind. */
 function offsetOf({ current, previous, beforeThat }: DeviceClock): number | undefined {
   const offset = Math.max(current, previous);
   if (offset >= -agreeUs) return offset;

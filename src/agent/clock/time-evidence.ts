@@ -1,14 +1,17 @@
-// Evidence from the operating system about whether the clock of the machine is right.
+// Evidence from the operating system about whether the machine's clock is right.
 import { access, readdir } from "node:fs/promises";
 
 export interface TimeEvidence {
-  /** Whether time synchronisation has set the clock. `notYet`: it runs, and has not. `unknown`: no evidence. */
+  /**
+   * Whether time synchronisation has set the clock. `notYet`: synchronisation runs but has not set it. `unknown`: no
+   * evidence.
+   */
   synchronised(): Promise<"yes" | "notYet" | "unknown">;
-  /** Whether there is a clock that runs while the machine is switched off. */
+  /** Whether the machine has a clock that runs while it is switched off. */
   hasHardwareClock(): Promise<boolean>;
 }
 
-/** Where systemd-timesyncd says that it runs, and that it has set the clock. */
+/** systemd-timesyncd creates this folder when it runs, and `synchronized` in it once it has set the clock. */
 const timesync = "/run/systemd/timesync";
 
 export const machineEvidence: TimeEvidence = {

@@ -1,4 +1,4 @@
-// Rows for points that were lost from the buffer: one for each interval that it reports.
+// Adds a row to the gap record for each interval of points that the buffer reports as lost.
 import type { BufferStats, Loss, LossInterval } from "../../core/buffer.ts";
 import { epochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
@@ -25,15 +25,15 @@ export class BufferGaps {
   }
 
   /**
-   * Adds rows for what has been lost since the last call, also where that was an agent before this one: one for each interval.
-   * A row whose points were found again is filled.
+   * Adds a row for each interval lost since the last call, which may have been made by the previous agent. A row whose
+   * points were found again is filled.
    */
   look({ losses }: Pick<BufferStats, "losses">): void {
     for (const loss of losses) {
       this.#noteFound(loss);
       const known = this.#record.losses[loss.reason];
       const reported = reportedOf(loss);
-      // Fewer than before: another buffer has taken the place of that one.
+      // Fewer points than before: the buffer was replaced by another one.
       const before = known && known.points <= reported ? known : { points: 0 };
       if (reported > before.points) this.#take(loss, before);
     }
@@ -66,19 +66,19 @@ export class BufferGaps {
       last = { number, points: counted, row, ...(to !== undefined && { to }) };
       left -= added;
     }
-    // More intervals than the buffer keeps passed by since the last call.
+    // Since the last call, there were more intervals than the buffer keeps.
     if (left > 0) this.#add(reason, left, { from: intervals[0]?.from, to: intervals[0]?.from }, undefined);
     this.#record.losses = { ...this.#record.losses, [reason]: { points, ...(last && { last }) } };
   }
 
-  /** False: the row is not there any more. */
+  /** False: the row does not exist any more. */
   #grow({ row }: { readonly row: number }, { points, from, to }: LossInterval): boolean {
     if (!this.#record.get(row)) return false;
     this.#record.change(row, { points, ...(from !== undefined && { from }), ...(to !== undefined && { to }) });
     return true;
   }
 
-  /** Gives the number of the row. `since`: up to when the interval has been told of in a row that is gone. */
+  /** Returns the number of the row. `since`: the end of the part that a deleted row has already reported. */
   #add(
     reason: string,
     points: number,
@@ -98,5 +98,5 @@ export class BufferGaps {
   }
 }
 
-/** Points that were ever reported as lost. */
+/** All points that were ever reported as lost. */
 const reportedOf = ({ points, found = 0 }: Loss) => points + found;

@@ -1,8 +1,9 @@
-// The gap record on disk: `record.ndjson`, a line for each change, the last one of a row holds; and the last signs of life,
-// written in turn to `alive.json` and `alive-2.json`. All may be read while an agent runs, and after it was killed at any
-// moment. A sign of life is written in place, over one of the same length: one block on the disk instead of the eight that a
-// new file and its name cost. Where a power cut tears it, the other one, 10 s older, holds. One of another length replaces
-// the file, so that a full disk keeps the last one.
+// The gap record on disk. All files can be read while an agent runs, and after it was killed at any moment.
+// - `record.ndjson` has a line for each change; the last line of a row is its current state.
+// - `alive.json` and `alive-2.json` are the latest signs of life, written in turn.
+// A sign of life is overwritten in place if its length is unchanged. That writes one disk block instead of eight for a
+// new file and its name. If a power cut tears it, the other one, 10 s older, is valid. If the length differs, the file
+// is replaced, so that a full disk keeps the last sign.
 import { mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
@@ -10,13 +11,13 @@ import { epochMicros } from "../../core/point.ts";
 import { writeAtomically } from "../../lib/atomic-file.ts";
 import { type Gap, gapSchema } from "./gap.ts";
 
-/** An interval may grow: how many of its points were counted, in which row. */
+/** An interval may grow. This records how many of its points are accounted for, and in which row. */
 const lastInterval = z.object({ number: z.int(), points: z.int(), row: z.int(), to: z.number().optional() });
 const line = z.union([
   z.object({ gap: gapSchema }),
-  /** A row that became part of another, or was too old. */
+  /** A row that was merged into another, or was too old. */
   z.object({ gone: z.int() }),
-  /** Points lost from the buffer, by reason, that rows account for, and the last interval of them. */
+  /** Points lost from the buffer that rows account for, by reason, with the last interval. */
   z.object({ losses: z.record(z.string(), z.object({ points: z.int(), last: lastInterval.optional() })) }),
 ]);
 export type GapLine = z.output<typeof line>;
@@ -24,19 +25,19 @@ export type AccountedLosses = Extract<GapLine, { readonly losses: unknown }>["lo
 
 const life = z.object({
   time: z.int().transform(epochMicros),
-  /** Whether the agent ended in order. */
+  /** Whether the agent shut down properly. */
   stopped: z.boolean(),
-  /** What the monotonic clock said at `time`, in milliseconds; it is shared by all processes until the machine restarts. */
+  /** The monotonic clock at `time`, in milliseconds. All processes share it until the machine restarts. */
   monotonic: z.number().optional(),
-  /** Of two signs of life the one with the greater number is the later one. Even numbers go to `alive.json`. */
+  /** The sign of life with the greater number is the later one. Even numbers go to `alive.json`. */
   turn: z.int().optional(),
-  /** Up to when each source is accounted for: recorded, or in a row. */
+  /** Up to this time, each source is recorded or has a row. */
   sources: z.record(z.string(), z.int().transform(epochMicros)),
 });
 export type Life = z.output<typeof life>;
 
 const lifeFiles = ["alive.json", "alive-2.json"] as const;
-/** Lengths of a sign of life are multiples of this: what overwrites one is as long as it. */
+/** Signs of life are padded to a multiple of this, so that they can be overwritten in place. */
 const signBytes = 512;
 
 export interface GapContent {
@@ -49,12 +50,12 @@ export interface GapContent {
 /** A growing file is rewritten when it is this many bytes longer than its current content. */
 const spareBytes = 2 * 1024 * 1024;
 
-/** The folder of the record within `agent.dataDir`. */
+/** The folder of the record in `agent.dataDir`. */
 export function gapFolder(dataDir: string): string {
   return join(dataDir, "gaps");
 }
 
-/** Never rejects for what is missing or damaged: a line that cannot be read is passed by. */
+/** Skips unreadable lines and missing or damaged files. Never rejects for them. */
 export async function readGapFolder(folder: string): Promise<GapContent> {
   const [text = "", ...signs] = await Promise.all(
     ["record.ndjson", ...lifeFiles].map((name) => readFile(join(folder, name), "utf8").catch(() => "")),
@@ -72,13 +73,13 @@ export async function readGapFolder(folder: string): Promise<GapContent> {
   return { gaps, losses, life: latest(first, second) };
 }
 
-/** One without a number replaced `alive.json`: versions that know no other file write it so, also after one that does. */
+/** Older versions know only `alive.json` and write it without a number. Such a file is always the latest one. */
 function latest(first: Life | undefined, second: Life | undefined): Life | undefined {
   if (first && first.turn === undefined) return { ...first, turn: second?.turn ?? 1 };
   return (first?.turn ?? -1) > (second?.turn ?? -1) ? first : second;
 }
 
-/** Writes the folder. One at a time. */
+/** Writes the folder. Calls must not overlap. */
 export class GapFile {
   readonly #folder: string;
   #bytes = 0;
@@ -88,7 +89,7 @@ export class GapFile {
     this.#folder = folder;
   }
 
-  /** Rewrites the whole file, mode 0600. Rejects with errors of the disk. */
+  /** Rewrites the whole file with mode 0600. Rejects with errors of the disk. */
   async rewrite(lines: readonly GapLine[]): Promise<void> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     const text = textOf(lines);
@@ -96,13 +97,16 @@ export class GapFile {
     this.#bytes = this.#full = Buffer.byteLength(text);
   }
 
-  /** Adds changes; resolves once they survive a power cut. `all` gives everything, for when the file has grown. */
+  /**
+   * Appends changes and resolves once they survive a power cut. `all` returns the whole content, for rewriting a file
+   * that has grown.
+   */
   async append(changes: readonly GapLine[], all: () => readonly GapLine[]): Promise<void> {
     if (this.#bytes > 2 * this.#full + spareBytes) return this.rewrite(all());
     const text = textOf(changes);
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     await using file = await open(join(this.#folder, "record.ndjson"), "a", 0o600);
-    // A write that was torn before must not take the next line with it.
+    // The leading line break separates this line from a torn write before it.
     await file.appendFile(`\n${text}`);
     await file.datasync();
     this.#bytes += Buffer.byteLength(text) + 1;

@@ -1,4 +1,4 @@
-// The gap record of an agent: every interval in which tags were not recorded, in memory and on disk.
+// The gap record of an agent, in memory and on disk: every interval in which tags were not recorded.
 import { epochMicros } from "../../core/point.ts";
 import { checkGridMs, type MetricDeclaration, type Runtime } from "../../core/runtime.ts";
 import { repeat } from "../../lib/repeat.ts";
@@ -17,15 +17,15 @@ const metrics = {
   },
 } as const satisfies Record<string, MetricDeclaration>;
 
-/** Looked at and, where something has changed, written this often. */
+/** Interval of the checks and of writing changes. */
 const everyMs = 1_000;
 
-/** Disposing it writes what has changed, and that the agent ended in order. */
+/** Disposing it writes the pending changes and a final sign of life. */
 export class GapRecord implements AsyncDisposable {
   readonly #runtime: Runtime;
   readonly #file: GapFile;
   readonly #rows: GapRows;
-  /** Up to when each source is accounted for, by this run and the one before. */
+  /** Up to when each source is accounted for, by this run and the previous one. */
   readonly life: SignOfLife;
   readonly #ticks = new Set<() => void>();
   #working: readonly AsyncDisposable[] = [];
@@ -43,8 +43,8 @@ export class GapRecord implements AsyncDisposable {
   }
 
   /**
-   * Resolves when what was recorded before is read. `sources`: all that are configured. Never rejects: what cannot be
-   * written is told in the log, and written when it can be.
+   * Resolves once the existing record is read. `sources`: all configured sources. Never rejects: a failed write is
+   * logged and repeated.
    */
   static async open(folder: string, sources: readonly string[], runtime: Runtime): Promise<GapRecord> {
     const file = new GapFile(folder);
@@ -65,7 +65,7 @@ export class GapRecord implements AsyncDisposable {
     this.#lossesChanged = true;
   }
 
-  /** The source was removed from the configuration: its open gaps are abandoned. */
+  /** Abandons the open gaps of a source that was removed from the configuration. */
   sourceRemoved(source: string): void {
     this.life.removed(source);
     const outcome = "the source is not in the configuration any more";
@@ -73,7 +73,7 @@ export class GapRecord implements AsyncDisposable {
       this.advance(id, "abandoned", { to, outcome });
   }
 
-  /** Calls `act` once a second, until it is disposed. */
+  /** Calls `act` once a second until the result is disposed. */
   eachSecond(act: () => void): Disposable {
     this.#ticks.add(act);
     return { [Symbol.dispose]: () => void this.#ticks.delete(act) };
@@ -96,19 +96,22 @@ export class GapRecord implements AsyncDisposable {
     return added.id;
   }
 
-  /** Something happened to the row: it takes the state that `gapLife` has for that, or stays as it is where that has none. */
+  /**
+   * Applies `event` to the row, with the next state from `gapLife`. The state does not change if `gapLife` has no entry
+   * for it.
+   */
   advance(id: number, event: GapEvent | undefined, changes: Partial<NewGap>): void {
     const before = this.#rows.get(id);
     const after = this.#rows.change(id, changes, event);
     if (before && after && isFinal(after) && !isFinal(before)) this.#settle(after);
   }
 
-  /** More is known of a row, whose state stays. A row that is not there any more stays so. */
+  /** Changes a row but not its state. Does nothing if the row does not exist. */
   change(id: number, changes: Partial<NewGap>): void {
     this.advance(id, undefined, changes);
   }
 
-  /** Newest first, those that touch the time from `since` on. */
+  /** Rows that end at `since` or later, newest first. */
   list(since: number, most: number): GapList {
     const all = this.#rows.all();
     const oldest = all.reduce((least, { from }) => Math.min(least, from), Number.POSITIVE_INFINITY);
@@ -120,7 +123,10 @@ export class GapRecord implements AsyncDisposable {
     return this.#rows.summary(this.#runtime.clock.now());
   }
 
-  /** Whether all changes so far are on disk. Never rejects: what cannot be written is told in the log, and tried again. */
+  /**
+   * Resolves with whether all changes so far are on disk. Never rejects: a failure is logged, and the write is
+   * repeated.
+   */
   save(): Promise<boolean> {
     this.#saving = this.#saving.then(() => this.#save());
     return this.#saving;
@@ -131,7 +137,7 @@ export class GapRecord implements AsyncDisposable {
     await this.#saveAndSign(true);
   }
 
-  /** Ends the rows that were open when the previous agent ended and that no source has continued. */
+  /** Ends the rows that the previous agent left open and that no source continues. */
   #endLeftOver(sources: readonly string[]): void {
     const end = this.life.former?.time ?? 0;
     for (const gap of this.#rows.all())
@@ -140,14 +146,17 @@ export class GapRecord implements AsyncDisposable {
         this.advance(gap.id, "ends", { to: epochMicros(Math.max(gap.from, end)) });
   }
 
-  /** Nothing more will become of it. */
+  /** Counts and merges a row in its final state. */
   #settle(gap: Gap): void {
     const { source = "buffer", cause, state, missingMs = 0 } = gap;
     if (state !== "filled") this.#runtime.metrics.counter(metrics.lost).add(missingMs / 1_000, { source, cause });
     this.#rows.join(gap);
   }
 
-  /** Looks and writes, each once a second: a slow disk does not keep it from looking. */
+  /**
+   * Starts the checks and the writing, each once a second. They run separately, so a slow disk does not delay the
+   * checks.
+   */
   #work(): readonly AsyncDisposable[] {
     const look = () => {
       for (const act of this.#ticks) act();
@@ -189,7 +198,10 @@ export class GapRecord implements AsyncDisposable {
     return false;
   }
 
-  /** What is signed is what was saved: of rows that are opened meanwhile the next run would know nothing. */
+  /**
+   * The sign of life is taken before saving. Otherwise it could cover rows that are opened meanwhile and are not on
+   * disk.
+   */
   async #saveAndSign(stopped: boolean): Promise<void> {
     const sign = this.life.next(stopped);
     const saved = await this.save();
@@ -200,7 +212,7 @@ export class GapRecord implements AsyncDisposable {
     return [{ losses: this.#losses }, ...this.#rows.all().map((gap) => ({ gap }))];
   }
 
-  /** False: the disk does not take it now. */
+  /** False: the disk rejects writes at present. */
   async #write(write: () => Promise<void>): Promise<boolean> {
     const { log } = this.#runtime;
     try {

@@ -1,4 +1,4 @@
-// Decides what becomes of one gap that is over: its values had been kept, the device's history has them, or they are lost.
+// Decides the outcome of one ended gap: values retained, recovered from the device's history, or lost.
 import type { TagGap } from "../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import { type Gap, type GapEvent, named } from "./gap.ts";
@@ -6,18 +6,18 @@ import type { GapRecord } from "./gap-record.ts";
 import { atMost, type Interval, joined, without } from "./moments.ts";
 
 /**
- * The last value before an interruption was measured up to this long before the interruption was noticed. A tag whose last
- * one is older changes rarely, and says nothing of when the interruption began.
+ * Longest time between the last value before an interruption and its detection. A tag with an older last value changes
+ * rarely and does not tell when the interruption began.
  */
 const edgeUs = 60e6;
 
-/** A wall clock that goes forward by more than this was set. */
+/** A wall clock that jumps forward by more than this was set. */
 const clockStepUs = 2e6;
 
-/** Of one tag: beyond so many the oldest become one. */
+/** Most lost intervals of one tag. Beyond this, the oldest are merged. */
 const mostLost = 200;
 
-/** What is known to be lost of one tag. */
+/** The values of one tag that are known to be lost. */
 interface Loss {
   readonly moments: readonly Interval[];
   readonly reason: string;
@@ -27,34 +27,37 @@ const asking = "the device's history is asked";
 const unheard = "recovery was in progress when the agent or the source stopped, and nothing was reported since";
 
 /**
- * Of one row whose values are being looked for. Gaps of a tag that follow each other closely are reported to the rows of both:
- * what is found of the one says nothing about the other, so moments are counted, not tags.
+ * The recovery of one row. A tag's gaps that follow each other closely are reported to both rows. A result for one says
+ * nothing about the other, so intervals are tracked, not only tags.
  */
 export class GapResolution {
   readonly #record: GapRecord;
   readonly #id: number;
-  /** When it began, before anything was reported of tags. */
+  /** Begin of the row before any report of a tag. */
   readonly #began: number;
-  /** When it began by what tags say: those that had a value within `edgeUs` before, and those that had not. */
+  /**
+   * Earliest begin that tags have reported: `#near` from tags with a value within `edgeUs` before the row, `#far` from
+   * the others.
+   */
   #near = Number.POSITIVE_INFINITY;
   #far = Number.POSITIVE_INFINITY;
-  /** Tags of the row, which is of the whole source; undefined: the reported ones. */
+  /** Number of tags if the row covers the whole source. Undefined: the row covers the reported tags only. */
   readonly #tags: number | undefined;
-  /** The reported tags, where the row is of them alone. */
+  /** The reported tags, if the row covers only those. */
   readonly #reported: Set<string>;
-  /** By input: what is looked for. */
+  /** Intervals being recovered, by Input ID. */
   readonly #open = new Map<string, readonly Interval[]>();
   readonly #lost = new Map<string, Loss>();
   #found = false;
-  /** Something has been reported since it was settled the last time, and how that was. */
+  /** Whether there were reports since the last `settle`; `#over` is its last argument. */
   #news = true;
   #over = false;
-  /** Tags that an earlier run looked for, and that have not been reported since. */
+  /** Tags that an earlier run was recovering, without a report since. */
   readonly #asked: Set<string>;
-  /** How many more an earlier run looked for, and found to be lost, than it could name. */
+  /** Tags beyond the named ones: how many an earlier run was recovering, and how many it found lost. */
   #askedBefore: number;
   #lostBefore: number;
-  /** Tags that were reported, where an earlier run could not name all. */
+  /** Tags reported in this run. Only set if an earlier run could not name all its tags. */
   readonly #heard: Set<string> | undefined;
 
   constructor(record: GapRecord, id: number) {
@@ -76,26 +79,26 @@ export class GapResolution {
     return this.#record.get(this.#id);
   }
 
-  /** Number of entries by tag that it holds. */
+  /** Number of entries held, by tag. */
   get size(): number {
     return this.#reported.size + this.#open.size + this.#lost.size;
   }
 
   /**
-   * Whether a gap of a tag may be of this row, if no other one is of that time: the clock of the tag may be a little ahead of
-   * the agent's, which says when nobody was connected, or behind it by up to `behindUs`. Of a row of reported tags the times
-   * are theirs.
+   * Whether a gap of a tag may belong to this row if no other row covers its time. The tag's clock may be slightly
+   * ahead of the agent's, or up to `behindUs` behind it. A row of reported tags has their own times, so the gap must
+   * overlap it.
    */
   isNear(gap: TagGap, behindUs: number): boolean {
     const { row } = this;
-    // A row that stands for several is final, and its times are not one.
+    // A row for several interruptions is final, and its times are not those of one interruption.
     if (!row || row.to === undefined || row.times > 1) return false;
     if ((gap.cause === "overflow") !== (row.cause === "overflow")) return false;
     if (this.#tags === undefined) return this.overlaps(gap, 0);
     return gap.from <= row.to + edgeUs && gap.to + behindUs >= row.from;
   }
 
-  /** Whether what is missing of a tag is missing in this row, or may be with a clock that is behind. */
+  /** Whether the missing interval overlaps this row, allowing for a clock that is behind. */
   overlaps({ from, to }: Pick<TagGap, "from" | "to">, behindUs: number): boolean {
     const { row } = this;
     if (row?.to === undefined) return false;
@@ -103,7 +106,7 @@ export class GapResolution {
     return from === to ? from + behind >= row.from && to <= row.to : from < row.to && to + behind > row.from;
   }
 
-  /** Whether something of this tag is looked for in that time. */
+  /** Whether values of this tag are being recovered in that time. */
   awaits(input: string, { from, to, cause }: Pick<TagGap, "from" | "to" | "cause">): boolean {
     const { row } = this;
     if (!row || (cause === "overflow") !== (row.cause === "overflow")) return false;
@@ -112,7 +115,7 @@ export class GapResolution {
     );
   }
 
-  /** `floor`: end of the row before; what is missing before that is its. */
+  /** `floor`: end of the previous row. Values missing before it belong to that row. */
   take(input: string, { state, reason, from, to }: TagGap, floor: number): void {
     const { row } = this;
     if (!row) return;
@@ -137,9 +140,9 @@ export class GapResolution {
     this.#record.change(this.#id, { from: epochMicros(known), to: end });
   }
 
-  /** What an earlier run knew of this tag is known again. */
+  /** Updates what an earlier run knew about this tag. */
   #hear(input: string, state: TagGap["state"]): void {
-    // It was missing from the reports for a while only: what becomes of it is reported now.
+    // The tag was missing from the reports only for a while, and its outcome is reported now.
     if (this.#lost.get(input)?.reason === unheard) this.#lost.delete(input);
     if (this.#asked.delete(input) || this.#lost.has(input) || !this.#heard || this.#heard.has(input)) return;
     this.#heard.add(input);
@@ -147,15 +150,15 @@ export class GapResolution {
     else if (this.#lostBefore > 0 && state === "lost") this.#lostBefore--;
   }
 
-  /** Names the reported tags where the row is of them alone. */
+  /** Writes the names of the reported tags to the row, if the row covers only those. */
   flush(): void {
     if (this.#tags === undefined && this.row?.tags !== this.#reported.size)
       this.#record.change(this.#id, named(this.#reported.size, this.#reported));
   }
 
   /**
-   * Writes down what is known: the driver does not report it again to the run that goes on with the row. `over`: no more
-   * reports are expected but of what is still looked for.
+   * Writes the current state to the row, since the driver does not report it again to the next run. `over`: no further
+   * reports are expected, except for intervals still being recovered.
    */
   settle(over: boolean): void {
     if (!this.#news && over === this.#over) return;
@@ -217,7 +220,7 @@ export class GapResolution {
     if (row) this.#record.advance(this.#id, "connected", { to: epochMicros(Math.max(row.from, to)) });
   }
 
-  /** It has turned out that the clock was behind when the gap ended. */
+  /** Corrects the end of the row after the clock turned out to have been behind. */
   notBefore(end: number): void {
     const { row } = this;
     if (row?.to !== undefined && end - row.to > clockStepUs) this.#record.change(this.#id, { to: epochMicros(end) });
@@ -233,12 +236,12 @@ export class GapResolution {
   }
 }
 
-/** Undefined: there are none. */
+/** Undefined: no tags. */
 function some(tags: number, inputs: Iterable<string>): Gap["asked"] {
   return tags === 0 ? undefined : named(tags, inputs);
 }
 
-/** Sets what is left, or deletes what has nothing left. */
+/** Stores the remaining intervals, or deletes the entry if none remain. */
 function keep<T>(
   known: Map<string, T>,
   input: string,

@@ -1,11 +1,11 @@
-// Finds the gaps of a source that a report of a tag belongs to.
+// Assigns the gaps that a source reports for a tag to rows of the gap record.
 import type { TagGap } from "../../core/gap.ts";
 import type { GapRecord } from "./gap-record.ts";
 import { GapResolution } from "./gap-resolution.ts";
 
-/** Gaps of a source that may still be filled. */
+/** Most gaps of a source that are followed at a time. */
 const mostGaps = 100;
-/** Tags that all of them together know something of, the newest one apart. */
+/** Most tag entries of all followed gaps together, not counting the newest gap. */
 const mostNames = 100_000;
 
 export type GapResolutions = ReturnType<typeof gapResolutions>;
@@ -14,7 +14,7 @@ export function gapResolutions(record: GapRecord, source: string) {
   /** Oldest first. */
   const gaps: GapResolution[] = [];
 
-  /** A gap that the agent has not noticed itself: the other side threw values away, or the record began later. */
+  /** Adds a row for a gap that the agent did not notice: the server discarded values, or the record began later. */
   function adopt({ cause, reason, from, to }: TagGap): GapResolution {
     const row = { source, cause: cause === "overflow" ? cause : "disconnected", reason, from, to } as const;
     const gap = new GapResolution(record, record.add("reported", { ...row, tags: 0, inputs: [] }));
@@ -27,11 +27,11 @@ export function gapResolutions(record: GapRecord, source: string) {
       gaps.push(gap);
     },
 
-    /** Something is known of a tag whose clock may be behind the agent's by up to `behindUs`. */
+    /** Handles the report of a tag whose clock may be up to `behindUs` behind the agent's. */
     take(input: string, report: TagGap, behindUs: number): void {
-      // What a row looks for is reported to that row, whatever the clocks seem to be by now.
+      // A row that awaits this tag gets the report, however far the clocks are apart now.
       const near = gaps.filter((gap) => gap.isNear(report, behindUs) || gap.awaits(input, report));
-      // A clock that is ahead puts it behind all rows: then which of them it is of is not known.
+      // A clock that is ahead puts the report behind all rows. Then it is unknown which of them it belongs to.
       const within = near.some((gap) => gap.overlaps(report, behindUs))
         ? near.filter((gap) => gap.overlaps(report, behindUs) || gap.awaits(input, report))
         : near;
@@ -43,19 +43,19 @@ export function gapResolutions(record: GapRecord, source: string) {
       }
     },
 
-    /** Names the tags that were reported. */
+    /** Writes the names of the reported tags to the rows. */
     flush(): void {
       for (const gap of gaps) gap.flush();
     },
 
-    /** As `GapResolution.settle`, each of them. */
+    /** Calls `settle` of each gap. */
     settle(over: boolean): void {
       for (const gap of gaps) gap.settle(over);
     },
 
     /**
-     * Everything that an earlier connection looked for has been reported, or nobody looks for it any more: then `unasked` says
-     * why.
+     * Concludes the gaps, since everything an earlier connection looked for has been reported. `unasked`: the recovery
+     * has ended early for this reason, so the gaps are abandoned.
      */
     end(unasked: string | undefined): void {
       for (const gap of gaps.splice(0))
@@ -63,7 +63,7 @@ export function gapResolutions(record: GapRecord, source: string) {
         else gap.abandon(unasked);
     },
 
-    /** Of the oldest nothing more is taken where they are many: what they have said stays in the record. */
+    /** Abandons the oldest gaps beyond the limits. What they have reported stays in the record. */
     forget(): void {
       let names = 0;
       const kept = gaps.findLastIndex(({ size }) => (names += size) > mostNames);

@@ -1,22 +1,22 @@
-// The rows of the gap record in memory: never too many, and those that are alike and close together become one.
+// The rows of the gap record in memory. Their number is bounded, and similar rows close together are merged.
 import { isDeepStrictEqual } from "node:util";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import { type Gap, type GapEvent, type GapSummary, gapLife, stateAfter } from "./gap.ts";
 
 const mostRows = 5_000;
 const oldestUs = 90 * 86_400e6;
-/** Beyond so many Input IDs in all rows together the oldest rows keep a few only. */
+/** Most Input IDs in all rows together. Beyond it, the oldest rows keep only `keptNames`. */
 const mostNames = 100_000;
 const keptNames = 20;
-/** Of the same kind within an hour; further ones become part of the row before them. */
+/** Most rows of the same kind within an hour. Further ones are merged into the row before them. */
 const apartPerHour = 10;
-/** Of the interruptions that a row stands for. */
+/** Most interruptions that a row lists. */
 const mostIntervals = 200;
 const hourUs = 3_600e6;
 const dayUs = 86_400e6;
 
 export type NewGap = Omit<Gap, "id" | "state" | "times" | "missingMs">;
-/** Events that a row can begin with. */
+/** Events that can create a row. */
 export type FirstEvent = {
   [E in GapEvent]: (typeof gapLife)[E] extends { readonly none: unknown } ? E : never;
 }[GapEvent];
@@ -50,21 +50,21 @@ export class GapRows {
     return added;
   }
 
-  /** Gives the row as it is then; undefined: there is none any more, or it stays as it is. */
+  /** Returns the changed row. Undefined: the row does not exist or does not change. */
   change(id: number, changes: Partial<NewGap>, event?: GapEvent): Gap | undefined {
     const before = this.#rows.get(id);
     const state = before && (event ? stateAfter(event, before.state) : before.state);
     if (!state) return undefined;
     const after = { ...before, ...changes, state };
-    const keys = [...Object.keys(changes), "state"] as (keyof typeof after)[]; // of `NewGap`
+    const keys = [...Object.keys(changes), "state"] as (keyof typeof after)[]; // the keys of `NewGap`
     if (keys.every((key) => isDeepStrictEqual(after[key], before[key]))) return undefined;
-    // Of a row that stands for several the sum stays.
+    // A row for several interruptions keeps their sum.
     const changed = before.times > 1 ? after : { ...after, ...missing(after) };
     this.#set(changed);
     return changed;
   }
 
-  /** Of a row that is final: it becomes part of the last one of its kind where there are many. */
+  /** Merges a final row into the last one of its kind if there are many within an hour. */
   join(gap: Gap): void {
     const alike = this.all().filter(
       (other) => other.id !== gap.id && isFinal(other) && sameKind(other, gap) && (other.to ?? 0) > gap.from - hourUs,
@@ -99,14 +99,14 @@ export class GapRows {
     return { open, day, dayLost, revision: this.#revision };
   }
 
-  /** Numbers of the rows that have changed or are gone since this was asked the last time. */
+  /** Returns and clears the ids of rows that changed or were deleted since the last call. */
   takeChanged(): readonly number[] {
     const ids = [...this.#changed];
     this.#changed.clear();
     return ids;
   }
 
-  /** They could not be written. */
+  /** Marks rows as changed again after a failed write. */
   giveBack(ids: readonly number[]): void {
     for (const id of ids) this.#changed.add(id);
   }
@@ -144,17 +144,17 @@ function shortened(gap: Gap): Gap {
   return { ...gap, inputs: inputs.slice(0, keptNames), unfilled: few(unfilled), asked: few(asked) };
 }
 
-/** Whether nothing more is expected to become of it. */
+/** Whether the row is in a final state. */
 export function isFinal({ to, state }: Pick<Gap, "to" | "state">): boolean {
   return to !== undefined && state !== "open" && state !== "filling";
 }
 
-/** Whether it is of all of a source, which goes on accounting for it when it starts again. */
+/** Whether the row covers a whole source. The source continues such a row when it starts again. */
 export function isOutage({ cause }: Pick<Gap, "cause">): boolean {
   return cause === "agentDown" || cause === "disconnected" || cause === "stopped";
 }
 
-/** Those that touch the time from `since` on, newest first, `most` of them, and how many more there are. */
+/** The `most` newest rows that end at `since` or later, newest first, and how many more there are. */
 export function newest(gaps: readonly Gap[], since: number, most: number): { gaps: Gap[]; more: number } {
   const found = gaps.filter(({ to }) => to === undefined || to >= since);
   found.sort((a, b) => b.from - a.from || b.id - a.id);
@@ -181,7 +181,7 @@ function sameKind(a: Gap, b: Gap): boolean {
   );
 }
 
-/** A reason without its numbers: values, addresses, times. */
+/** The reason with its numbers replaced, so that values, addresses and times do not matter. */
 export function kindOf(reason: string): string {
   return reason.replaceAll(/-?\d+(?:\.\d+)?/g, "#");
 }

@@ -1,18 +1,22 @@
-// A row of the gap record: an interval in which tags were not recorded, and what became of it. The schema is that of the
-// file, of `/api/gaps` and of `tagferry gaps --json`.
+// A row of the gap record: an interval in which tags were not recorded, and its outcome. The file, `/api/gaps` and
+// `tagferry gaps --json` share this schema.
 import { z } from "zod";
 import { epochMicros } from "../../core/point.ts";
 
 /**
- * Why nothing was recorded. `agentDown`: the agent was not running. `disconnected`: the source could not be reached.
- * `stopped`: the source was not running, since its configuration was changed. `bad`: device or broker gave no usable
- * value. `refused`: no Input ID for it. `overflow`: the server discarded values. `buffer`: points could not be
- * stored, or were lost from the buffer.
+ * Why nothing was recorded.
+ * - `agentDown`: the agent was not running.
+ * - `disconnected`: the source could not be reached.
+ * - `stopped`: the source was restarted by a configuration change.
+ * - `bad`: the device or broker gave no usable value.
+ * - `refused`: the tag has no valid Input ID.
+ * - `overflow`: the server discarded values.
+ * - `buffer`: points could not be stored, or were lost from the buffer.
  */
 const gapCauses = ["agentDown", "disconnected", "stopped", "bad", "refused", "overflow", "buffer"] as const;
 /**
- * `open`: it goes on. `filling`: it is over, and its values are being looked for. `filled`: they have come, or there were
- * none. `partly`: of some tags only. `lost`: they will not come.
+ * `open`: the gap continues. `filling`: it has ended and its values are being recovered. `filled`: they were recovered,
+ * or none were missing. `partly`: only some tags were recovered. `lost`: recovery is not possible.
  */
 const gapStates = ["open", "filling", "filled", "partly", "lost"] as const;
 type GapState = (typeof gapStates)[number];
@@ -20,8 +24,8 @@ type GapState = (typeof gapStates)[number];
 const settled = (state: GapState) => ({ filling: state, filled: state, partly: state, lost: state });
 
 /**
- * The life of a gap: from each event to the state that follows, by the state before (`none`: the row is new). An event does
- * not change a row in any other state. The README has the same table.
+ * The state machine of a gap: for each event, the next state by current state (`none`: a new row). An event has no
+ * effect in other states. The README has the same table.
  */
 export const gapLife = {
   begins: { none: "open" },
@@ -47,63 +51,63 @@ const namedTags = z.object({ tags: z.int(), inputs: z.array(z.string()) });
 
 export const gapSchema = z.object({
   id: z.int(),
-  /** Name of the source; left out: the buffer, whose points may be of any. */
+  /** Name of the source. Left out: the buffer, whose points may be from any source. */
   source: z.string().optional(),
   cause: z.enum(gapCauses),
-  /** For people, in lower case: the error, or what the device said. */
+  /** Text for the operator, in lower case: the error, or the device's message. */
   reason: z.string(),
-  /** Microseconds since 1970. Nothing outside is missing; within, see `times`. */
+  /** Microseconds since 1970. Nothing is missing outside the row; `times` tells about the inside. */
   from: micros,
-  /** Left out while it is open. */
+  /** Left out while the gap is open. */
   to: micros.optional(),
   state: z.enum(gapStates),
-  /** How many tags; 0: not known. */
+  /** Number of tags; 0: unknown. */
   tags: z.int(),
-  /** Their Input IDs, at most 1,000; empty: all of the source. */
+  /** Their Input IDs, at most 1,000. Empty: the whole source. */
   inputs: z.array(z.string()),
-  /** How many interruptions the row stands for: more than 1 where they followed each other closely. */
+  /** How many interruptions the row stands for. Interruptions that follow each other closely share a row. */
   times: z.int().default(1),
-  /** Begin and end of each of them, where there are several; the oldest ones may have become one. */
+  /** Begin and end of each interruption if there are several. The oldest may be merged. */
   intervals: z.array(z.tuple([micros, micros])).optional(),
-  /** Milliseconds that nothing was recorded, summed up over `times`. Left out while it is open. */
+  /** Total duration of the interruptions in milliseconds. Left out while the gap is open. */
   missingMs: z.number().optional(),
   /** Points that are known to be lost. */
   points: z.int().optional(),
-  /** What became of it: who had kept the values, why they could not be had. */
+  /** The outcome as text: what retained the values, or why they could not be recovered. */
   outcome: z.string().optional(),
-  /** Of a gap that is `partly` filled: the tags that were not. Of one that is `filling`: those that will not be. */
+  /** The tags that were not recovered (`partly`), or will not be (`filling`). */
   unfilled: namedTags.optional(),
-  /** Of a gap that is `filling`: the tags that are looked for. */
+  /** The tags being recovered (`filling`). */
   asked: namedTags.optional(),
 });
 export type Gap = z.output<typeof gapSchema>;
 
-/** Input IDs that a row names at most. */
+/** Most Input IDs that a row names. */
 const mostInputs = 1_000;
 
-/** How many tags, and the first of them by name. */
+/** The number of tags, and the names of at most `mostInputs` of them, sorted. */
 export function named(tags: number, inputs: Iterable<string>): z.output<typeof namedTags> {
   return { tags, inputs: [...Iterator.from(inputs).take(mostInputs)].toSorted() };
 }
 
-/** What `/api/gaps` answers. Newest first. */
+/** The answer of `/api/gaps`, newest gap first. */
 export const gapListSchema = z.object({
   time: micros,
   gaps: z.array(gapSchema),
-  /** How many more there are within the time that was asked for. */
+  /** How many more gaps there are in the requested time. */
   more: z.int(),
-  /** Since when the record goes back; left out where it is empty. */
+  /** Oldest time in the record. Left out if it is empty. */
   since: micros.optional(),
 });
 export type GapList = z.output<typeof gapListSchema>;
 
-/** For the status: how many there are. */
+/** The numbers of gaps in the status. */
 export interface GapSummary {
-  /** Gaps that go on. */
+  /** Gaps that are open. */
   readonly open: number;
   /** Gaps of the last 24 hours, and those of them that are `lost` or `partly`. */
   readonly day: number;
   readonly dayLost: number;
-  /** Changes whenever a row does: time to ask `/api/gaps` again. */
+  /** Changes with every change of a row, as a sign to fetch `/api/gaps` again. */
   readonly revision: number;
 }

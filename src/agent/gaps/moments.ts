@@ -1,10 +1,12 @@
-// Sets of moments, as intervals in order that do not touch: what is missing of a tag, and what is still looked for. Pure.
+// Sets of times as sorted, disjoint intervals. Pure.
 import type { EpochMicros } from "../../core/point.ts";
 
-/** Begin and end; both are values that are there, what lies between them is meant. Both the same: that moment. */
+/**
+ * Both ends are times of existing values; the interval means the time between them. Equal ends mean that single moment.
+ */
 export type Interval = readonly [from: EpochMicros, to: EpochMicros];
 
-/** All of both. */
+/** Union of the set and an interval. */
 export function joined(moments: readonly Interval[], [from, to]: Interval): readonly Interval[] {
   const apart = moments.filter(([begin, end]) => end < from || begin > to);
   const touching = moments.filter(([begin, end]) => end >= from && begin <= to);
@@ -15,7 +17,7 @@ export function joined(moments: readonly Interval[], [from, to]: Interval): read
   return [...apart, all].toSorted((a, b) => a[0] - b[0]);
 }
 
-/** What is left of them without those of the interval. */
+/** The set without the interval. */
 export function without(moments: readonly Interval[], [from, to]: Interval): readonly Interval[] {
   return moments.flatMap(([begin, end]): Interval[] => {
     if (begin === end) return begin >= from && end <= to ? [] : [[begin, end]];
@@ -26,7 +28,7 @@ export function without(moments: readonly Interval[], [from, to]: Interval): rea
   });
 }
 
-/** The oldest ones become one where they are more. */
+/** Merges the oldest intervals so that at most `most` remain. */
 export function atMost(most: number, moments: readonly Interval[]): readonly Interval[] {
   const [first] = moments;
   const last = moments[moments.length - most];

@@ -1,19 +1,19 @@
-// Up to when each source is accounted for: written down again and again, so that the next run knows where it takes over.
+// Persists regularly up to when each source is accounted for, so that the next run knows where to continue.
 import type { EpochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { Life } from "./gap-file.ts";
 
-/** How exactly the begin of a gap is known after a kill. */
+/** Interval of the signs of life. After a kill, the begin of a gap is known this exactly. */
 const everyMs = 10_000;
-/** It is given at a look, one of which may come this much earlier in its second than the last one did. */
+/** The check runs once a second and may come this much early. */
 const earlyMs = 500;
-/** A clock is set within this time, or will not be. */
+/** A clock that will be set is set within this time. */
 const settingMs = 600_000;
-/** A source that has not run for so long is forgotten. */
+/** A source that has not run for this long is forgotten. */
 const forgottenUs = 90 * 86_400e6;
 
 export class SignOfLife {
-  /** What the agent before this one left. Undefined: there was none. */
+  /** The last sign of life of the previous agent. Undefined: there was none. */
   readonly former: Life | undefined;
   readonly #clock: Clock;
   readonly #running = new Set<string>();
@@ -30,20 +30,23 @@ export class SignOfLife {
     this.#beganAtMs = clock.monotonic();
   }
 
-  /** Sources that account for their time themselves. */
+  /** Sources that account for their own time. */
   get running(): ReadonlySet<string> {
     return this.#running;
   }
 
-  /** Up to when an earlier run accounts for this source, or this one until it was stopped. Undefined: it is new. */
+  /**
+   * Up to when the source was accounted for by an earlier run, or by this one until it stopped. Undefined: a new
+   * source.
+   */
   accountedUpTo(source: string): EpochMicros | undefined {
     return this.#accounted.get(source);
   }
 
-  /** From now on the source accounts for its time itself. */
+  /** From now on the source accounts for its own time. */
   runs(source: string): void {
     this.#running.add(source);
-    // Soon on disk: were the agent killed at once, the next one knew nothing of the source.
+    // Write soon: otherwise, after an early kill, the next run would not know the source.
     this.#givenAtMs = Number.NEGATIVE_INFINITY;
   }
 
@@ -56,16 +59,16 @@ export class SignOfLife {
     this.#accounted.delete(source);
   }
 
-  /** What may be written once every row that there is by now is on disk. Undefined: not yet. */
+  /** The next sign of life. It may be written once all current rows are on disk. Undefined: not due yet. */
   next(stopped: boolean): Life | undefined {
     const [time, nowMs] = [this.#clock.now(), this.#clock.monotonic()];
     if (!stopped && nowMs - this.#givenAtMs < everyMs - earlyMs) return undefined;
-    // A clock that is behind the last sign of life is still to be set.
+    // A clock behind the last sign of life has not been set yet.
     if (time < (this.former?.time ?? 0) && nowMs - this.#beganAtMs < settingMs) return undefined;
     this.#givenAtMs = nowMs;
     for (const source of this.#running) this.#accounted.set(source, time);
     for (const [source, at] of this.#accounted) if (at < time - forgottenUs) this.#accounted.delete(source);
-    // The last one goes to `alive.json`, which is the only one that versions before read.
+    // The final sign goes to `alive.json`, the only file that older versions read.
     this.#turn += stopped && this.#turn % 2 === 0 ? 2 : 1;
     return {
       time,

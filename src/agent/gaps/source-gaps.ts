@@ -1,4 +1,4 @@
-// The gaps of one source: fed by its pipeline and its mapping, and by what its driver finds in the device's history.
+// The gaps of one source, reported by its pipeline, its mapping and its driver.
 
 import type { AgentError } from "../../core/errors.ts";
 import { reasonOf } from "../../core/errors.ts";
@@ -18,11 +18,11 @@ import { type FailureCause, type TagFailures, tagFailures } from "./tag-failures
  * long before the detection.
  */
 const noticedWithinUs = 60e6;
-/** Within this time of a connection, a source delivers its first values and reports what is missing before them. */
+/** After a connection, a source delivers its first values and reports the missing ones within this time. */
 const settledAfterMs = 15_000;
-/** A disk that has not answered for so long is not slow but hung. */
+/** A disk that has not answered for this long counts as hung. */
 const hungAfterMs = 5_000;
-/** A clock is set within this time of the first connection, or stepped for another reason. */
+/** A step later than this after the first connection is not the initial setting of the clock. */
 const settingMs = 600_000;
 
 export interface GapsOf {
@@ -38,9 +38,9 @@ export class SourceGaps implements Disposable {
   readonly #ticking: Disposable;
   #inputOf: (tag: TagId, captures: Captures, address?: string) => string | undefined = () => undefined;
   readonly #resolutions: GapResolutions;
-  /** The row of what goes on while there is no connection. */
+  /** The row of the current outage. */
   #outage: GapResolution | undefined;
-  /** So much older than the moment it came the newest value of the last delivery was: the clock may be behind. */
+  /** How old the newest value of the last delivery was at arrival. The device's clock may be behind by this much. */
   #behindUs = 0;
   #bufferRow: number | undefined;
   /** The gap record has been unwritable for so long that deliveries no longer wait for it. */
@@ -50,9 +50,9 @@ export class SourceGaps implements Disposable {
   #connection: Pick<Source, "holder" | "recovery"> | undefined;
   #connectedAtMs = 0;
   #settled = true;
-  /** When the time without the agent was over, by the monotonic clock: the wall clock may not have been set by then. */
+  /** When the `agentDown` gap ended, on the monotonic clock. The wall clock may not have been set by then. */
   #backAt: { readonly gap: GapResolution; readonly ms: number } | undefined;
-  /** Up to when everything was recorded, as far as is known. */
+  /** Up to when everything was recorded, as far as known. */
   #heard: EpochMicros;
 
   constructor(record: GapRecord, source: GapsOf, runtime: Runtime) {
@@ -67,7 +67,7 @@ export class SourceGaps implements Disposable {
     this.#ticking = record.eachSecond(() => this.#tick());
   }
 
-  /** Given once, before the first delivery: which Input ID a tag of the driver has. */
+  /** Sets how Input IDs are derived from tags. Called once, before the first delivery. */
   names(inputOf: (tag: TagId, captures: Captures, address?: string) => string | undefined): void {
     this.#inputOf = inputOf;
   }
@@ -93,14 +93,14 @@ export class SourceGaps implements Disposable {
     this.#settled = true;
   }
 
-  /** After the readings are on disk. */
+  /** Called after the readings are on disk. */
   delivered(delivery: Pick<Delivery, "readings" | "batches" | "gaps">): void {
     const { gaps = [] } = delivery;
     const now = this.#runtime.clock.now();
     this.#heard = now;
     let newest = 0;
     for (const { time, historical } of latestReadings(delivery)) if (!historical && time > newest) newest = time;
-    // What the device measured after its newest value is not here yet.
+    // Values measured after the newest one have not arrived yet.
     if (newest <= now && newest > now - noticedWithinUs) {
       this.#heard = epochMicros(newest);
       this.#behindUs = now - newest;
@@ -111,13 +111,13 @@ export class SourceGaps implements Disposable {
   }
 
   /**
-   * True once it is on disk what was told to be lost: whoever told may forget it then. False where the disk refuses it, or
-   * has not answered for 5 s. Never rejects.
+   * True once the reported losses are on disk, so that the driver may forget them. False if the disk rejects the write
+   * or has not answered for 5 s. Never rejects.
    */
   async written(): Promise<boolean> {
     this.#resolutions.settle(this.#settled);
     const saving = this.#record.save();
-    // It waits for the one before it.
+    // `saving` waits for the hung write before it.
     if (this.#hung) return false;
     const waiting = new AbortController();
     const answered = await Promise.race([
@@ -145,15 +145,15 @@ export class SourceGaps implements Disposable {
     this.#outage = this.#open("disconnected", reasonOf(error), from);
   }
 
-  /** Points are given to the buffer. */
+  /** Points are being appended to the buffer. */
   storing(): void {
     this.#storingSinceMs ??= this.#runtime.clock.monotonic();
   }
 
-  /** The points of this source cannot be stored; undefined: they are, or can be again. */
+  /** Called with the error when points cannot be stored, and with undefined when they can again. */
   bufferFailed(error: AgentError | undefined): void {
     this.#storingSinceMs = undefined;
-    // Left open when the source was stopped: no other event would end the row.
+    // After disposal no other event would end the row.
     if (error && !this.#disposed) this.#bufferHeld(error.message);
     if (error || this.#bufferRow === undefined) return;
     const holder = this.#connection?.holder;
@@ -173,7 +173,7 @@ export class SourceGaps implements Disposable {
     this.#failures.recovered(input, epochMicros(Math.min(time, this.#runtime.clock.now())));
   }
 
-  /** The source stops. The next start of the source continues the recovery of missing values. */
+  /** The source stops. The next start continues the recovery of missing values. */
   [Symbol.dispose](): void {
     this.#disposed = true;
     this.#ticking[Symbol.dispose]();
@@ -183,7 +183,7 @@ export class SourceGaps implements Disposable {
     this.#record.life.stopped(this.#source.name);
   }
 
-  /** Meanwhile nothing is read. */
+  /** The source does not read while the buffer fails. */
   #bufferHeld(reason: string): void {
     const { name: source, tags } = this.#source;
     const row = { source, cause: "buffer", reason, from: this.#heard, tags } as const;
@@ -195,7 +195,7 @@ export class SourceGaps implements Disposable {
     return this.#connection ? clock.now() - (clock.monotonic() - this.#connectedAtMs) * 1_000 : this.#heard;
   }
 
-  /** Takes over what an earlier run left open, or opens a row for the time in between. */
+  /** Continues the rows that an earlier run left open, or opens a row for the time in between. */
   #begin(): void {
     const { name } = this.#source;
     const rows = this.#record.of(name);
@@ -223,7 +223,7 @@ export class SourceGaps implements Disposable {
 
   #take(gap: TagGap): void {
     const input = this.#inputOf(gap.tag, gap.captures, gap.address);
-    // Of what has no Input ID nothing is recorded anyway.
+    // Tags without an Input ID are not recorded, so they have no gaps.
     if (input !== undefined) this.#resolutions.take(input, gap, this.#behindUs);
   }
 

@@ -1,13 +1,13 @@
-// Groups the tags of a source that give nothing usable: what fails together and comes back together is one row.
+// Groups failing tags of a source. Tags that fail and recover together share a row.
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import { named } from "./gap.ts";
 import type { GapRecord } from "./gap-record.ts";
 import { kindOf } from "./gap-rows.ts";
 
-/** Tags whose failures begin or end within this time do so together; the row has the outermost edges. */
+/** Failures that begin or end within this time of each other belong together. The row spans all of them. */
 const togetherMs = 5_000;
-/** Reasons of a source that have rows of their own at one time. */
+/** Most failure reasons of a source that have rows of their own at a time. */
 const mostKinds = 200;
 
 export type FailureCause = "bad" | "refused";
@@ -17,9 +17,9 @@ interface Group {
   readonly key: string;
   from: EpochMicros;
   readonly failing: Set<string>;
-  /** Those that are back, and the time of their first value. */
+  /** Recovered tags, with the time of their first value. */
   readonly back: Map<string, EpochMicros>;
-  /** Monotonic time of the first that came back. */
+  /** Monotonic time of the first recovery. */
   backAtMs: number;
   changed: boolean;
 }
@@ -80,12 +80,12 @@ export function tagFailures(record: GapRecord, source: string, clock: Clock) {
       group.changed = true;
     },
 
-    /** Brings the rows up to date. Cheap where nothing has changed. */
+    /** Updates the rows. Cheap if nothing has changed. */
     flush(): void {
       for (const group of [...groups.values()].flat()) if (group.changed || group.back.size > 0) update(group);
     },
 
-    /** The source stops: what fails now is not watched any longer. */
+    /** The source stops, so current failures are no longer watched. */
     end(): void {
       const now = clock.now();
       for (const input of byInput.keys()) this.recovered(input, now);

@@ -1,4 +1,4 @@
-// The log, written by pino: JSON lines, or readable ones on a terminal.
+// The log, written by pino as JSON lines, or as readable text on a terminal.
 import { type Logger as PinoLogger, pino } from "pino";
 import { fileFailure } from "../../core/errors.ts";
 import type { LogFields, Logger } from "../../core/runtime.ts";
@@ -7,25 +7,25 @@ export type LogLevel = "debug" | "info" | "warn" | "error";
 
 export interface LogOptions {
   readonly level: LogLevel;
-  /** File descriptor of the stream the lines go to. */
+  /** File descriptor of the output stream. */
   readonly descriptor: number;
-  /** For people rather than for machines. */
+  /** Whether lines are formatted for people instead of machines. */
   readonly pretty: boolean;
   readonly fields: LogFields;
 }
 
 export interface ClosableLogger extends Logger {
   flush(): void;
-  /** The latest lines, oldest first, each one JSON. */
+  /** The latest lines as JSON, oldest first. */
   recent(): readonly string[];
 }
 
-/** Beyond this many bytes that a stalled reader has not taken, lines are dropped: the log must never fill the memory. */
+/** When a stalled reader leaves this many bytes unread, lines are dropped to bound memory. */
 const maxWaiting = 1024 * 1024;
 
 export async function openLog({ level, descriptor, pretty, fields }: LogOptions): Promise<ClosableLogger> {
   const destination = pino.destination({ fd: descriptor, sync: false, maxLength: maxWaiting });
-  // A reader that went away (EPIPE) costs the log, not the agent.
+  // A closed reader (EPIPE) must not stop the agent.
   destination.on("error", () => {});
   const stream = pretty
     ? (await import("pino-pretty")).default({
@@ -42,7 +42,7 @@ export async function openLog({ level, descriptor, pretty, fields }: LogOptions)
       stream.write(pretty ? inert(line) : line);
     },
   };
-  const serializers = { err: (error: unknown) => withoutStack(error) ?? pino.stdSerializers.err(error as Error) }; // takes anything
+  const serializers = { err: (error: unknown) => withoutStack(error) ?? pino.stdSerializers.err(error as Error) }; // accepts any value
   const logger = pino({ level, base: fields, timestamp: pino.stdTimeFunctions.isoTime, serializers }, remembering);
   return {
     ...adapt(logger, {}),
@@ -51,19 +51,22 @@ export async function openLog({ level, descriptor, pretty, fields }: LogOptions)
       try {
         destination.flushSync();
       } catch {
-        // Not open yet or closed already: there is nothing that could be written.
+        // The stream is not open yet or already closed, so there is nothing to flush.
       }
     },
   };
 }
 
-/** A failure of a file or folder is no defect of the program: the operator needs to know what to do, not where it was noticed. */
+/** A file or folder failure is not a defect of the program. The operator needs the remedy, not a stack trace. */
 function withoutStack(error: unknown): LogFields | undefined {
   const failure = fileFailure(error);
-  return failure && { type: "Error", ...failure, ...(error as NodeJS.ErrnoException) }; // only these have such a failure
+  return failure && { type: "Error", ...failure, ...(error as NodeJS.ErrnoException) }; // only such errors have a file failure
 }
 
-/** `bound` stands on every line. Children are made from the root: pino would write a field twice that parent and child have. */
+/**
+ * `bound` is added to every line. Children are created from the root because pino would repeat fields that parent and
+ * child share.
+ */
 function adapt(root: PinoLogger, bound: LogFields): Logger {
   const logger = root.child({ ...bound });
   return {
@@ -75,15 +78,15 @@ function adapt(root: PinoLogger, bound: LogFields): Logger {
   };
 }
 
-/** In UTF-16 code units, which JSON lines hardly exceed in bytes. */
+/** In UTF-16 code units; for JSON lines this is close to bytes. */
 const maxLength = 1024 * 1024;
 const maxLines = 5_000;
 
-/** The latest lines, kept in memory for support bundles. Bounded in lines and in bytes. */
+/** The latest lines in memory, for support bundles. Bounded in lines and in length. */
 class RecentLines {
   #lines: string[] = [];
   #length = 0;
-  /** Lines at the front that were forgotten; cut off now and then, which is cheaper than each time. */
+  /** Number of cleared lines at the front. They are removed in batches, which is cheaper. */
   #forgotten = 0;
 
   add(line: string): void {
@@ -104,18 +107,15 @@ class RecentLines {
   }
 }
 
-// What a device or the service gave as text must not be obeyed by a terminal.
+// Text from devices or the service must not control the terminal.
 
-/** Control characters of both sets, and those that turn the direction of writing or end a line. */
+/** C0 and C1 control characters, bidirectional controls, and line and paragraph separators. */
 const obeyed = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
-/** Ends of lines that a stack has of itself. */
+/** Line breaks that belong to the format of a stack trace. */
 const stackEnd = /\n(?= {4}at |caused by: )/;
 
-/**
- * A line of JSON in which those are written out in every text (`\u001b`), names included. The lines of a stack stay
- * lines: they are shown indented.
- */
+/** Escapes those characters (`\u001b`) in every text and key of a JSON line. Stack traces keep their line breaks. */
 function inert(line: string): string {
   return `${JSON.stringify(written(JSON.parse(line)))}\n`;
 }

@@ -1,10 +1,10 @@
-// Notices a disk that neither stores nor fails: an append to the buffer that does not return.
+// Detects a hung disk: an append to the buffer that does not return.
 import type { PointBuffer } from "../../core/buffer.ts";
 import type { Clock } from "../../core/runtime.ts";
 
-/** The same buffer, seen. `waitingMs`: how long the append that has taken longest has not returned; 0: none is under way. */
+/** Wraps the buffer. `waitingMs`: how long the oldest pending append has taken; 0: none is pending. */
 export function watchAppends(buffer: PointBuffer, clock: Clock) {
-  // A set keeps the order of the calls: the first is the oldest.
+  // A set keeps insertion order, so the first entry is the oldest.
   const underWay = new Set<{ readonly since: number }>();
   const watched: PointBuffer = {
     async append(points, options, signal) {

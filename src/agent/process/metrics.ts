@@ -1,4 +1,4 @@
-// The counters of the program, kept by prom-client and given out in its text format.
+// The program's metrics, kept by prom-client and exported in its text format.
 import Counter from "prom-client/lib/counter.js";
 import Gauge from "prom-client/lib/gauge.js";
 import Histogram from "prom-client/lib/histogram.js";
@@ -6,9 +6,9 @@ import Registry from "prom-client/lib/registry.js";
 import type { HistogramDeclaration, Labels, MetricDeclaration, Metrics } from "../../core/runtime.ts";
 
 export interface MetricsRegistry extends Metrics {
-  /** Everything counted so far, in the Prometheus text format. */
+  /** All metrics in the Prometheus text format. */
   text(): Promise<string>;
-  /** Called before each `text`: sets what is measured rather than counted. */
+  /** Registers a callback that updates gauges before each `text`. */
   beforeText(refresh: () => void): void;
 }
 
@@ -21,7 +21,7 @@ export function metricsRegistry(): MetricsRegistry {
 
   function once<T>(name: string, make: () => T): T {
     const before = known.get(name);
-    // The name decides the kind: a declaration stands once in the code.
+    // The name determines the kind, since each metric is declared once in the code.
     if (before !== undefined) return before as T;
     const made = make();
     known.set(name, made);

@@ -1,4 +1,4 @@
-// What the process itself costs and how it is hardened.
+// Resource usage and hardening of the process.
 import type { Clock, MetricDeclaration } from "../../core/runtime.ts";
 import type { MetricsRegistry } from "./metrics.ts";
 
@@ -46,16 +46,16 @@ export function processUsage(clock: Clock) {
   };
 }
 
-/** How the running process is hardened, as it is and not as it was meant to be. */
+/** The actual hardening of the running process, not the intended one. */
 export function processSecurity() {
   const flags = [...process.execArgv, ...(process.env["NODE_OPTIONS"] ?? "").split(" ")];
   return {
     root: process.getuid?.() === 0,
-    // A signal calls up the debugger, which opens a port.
+    // SIGUSR1 can start the debugger, which opens a port.
     debuggerSignal: !flags.includes("--disable-sigusr1"),
-    // Text can be made into code.
+    // Code can be generated from strings.
     codeFromText: !flags.includes("--disallow-code-generation-from-strings"),
-    // What comes from outside can reach the prototype of objects by the name `__proto__`.
+    // Input can reach the prototype of objects through `__proto__`.
     proto: Object.hasOwn(Object.prototype, "__proto__"),
     node: process.version,
   };

@@ -1,4 +1,4 @@
-// The parts of prom-client that are used. Its index loads the cluster module and more: 7 MB that a gateway can use better.
+// Typings for the parts of prom-client in use. Its index also loads the cluster module and more, which costs 7 MB.
 declare module "prom-client/lib/registry.js" {
   export { Registry as default } from "prom-client";
 }

@@ -1,4 +1,4 @@
-// Whether the backlog shrinks, measured from how it changed over the last minute, and the words for it.
+// Whether the backlog shrinks, from its changes over the last minute, and the words for it.
 import type { BufferStats } from "../../core/buffer.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
@@ -8,32 +8,32 @@ import { counted } from "./words.ts";
 type Counts = Pick<BufferStats, "unsettledPoints" | "appendedPoints" | "losses">;
 
 interface Sample {
-  /** On the monotonic clock in milliseconds. */
+  /** Monotonic time in milliseconds. */
   readonly at: number;
-  /** Points waiting, plus all that were ever lost: points that the buffer drops are no progress. */
+  /** Waiting points plus all lost ones, so that dropped points do not count as progress. */
   readonly waiting: number;
   readonly appended: number;
 }
 
 const windowMs = 60_000;
-/** A shorter measurement says nothing: requests settle thousands of points at once. */
+/** A shorter measurement is too noisy: one request settles thousands of points. */
 const leastMs = 20_000;
 const everyMs = 1_000;
-/** What arrives within this time is on its way to the next requests and is no backlog. In milliseconds. */
+/** Points that arrive within this many milliseconds are in transit, not a backlog. */
 const onItsWayMs = 20_000;
-/** A backlog whose oldest point is younger is on its way. In microseconds. */
+/** A backlog whose oldest point is younger than this is in transit. In microseconds. */
 const youngUs = 30e6;
 
 export interface Progress {
   /** Points a second by which the backlog shrinks; negative: it grows. */
   readonly shrinksBy: number;
-  /** It still shrank in the last quarter of the measurement. */
+  /** Whether it still shrank in the last quarter of the measurement. */
   readonly goesOn: boolean;
-  /** Points a second that were appended. */
+  /** Appended points a second. */
   readonly arriving: number;
 }
 
-/** Samples the backlog. `sample` is called about once a second. */
+/** Samples the backlog. Call `sample` about once a second. */
 export class BacklogTrend {
   readonly #clock: Clock;
   #samples: Sample[] = [];
@@ -51,7 +51,10 @@ export class BacklogTrend {
     this.#samples = this.#samples.filter((each) => each.at >= at - windowMs);
   }
 
-  /** Undefined: measured for too short a time. The means of both halves are compared: a single request weighs little. */
+  /**
+   * Undefined: measured for too short a time. Compares the means of both halves, so that a single request weighs
+   * little.
+   */
   get progress(): Progress | undefined {
     const [first, last] = [this.#samples[0], this.#samples.at(-1)];
     if (!first || !last || last.at - first.at < leastMs) return undefined;
@@ -76,14 +79,14 @@ export interface BacklogFacts {
   readonly state: UploadState;
   readonly points: number;
   readonly oldest: EpochMicros | undefined;
-  /** Inputs whose points wait in the buffer because the service does not take them. */
+  /** Inputs whose points wait because the service does not accept them. */
   readonly parkedInputs: number;
   readonly progress: Progress | undefined;
 }
 
 /**
- * Where the backlog stands, in the words of the page and of `status`. A time is estimated only while the backlog shrinks
- * and all of it can be delivered: when the service takes a parked input again is not known.
+ * The backlog in the words of the page and of `status`. A time is estimated only while the backlog shrinks and no input
+ * is parked. It is unknown when the service accepts a parked input again.
  */
 export function backlogStatus({ time, state, points, oldest, parkedInputs, progress }: BacklogFacts): BacklogStatus {
   if (points === 0) return { trend: "none", text: "none" };
@@ -95,7 +98,7 @@ export function backlogStatus({ time, state, points, oldest, parkedInputs, progr
     parkedInputs === 0 ? "" : `; the points of ${counted(parkedInputs, "input")} wait until the service takes them`;
   if (!progress) return { trend: "unknown", text: `no estimate yet${apart}` };
   const { shrinksBy, goesOn } = progress;
-  // Less than a point a second may be the moment of the measurement.
+  // Less than one point a second may be measurement noise.
   if (shrinksBy <= -1) return { trend: "growing", text: `grows by ${rounded(-shrinksBy)} points/s${apart}` };
   if (shrinksBy < 1) return { trend: "steady", text: `does not shrink${apart}` };
   if (!goesOn) return { trend: "unknown", text: `no estimate yet${apart}` };
@@ -104,7 +107,7 @@ export function backlogStatus({ time, state, points, oldest, parkedInputs, progr
   return { trend: "shrinking", text: `gone in about ${spanOf(drainMs)}`, drainMs };
 }
 
-/** Two digits: more would change each second. */
+/** Two significant digits; more would change every second. */
 function rounded(rate: number): string {
   return String(Number(rate.toPrecision(2)));
 }

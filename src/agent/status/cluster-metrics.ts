@@ -1,4 +1,4 @@
-// How this agent stands in its cluster, measured when somebody asks.
+// Cluster metrics, measured when metrics are read.
 import type { MetricDeclaration } from "../../core/runtime.ts";
 import type { MetricsRegistry } from "../process/metrics.ts";
 import type { Status } from "./status.ts";

@@ -1,8 +1,8 @@
-// The state of the agent in one line, worst first: the same words on the status page and in `tagferry status`.
+// The agent's state in one line, worst first, for the status page and `tagferry status`.
 import type { BacklogStatus, Overall, SourceState, Status } from "./status.ts";
 import { counted } from "./words.ts";
 
-/** What people read for the state of a source. */
+/** Display names of source states. */
 export const sourceWords: Readonly<Record<SourceState, string>> = {
   opening: "connecting",
   online: "online",
@@ -10,7 +10,7 @@ export const sourceWords: Readonly<Record<SourceState, string>> = {
   stopped: "stopped",
 };
 
-/** A backlog that is no older than this is on its way, in microseconds. */
+/** A younger backlog is in transit. In microseconds. */
 const onItsWayUs = 60e6;
 
 const backlogWords: Readonly<Record<BacklogStatus["trend"], string>> = {
@@ -58,7 +58,7 @@ function lateThings(status: Omit<Status, "tags" | "overall">): string[] {
     ...when(cluster?.connected === false, "cluster unreachable"),
     ...when(cluster?.forwardPaused === "full", "stream of the cluster full"),
     ...when(upload.state === "delivering" && isBacklog, backlogWords[upload.backlog.trend]),
-    // A source that is offline has its gap, too.
+    // An offline source has an open gap anyway.
     ...when(offline === 0 && gaps.open > 0, "tags not recorded"),
     ...when(timeFaults.standing > 0, `device clock stands still for ${counted(timeFaults.standing, "Input ID")}`),
     ...when(connecting > 0, `${counted(connecting, "source")} ${sourceWords.opening}`),

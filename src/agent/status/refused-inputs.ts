@@ -1,16 +1,16 @@
-// Inputs and addresses whose readings are not stored: as a list for `/api/status`, and as a warning for each Input ID.
+// Inputs and addresses whose readings are not stored: a list for `/api/status`, and one warning for each Input ID.
 import type { Mapping } from "../../mapping/mapping.ts";
 import type { RefusedInputStatus, Warning } from "./status.ts";
 import { firstOf } from "./words.ts";
 
-/** Addresses that one warning names; the others are counted. */
+/** Most addresses that a warning names; the others are counted. */
 const mostNamed = 3;
 
 export function refusedInputsOf(source: string, mapping: Pick<Mapping, "refusals">): readonly RefusedInputStatus[] {
   return mapping.refusals().map(({ tag: _tag, ...refused }) => ({ source, ...refused }));
 }
 
-/** One for each Input ID, since a wildcard may bring hundreds of addresses. */
+/** One warning for each Input ID, since a wildcard may match hundreds of addresses. */
 export function refusalWarnings(refused: readonly RefusedInputStatus[]): readonly Warning[] {
   const groups = Map.groupBy(refused, ({ source, input, fedBy }) =>
     JSON.stringify([source, input, fedBy?.source, fedBy?.address]),
@@ -21,7 +21,7 @@ export function refusalWarnings(refused: readonly RefusedInputStatus[]): readonl
   });
 }
 
-/** `group`: all that are refused for the same reason as `first`. */
+/** `group`: all inputs refused for the same reason as `first`. */
 function warningOf(
   { input, source, fedBy, reason, remedy }: RefusedInputStatus,
   group: readonly RefusedInputStatus[],

@@ -1,4 +1,4 @@
-// Gathers what the parts know into one `Status`.
+// Combines the state of the parts into one `Status`.
 import type { Config } from "../../config/config.ts";
 import type { BufferStats } from "../../core/buffer.ts";
 import type { EpochMicros } from "../../core/point.ts";
@@ -32,10 +32,9 @@ export interface SnapshotParts {
   readonly sources: readonly { readonly monitor: SourceMonitor; readonly mapping: Mapping }[];
   readonly buffer: BufferStats;
   readonly delivery: Pick<RunningDelivery, "status" | "standstill">;
-  /** How the backlog changed lately; undefined: not measured yet. */
+  /** Recent change of the backlog; undefined: not measured yet. */
   readonly progress?: Progress | undefined;
   readonly gaps: GapSummary;
-  /** As `ClockWatch` gives it. */
   readonly doubt?: ClockWatch["doubt"];
   readonly cluster?: ClusterStatus | undefined;
 }
@@ -45,7 +44,9 @@ export function snapshot(parts: SnapshotParts): Status {
   return { ...overview(parts), tags };
 }
 
-/** As `snapshot`, of whose tags only those that a page shows: ten thousand are not put together each second. */
+/**
+ * Like `snapshot`, but only with the tags that a page shows. Building ten thousand tags each second would be expensive.
+ */
 export function snapshotOf(parts: SnapshotParts, first: number, count: number): StatusPart {
   const { total } = tagsIn(parts, 0, 0);
   const begin = Math.min(first, Math.max(0, total - count));
@@ -127,14 +128,14 @@ function tagStatus(source: string, tag: TagState): TagStatus {
 
 type Defined<T> = { [Key in keyof T]?: Exclude<T[Key], undefined> };
 
-/** Without what is undefined: a status leaves out what is not known. */
+/** Drops undefined properties: a status leaves out what is unknown. */
 function defined<T extends object>(facts: T): Defined<T> {
   return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as Defined<T>;
 }
 
 type UploadParts = Pick<SnapshotParts, "time" | "config" | "buffer" | "delivery" | "progress">;
 
-/** The uploader tells its state in more words than an operator needs. */
+/** Maps the uploader's states to the fewer states that an operator needs. */
 const states = {
   idle: "delivering",
   sending: "delivering",

@@ -1,4 +1,4 @@
-// What is known of one source from outside: its state for `status`, its counters, and a log line when something changes.
+// The observable state of one source: status, counters, and a log line on each change.
 import type { AgentError, ErrorCode } from "../../core/errors.ts";
 import { isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import type { MetricDeclaration, Runtime } from "../../core/runtime.ts";
@@ -19,16 +19,19 @@ const metrics = {
 
 export type MonitoredSource = Pick<SourceStatus, "name" | "type" | "url" | "tags">;
 
-/** How long the same complaint is not repeated in the log, in milliseconds. */
+/** The same error is logged again only after this time, in milliseconds. */
 const repeatAfterMs = 600_000;
 
-/** A connection that lasted this long, or gave a point, was worth something; one that did not is the same failure going on. In milliseconds. */
+/**
+ * A connection is useful if it lasted this long or gave a point. Otherwise its loss counts as the same failure
+ * continuing. In milliseconds.
+ */
 const steadyAfterMs = 60_000;
 
-/** How long a takeover of the session by another client stays the error of the source although it is connected again, in milliseconds. */
+/** How long after reconnecting a session takeover is still shown as the source's error, in milliseconds. */
 const takeoverShownMs = 600_000;
 
-/** Told by the pipeline what happens; asked by the status. */
+/** Updated by the pipeline and read by the status. */
 export class SourceMonitor {
   readonly #source: MonitoredSource;
   readonly #runtime: Runtime;
@@ -42,13 +45,13 @@ export class SourceMonitor {
   #connection: Source | undefined;
   #readings = 0;
   #points = 0;
-  /** The complaint that stands in the log, how often it came since, and whether "connected" was logged after it. */
+  /** The last logged error, its repetitions since, and whether "connected" was logged after it. */
   #logged: { readonly message: string; readonly atMs: number } | undefined;
   #repeats = 0;
   #connectedLogged = false;
   #onlineAtMs = 0;
   #gavePoints = false;
-  /** Whether the last connection was lost without having been of use: its error still holds when the next one is made. */
+  /** Whether the last connection was lost before it was useful. Its error then stays valid on the next connection. */
   #flapping = false;
   #attempt = 0;
   #reconnects = 0;
@@ -100,11 +103,11 @@ export class SourceMonitor {
     this.#counters.points.add(points, this.#labels);
   }
 
-  /** The connection is gone or could not be made; the next attempt comes after `waitMs` milliseconds. */
+  /** The connection was lost or failed; the next attempt follows after `waitMs` milliseconds. */
   lost(error: unknown, waitMs: number): void {
     this.#connection = undefined;
     const isTakeover = isAgentError(error, "SOURCE_TAKEN_OVER");
-    // The one who takes the session over leaves us alone long enough for some messages.
+    // After a takeover, the other client may leave us connected long enough to receive some messages.
     if (this.#isSteady() && !isTakeover) this.#logged = undefined;
     this.#flapping = this.#state === "online" && !this.#isSteady();
     this.#takenOverAtMs = isTakeover ? this.#runtime.clock.monotonic() : Number.NEGATIVE_INFINITY;
@@ -135,7 +138,7 @@ export class SourceMonitor {
     else this.#runtime.log.error({ ...fields, err: error }, "source failed unexpectedly");
   }
 
-  /** The points of this source cannot be stored now; undefined: they can again. */
+  /** Called with the error when points cannot be stored, and with undefined when they can again. */
   bufferFailed(error: AgentError | undefined): void {
     if (error && !this.#bufferError)
       this.#runtime.log.error(
@@ -152,7 +155,7 @@ export class SourceMonitor {
     this.#counters.online.set(0, this.#labels);
   }
 
-  /** The little of `status` that is wanted often. */
+  /** The part of the status that is read frequently. */
   vitals(): { readonly name: string; readonly online: boolean; readonly readingsPerSecond: number } {
     return {
       name: this.#source.name,
@@ -206,7 +209,7 @@ export class SourceMonitor {
 interface ShownError {
   readonly message: string;
   readonly remedy: string | undefined;
-  /** Undefined: it is a defect. */
+  /** Undefined: a defect of the program. */
   readonly code: ErrorCode | undefined;
 }
 
@@ -214,7 +217,7 @@ function shownError(error: unknown): ShownError {
   return { message: reasonOf(error), remedy: remedyOf(error), code: isAgentError(error) ? error.code : undefined };
 }
 
-/** Readings a second, over the last ten seconds. */
+/** Readings a second, averaged over the last ten seconds. */
 class Rate {
   readonly #nowMs: () => number;
   readonly #slots = new Float64Array(11);

@@ -1,4 +1,4 @@
-// What the running agent says about itself: one snapshot for the status page, `/api/status` and `tagferry status`.
+// The status of the running agent, for the status page, `/api/status` and `tagferry status`.
 import type { BufferStats } from "../../core/buffer.ts";
 import type { ErrorCode } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
@@ -8,35 +8,38 @@ import type { GapSummary } from "../gaps/gap.ts";
 import type { ClusterStatus } from "../upkeep/cluster-delivery.ts";
 
 export interface Overall {
-  /** `good`: nothing to do. `warn`: something is late or missing, and may come right by itself. `bad`: values are lost or refused, or a person is needed. */
+  /**
+   * `good`: no action needed. `warn`: something is late or missing, but may recover. `bad`: values are lost or refused,
+   * or the operator must act.
+   */
   readonly level: "good" | "warn" | "bad";
-  /** `all well`, or what is not, worst first and separated by commas. */
+  /** `all well`, or the problems, worst first, separated by commas. */
   readonly text: string;
 }
 
-/** A snapshot, taken when asked. Plain data: what JSON makes of it is what `/api/status` answers. */
+/** A snapshot as plain data. `/api/status` answers its JSON. */
 export interface Status {
   readonly time: EpochMicros;
   readonly agent: AgentStatus;
-  /** All of what follows in one line. */
+  /** A summary of the rest in one line. */
   readonly overall: Overall;
   readonly sources: readonly SourceStatus[];
   readonly tags: readonly TagStatus[];
   readonly buffer: BufferStats & {
-    /** Configured bounds, to show how full it is. */
+    /** Configured limits. */
     readonly maxBytes: number;
     readonly maxAgeMs: number;
   };
   readonly upload: UploadStatus;
-  /** Left out where the configuration has none. */
+  /** Left out without a cluster in the configuration. */
   readonly cluster?: ClusterStatus;
-  /** How many intervals there are in which tags were not recorded; which, `/api/gaps` tells. */
+  /** Numbers of intervals in which tags were not recorded; `/api/gaps` lists them. */
   readonly gaps: GapSummary;
-  /** Inputs and addresses that were refused: their readings are not stored. At most 100 of each source. */
+  /** Refused inputs and addresses, whose readings are not stored. At most 100 of each source. */
   readonly refusedInputs: readonly RefusedInputStatus[];
   /** Inputs whose device clock stands still or whose times repeat often. */
   readonly timeFaults: TimeFaultsStatus;
-  /** What an operator should know or mend, worst first. Each a sentence for people. */
+  /** Problems that the operator should know or fix, worst first. */
   readonly warnings: readonly Warning[];
 }
 
@@ -44,7 +47,7 @@ export interface Status {
 export interface StatusPart {
   readonly status: Omit<Status, "tags">;
   readonly tags: {
-    /** Of all tags. */
+    /** Number of all tags. */
     readonly total: number;
     /** Index of the first row. */
     readonly first: number;
@@ -52,9 +55,9 @@ export interface StatusPart {
   };
 }
 
-/** What is plotted of a status. */
+/** The plotted values of a status. */
 export interface StatusSample extends Pick<Status, "time" | "buffer" | "upload"> {
-  /** Calls `each` with the last value of each tag, of the first `most` of them. Makes no object for a tag. */
+  /** Calls `each` with the last value of each of the first `most` tags. Allocates no object for a tag. */
   readonly values: (most: number, each: (input: string, value: number | undefined) => void) => void;
 }
 
@@ -67,11 +70,11 @@ export interface AgentStatus {
 
 export interface RefusedInputStatus {
   readonly source: string;
-  /** The Input ID, or what was made of the template where it is none. */
+  /** The Input ID, or the filled template if that is not a valid Input ID. */
   readonly input: string;
-  /** The address whose readings are not stored; empty while nothing was read. */
+  /** The address whose readings are not stored; empty before the first reading. */
   readonly address: string;
-  /** Who feeds the Input ID; left out where there is no such Input ID. */
+  /** The owner of the Input ID; left out if it is not a valid one. */
   readonly fedBy?: { readonly source: string; readonly address: string };
   readonly reason: string;
   readonly remedy: string;
@@ -82,7 +85,7 @@ export interface TimeFaultStatus extends Omit<InputTimeFault, "tag"> {
   readonly source: string;
 }
 
-/** How many inputs have each fault, and the first 100 of each source. */
+/** Number of inputs with each fault, and the first 100 of each source. */
 export interface TimeFaultsStatus {
   readonly standing: number;
   readonly repeats: number;
@@ -90,122 +93,125 @@ export interface TimeFaultsStatus {
 }
 
 export interface Warning {
-  /** `warn`: nothing is lost. `error`: data was lost or a person is needed. */
+  /** `warn`: nothing is lost. `error`: data was lost, or the operator must act. */
   readonly level: "warn" | "error";
   readonly message: string;
-  /** What to do about it. */
   readonly remedy?: string;
 }
 
-/** `opening`: first attempt. `waiting`: the last attempt failed, the next one comes by itself. */
+/** `opening`: first attempt. `waiting`: the last attempt failed; the next one follows automatically. */
 export type SourceState = "opening" | "online" | "waiting" | "stopped";
 
 export interface SourceStatus {
   readonly name: string;
-  /** `Driver.type`. */
+  /** See `Driver.type`. */
   readonly type: string;
-  /** Where it connects, without secrets. */
+  /** Address without secrets. */
   readonly url?: string;
   readonly state: SourceState;
-  /** Since when it has been in this state. */
+  /** Start of this state. */
   readonly since: EpochMicros;
-  /** The last failure and what to do about it; left out while all is well. */
+  /** The last failure and its remedy; left out while there is none. */
   readonly error?: string;
   readonly remedy?: string;
-  /** Code of the error; left out where it has none. */
+  /** Left out if the error has no code. */
   readonly code?: ErrorCode;
-  /** Number of configured tags. */
   readonly tags: number;
   /** Since the agent started. */
   readonly readings: number;
   readonly points: number;
   readonly reconnects: number;
-  /** Readings a second over the last 10 s. */
+  /** Average over the last 10 s. */
   readonly readingsPerSecond: number;
-  /** What the driver tells of its connection (`Source.details`). */
+  /** Connection details from the driver (`Source.details`). */
   readonly details: Readonly<Record<string, string | number>>;
-  /** What arrives and no tag wants (`Source.unknown`); left out where there is none. */
+  /** Addresses that arrive but belong to no tag (`Source.unknown`). Left out if there are none. */
   readonly unknown?: readonly UnknownAddress[];
 }
 
 export interface TagStatus {
   readonly source: string;
-  /** Index of the tag within its source. */
+  /** Index of the tag in its source. */
   readonly tag: number;
-  /** The Input ID; the template as configured while nothing has filled it. Several tags have one where it is shared. */
+  /** The Input ID, or the configured template before it is filled. Several tags have the same one if it is shared. */
   readonly input: string;
-  /** In the driver's notation. Empty while nothing was read and the driver names none. */
+  /** In the driver's notation. Empty before the first reading if the driver does not know it. */
   readonly address: string;
-  /** The last mapped value, in the signal's unit. Left out: there is none yet. */
+  /** The last mapped value, in the signal's unit. Left out before the first one. */
   readonly value?: number;
-  /** The state's name where the signal is an enumeration. */
+  /** Name of the state, for an enumeration. */
   readonly text?: string;
   readonly unit?: string;
-  /** Left out while nothing was read. */
+  /** Left out before the first reading. */
   readonly quality?: Quality;
-  /** Why there is no value, or why its quality is not good. */
+  /** Why there is no value, or why the quality is not good. */
   readonly reason?: string;
   /** Time of the last reading. */
   readonly time?: EpochMicros;
-  /** Readings since the agent started, and those of them that gave no point because they failed or were refused. */
+  /** Readings since the agent started. `failures`: those without a point, since they failed or were refused. */
   readonly readings: number;
   readonly failures: number;
 }
 
-/** `delivering`: requests succeed, or there is nothing to send. `retrying`: the service cannot be reached. `held`: it refuses the credentials; a person is needed. `standby`: this agent is in a cluster and has not the turn to deliver. */
+/**
+ * `delivering`: requests succeed, or there is nothing to send. `retrying`: the service is unreachable. `held`: it
+ * rejects the credentials, and the operator must act. `standby`: another agent of the cluster delivers.
+ */
 export type UploadState = "delivering" | "retrying" | "held" | "stopped" | "standby";
 
 export interface UploadStatus {
   readonly state: UploadState;
   readonly since: EpochMicros;
-  /** Where it delivers to, and as whom. */
   readonly url: string;
   readonly integration: string;
   readonly error?: string;
   readonly remedy?: string;
-  /** How late fresh points are now: age of the newest point that the service has. Left out before the first delivery. */
+  /** Delay of fresh points: age of the newest point that the service has. Left out before the first delivery. */
   readonly lagMs?: number;
-  /** Points that are durable and not delivered. */
+  /** Durable points that are not delivered. */
   readonly backlogPoints: number;
   readonly backlog: BacklogStatus;
-  /** `integration.insert` requests and points delivered since the agent started. */
+  /** `integration.insert` requests and delivered points since the agent started. */
   readonly requests: number;
   readonly points: number;
-  /** Points the service refused for good since the agent started. */
+  /** Points that the service refused permanently since the agent started. */
   readonly refusedPoints: number;
-  /** Inputs that the service does not take; their points wait in the buffer. Left out while there is no delivery. */
+  /** Inputs that the service does not accept, so their points wait in the buffer. Left out without delivery. */
   readonly parkedInputs?: { readonly refused: number; readonly unconfirmed: number };
   /** Averages over the last minute. */
   readonly pointsPerRequest: number;
   readonly bytesPerRequest: number;
-  /** Share of the permitted requests that were used in the last minute, 0 to 1. */
+  /** Used share of the permitted requests in the last minute, 0 to 1. */
   readonly budgetShare: number;
-  /** Left out while there is no delivery. */
+  /** Left out without delivery. */
   readonly signals?: SignalsStatus;
 }
 
-/** `none`: nothing waits but what is on its way. `steady`: it neither grows nor shrinks. `unknown`: not measured yet, or nothing is delivered. */
+/**
+ * `none`: only points in transit wait. `steady`: the backlog neither grows nor shrinks. `unknown`: not measured yet, or
+ * nothing is delivered.
+ */
 export interface BacklogStatus {
   readonly trend: "none" | "unknown" | "growing" | "steady" | "shrinking";
-  /** For people: what becomes of the backlog, in a few words. */
+  /** Text for the operator: how the backlog develops. */
   readonly text: string;
-  /** Until it is gone, at the rate by which it shrank in the last minute. Left out where that cannot be estimated. */
+  /** Time until it is gone, at the rate of the last minute. Left out if it cannot be estimated. */
   readonly drainMs?: number;
 }
 
 export interface SignalsStatus {
   readonly known: number;
-  /** Signals whose metadata are not saved yet. */
+  /** Signals whose metadata is not saved yet. */
   readonly pending: number;
   readonly saved: number;
-  /** When all of them were compared with the service last; left out: not yet, and with it what follows. */
+  /** Time of the last complete comparison with the service. Left out before the first one, like the fields below. */
   readonly checkedAt?: EpochMicros;
-  /** Found lost or changed at the service since the agent started, and saved again. */
+  /** Signals that were lost or changed at the service since the agent started, and were saved again. */
   readonly lost?: number;
   readonly changed?: number;
-  /** Input IDs that the service has and the configuration has not, and the first 20 of them. */
+  /** Number of Input IDs at the service that the configuration does not have, and the first 20 of them. */
   readonly unconfigured?: number;
   readonly unconfiguredInputs?: readonly string[];
-  /** Items created or updated since the agent started; left out where none are published. */
+  /** Items created or updated since the agent started. Left out if none are published. */
   readonly published?: number;
 }

@@ -1,4 +1,4 @@
-// Device clocks that stand still and times that repeat often: as a list for `/api/status`, and as a warning for each kind.
+// Frozen device clocks and repeated times: a list for `/api/status`, and one warning for each kind.
 import type { InputTimeFault, Mapping } from "../../mapping/mapping.ts";
 import type { TimeFaultStatus, TimeFaultsStatus, Warning } from "./status.ts";
 import { counted, firstOf } from "./words.ts";

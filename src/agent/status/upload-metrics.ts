@@ -1,4 +1,4 @@
-// Gauges of delivery, set when metrics are read: while delivery fails, no event occurs that could set them.
+// Upload gauges, set when metrics are read. While delivery fails, no event would update them.
 import type { MetricDeclaration } from "../../core/runtime.ts";
 import type { MetricsRegistry } from "../process/metrics.ts";
 import type { UploadStatus } from "./status.ts";
@@ -22,7 +22,7 @@ const metrics = {
   },
 } as const satisfies Record<string, MetricDeclaration>;
 
-/** Before the first delivery all that the agent has is late: by as long as it has run. */
+/** Before the first delivery, everything is late by the uptime. */
 export function measureUpload(registry: MetricsRegistry, status: () => UploadStatus, uptimeMs: () => number): void {
   const lag = registry.gauge(metrics.lag);
   const held = registry.gauge(metrics.held);

@@ -1,4 +1,4 @@
-// What an operator should know or mend, as warnings of the status.
+// The warnings of the status: problems that the operator should know or fix.
 import type { Config } from "../../config/config.ts";
 import type { BufferStats, Loss } from "../../core/buffer.ts";
 import { errorCodes } from "../../core/errors.ts";
@@ -18,7 +18,7 @@ export interface WarningParts {
   readonly doubt: ClockWatch["doubt"];
   readonly uploader: DeliveryStatus | undefined;
   readonly cluster?: ClusterStatus | undefined;
-  /** Of the sources, of refused inputs and of device clocks. */
+  /** Warnings of sources, refused inputs and device clocks. */
   readonly sources: readonly Warning[];
 }
 
@@ -35,7 +35,7 @@ export function warningsOf({ config, buffer, doubt, uploader, cluster, sources }
   ];
 }
 
-/** What to do so that it does not happen again, by the reason the buffer gives. */
+/** How to prevent a repetition, by the loss reason of the buffer. */
 const lossRemedies: Readonly<Record<string, string>> = {
   maxSize: "raise buffer.maxSize, or see why delivery failed for so long",
   maxAge: "raise buffer.maxAge, or see why delivery failed for so long",
@@ -69,7 +69,7 @@ function bufferWarnings(buffer: BufferStats): Warning[] {
   return [full, ...lost];
 }
 
-/** Of several intervals the last one: between them points were delivered. */
+/** The last of several intervals, since points were delivered between them. */
 function timesOf({ from, to, intervals: reported }: Loss): string {
   const intervals = reported.filter(({ points }) => points > 0);
   const last = intervals.length > 1 ? intervals.at(-1) : { from, to };
@@ -124,7 +124,7 @@ const parkedKinds = [
   },
 ] as const;
 
-/** One for each kind: what waits, why, and when it is tried again. */
+/** One warning for each kind: the parked inputs, the reason, and the next attempt. */
 function parkedWarnings(parked: ParkedStatus | undefined): Warning[] {
   if (!parked) return [];
   return parkedKinds.flatMap(({ why, verb, remedy }): Warning[] => {
@@ -170,7 +170,7 @@ function watchWarnings({ error, kept, unconfigured, items }: SignalWatchStatus):
   ];
 }
 
-/** Named in one warning, and not in one each: there may be thousands. */
+/** One warning for all signals, since there may be thousands. */
 function about(named: Named | undefined, what: string, remedy: string): Warning[] {
   if (!named || named.count === 0) return [];
   const first = named.first.map(({ input, reason }) => (reason === "" ? input : `${input} (${reason})`));

@@ -1,8 +1,8 @@
-// Remembers on disk which address feeds an Input ID where several can: after a restart the broker or the server may send
+// Persists which address feeds an Input ID if several addresses can. After a restart, the broker or server may send
 // another address first.
 //
-// One file for all sources: source → tag → Input ID → address. A tag is known by a hash of its configuration, so that a
-// choice ends with the configuration for which it was made.
+// One file for all sources: source → tag → Input ID → address. A tag is identified by a hash of its configuration, so a
+// changed tag starts without a choice.
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { ConfiguredSource } from "../../config/config.ts";
@@ -16,17 +16,16 @@ import type { AddressMemory } from "../../mapping/input-owners.ts";
 
 const content = z.record(z.string(), z.record(z.string(), z.record(z.string(), z.string())));
 
-/** Input IDs remembered of each tag: more than an agent has. Beyond it the one that has been unused for longest is forgotten. */
+/** Most Input IDs of a tag; more than an agent has. Beyond it, the least recently used one is forgotten. */
 const mostInputs = 200_000;
 
-/** Milliseconds between two writes: a first start may bind thousands of addresses. */
+/** Milliseconds between writes, since a first start may bind thousands of addresses. */
 const writeEveryMs = 1_000;
 
-/** Disposing it writes what has not been written yet. */
+/** Disposing it writes pending changes. */
 export class BoundAddresses implements AsyncDisposable {
   readonly #path: string;
   readonly #runtime: Pick<Runtime, "clock" | "log">;
-  /** Addresses by source, tag and Input ID. */
   readonly #sources: Map<string, Map<string, Map<string, string>>>;
   readonly #stop = new AbortController();
   #isWritten = true;
@@ -44,7 +43,7 @@ export class BoundAddresses implements AsyncDisposable {
     );
   }
 
-  /** A file that cannot be read counts as empty, and a warning is logged: the choice is made again then. */
+  /** An unreadable file is logged and counts as empty; addresses are then chosen again. */
   static async open(path: string, runtime: Pick<Runtime, "clock" | "log">): Promise<BoundAddresses> {
     const stored = await readStateFile(path, content, (error) =>
       runtime.log.warn({ err: error, path }, "cannot read which address feeds which Input ID"),
@@ -52,10 +51,10 @@ export class BoundAddresses implements AsyncDisposable {
     return new BoundAddresses(path, stored ?? {}, runtime);
   }
 
-  /** The memory of one source. Forgets tags that it no longer has. */
+  /** The memory of one source. Forgets tags that the source no longer has. */
   of({ name, tags, rules }: Pick<ConfiguredSource, "name" | "tags" | "rules">): AddressMemory {
     const known = this.#sources.get(name) ?? new Map<string, Map<string, string>>();
-    // There may be 100,000 tags, and hardly one whose address has to be remembered.
+    // Keys are computed on demand: few of up to 100,000 tags need one.
     const keys: string[] = [];
     const keyAt = (tag: number) => (keys[tag] ??= keyOf(tags[tag], rules[tag]?.input ?? ""));
     const ids = new Map(known.size === 0 ? [] : tags.keys().map((tag) => [keyAt(tag), tag as TagId]));
@@ -67,7 +66,7 @@ export class BoundAddresses implements AsyncDisposable {
         for (const [key, inputs] of kept) {
           const tag = ids.get(key);
           if (tag === undefined) continue;
-          // What was written by `remember` is an Input ID.
+          // `remember` writes Input IDs only.
           for (const [input, address] of inputs) yield { tag, input: input as InputId, address };
         }
       },
@@ -88,7 +87,7 @@ export class BoundAddresses implements AsyncDisposable {
     };
   }
 
-  /** Forgets all other sources. */
+  /** Forgets all sources not in `names`. */
   keepSources(names: Iterable<string>): void {
     const wanted = new Set(names);
     const gone = [...this.#sources.keys()].filter((name) => !wanted.has(name));

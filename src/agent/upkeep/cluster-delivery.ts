@@ -1,4 +1,4 @@
-// An agent in its cluster: hands over what is in its buffer, and delivers for all agents while it has the lease.
+// Forwards the buffer of an agent to its cluster, and delivers for all agents while it holds the lease.
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { Forwarder } from "../../buffer/jetstream/forwarder.ts";
@@ -11,9 +11,9 @@ import { openClusterTerm } from "./cluster-terms.ts";
 import type { DeliveryTerm } from "./delivery.ts";
 
 export interface ClusterStatus extends ClusterView {
-  /** How long this agent has had points that are not in the stream; 0: it has none. */
+  /** How long this agent has had points that are not in the stream; 0: none. */
   readonly forwardLagMs: number;
-  /** Why they are not handed over. */
+  /** Why forwarding is paused. */
   readonly forwardPaused?: "full" | "unreachable";
 }
 
@@ -21,17 +21,15 @@ export interface ClusterDeliveryParts {
   readonly options: ClusterOptions;
   readonly agent: { readonly name: string; readonly dataDir: string };
   readonly version: string;
-  /** Its reader is the forwarder. */
+  /** The forwarder reads it. */
   readonly buffer: PointBuffer;
-  /** `service.integration`. */
   readonly integration: string;
-  /** `service.limits.requestsPerSecond`. */
   readonly requestsPerSecond: number;
   /** Names of the sources that this agent reads. */
   readonly reads: () => readonly string[];
 }
 
-/** Started when made. */
+/** Runs from its creation. */
 export interface ClusterDelivery extends AsyncDisposable {
   readonly lead: (signal: AbortSignal) => Promise<DeliveryTerm>;
   readonly status: ClusterStatus;
@@ -79,7 +77,7 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
     state,
     node,
     ttlMs: options.leaseTtl,
-    // No method has a lower rate than one request a second.
+    // No method has a lower limit than one request a second.
     intervalMs: 1_000 / Math.min(1, parts.requestsPerSecond),
     mayLead: () => !cluster.members.orders.drained.has(node),
   };

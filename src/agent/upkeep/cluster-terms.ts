@@ -1,4 +1,4 @@
-// The terms in which this agent delivers for its cluster: the delivery lease, its gate, and the reader of the shared stream.
+// The terms in which this agent delivers for its cluster: lease, request gate, and reader of the shared stream.
 import { openStreamReader } from "../../buffer/jetstream/stream-reader.ts";
 import type { KeyBucket, PointStream } from "../../cluster/jetstream.ts";
 import { acquireLease, deliveryLease } from "../../cluster/lease.ts";
@@ -11,18 +11,17 @@ export interface ClusterTermsOptions {
   readonly stream: PointStream;
   readonly leases: KeyBucket;
   readonly state: KeyBucket;
-  /** `agent.name`. */
   readonly node: string;
   readonly ttlMs: number;
-  /** Between two requests of the slowest method. */
+  /** Interval between two requests of the slowest method. */
   readonly intervalMs: number;
-  /** False: an operator has drained this agent. */
+  /** False: the operator has drained this agent. */
   readonly mayLead: () => boolean;
 }
 
 /**
- * Resolves when this agent has the delivery lease and the stream is open. Rejects as the servers do where that fails then,
- * or with `signal.reason`.
+ * Resolves once this agent holds the delivery lease and the stream is open. Rejects with errors of the servers or with
+ * `signal.reason`.
  */
 export async function openClusterTerm(
   { stream, leases, state, node, ttlMs, intervalMs, mayLead }: ClusterTermsOptions,

@@ -1,4 +1,4 @@
-// Keeps the uploader running for as long as the agent does: what stands in its way is shown and tried again.
+// Keeps the uploader running as long as the agent runs. Failures are shown in the status and retried.
 import { join } from "node:path";
 import type { BufferReader, PointBuffer } from "../../core/buffer.ts";
 import { isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
@@ -14,40 +14,43 @@ import { type DeliveryStatus, openUploader, type Uploader } from "../../upload/u
 
 export interface DeliveryParts {
   readonly options: ServiceOptions;
-  /** Delivered from where `lead` is undefined. */
+  /** The source of points if `lead` is undefined. */
   readonly buffer: PointBuffer;
   readonly catalog: Catalog;
   readonly dataDir: string;
-  /** Name and version, for User-Agent. */
+  /** Name and version for the User-Agent header. */
   readonly agent: string;
-  /** Whether the configuration has an input, or may give rise to it. */
+  /** Whether the configuration has the input or can create it. */
   readonly configured: (input: string) => boolean;
   /** Undefined: the service of `options`. */
   readonly sink?: Sink | undefined;
-  /** Nothing is delivered before. */
+  /** Delivery starts once this resolves. */
   readonly after: Promise<void>;
-  /** Resolves when it is the turn of this agent to deliver for its cluster. Undefined: it always delivers, from its buffer. */
+  /** Resolves when this agent's term in the cluster begins. Undefined: it always delivers from its buffer. */
   readonly lead?: ((signal: AbortSignal) => Promise<DeliveryTerm>) | undefined;
 }
 
-/** A time in which this agent delivers, for all agents of its cluster if it has one. Disposing it lets another one follow. */
+/** A period in which this agent delivers, in a cluster for all its agents. Disposing it lets another agent follow. */
 export interface DeliveryTerm extends AsyncDisposable {
   readonly reader: BufferReader;
   readonly gate?: RequestGate;
-  /** Aborts when the term is over. */
+  /** Aborts when the term ends. */
   readonly signal?: AbortSignal;
 }
 
-/** Why nothing is delivered at all, as opposed to what the uploader itself reports. */
+/** Why there is no uploader. The uploader reports its own errors itself. */
 export interface Standstill {
   readonly message: string;
   readonly hint: string | undefined;
   readonly since: EpochMicros;
 }
 
-/** Started when made. Disposing it gives the request in flight 5 s and resolves when all is given back to the buffer. */
+/**
+ * Runs from its creation. Disposing it gives the request in flight 5 s and resolves once all leases are returned to the
+ * buffer.
+ */
 export interface RunningDelivery extends AsyncDisposable {
-  /** Undefined: there is no uploader now, see `standstill`. */
+  /** Undefined: no uploader is running; see `standstill`. */
   status(): DeliveryStatus | undefined;
   readonly standstill: Standstill | undefined;
 }
@@ -59,7 +62,7 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
   let uploader: Uploader | undefined;
   let standstill: Standstill | undefined;
 
-  /** One term, which without a cluster lasts as long as the agent runs. */
+  /** Runs one term. Without a cluster, it lasts until the agent stops. */
   async function deliver(): Promise<void> {
     const { options, catalog, agent, sink, configured, lead } = parts;
     await using term = lead ? await lead(stop.signal) : await termOf(parts.buffer);
@@ -77,7 +80,7 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
       backOff.reset();
       await opened.run(ending);
     } catch (error) {
-      // What the request in flight has brought belongs to the next holder, which repeats it.
+      // The next holder repeats the request in flight and handles its result.
       if (!term.signal?.aborted) throw error;
       log.info({ reason: reasonOf(error) }, "another agent of the cluster delivers now");
     } finally {
@@ -86,7 +89,7 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
   }
 
   async function deliverForEver(): Promise<void> {
-    await orAbort(parts.after, stop.signal).catch(() => {}); // the loop below sees why
+    await orAbort(parts.after, stop.signal).catch(() => {}); // the loop below checks `stop`
     while (!stop.signal.aborted) {
       try {
         await deliver();

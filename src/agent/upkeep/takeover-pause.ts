@@ -1,17 +1,21 @@
-// How long to wait after another client took over a session. Two clients that connect again at once take the session from each
-// other several times a second, and neither receives much. The pause therefore does not start over when messages arrive:
+// How long to wait after another client took over a session. Two clients that both reconnect at once take the session
+// from each other several times a second, and neither receives much. The pause therefore grows with each takeover, even
+// if messages arrive between them:
 //
-//   pause     10 s   30 s   60 s   60 s ...   and up to a fifth more, so that two agents do not move in step
+//   pause     10 s   30 s   60 s   60 s ...   plus up to a fifth, so that two agents do not move in step
 //
-// The other client may come back at once, which makes two takeovers of each pause: less than one in 10 s after the first pause.
+// If the other client reconnects at once, each pause sees two takeovers: less than one in 10 s after the first pause.
 
 const firstMs = 10_000;
 const growth = 3;
 const longestMs = 60_000;
-/** A session that was not taken over for this long is ours again; longer than two pauses, since two agents wait in turn. */
+/**
+ * After this time without a takeover, the session counts as ours again. Longer than two pauses, since two agents wait
+ * in turn.
+ */
 const quietMs = 300_000;
 
-/** Of one source. */
+/** The pauses of one source. */
 export class TakeoverPause {
   readonly #random: () => number;
   #takeovers = 0;
