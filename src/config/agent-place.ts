@@ -1,4 +1,4 @@
-// Where the agent of a configuration is to be found, though the rest of the file may be wrong: for commands that ask it.
+// Finds the agent of a configuration for commands that connect to it. Other parts of the file may be invalid.
 
 import type { Secret } from "../core/secret.ts";
 import type { ListenAddress } from "../lib/fields.ts";
@@ -18,7 +18,7 @@ export interface AgentPlace {
   readonly dataDir: string;
 }
 
-/** Undefined where the file cannot be read or does not say it; `loadConfig` tells why. */
+/** Undefined: the file cannot be read or the sections are invalid; `loadConfig` reports why. */
 export async function agentPlace(file: string, environment: Environment): Promise<AgentPlace | undefined> {
   const unheard = new Issues();
   const text = await readTextFile(file, { at: { file, line: 1, column: 1 }, path: "" }, environment, unheard);

@@ -1,4 +1,4 @@
-// Checks a part of a configuration against its schema and puts what is wrong into words with a position.
+// Checks part of a configuration against its schema and reports issues with positions.
 
 import type { z } from "zod";
 import { reasonOf } from "../core/errors.ts";
@@ -12,8 +12,8 @@ import { joinNames, nearest } from "./suggest.ts";
 type Issue = z.core.$ZodIssue;
 
 /**
- * What `schema` makes of `node`; undefined when it is wrong, then `issues` says all that is. Where the schema wants a
- * text and YAML sees a number, the text as written is given: `clientId: 0815` is the text 0815.
+ * The parsed `node`; undefined if it is invalid, with all errors in `issues`. If the schema expects a text and YAML
+ * parsed a number, the literal text is used: `clientId: 0815` is the text 0815.
  */
 export function checkNode<Schema extends z.ZodType>(
   schema: Schema,
@@ -47,13 +47,13 @@ export function nodeAt(node: ConfigNode, path: readonly PropertyKey[]): ConfigNo
   return found;
 }
 
-/** Adds to `asText` the scalars that would be valid if they were texts. */
+/** Adds to `asText` the scalars that would be valid as texts. */
 function wantText(issue: Issue, node: ConfigNode, asText: Set<ScalarNode>): void {
   const found = nodeAt(node, issue.path);
   if (issue.code === "invalid_union" && found)
     for (const branch of issue.errors) for (const inner of branch) wantText(inner, found, asText);
   if (found?.kind !== "scalar" || typeof found.value === "string") return;
-  // Nothing where something must stand is an error of its own, unless a reference gave the text `null`.
+  // A missing value is reported as such, unless a reference gave the text `null`.
   if (found.value === null && found.reference === undefined) return;
   const wanted =
     (issue.code === "invalid_type" && issue.expected === "string") ||
@@ -61,7 +61,7 @@ function wantText(issue: Issue, node: ConfigNode, asText: Set<ScalarNode>): void
   if (wanted) asText.add(found);
 }
 
-/** Puts one issue of zod into words. */
+/** Reports one zod issue. */
 function report(issue: Issue, schema: z.ZodType, node: ConfigNode, issues: Issues): void {
   if (issue.code === "unrecognized_keys") return reportUnknown(issue, schema, node, issues);
   if (issue.code === "invalid_union") {
@@ -97,7 +97,7 @@ function report(issue: Issue, schema: z.ZodType, node: ConfigNode, issues: Issue
   );
 }
 
-/** The message without what a reference gave: a schema's own words may hold parts of it. */
+/** The message with referenced values masked, since a schema's message may contain parts of them. */
 function messageOf(issue: Issue, found: ConfigNode): string {
   const message = issue.code === "invalid_key" ? (issue.issues[0]?.message ?? issue.message) : issue.message;
   if (found.kind !== "scalar" || found.reference === undefined) return message;
@@ -105,7 +105,7 @@ function messageOf(issue: Issue, found: ConfigNode): string {
   return parts.reduce((text, part) => text.replaceAll(part, "***"), message);
 }
 
-/** What a missing field should have been, where its schema says so in its own words. */
+/** The expectation for a missing field, if its schema states it in its own words. */
 function hintOf(issue: Issue): string | undefined {
   return /^must be (?:a text|a number|a map|a list|a whole number|true or false)$/.test(issue.message)
     ? undefined
@@ -132,7 +132,7 @@ function reportUnknown(
   for (const key of keys) unknownKey(owner, key, names, issues);
 }
 
-/** Reports an unknown key, with the key that was probably meant. */
+/** Reports an unknown key and suggests the nearest known one. */
 export function unknownKey(owner: ConfigNode, key: string, names: readonly string[], issues: Issues): void {
   const at = owner.kind === "map" ? (owner.entries.get(key)?.key ?? owner.at) : owner.at;
   const near = nearest(key, names);
@@ -141,7 +141,7 @@ export function unknownKey(owner: ConfigNode, key: string, names: readonly strin
   else issues.error(place, `unknown key; did you mean ${near}?`);
 }
 
-/** The branch that was meant: the one whose kind of value stands there, if there is one. */
+/** The union branch that expects this kind of value, with the fewest issues. */
 function likeliest({ errors }: Issue & { code: "invalid_union" }): readonly Issue[] | undefined {
   const kindIsWrong = ({ path, code }: Issue) =>
     path.length === 0 && (code === "invalid_type" || code === "invalid_value" || code === "invalid_union");
@@ -157,7 +157,7 @@ function nearestValue(issue: Issue, found: ConfigNode): string | undefined {
   );
 }
 
-/** Position and path of what is at `path`, or of what it is missing from. */
+/** Position and path of the node at `path`; if it is missing, the position of its parent. */
 function placeAt(node: ConfigNode, path: readonly PropertyKey[]): Place & { readonly broken: boolean } {
   let found = node;
   let at = node.at;
@@ -170,7 +170,7 @@ function placeAt(node: ConfigNode, path: readonly PropertyKey[]): Place & { read
         .reduce<string>((text, part) => childPath(text, typeof part === "number" ? part : String(part)), found.path);
       return { at, path: rest, broken: false };
     }
-    // An empty value stands nowhere itself; its key does.
+    // An empty value has no position of its own, so use its key.
     const entry = found.kind === "map" ? found.entries.get(String(key)) : undefined;
     at = next.kind === "scalar" && next.value === null && entry ? entry.key : next.at;
     found = next;
@@ -178,7 +178,7 @@ function placeAt(node: ConfigNode, path: readonly PropertyKey[]): Place & { read
   return { at, path: found.path, broken: found.kind === "scalar" && found.broken === true };
 }
 
-/** What stands there, as far as it may be shown. */
+/** The found value for a message; undefined if it may be secret. */
 function shown(found: ConfigNode, known: readonly z.core.$ZodType[]): string | undefined {
   if (found.kind === "map") return "a map";
   if (found.kind === "list") return "a list";
@@ -193,12 +193,12 @@ function shown(found: ConfigNode, known: readonly z.core.$ZodType[]): string | u
   return resolveQuoted(found) ? `the text "${safe}"` : `"${safe}"`;
 }
 
-/** Whether the text would be something else without its quotes. */
+/** Whether the text would have another type without its quotes. */
 function resolveQuoted({ text }: ScalarNode): boolean {
   return Number.isFinite(Number(text)) || text === "true" || text === "false";
 }
 
-/** Warns of every secret in `node` that is written out. */
+/** Warns of every literal secret in `node`. */
 export function warnLiteralSecrets(schemas: readonly z.core.$ZodType[], node: ConfigNode, issues: Issues): void {
   if (schemas.length === 0) return;
   const below = (key: string | number, value: ConfigNode) => {

@@ -1,4 +1,4 @@
-// The configuration as the program uses it: checked, with every default, every reference replaced and every tag expanded.
+// The validated configuration: defaults applied, references replaced, tags expanded.
 import type { z } from "zod";
 import type { BufferOptions } from "../buffer/disk/options.ts";
 import type { ClusterOptions } from "../cluster/options.ts";
@@ -15,7 +15,7 @@ export const logLevels = ["debug", "info", "warn", "error"] as const;
 type LogLevel = (typeof logLevels)[number];
 
 export interface Config {
-  /** Absolute path it was read from, for commands that are proposed to people. */
+  /** Absolute path of the file, for commands in hints. */
   readonly file?: string;
   readonly agent: {
     readonly name: string;
@@ -29,33 +29,33 @@ export interface Config {
   readonly buffer: BufferOptions;
   readonly http: {
     readonly listen: ListenAddress;
-    /** Host names that the status page answers to beside its address; without port. */
+    /** Additional host names, without port, that the status page accepts. */
     readonly allowedHosts: readonly string[];
-    /** A client that sends it may change the running agent. */
+    /** Authorises clients to change the running agent. */
     readonly token?: Secret | undefined;
   };
   readonly log: { readonly level: LogLevel };
   /** Undefined: this agent delivers by itself. */
   readonly cluster?: ClusterOptions | undefined;
-  /** The sources, in the order of the file. */
+  /** In the order of the file. */
   readonly sources: readonly ConfiguredSource[];
-  /** Settings that are allowed but probably unintended. */
+  /** Valid settings that are probably unintended. */
   readonly warnings: readonly ConfigIssue[];
 }
 
-/** One entry of `sources`. Templates, devices, defaults and variables are gone: each tag stands for itself. */
+/** One entry of `sources`, with templates, devices, defaults and variables resolved into complete tags. */
 export interface ConfiguredSource {
   readonly name: string;
   readonly driver: Driver;
-  /** As `driver.schema` gave them. */
+  /** Parsed by `driver.schema`. */
   readonly options: z.output<z.ZodObject>;
-  /** `TagId` is the index in here. */
+  /** `TagId` is the index in this list. */
   readonly tags: readonly DriverTag<z.ZodObject>[];
-  /** What becomes of each tag's readings; the same index. */
+  /** The mapping rule of each tag, at the same index. */
   readonly rules: readonly TagRule[];
 }
 
-/** Undefined: each address of the tag has an Input ID of its own, or they may share one. */
+/** Undefined: each address of the tag has its own Input ID, or they may share one. */
 export function ambiguityOf(
   driver: Driver,
   tag: Omit<DriverTag<z.ZodObject>, "every">,
@@ -74,14 +74,14 @@ export function ambiguitiesOf({ driver, tags, rules }: ConfiguredSource): Readon
   return found;
 }
 
-/** Options, tags and rules of both say the same, secrets included. Names are not compared. */
+/** Compares type, options (secrets included), tags and rules, but not names. */
 export function sameSource(a: ConfiguredSource, b: ConfiguredSource): boolean {
   return (
     a.driver.type === b.driver.type && same(a.options, b.options) && same(a.tags, b.tags) && same(a.rules, b.rules)
   );
 }
 
-/** Sections whose change takes effect with a restart only, since everything stands on them. */
+/** Changed sections that take effect only after a restart. */
 export function changedSections(a: Config, b: Config): readonly string[] {
   const sections = ["agent", "service", "buffer", "http", "log", "cluster"] as const;
   return sections.filter((section) => !same(a[section], b[section]));

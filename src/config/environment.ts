@@ -1,4 +1,4 @@
-// What a configuration may refer to outside itself: environment variables, files, and the places of the package.
+// External inputs of a configuration: environment variables, files, and the packaged paths.
 
 import { open, readdir, statfs } from "node:fs/promises";
 import { hostname } from "node:os";
@@ -9,17 +9,17 @@ import type { Issues, Place } from "./issue.ts";
 export interface Environment {
   readonly hostname: string;
   readonly variables: Readonly<Record<string, string | undefined>>;
-  /** Absolute path that relative paths of the command line and of `dataDir` start from. */
+  /** Absolute base of relative paths on the command line and of `dataDir`. */
   readonly cwd: string;
-  /** Bytes of the file at an absolute path. Rejects as `node:fs` does, and when it is longer than `maxFileBytes`. */
+  /** Content of the file at an absolute path. Rejects as `node:fs` does, and if it is longer than `maxFileBytes`. */
   readFile(path: string): Promise<Uint8Array>;
   /** Names in the folder at an absolute path. Rejects as `node:fs` does. */
   listFolder(path: string): Promise<readonly string[]>;
-  /** Bytes that are free for users on the volume of an absolute path, which need not be there yet. Undefined: it is not known. */
+  /** Free bytes on the volume of an absolute path, which need not exist yet. Undefined: unknown. */
   freeDisk?(path: string): Promise<number | undefined>;
 }
 
-/** More than any list of tags needs; keeps `/dev/zero` out of the memory. */
+/** More than any list of tags needs; prevents reading `/dev/zero` without end. */
 const maxFileBytes = 64 * 2 ** 20;
 
 export function processEnvironment(): Environment {
@@ -51,14 +51,14 @@ async function readFile(path: string): Promise<Uint8Array> {
   }
 }
 
-/** The text of `file` (relative to `cwd`), or undefined; then `issues` says why, at `place`. */
+/** The text of `file` (relative to `cwd`). Undefined: unreadable, with the reason in `issues` at `place`. */
 export async function readTextFile(
   file: string,
   place: Place,
   environment: Environment,
   issues: Issues,
 ): Promise<string | undefined> {
-  // A position in the file itself names it already.
+  // A position in the same file already names it.
   const what = place.at.file === file ? "" : `${file} `;
   let bytes: Uint8Array;
   try {
@@ -78,7 +78,7 @@ export async function readTextFile(
   }
 }
 
-/** What a file holds that `flag` names, without its last line end. Rejects with `code`. */
+/** The content of the file given for `flag`, without its last line break. Rejects with `code`. */
 export async function lineIn(file: string, flag: string, code: ErrorCode): Promise<string> {
   try {
     return new TextDecoder().decode(await readFile(file)).replace(/\r?\n$/, "");
@@ -87,7 +87,7 @@ export async function lineIn(file: string, flag: string, code: ErrorCode): Promi
   }
 }
 
-/** What the operating system said, for people. */
+/** The file error as text for the operator. */
 export function fileProblem(error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   switch (code) {
@@ -105,19 +105,19 @@ export function fileProblem(error: unknown): string {
   }
 }
 
-/** Where the package has the configuration, and its unit the data. */
+/** The packaged path of the configuration, and the data directory of its systemd unit. */
 export const packaged = { config: "/etc/tagferry/tagferry.yaml", dataDir: "/var/lib/tagferry" } as const;
 
-/** Absolute path. `file`: of the configuration, in which `given` stands. */
+/** The absolute path of the data directory. `given`: the value in the configuration `file`. */
 export function dataDirOf(given: string | undefined, file: string, { variables, cwd }: Environment): string {
-  // systemd gives several folders separated by colons where the unit names several.
+  // systemd separates several folders by colons.
   const folder = variables.STATE_DIRECTORY?.split(":")[0];
-  // Only the unit is told its folder: a command that a person types must find the same one.
+  // Only the unit has STATE_DIRECTORY. A command on a shell must find the same folder.
   const usual = resolve(cwd, file) === packaged.config ? packaged.dataDir : "data";
   return resolve(cwd, given ?? (folder || usual));
 }
 
-/** The name of the machine, as far as it may stand in an Input ID. */
+/** The host name reduced to characters that an Input ID allows. */
 export function nameOf(hostname: string): string {
   const name = hostname
     .replace(/[^A-Za-z0-9_.-]+/g, "-")

@@ -1,24 +1,24 @@
-// The line of a file that an error is about, with a caret below the column, and no secret in it. The file may be no YAML
-// at all, so secrets are recognised by the keys before them: whatever follows such a key in its line is hidden unless it is
-// certain to be a reference or ends for certain.
+// Shows the line of an error with a caret below the column, and hides secrets. The file may not be valid YAML, so
+// secrets are recognised by keys. Everything after such a key is hidden, except a clear reference or beyond a clear end
+// of the value.
 
 import type { z } from "zod";
 import { namesSecret, withoutSecrets } from "../lib/without-secrets.ts";
 import { isSecret } from "./schema-walk.ts";
 
-/** Lines longer than this are shown around the caret. */
+/** Longer lines are cut around the caret. */
 const longest = 100;
 const key = /(["']?)([A-Za-z_][\w.-]*)\1\s*:(?=\s|$)\s*/g;
-/** Without a space after the colon, as in JSON, or by mistake. */
+/** A key without a space after its colon, as in JSON or by mistake. */
 const tightKey = /(?<=^|[\s,[]|(?<!\$)\{)(["']?)([A-Za-z_][\w.-]*)\1\s*:(?=\S)(?!\/\/)/g;
-/** Without any colon, or with another sign in its place. */
+/** A key without a colon, or with another sign in its place. */
 const word = /(?<![\w.-])(["']?)([A-Za-z_][\w-]*)\1\s*[\s=](?:[\s=]|->?>?)*(?=\S)/g;
-/** A whole value that is nothing but a reference. */
+/** A value that consists of a reference only. */
 const reference = /^(["']?)\$\{(?:(?:file|credential):[^}:]*|[A-Za-z_]\w*)\}\1(?=\s*(?:[,}\]#]|$))/;
 const quoted = /^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')(?=\s*(?:[,}\]#]|$))/;
 const hidden = "***";
 
-/** Two lines. `line` and `column` from 1. Undefined: there is no such line, or nothing in it. */
+/** Two lines of text. `line` and `column` count from 1. Undefined: the line does not exist or is empty. */
 export function excerpt(lines: readonly string[], line: number, column: number): string | undefined {
   const text = lines[line - 1];
   if (text === undefined || text.trim() === "") return undefined;
@@ -52,7 +52,7 @@ function masked(
   return { shown: shown + text.slice(done), caret };
 }
 
-/** What of a line may be a secret, in order. */
+/** The parts of a line that may be secret, in order. */
 function secretRanges(lines: readonly string[], index: number): readonly Range[] {
   const text = lines[index] ?? "";
   const parents = parentsOf(lines, index);
@@ -79,7 +79,7 @@ function keysOf(text: string): readonly RegExpExecArray[] {
   return [...text.matchAll(key), ...text.matchAll(tightKey)].toSorted((a, b) => a.index - b.index);
 }
 
-/** Whether a secret that begins in the line above may go on in this one, however it is indented. */
+/** Whether a secret that begins in the line above may continue in this one, regardless of indentation. */
 function goesOn(lines: readonly string[], index: number): boolean {
   const above = lines.slice(0, index).findLast((line) => line.trim() !== "") ?? "";
   const last = keysOf(above).at(-1);
@@ -88,7 +88,7 @@ function goesOn(lines: readonly string[], index: number): boolean {
   return isSecretKey(name) && (value === "" || (/^["']/.test(value) && !quoted.test(value)));
 }
 
-/** Keys of the lines above that are indented less, each less than the one below it. */
+/** The parent keys of a line by indentation, innermost first. */
 function parentsOf(lines: readonly string[], index: number): readonly string[] {
   const parents: string[] = [];
   let indent = indentOf(lines[index] ?? "");
@@ -96,7 +96,7 @@ function parentsOf(lines: readonly string[], index: number): readonly string[] {
     const line = lines[i] ?? "";
     if (line.trim() === "" || indentOf(line) >= indent) continue;
     indent = indentOf(line);
-    // The last key of a line is the one that goes on below it.
+    // The last key of a line is the one that continues below it.
     const last = [...line.matchAll(key)].at(-1)?.[2];
     if (last !== undefined) parents.push(last);
   }
@@ -108,8 +108,8 @@ function indentOf(line: string): number {
 }
 
 /**
- * Name and password in addresses with a scheme or without: of the value that they stand in, everything up to the last @ of the
- * line, or to the end where the value goes on to an @ in the lines below.
+ * Credentials in addresses, with or without a scheme. Hides the value up to the last @ of the line. If the lines below
+ * the key contain an @, hides it to the end of the line.
  */
 function users(lines: readonly string[], index: number): readonly Range[] {
   const text = lines[index] ?? "";
@@ -126,13 +126,13 @@ function users(lines: readonly string[], index: number): readonly Range[] {
   return start + opening.length < to ? [[start + opening.length, to]] : [];
 }
 
-/** `password rope`: a key that lacks its colon. */
+/** `password rope`: a key without its colon. */
 function words(text: string): readonly Range[] {
   const match = [...text.matchAll(word)].find(([, , name = ""]) => isSecretKey(name));
   return match ? [[match.index + match[0].length, text.length]] : [];
 }
 
-/** `?token=rope` in addresses. */
+/** Query parameters such as `?token=rope`. */
 function parameters(text: string): readonly Range[] {
   return [...text.matchAll(/[?&;#]([^\s=&;?#]+)=([^\s&;#"']+)/g)].flatMap(
     ({ index, 0: whole, 1: name = "", 2: value = "" }) =>
@@ -140,7 +140,7 @@ function parameters(text: string): readonly Range[] {
   );
 }
 
-/** People write passwords into comments. */
+/** Comments, since they may contain passwords. */
 function comment(text: string): readonly Range[] {
   const match = /(?:^|\s)#\s*(?=\S)/.exec(text);
   return match ? [[match.index + match[0].length, text.length]] : [];
@@ -156,9 +156,9 @@ function merged(ranges: readonly Range[]): readonly Range[] {
   return all;
 }
 
-/** A key that says where a secret is. */
+/** A key for the location of a secret. */
 const place = /(?:file|env|url)$/i;
-/** Below these keys every value may be a secret, except those of `harmless`. */
+/** Any value below these keys may be secret, except those of `harmless`. */
 const credentials = /^(?:auth|basic|clientCredentials|credentials?|userCertificate)$/i;
 const harmless = /^(?:basic|clientCredentials|username|clientId|apiUrl)$/;
 
@@ -166,19 +166,19 @@ export function isSecretKey(name: string): boolean {
   return namesSecret(name) && !place.test(name) && !credentials.test(name);
 }
 
-/** Whether what stands below may be a secret, whatever it is called. */
+/** Whether any value below this key may be secret. */
 export function holdsCredentials(name: string): boolean {
   return credentials.test(name);
 }
 
-/** Whether a key below one that `holdsCredentials` has no secret as its value. */
+/** Whether the value of this key is not secret, even below a key that `holdsCredentials`. */
 export function isHarmless(name: string): boolean {
   return harmless.test(name) || place.test(name);
 }
 
 /**
- * Whether what stands at `path` (`sources.line.password[0]`) must not be shown. `schemas`: of this place; none where nothing may
- * stand there, as below a password that was written as a list, and the names alone have to tell.
+ * Whether the value at `path` (`sources.line.password[0]`) must be hidden. `schemas`: those of this place. Without a
+ * schema, as below a password written as a list, the names in the path decide.
  */
 export function isHidden(path: string, schemas: readonly z.core.$ZodType[]): boolean {
   const names = path.split(/[.[\]]+/).filter((name) => name !== "" && !/^\d+$/.test(name));
@@ -187,13 +187,13 @@ export function isHidden(path: string, schemas: readonly z.core.$ZodType[]): boo
   return names.some(isSecretKey) || holdsCredentials(last) || (names.some(holdsCredentials) && !isHarmless(last));
 }
 
-/** A key as it may be shown: `password:rope`, for want of a space, is one with its value in it. */
+/** The key without secrets. `password:rope`, without the space, is parsed as a key that contains its value. */
 export function shownKey(key: string): string {
   const [whole, name = ""] = /^([A-Za-z_][\w-]*)(?:["']?\s*[:=]\s*|\s+)\S/.exec(key) ?? [];
   return whole !== undefined && isSecretKey(name) ? `${name}:***` : withoutSecrets(key);
 }
 
-/** Whether the key that ends `path` may be a secret itself: nothing with a name of its own stands below a secret. */
+/** Whether the last key of `path` may itself be secret, because it is below a secret. */
 export function isHiddenKey(path: string): boolean {
   return path
     .split(/[.[\]]+/)

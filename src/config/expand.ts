@@ -1,4 +1,4 @@
-// From `tags`, `devices` and `templates` of a source to one list of tags, each with all its fields.
+// Expands `tags`, `devices` and `templates` of a source into a list of complete tags.
 import type { Driver } from "../core/driver.ts";
 import { unknownKey } from "./check-node.ts";
 import { cascadedKeys } from "./file-schema.ts";
@@ -15,10 +15,10 @@ import {
 } from "./node.ts";
 import { suggestion } from "./suggest.ts";
 
-/** A tag with everything that its device, its source, its template and the defaults say. */
+/** A tag with the fields of its device, source, template and the defaults. */
 export interface ExpandedTag {
   readonly fields: MapNode;
-  /** The entry that brought it about: of `tags`, or of `devices` where a template did. */
+  /** The entry that the tag comes from: in `tags`, or in `devices` for tags of a template. */
   readonly origin: Place;
 }
 
@@ -29,23 +29,23 @@ export interface ExpandParts {
   readonly issues: Issues;
 }
 
-/** The file's `templates`, and which of them were used. */
+/** The templates of the file, and the names of those in use. */
 interface Templates {
   readonly nodes: ReadonlyMap<string, ConfigNode>;
   readonly used: Set<string>;
 }
 
-/** Keys of a source that are neither the driver's nor go down to its tags. */
+/** Keys of a source that are neither driver options nor inherited by its tags. */
 export const sourceKeys: readonly string[] = ["type", "run", "tags", "tagsFrom", "devices", "devicesFrom", "vars"];
 const deviceKeys: readonly string[] = ["template", "tags", "tagsFrom", "vars"];
 const tagKeys: readonly string[] = ["template", "vars"];
 
-/** Keys that may stand on a source and go down to its tags, unless the driver has an option of that name. */
+/** Keys of a source that its tags inherit, unless the driver has an option of that name. */
 export function cascadedOfSource(driver: Driver): readonly string[] {
   return [...cascadedKeys, ...(driver.device ?? [])].filter((key) => !Object.hasOwn(driver.schema.shape, key));
 }
 
-/** One after the other: the nodes of all of them would take far more memory than the tags. */
+/** A generator, since the nodes of all tags would take far more memory than the tags. */
 export function* expandTags(source: MapNode, parts: ExpandParts): Generator<ExpandedTag, void, undefined> {
   const { driver, defaults, issues } = parts;
   const cascaded = cascadedOfSource(driver);
@@ -72,11 +72,11 @@ function expandDevice(device: MapNode, above: Scope, parts: ExpandParts): readon
   const fields = layered(above.fields, pick(device, cascaded).entries);
   const scope: Scope = { fields, variables: variablesOf(device, above.variables, issues) };
   const tags = templateTags(device, parts).map((tag) => made(tag, scope, scope.variables, device));
-  // Tags of the template that no tag of the device has overridden yet.
+  // Tags of the template that the device has not overridden yet.
   const open = new Set(tags);
   for (const own of listOf(device, "tags", issues)) {
     const written = substituteAll(own.entries, variablesOf(own, scope.variables, issues));
-    // The same input as a tag of the template: its fields go before the template's.
+    // The tag overrides the template's tag with the same input.
     const base = childNode(own, "template")
       ? undefined
       : [...open].find(({ fields }) => sameInput(fields.entries, written));
@@ -123,7 +123,7 @@ function sameInput(a: Fields, b: Fields): boolean {
   return text(a) !== undefined && text(a) === text(b);
 }
 
-/** The tags of the template, or of the list of templates, that `owner` names. */
+/** The tags of the template or templates that `owner` names. */
 function templateTags(owner: MapNode, { templates, issues }: ExpandParts): readonly MapNode[] {
   const named = childNode(owner, "template");
   if (!named) return [];
@@ -148,7 +148,7 @@ function templateTags(owner: MapNode, { templates, issues }: ExpandParts): reado
   });
 }
 
-/** Variables in `vars` of `node`, before those from further up. */
+/** The `vars` of `node`, which override those from `above`. */
 function variablesOf(node: MapNode, above: Variables, issues: Issues): Variables {
   const vars = childNode(node, "vars");
   if (!vars) return above;
@@ -167,7 +167,7 @@ function variablesOf(node: MapNode, above: Variables, issues: Issues): Variables
   return variables;
 }
 
-/** The maps in the list at `key`; anything else there is an issue. */
+/** The maps in the list at `key`. Anything else is an issue. */
 function listOf(owner: MapNode, key: string, issues: Issues): Iterable<MapNode> {
   const list = childNode(owner, key);
   if (!list || (list.kind === "scalar" && list.value === null)) return [];
@@ -193,7 +193,7 @@ function complainUnknown(owner: MapNode, names: readonly string[], issues: Issue
   for (const key of owner.entries.keys()) if (!names.includes(key)) unknownKey(owner, key, names, issues);
 }
 
-/** Names of everything that may stand on a tag of this driver. */
+/** All keys that a tag of this driver may have. */
 export function tagNames(driver: Driver): readonly string[] {
   return [...Object.keys(driver.tag.shape), "input", "shared", ...cascadedKeys, ...tagKeys];
 }

@@ -1,4 +1,4 @@
-// The sections of the file that are neither a source's nor the service's nor the buffer's own.
+// The general sections of the file. Sources, service and buffer define their own.
 import { z } from "zod";
 import { bufferOptions } from "../buffer/disk/options.ts";
 import { clusterOptions } from "../cluster/options.ts";
@@ -74,18 +74,18 @@ const logOptions = z.strictObject({
   level: z.enum(logLevels).default("info").describe("The least important lines that are written."),
 });
 
-/** What may stand in `defaults`, on a source and on a device, and goes down to their tags. */
+/** Tag options that `defaults`, sources and devices may set for their tags. */
 export const cascadedOptions = tagOptions.omit({ input: true, shared: true });
 export const cascadedKeys: readonly string[] = Object.keys(cascadedOptions.shape);
 
-/** Names of sources become names of folders. */
+/** Source names are also used as folder names. */
 export const sourceName = z
   .string()
   .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/, { error: "must be 1 to 64 letters, digits, - _ and ." });
 
 export const formatVersion = z.literal(1, { error: "must be 1, the version of this file's format" });
 
-/** Sections that are checked as they stand, in the order of the reference. */
+/** Independently validated sections, in the order of the reference. */
 export const sections = {
   agent: agentOptions.prefault({}).describe("This agent."),
   service: serviceOptions.describe("The service that points are delivered to."),
@@ -99,7 +99,7 @@ export const sections = {
     ),
 };
 
-/** On a source. */
+/** Option of a source. */
 export const runOption = z
   .enum(["here"], { error: "must be here: a source that other agents can take over is not supported yet" })
   .default("here")

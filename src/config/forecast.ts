@@ -1,4 +1,4 @@
-// What a configuration will cost: points, traffic, how long the buffer lasts. Estimates, for `check`.
+// Estimates points, traffic and buffer time of a configuration, for `check`.
 import type { Forecast } from "../core/driver.ts";
 import type { TagRule } from "../mapping/options.ts";
 import { requestLimits } from "../wire/method.ts";
@@ -8,38 +8,38 @@ export interface SourceForecast extends Forecast {
   readonly name: string;
   readonly type: string;
   readonly tags: number;
-  /** At most, when every reading is a change. Undefined: messages come as they come. */
+  /** Upper bound: every reading is a change. Undefined: the source delivers by event, so it cannot be estimated. */
   readonly pointsPerSecond: number | undefined;
 }
 
 export interface ConfigForecast {
   readonly sources: readonly SourceForecast[];
-  /** Of the sources that can be estimated, and of the agent itself. */
+  /** Of the agent itself and of all sources that can be estimated. */
   readonly pointsPerSecond: number;
-  /** The agent's own signals in it. */
+  /** The share of the agent's own signals. */
   readonly ownPointsPerSecond: number;
   readonly bytesPerDay: number;
-  /** How long an outage the buffer holds; bounded by its `maxAge`. Undefined: nothing fills it that can be estimated. */
+  /** The outage that the buffer can bridge, limited by `maxAge`. Undefined: no load can be estimated. */
   readonly bufferHours: number | undefined;
-  /** Share of what requests may carry, 0 to 1 and beyond. */
+  /** Used share of the request capacity; above 1 it is exceeded. */
   readonly budgetShare: number;
-  /** Names of sources of which nothing can be said beforehand. */
+  /** Names of sources that cannot be estimated. */
   readonly unknown: readonly string[];
 }
 
-/** On disk: 8 bytes a value, 8 a time at most, 1 or 2 for the input, and a share of the record's header. */
+/** On disk: 8 bytes for the value, at most 8 for the time, 1 or 2 for the input, and a share of the record header. */
 const diskBytesPerPoint = 20;
-/** In a request: a value with its comma. */
+/** In a request: a value and a comma. */
 const valueBytes = 7;
-/** A timestamp in quotes with its comma. */
+/** A quoted timestamp and a comma. */
 const timeBytes = 31;
 /** Quotes, colon and brackets around the values of a series. */
 const seriesBytes = 6;
-/** The envelope of a request, headers included. */
+/** A request without its points, including HTTP headers. */
 const requestBytes = 400;
 const secondsPerDay = 86_400;
 
-/** `own`: the agent's own signals, a rule for each. */
+/** `own`: the rules of the agent's own signals. */
 export function forecast(config: Config, own: readonly TagRule[] = []): ConfigForecast {
   const sources = config.sources.map((source) => forecastSource(source, config));
   const sourcePoints = sum(sources.map((source) => source.pointsPerSecond ?? 0));
@@ -47,7 +47,7 @@ export function forecast(config: Config, own: readonly TagRule[] = []): ConfigFo
   const pointsPerSecond = sourcePoints + ownPointsPerSecond;
   const body =
     sum(config.sources.map((source, index) => bytesPerSecond(source, sources[index]))) +
-    // They are measured together.
+    // All own signals are measured together.
     bytesPerSecond({ rules: own }, { pointsPerSecond: ownPointsPerSecond, requestsPerSecond: 1 });
   const bytesPerDay = pointsPerSecond === 0 ? 0 : (body + requestBytes) * secondsPerDay;
   const { maxRequestBytes, requestsPerSecond } = requestLimits("integration.insert", config.service.apiVersion);
@@ -69,7 +69,7 @@ export function forecast(config: Config, own: readonly TagRule[] = []): ConfigFo
 
 function forecastSource({ name, driver, options, tags, rules }: ConfiguredSource, { agent }: Config): SourceForecast {
   const known = driver.forecast?.({ name, agent: agent.name, stateDir: agent.dataDir, options, tags }) ?? {};
-  // A browsed tag is many readings: what report by exception lets through is a share of whatever it is.
+  // A browsed tag stands for many readings. Report by exception passes the same share of each.
   const share = sum(rules.map(pointRate)) / Math.max(Number.MIN_VALUE, sum(rules.map(readingRate)));
   const pointsPerSecond = known.readingsPerSecond === undefined ? undefined : known.readingsPerSecond * share;
   return { name, type: driver.type, tags: tags.length, ...known, pointsPerSecond };
@@ -84,7 +84,7 @@ function pointRate({ every, report }: TagRule): number {
   return 1_000 / Math.max(every, interval);
 }
 
-/** Bytes of requests. Tags that are polled share their times; a tag by itself brings its own with every point. */
+/** Bytes of requests a second. Polled tags share timestamps; other tags add a timestamp with every point. */
 function bytesPerSecond(
   { rules }: Pick<ConfiguredSource, "rules">,
   known: Pick<SourceForecast, "pointsPerSecond" | "requestsPerSecond"> | undefined,
@@ -95,7 +95,7 @@ function bytesPerSecond(
     ? sum([...new Set(rules.map(({ every }) => every))].map((every) => 1_000 / every))
     : known.pointsPerSecond;
   const idBytes = sum(rules.map(({ input }) => input.length)) / Math.max(1, rules.length);
-  // With one request a second a series comes once in it, however often it is read.
+  // Requests are sent once a second, so a series occurs at most once a second.
   const series = Math.min(known.pointsPerSecond, sum(rules.map((rule) => Math.min(1, pointRate(rule)))));
   return known.pointsPerSecond * valueBytes + times * timeBytes + series * (idBytes + seriesBytes);
 }

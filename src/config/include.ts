@@ -1,4 +1,4 @@
-// `include`: sources and templates kept in files of their own.
+// `include`: sources and templates in separate files.
 import { dirname, join, resolve } from "node:path";
 import { unknownKey } from "./check-node.ts";
 import type { Environment } from "./environment.ts";
@@ -10,7 +10,7 @@ import { parseYaml } from "./yaml-file.ts";
 
 const included = ["version", "sources", "templates"];
 
-/** `root` with the sources and templates of every file that its `include` names; the files in the order of their names. */
+/** `root` with the sources and templates of all included files, in the order of the file names. */
 export async function readIncludes(root: MapNode, environment: Environment, issues: Issues): Promise<MapNode> {
   const named = childNode(root, "include");
   if (!named) return root;
@@ -59,7 +59,7 @@ function isEmpty(node: ConfigNode): boolean {
   return node.kind === "scalar" && node.value === null;
 }
 
-/** Files that a pattern names. Only the last part of a path may have a `*`. */
+/** The files that match a pattern. Only the last part of a path may contain `*`. */
 async function filesOf(pattern: ScalarNode, environment: Environment, issues: Issues): Promise<readonly string[]> {
   const path = pattern.text.startsWith("/") ? pattern.text : join(dirname(pattern.at.file), pattern.text);
   const [, folder = ".", name = ""] = /^(.*)\/([^/]*)$/s.exec(path) ?? [undefined, ".", path];

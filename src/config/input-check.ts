@@ -1,4 +1,4 @@
-// Checks the Input ID of a tag: that something fills its template, that it may be one, that no other tag has it.
+// Checks the Input ID of a tag: its placeholders are filled, its characters are valid, and no other tag uses it.
 import { isInputId } from "../core/point.ts";
 import { literals, placeholders } from "../mapping/input-template.ts";
 import type { ExpandedTag } from "./expand.ts";
@@ -6,14 +6,14 @@ import type { Issues, Place } from "./issue.ts";
 import { type ConfigNode, childNode, type ScalarNode } from "./node.ts";
 import { joinNames, nearest } from "./suggest.ts";
 
-/** Which tag uses which Input ID or template of one, over all sources. */
+/** The tag that uses each Input ID or template, across all sources. */
 export type UsedInputs = Map<string, UsedInput>;
 
 interface UsedInput extends Place {
   readonly shared: boolean;
 }
 
-/** `captured`: what the address of the tag captures; undefined where the address is wrong. */
+/** `captured`: the names that the tag's address captures; undefined if the address is invalid. */
 export function checkInput(
   tag: ExpandedTag,
   captured: readonly string[] | undefined,
@@ -22,7 +22,7 @@ export function checkInput(
   issues: Issues,
 ): void {
   const node = childNode(tag.fields, "input");
-  // What is missing or no text is the schema's to complain about.
+  // The schema reports missing and non-text inputs.
   if (node?.kind !== "scalar" || node.broken || node.text === "") return;
   const names = placeholders(node.text);
   if (captured) for (const name of names) if (!captured.includes(name)) notFilled(name, captured, node, issues);
@@ -32,8 +32,8 @@ export function checkInput(
 }
 
 /**
- * A template of an Input ID that serves two sources or two devices: where both capture the same, they meet. Different
- * tags of one source may well have one template, for different parts of a topic.
+ * Warns if a template is used by two sources or devices, since equal captures give the same Input ID. Tags of one
+ * source may share a template for different parts of a topic.
  */
 function checkTemplate(node: ScalarNode, { path }: Place, shared: boolean, inputs: UsedInputs, issues: Issues): void {
   const first = inputs.get(node.text);
@@ -56,7 +56,7 @@ function sourceOf(path: string): string {
   return path.replace(/\.(?:tags|devices)\[.*$/, "");
 }
 
-/** Whether everything but the names in braces may stand in an Input ID. */
+/** Checks that all characters outside of braces are valid in an Input ID. */
 function checkLetters(node: ScalarNode, issues: Issues): boolean {
   const parts = literals(node.text).join("");
   const wrong = [...new Set(Array.from(parts).filter((letter) => !isInputId(letter)))];
@@ -85,7 +85,7 @@ function notFilled(name: string, captured: readonly string[], node: ConfigNode, 
   issues.error(node, `nothing fills {${name}}${meant}`, can);
 }
 
-/** Names in braces anywhere in `signal`. */
+/** Checks the placeholders in all texts of `signal`. */
 export function checkSignalTexts(node: ConfigNode | undefined, captured: readonly string[], issues: Issues): void {
   if (!node) return;
   if (node.kind === "map") for (const { value } of node.entries.values()) checkSignalTexts(value, captured, issues);
@@ -94,7 +94,7 @@ export function checkSignalTexts(node: ConfigNode | undefined, captured: readonl
     for (const name of placeholders(node.text)) if (!captured.includes(name)) notFilled(name, captured, node, issues);
 }
 
-/** An Input ID that two tags write to would mix their points. */
+/** Reports an Input ID that two tags use, since their points would be mixed. */
 function claim(
   input: string,
   { fields, origin }: ExpandedTag,
@@ -102,7 +102,7 @@ function claim(
   inputs: UsedInputs,
   issues: Issues,
 ): void {
-  // Where a template serves several devices, its line says nothing: the device does.
+  // If a template serves several devices, the position of the device tells more than the template's.
   const place = origin.at === fields.at ? (childNode(fields, "input") ?? origin) : origin;
   const first = inputs.get(input);
   if (!first) {

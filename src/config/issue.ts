@@ -1,22 +1,22 @@
-// What is wrong with a configuration, where it stands and how to mend it.
+// An issue of a configuration: its position, message and hint.
 import { withoutSecrets } from "../lib/without-secrets.ts";
 import { excerpt } from "./excerpt.ts";
 import type { Position } from "./node.ts";
 
 export interface ConfigIssue {
   readonly severity: "error" | "warning";
-  /** As the file was named, or as `include` and `tagsFrom` found it. */
+  /** As named on the command line, or as resolved by `include` and `tagsFrom`. */
   readonly file: string;
-  /** Both from 1. */
+  /** Both count from 1. */
   readonly line: number;
   readonly column: number;
   /** `sources.bus1.devices[0].unit`; empty for the whole file. */
   readonly path: string;
-  /** What was expected and what stands there. */
+  /** The expected and the found value. */
   readonly message: string;
-  /** What the field is for, or what to write. */
+  /** The purpose of the field, or what to write. */
   readonly hint?: string;
-  /** The line of the file with a caret below the column, two lines of text; secrets are hidden. */
+  /** The line of the file and a second line with a caret below the column. Secrets are hidden. */
   readonly excerpt?: string;
 }
 
@@ -25,7 +25,7 @@ export interface Place {
   readonly path: string;
 }
 
-/** Gathers issues; the same one at the same place is kept once, however many tags a template serves. */
+/** Collects issues. Equal issues at one position are kept once, even if a template serves many tags. */
 export class Issues {
   readonly #issues = new Map<string, ConfigIssue & { readonly whole: boolean }>();
   readonly #lines = new Map<string, readonly string[]>();
@@ -57,13 +57,13 @@ export class Issues {
       });
   }
 
-  /** The one way for the text of a file into a message. */
+  /** All texts of a file pass through here into messages, so that secrets are removed. */
   #add(severity: ConfigIssue["severity"], place: Place, said: string, advice: string | undefined): void {
     const { at } = place;
     const path = withoutSecrets(place.path);
     const message = withoutSecrets(said);
     const hint = advice === undefined ? undefined : withoutSecrets(advice);
-    // The file as such: no line of it is to blame.
+    // An issue about the whole file has no excerpt.
     const whole = path === "" && "kind" in place;
     const key = `${at.file}:${at.line}:${at.column} ${message}`;
     if (this.#issues.has(key)) return;
@@ -71,7 +71,7 @@ export class Issues {
   }
 }
 
-/** Lines for people: position, path and message; below the message the hint; then the line of the file with a caret. */
+/** The issue as text: position, path and message, then the hint, then the excerpt. */
 export function formatIssue(issue: ConfigIssue): string {
   const position = `${issue.file}:${issue.line}:${issue.column}  `;
   const path = issue.path === "" ? "" : `${issue.path}  `;

@@ -1,4 +1,4 @@
-// The JSON Schema of the configuration, for editors: put together from the schemas that also check it.
+// Generates the JSON Schema of the configuration for editors, from the schemas that validate it.
 import { z } from "zod";
 import type { Driver } from "../core/driver.ts";
 import { formatByteSize } from "../lib/byte-size.ts";
@@ -8,7 +8,7 @@ import { cascadedOfSource } from "./expand.ts";
 import { cascadedKeys, runOption, sections } from "./file-schema.ts";
 import { core, layers } from "./schema-walk.ts";
 
-/** The slice of JSON Schema that is written. */
+/** The parts of JSON Schema that are generated. */
 export interface JsonSchema {
   [key: string]: unknown;
   properties?: Record<string, JsonSchema>;
@@ -16,7 +16,7 @@ export interface JsonSchema {
   description?: string;
 }
 
-/** A part of the file as JSON Schema, with what zod cannot say: patterns and defaults of lengths of time and sizes. */
+/** JSON Schema of a part of the file, with what zod cannot generate: patterns and defaults of durations and sizes. */
 export function schemaOf(schema: z.core.$ZodType): JsonSchema {
   const made: unknown = z.toJSONSchema(schema, { io: "input", unrepresentable: "any", override: complete });
   const { $schema: _, ...rest } = z.record(z.string(), z.unknown()).parse(made);
@@ -28,10 +28,10 @@ type Override = NonNullable<NonNullable<Parameters<typeof z.toJSONSchema>[1]>["o
 const complete: Override = ({ zodSchema, jsonSchema }) => {
   const metas = layers(zodSchema).map((layer) => z.globalRegistry.get(layer));
   const measure = metas.find((meta) => meta?.measure !== undefined)?.measure;
-  // A default behind a transform is what comes out of it; people write what goes in.
+  // The default of a transform is its output, but the file contains its input.
   if (zodSchema instanceof z.ZodDefault && measure !== undefined) {
     const value = zodSchema.def.defaultValue;
-    // `9 MiB` is written `9MiB`.
+    // `9 MiB` is written as `9MiB`.
     const format = measure === "duration" ? formatDuration : formatByteSize;
     jsonSchema.default = format(Number(value)).replace(" ", "");
   }
@@ -41,13 +41,13 @@ const complete: Override = ({ zodSchema, jsonSchema }) => {
   }
 };
 
-/** Fields of a tag of `driver`. None is required: each may come from further up. */
+/** Fields of a tag. None is required, since a tag may inherit each of them. */
 function tagSchemaOf(driver: Driver): JsonSchema {
   const { properties } = schemaOf(driver.tag);
   return closed({ input: shared("input"), ...properties, ...cascaded(cascadedKeys), ...templateKeys });
 }
 
-/** A map with these keys and no others. */
+/** A map without additional keys. */
 function closed(properties: Record<string, JsonSchema>, description?: string, required?: string[]): JsonSchema {
   return {
     type: "object",
@@ -66,7 +66,7 @@ function listOf(definition: string, description?: string): JsonSchema {
   };
 }
 
-/** A field that every protocol's tags have: described once. */
+/** A field that all protocols share; it is described once. */
 function shared(key: string): JsonSchema {
   return { $ref: `#/$defs/tag/properties/${key}` };
 }
@@ -97,7 +97,7 @@ const templateKeys: Record<string, JsonSchema> = {
   },
 };
 
-/** Fields of `driver` that may stand on what its tags stand in. There they have no default: what is left out says nothing. */
+/** Fields of `driver` that tags inherit. They have no default here, since a missing field is not inherited. */
 function deviceFields(driver: Driver, keys: readonly string[]): Record<string, JsonSchema> {
   const fields = schemaOf(driver.tag).properties ?? {};
   return Object.fromEntries(
@@ -196,14 +196,17 @@ export function configJsonSchema(drivers: readonly Driver[]): JsonSchema {
   };
 }
 
-/** What stands for a value that is not known yet: a reference, or a variable in a template. */
+/** Placeholder of a value that is not known yet: a reference, or a variable of a template. */
 const reference = {
   type: "string",
   description: "${NAME}, ${NAME:-default}, ${file:/path} or ${credential:name}; in templates also {variable}.",
   pattern: String.raw`\$\{[^}]*\}|\{[A-Za-z_][\w-]*\}`,
 };
 
-/** Lets a reference stand wherever a single value may; plain texts take one anyway. Keeps what editors show outside. */
+/**
+ * Allows a reference in place of any single value; unconstrained texts allow it anyway. Annotations for editors stay at
+ * the outer level.
+ */
 function withReferences(schema: JsonSchema): JsonSchema {
   const { description, default: initial, examples, writeOnly, measure: _, ...rest } = schema;
   const walked = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, walk(value)]));
@@ -222,7 +225,7 @@ function walk(value: unknown): unknown {
   return withReferences({ ...value });
 }
 
-/** `apiVersion: 1.0` is a number to an editor and the text 1.0 to us. */
+/** An editor parses `apiVersion: 1.0` as a number, the agent as the text 1.0. */
 function withNumbers(schema: JsonSchema): JsonSchema {
   const { enum: values, type: _, ...rest } = schema;
   const numbers = Array.isArray(values)

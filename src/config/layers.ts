@@ -1,13 +1,13 @@
-// How the fields of a tag come together: what stands nearer to it goes before what stands further away.
+// Merges the fields of a tag from all levels; the innermost level has priority.
 import type { ConfigNode, MapEntry, MapNode, ScalarNode } from "./node.ts";
 import { resolveScalar } from "./node.ts";
 
 export type Fields = ReadonlyMap<string, MapEntry>;
 
-/** Fields whose own keys come together one by one: a tag's `report.deadband` leaves the `report.heartbeat` of the defaults. */
+/** Fields that are merged key by key. A tag's `report.deadband` keeps the `report.heartbeat` of the defaults. */
 const combined = new Set(["report", "signal", "labels", "annotations", "valid"]);
 
-/** All fields of `below`, with those of `above` before them. */
+/** The fields of `below`, overridden by those of `above`. */
 export function layered(below: Fields, above: Fields): Fields {
   if (below.size === 0) return above;
   const fields = new Map(below);
@@ -24,15 +24,15 @@ function combine(below: ConfigNode, above: ConfigNode): ConfigNode {
   return { ...above, entries: layered(below.entries, above.entries) };
 }
 
-/** `node` with the fields that `keys` names and no others. */
+/** `node` reduced to the fields in `keys`. */
 export function pick(node: MapNode, keys: readonly string[]): MapNode {
   return { ...node, entries: new Map([...node.entries].filter(([key]) => keys.includes(key))) };
 }
 
-/** Variables by name, as they were written. */
+/** Variables by name, as written. */
 export type Variables = ReadonlyMap<string, ScalarNode>;
 
-/** `node` with every `{name}` of a variable replaced by its value; other names are left for captures. */
+/** `node` with each `{name}` of a variable replaced. Other names remain for captures. */
 function substitute<T extends ConfigNode>(node: T, variables: Variables): T;
 function substitute(node: ConfigNode, variables: Variables): ConfigNode {
   if (variables.size === 0) return node;

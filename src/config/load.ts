@@ -1,4 +1,4 @@
-// Reads a configuration file and all it refers to, and gives a checked `Config` or every error at once.
+// Reads a configuration with all files it refers to. Returns a valid `Config` or all errors at once.
 import { resolve } from "node:path";
 import { z } from "zod";
 import type { Driver } from "../core/driver.ts";
@@ -22,9 +22,9 @@ import { readTables } from "./tag-table.ts";
 import { parseYaml } from "./yaml-file.ts";
 
 /**
- * Resolves with the configuration in `file` (relative to `environment.cwd`). Rejects with `CONFIG_INVALID`; the
- * message says how many errors there are, `configIssues` gives them. `claims`: what the sources of other agents claim, whose
- * configurations were loaded before; the sources of this one are added.
+ * Resolves with the configuration in `file` (relative to `environment.cwd`). Rejects with `CONFIG_INVALID`; its message
+ * has the number of errors and `configIssues` lists them. `claims`: the claims of configurations loaded before; those
+ * of this one are added.
  */
 export async function loadConfig(
   file: string,
@@ -36,7 +36,7 @@ export async function loadConfig(
   const issues = new Issues();
   const root = await readRoot(file, environment, issues);
   const config = root && checkFile(root, { file, environment, drivers, issues, claims, refused });
-  // Warnings about a file that is wrong would often be about what was meant otherwise.
+  // Warnings about an invalid file are omitted; they often result from the errors.
   if (!config || issues.errors > 0)
     throw configError(
       file,
@@ -45,7 +45,7 @@ export async function loadConfig(
   return { ...config, file: resolve(environment.cwd, file), warnings: issues.list() };
 }
 
-/** Resolves with the places in `file` of tags that devices refuse. Rejects with a failure to read the file. */
+/** Resolves with the positions in `file` of tags that devices refuse. Rejects if the file cannot be read. */
 export async function locateTags(
   file: string,
   environment: Environment,
@@ -61,7 +61,7 @@ export async function locateTags(
   }
 }
 
-/** The issues that `error` carries; none if it is not an error of `loadConfig`. */
+/** The issues in `error`. Empty if `loadConfig` did not throw it. */
 export function configIssues(error: unknown): readonly ConfigIssue[] {
   if (!isAgentError(error, "CONFIG_INVALID")) return [];
   const carried = z.object({ issues: z.array(z.custom<ConfigIssue>()) }).safeParse(error.cause);
@@ -87,7 +87,7 @@ async function readRoot(file: string, environment: Environment, issues: Issues):
   return await readTables(await readIncludes(own, environment, issues), environment, issues);
 }
 
-/** A section whose every line is commented out is a section that is not there. */
+/** Removes sections whose lines are all commented out. */
 function withoutEmpty(root: MapNode): MapNode {
   const empty = ({ value: node }: MapEntry) =>
     node.kind === "scalar" && node.text === "" && node.value === null && !node.broken && node.note === undefined;
@@ -107,7 +107,7 @@ function checkFile(
   root: MapNode,
   { file, environment, drivers, issues, claims, refused }: CheckParts,
 ): Omit<Config, "warnings"> | undefined {
-  // The check of every certificate that says nothing else would be off, in all of the process and without a word.
+  // This variable silently disables every certificate check in the whole process.
   if (environment.variables["NODE_TLS_REJECT_UNAUTHORIZED"] === "0")
     issues.error(
       root,
@@ -115,7 +115,7 @@ function checkFile(
       "take it out; an authority of your own is trusted by caFile",
     );
   for (const key of root.entries.keys()) if (!fileKeys.includes(key)) unknownKey(root, key, fileKeys, issues);
-  // One object of all sections, so that what is missing is found along with what is wrong.
+  // Checking all sections as one object also finds missing ones.
   const own = z.strictObject({ version: formatVersion, ...sections });
   const checked = checkNode(own, pick(root, Object.keys(own.shape)), issues);
   warnLiteralSecrets([own], root, issues);
@@ -166,7 +166,7 @@ function checkFile(
   return { ...rest, agent: { ...agent, name: agentName, dataDir }, service, sources };
 }
 
-/** `defaults`, checked by themselves: they may be wrong without any tag that uses them. */
+/** The `defaults`, validated even if no tag uses them. */
 function defaultsOf(root: MapNode, issues: Issues): Fields {
   const node = childNode(root, "defaults");
   if (!node || (node.kind === "scalar" && node.broken)) return new Map();

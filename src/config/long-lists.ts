@@ -1,26 +1,26 @@
-// Finds long block lists in YAML text, so that they can be parsed piece by piece: the parser needs 13 KB for a tag of
-// 100 characters, which 100,000 tags in one document do not have.
+// Finds long block lists in YAML text so that they can be parsed in pieces. The parser needs 13 KB for a tag of 100
+// characters, too much for 100,000 tags in one document.
 //
 //     tags:                              tags:
-//       - { input: a, topic: b }           - MARKER        stands for the pieces
+//       - { input: a, topic: b }           - MARKER        replaces the pieces
 //       - { input: c, topic: d }   =>
 //       ...                              each piece: `- ...` lines, a list by itself
 import { type Document, isScalar, isSeq, visit } from "yaml";
 
-/** Entries of one list that need not be parsed with the rest. Offsets are those of the text. */
+/** A list that is parsed separately. All offsets refer to the text. */
 export interface LongList {
   readonly from: number;
   readonly to: number;
   /** Spaces before each dash. */
   readonly indent: number;
-  /** Where its pieces begin; each begins with an entry. */
+  /** Offsets of the pieces; each starts with an entry. */
   readonly pieces: readonly number[];
 }
 
 export interface Lengths {
-  /** Entries from which on a list is long. */
+  /** Minimum number of entries of a long list. */
   readonly list: number;
-  /** Characters after which a piece ends with its entry. */
+  /** A piece ends with the entry that exceeds this many characters. */
   readonly piece: number;
 }
 
@@ -32,8 +32,8 @@ interface OpenList {
 }
 
 /**
- * The long lists in `text`, by their indentation alone: of nested ones the outermost. What looks
- * like a list in a block scalar is among them: the caller must check that a list is what the parser sees there.
+ * The outermost long lists in `text`, detected by indentation alone. A block scalar may look like a list, so the caller
+ * must check that the parser sees a list there.
  */
 export function longLists(text: string, { list: least, piece }: Lengths): readonly LongList[] {
   const found: LongList[] = [];
@@ -73,16 +73,16 @@ function addEntry(open: OpenList[], indent: number, start: number, piece: number
   if (start - (list.pieces.at(-1) ?? 0) >= piece) list.pieces.push(start);
 }
 
-/** Whether nothing but a comment follows in the line. */
+/** Whether the rest of the line is empty or a comment. */
 function isBlank(text: string, at: number): boolean {
   return at >= text.length || text[at] === "\n" || text[at] === "\r" || text[at] === "#";
 }
 
-/** The text with one marker in place of each long list. */
+/** The text with each long list replaced by a marker. */
 export class Skeleton {
   readonly text: string;
   readonly #lists = new Map<string, LongList>();
-  /** Where in the skeleton something was left out, and how much. */
+  /** Positions in the skeleton where text was removed, with the removed length. */
   readonly #cuts: { readonly at: number; readonly length: number }[] = [];
 
   constructor(text: string, lists: readonly LongList[], marker: string) {
@@ -102,7 +102,7 @@ export class Skeleton {
     return this.#cuts.reduce((sum, { at, length }) => (offset >= at ? sum + length : sum), offset);
   }
 
-  /** Whether the parser sees an entry of a list wherever one was taken for it. */
+  /** Whether the parser sees a list entry at every marker. */
   isTrue(document: Document.Parsed): boolean {
     let found = 0;
     visit(document, {
@@ -113,7 +113,7 @@ export class Skeleton {
     return found === this.#lists.size;
   }
 
-  /** The list that a marker stands for. */
+  /** The list behind a marker. */
   listOf(node: unknown): LongList | undefined {
     return isScalar(node) && node.type === "PLAIN" ? this.#lists.get(String(node.source)) : undefined;
   }

@@ -1,17 +1,17 @@
-// A configuration as it was written: scalars, maps and lists that know where they stand. Everything is checked on
-// these, so that an error can name its position whatever file, template or default a value came from.
+// A configuration as written: scalars, maps and lists with their positions. All checks work on these nodes, so errors
+// have a position even for values from other files, templates and defaults.
 import { shownKey } from "./excerpt.ts";
 
 export interface Position {
   readonly file: string;
-  /** Both from 1. */
+  /** Both count from 1. */
   readonly line: number;
   readonly column: number;
 }
 
 interface Placed {
   readonly at: Position;
-  /** `sources.bus1.devices[0].unit`: where it was written, which may be a template. */
+  /** Where the value was written, which may be in a template: `sources.bus1.devices[0].unit`. */
   readonly path: string;
 }
 
@@ -20,13 +20,13 @@ export type ScalarValue = string | number | boolean | null;
 export interface ScalarNode extends Placed {
   readonly kind: "scalar";
   readonly value: ScalarValue;
-  /** As written, without quotes, references replaced: `1.0` where `value` is 1. */
+  /** As written, without quotes and with references replaced: `1.0` where `value` is 1. */
   readonly text: string;
-  /** As written where it holds a reference; then `text` is not shown to anybody. */
+  /** The original text if it contains a reference; `text` must then never be shown. */
   readonly reference?: string;
-  /** It has been complained about already: what a schema says about it is of no interest. */
+  /** An error was already reported, so schema errors are not. */
   readonly broken?: true;
-  /** What may have gone wrong while writing it. */
+  /** A possible cause of a wrong value. */
   readonly note?: string;
 }
 
@@ -43,8 +43,8 @@ export interface ListNode extends Placed {
   readonly kind: "list";
   readonly items: readonly ConfigNode[];
   /**
-   * Entries behind `items`, made anew each time they are asked for. Only a list of tags has them: the nodes of 100,000
-   * tags would take 250 MB. What is wrong in them becomes an issue while they are iterated.
+   * Further entries, created again at each call. Only lists of tags have them, since the nodes of 100,000 tags would
+   * take 250 MB. Errors in them become issues during iteration.
    */
   readonly later?: () => Iterable<ConfigNode>;
 }
@@ -68,7 +68,7 @@ export function* entriesOf({ items, later }: ListNode): Generator<ConfigNode, vo
   if (later) yield* later();
 }
 
-/** Plain data for a schema. Scalars in `asText` are given as the text that was written. */
+/** Plain data for a schema. Scalars in `asText` keep their text. */
 export function plain(node: ConfigNode, asText: ReadonlySet<ScalarNode>): unknown {
   switch (node.kind) {
     case "scalar":
@@ -76,7 +76,7 @@ export function plain(node: ConfigNode, asText: ReadonlySet<ScalarNode>): unknow
     case "list":
       return node.items.map((item) => plain(item, asText));
     case "map": {
-      // No prototype: a key such as `constructor` is a key like any other.
+      // Without a prototype, `constructor` is an ordinary key.
       const object: Record<string, unknown> = Object.create(null);
       for (const [key, { value }] of node.entries) object[key] = plain(value, asText);
       return object;
@@ -84,7 +84,7 @@ export function plain(node: ConfigNode, asText: ReadonlySet<ScalarNode>): unknow
   }
 }
 
-/** How many nodes there are in `node`, itself included. */
+/** Number of nodes in `node`, including itself. */
 export function countNodes(node: ConfigNode): number {
   switch (node.kind) {
     case "scalar":

@@ -1,4 +1,4 @@
-// The reference of the configuration in Markdown, written from the schemas that also check it.
+// Generates the Markdown reference of the configuration from the schemas that validate it.
 import type { Driver } from "../core/driver.ts";
 import { tagOptions } from "../mapping/options.ts";
 import { cascadedOfSource } from "./expand.ts";
@@ -89,12 +89,12 @@ function row(key: string, takes: string, description: string, initial = ""): str
   return `| ${cells.map((cell) => cell.replaceAll("|", "\\|").replaceAll("<", "&lt;").replaceAll("\n", " ")).join(" | ")} |`;
 }
 
-/** A line for each field of a map, with `path` before its name. */
+/** One line for each field of a map, with `path` prepended to its name. */
 function rowsOf({ properties = {}, required = [] }: JsonSchema, path = ""): readonly string[] {
   return Object.entries(properties).flatMap(([key, field]) => rows(`${path}${key}`, field, required.includes(key)));
 }
 
-/** One line for a field; for a map with keys of its own one for each of them as well. */
+/** One line for the field, and one for each key if it is a map. */
 function rows(path: string, field: JsonSchema, required: boolean): readonly string[] {
   const shape = objectOf(field);
   const initial = field.default === undefined || isEmpty(field.default) ? "" : `\`${plain(field.default)}\``;
@@ -110,7 +110,7 @@ function alternatives({ anyOf }: JsonSchema): readonly JsonSchema[] {
   return Array.isArray(anyOf) ? anyOf.filter((branch) => typeof branch === "object" && branch !== null) : [];
 }
 
-/** The map with named keys that a field is or may be. */
+/** The map with named keys that a field is, or allows. */
 function objectOf(field: JsonSchema): JsonSchema | undefined {
   return field.properties ? field : alternatives(field).find((branch) => branch.properties);
 }

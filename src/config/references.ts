@@ -6,12 +6,12 @@ import type { Issues } from "./issue.ts";
 import type { ConfigNode, ScalarNode } from "./node.ts";
 import { resolveScalar } from "./node.ts";
 
-/** What a reference gave, or why it gave nothing. */
+/** The replacement of a reference, or an error. */
 type Found = { readonly text: string } | { readonly error: string; readonly hint?: string };
 
 /**
- * Resolves with `node` where every reference is replaced by what it stands for; what cannot be found is an issue. Files
- * are relative to the folder of the file that names them and are read once. `$${` stands for `${`.
+ * Resolves with `node` with all references replaced; unresolved references are issues. File names are relative to the
+ * file that contains them, and each file is read once. `$${` is a literal `${`.
  */
 export async function replaceReferences<T extends ConfigNode>(
   node: T,
@@ -46,7 +46,7 @@ function collect(node: ConfigNode, into: ScalarNode[], seen: Set<ConfigNode>): v
   else for (const { value } of node.entries.values()) collect(value, into, seen);
 }
 
-/** Shared nodes (aliases) stay shared, and what holds no reference stays itself. */
+/** Keeps shared nodes (aliases) shared, and reuses nodes without references. */
 function rebuild(node: ConfigNode, done: Map<ConfigNode, ConfigNode>): ConfigNode {
   if (node.kind === "scalar") return done.get(node) ?? node;
   const known = done.get(node);
@@ -73,7 +73,7 @@ async function replaceIn(
   let text = "";
   let end = 0;
   let count = 0;
-  // `$${` is one escaped dollar; a reference ends at its first `}`.
+  // `$${` is an escaped `${`. A reference ends at its first `}`.
   for (const match of scalar.text.matchAll(/\$\$\{|\$\{([^}]*)\}?/g)) {
     text += scalar.text.slice(end, match.index);
     end = match.index + match[0].length;
@@ -93,7 +93,7 @@ async function replaceIn(
   }
   text += scalar.text.slice(end);
   if (count === 0) return { ...scalar, text, value: text };
-  // An empty text is a text: nothing was left out here.
+  // An empty reference gives an empty text, not a missing value.
   return { ...scalar, text, value: text === "" ? "" : resolveScalar(text), reference: scalar.text };
 }
 
@@ -123,7 +123,7 @@ async function find(
       error: "invalid reference between ${ and }",
       hint: "may be ${NAME}, ${NAME:-default}, ${file:/path} or ${credential:name}; written with $${ it is a text",
     };
-  // `${constructor}` is not set either.
+  // Ignores inherited properties such as `constructor`.
   const value = Object.hasOwn(variables, name) ? variables[name] : undefined;
   if (fallback !== undefined) return { text: value === undefined || value === "" ? fallback : value };
   if (value !== undefined) return { text: value };

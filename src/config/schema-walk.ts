@@ -1,11 +1,10 @@
-// What a zod schema says about a place inside it: description, keys, bounds, whether it is a secret; and what it found wrong,
-// in the words of a configuration.
+// Queries zod schemas: description, keys, bounds and secrecy of a place. Also words zod's issues for configurations.
 import { z } from "zod";
 import { unreachable } from "../core/unreachable.ts";
 import { joinNames } from "./suggest.ts";
 
 type Schema = z.core.$ZodType;
-/** What is looked at of a schema: what it wraps, and what stands inside of it. */
+/** The parts of a zod definition that are used. */
 interface Definition {
   readonly type: string;
   readonly innerType?: Schema;
@@ -21,10 +20,10 @@ function definition(schema: Schema): Definition {
   return schema._zod.def;
 }
 
-/** What is written, without the wrappers that make it optional, give it a default or transform it; outermost first. */
+/** The schema and the schemas it wraps (optional, default, transform), outermost first. */
 export function layers(schema: Schema): readonly Schema[] {
   const { innerType, in: input, out } = definition(schema);
-  // A preprocess step has a transform on its input side; what is written is then described by its output side.
+  // A preprocess step has a transform on its input side, so its output side describes the input.
   const inner = innerType ?? (input && definition(input).type === "transform" ? out : input);
   return inner ? [schema, ...layers(inner)] : [schema];
 }
@@ -34,7 +33,7 @@ export function core(schema: Schema): Schema {
   return layers(schema).at(-1) ?? schema;
 }
 
-/** The schemas that may stand at `key` of what `schema` describes: several where it is a union. */
+/** The possible schemas at `key`; several for a union. */
 function inside(schema: Schema, key: PropertyKey): readonly Schema[] {
   return branches(schema).flatMap((branch) => {
     const { shape, valueType, element } = definition(branch);
@@ -43,31 +42,31 @@ function inside(schema: Schema, key: PropertyKey): readonly Schema[] {
   });
 }
 
-/** The alternatives of a union, and of the unions in it; any other schema is its own only one. */
+/** All alternatives of a union, nested ones included. Any other schema is its only branch. */
 function branches(schema: Schema): readonly Schema[] {
   const inner = core(schema);
   return definition(inner).options?.flatMap(branches) ?? [inner];
 }
 
-/** The schemas of the place at `path`. Empty: `schema` knows no such place. */
+/** The schemas at `path`. Empty: no such place. */
 export function schemasAt(schema: Schema, path: readonly PropertyKey[]): readonly Schema[] {
   let found: readonly Schema[] = [schema];
   for (const key of path) found = found.flatMap((candidate) => inside(candidate, key));
   return found;
 }
 
-/** Keys that may stand in the objects `schema` describes. */
+/** The keys of objects that the schema accepts. */
 export function keysOf(schema: Schema): readonly string[] {
   return branches(schema).flatMap((branch) => Object.keys(definition(branch).shape ?? {}));
 }
 
-/** The text of `.describe()`, wherever among the wrappers it was put. */
+/** The text of `.describe()` on any layer. */
 export function descriptionOf(schema: Schema): string | undefined {
   const descriptions = layers(schema).map((layer) => z.globalRegistry.get(layer)?.description);
   return descriptions.find((description) => description !== undefined);
 }
 
-/** Whether what stands there must not be shown. */
+/** Whether the value must be hidden. */
 export function isSecret(schema: Schema): boolean {
   return layers(schema).some((layer) => z.globalRegistry.get(layer)?.secret === true);
 }
@@ -75,7 +74,7 @@ export function isSecret(schema: Schema): boolean {
 export function boundsOf(schema: Schema): { readonly min?: number; readonly max?: number } {
   const inner = core(schema);
   if (!(inner instanceof z.ZodNumber)) return {};
-  // Bounds that only say "a number" are none.
+  // Bounds of the number type itself do not count.
   const bounds = Object.entries({ min: inner.minValue, max: inner.maxValue });
   return Object.fromEntries(bounds.filter(([, value]) => Math.abs(value ?? Infinity) < Number.MAX_SAFE_INTEGER));
 }
@@ -90,7 +89,7 @@ const kinds: Readonly<Record<string, string>> = {
   array: "a list",
 };
 
-/** `must be ...`, without what stands there. */
+/** `must be ...`, without the found value. */
 export function messageFor(issue: z.core.$ZodRawIssue): string {
   switch (issue.code) {
     case "invalid_type":
@@ -137,7 +136,7 @@ function sizeMessage(issue: Size): string {
   return `must have at ${small ? "least" : "most"} ${limit} ${plural}`;
 }
 
-/** What all branches want, where none got further than the kind of value. */
+/** All accepted kinds, if no branch accepts the kind of the value. */
 function unionMessage(errors: readonly (readonly z.core.$ZodIssue[])[]): string {
   const wanted = errors
     .flat()

@@ -1,4 +1,4 @@
-// A configuration file as it may be given away: without comments, secrets, and names and passwords in addresses.
+// A configuration file for support bundles: without comments, secrets, and credentials in addresses.
 import { isMap, isPair, isScalar, isSeq, parseDocument, Scalar, visit, type YAMLMap } from "yaml";
 import { z } from "zod";
 import type { Driver } from "../core/driver.ts";
@@ -8,10 +8,10 @@ import { sections } from "./file-schema.ts";
 import { schemasAt } from "./schema-walk.ts";
 
 const hidden = "***";
-/** References give nothing away, but what stands for them where there is nothing may. */
+/** A reference reveals nothing, but its default may. */
 const reference = /^\$\{(?:(?:file|credential):[^}]*|[A-Za-z_]\w*(?::-[^}]*)?)\}$/;
 
-/** Undefined: `text` is not YAML, so secrets in it cannot be recognised. */
+/** Undefined: `text` is not YAML, so secrets cannot be recognised. */
 export function shownFile(text: string, drivers: readonly Driver[]): string | undefined {
   const document = parseDocument(text, { prettyErrors: false, uniqueKeys: false });
   if (document.errors.length > 0) return undefined;
@@ -20,7 +20,7 @@ export function shownFile(text: string, drivers: readonly Driver[]): string | un
   const sources = document.get("sources");
   if (isMap(sources))
     for (const { key, value } of sources.items) if (isMap(value)) types.set(String(key), typeOf(value));
-  /** What anchors are called is the writer's choice. */
+  /** Anchor names are free text, so they are replaced. */
   const anchors = new Map<string, string>();
   document.commentBefore = null;
   document.comment = null;
@@ -51,14 +51,14 @@ export function shownFile(text: string, drivers: readonly Driver[]): string | un
       else if (written !== undefined) node.value = shownValue(written);
     },
   });
-  // Texts that were folded over lines may be other ones now.
+  // Drops the source text of scalars, whose folding may have changed.
   visit(document, (_key, node) => {
     if (isScalar(node) && typeof node.value === "string") delete node.source;
   });
   return document.toString({ lineWidth: 0 });
 }
 
-/** Without comment, tag and name of an anchor. */
+/** Removes the comment and tag, and replaces the name of an anchor. */
 function unmark(
   node: Parameters<typeof uncomment>[0] & { anchor?: string; tag?: string },
   anchors: Map<string, string>,

@@ -1,4 +1,4 @@
-// Checks one source: its driver's options, and each of its tags after everything has come together.
+// Validates one source: the driver's options, and each expanded tag.
 import { z } from "zod";
 import type { Claim, Driver, DriverTag } from "../core/driver.ts";
 import type { ConfigFault, TagId } from "../core/source.ts";
@@ -18,15 +18,14 @@ import { joinNames, suggestion } from "./suggest.ts";
 interface SourceParts extends Omit<ExpandParts, "driver"> {
   readonly drivers: readonly Driver[];
   readonly inputs: UsedInputs;
-  /** Which source uses which connection, by driver and name of the connection. */
+  /** The source that uses each connection, by driver and connection name. */
   readonly connections: Map<string, Place & { readonly source: string }>;
   readonly claims: Claims;
   readonly refused: RefusedTags;
-  /** `agent.name`. */
   readonly agent: string;
 }
 
-/** The source, or undefined when it is wrong; then `parts.issues` says all that is. */
+/** The source, or undefined if it is invalid. All errors are in `parts.issues`. */
 export function checkSource(name: string, node: ConfigNode, parts: SourceParts): ConfiguredSource | undefined {
   const { issues } = parts;
   const driver = driverOf(node, parts);
@@ -36,7 +35,7 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
   checkNode(z.strictObject({ run: runOption }), pick(node, ["run"]), issues);
   const tags: DriverTag<z.ZodObject>[] = [];
   const rules: TagRule[] = [];
-  /** Which of the expanded tags each tag is. */
+  /** Index of each tag in the expanded list. */
   const written: number[] = [];
   const shared = new SharedParts();
   let expandedTags = 0;
@@ -61,7 +60,7 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
   return options === undefined ? undefined : { name, driver, options, tags, rules };
 }
 
-/** The tags were not kept: they are expanded once more where one is at fault. */
+/** Reports faults at their tags. Expanded tags were not kept, so they are expanded again if there are faults. */
 function tellFaults(
   faults: Iterable<ConfigFault>,
   written: readonly number[],
@@ -74,7 +73,7 @@ function tellFaults(
       issues.error(childNode(fields, field) ?? origin, message, hint);
 }
 
-/** The expanded tags at these indices, with their index. Expands none where none is wanted. */
+/** The expanded tags at these indices, with their index. Without indices, nothing is expanded. */
 function tagsAt(indices: ReadonlySet<number | undefined>, expandedTags: Iterable<ExpandedTag>) {
   if (indices.size === 0) return [];
   return Iterator.from(expandedTags)
@@ -84,7 +83,7 @@ function tagsAt(indices: ReadonlySet<number | undefined>, expandedTags: Iterable
 
 const mostOverlaps = 20;
 
-/** Warns of tags that give one Input ID for each value that both read. Expands the tags once more where there are any. */
+/** Warns of two tags that read the same value into the same Input ID. Expands the tags again if there are any. */
 function warnOverlaps(
   { driver, tags, rules }: ConfiguredSource,
   written: readonly number[],
@@ -92,7 +91,7 @@ function warnOverlaps(
   source: MapNode,
   issues: Issues,
 ): void {
-  /** The tag that has the Input ID first, by the later one. */
+  /** By the later tag: the first tag with the same Input ID. */
   const found = new Map<TagId, { readonly first: TagId; readonly what: string }>();
   for (const { tags: both, captures, what } of driver.overlaps?.(tags) ?? []) {
     const [a, b] = both.map((tag) => rules[tag]);
@@ -118,7 +117,7 @@ function warnOverlaps(
   if (more > 0) issues.warn(source, `has ${more} more tags that give the same Input ID as another one`);
 }
 
-/** Two sources would not wait for each other's answers. */
+/** Reports a connection shared by two sources, since they would not wait for each other's replies. */
 function claimConnection(
   source: string,
   node: MapNode,
@@ -162,7 +161,7 @@ function driverOf(node: ConfigNode, { drivers, issues }: SourceParts): Driver | 
   return driver;
 }
 
-/** The fields of a source that belong to its driver. A field that belongs to no schema is an issue. */
+/** The driver's fields of a source. Unknown fields are issues. */
 function driverOptions(source: MapNode, driver: Driver, issues: Issues): MapNode {
   const own = Object.keys(driver.schema.shape);
   const cascaded = cascadedOfSource(driver);
@@ -180,7 +179,7 @@ function driverOptions(source: MapNode, driver: Driver, issues: Issues): MapNode
   return pick(source, own);
 }
 
-/** The one rule and the one address that an expanded tag comes to. */
+/** The mapping rule and the driver address of an expanded tag. */
 function checkTag(expanded: ExpandedTag, driver: Driver, { inputs, issues }: SourceParts) {
   const { fields } = expanded;
   const ruleKeys = Object.keys(tagOptions.shape);
@@ -189,7 +188,7 @@ function checkTag(expanded: ExpandedTag, driver: Driver, { inputs, issues }: Sou
     if (!ruleKeys.includes(key) && !addressKeys.includes(key)) unknownKey(fields, key, tagNames(driver), issues);
   const rule = checkNode(tagOptions, pick(fields, ruleKeys), issues);
   const address = checkNode(driver.tag, pick(fields, addressKeys), issues);
-  // What an address that is wrong captures is not known; the rest can be said all the same.
+  // The captures of an invalid address are unknown; the other checks still run.
   const captured = address && (driver.captures?.(address) ?? []);
   checkInput(expanded, captured, rule?.shared === true, inputs, issues);
   if (captured) checkSignalTexts(childNode(fields, "signal"), captured, issues);
@@ -205,7 +204,7 @@ function checkTag(expanded: ExpandedTag, driver: Driver, { inputs, issues }: Sou
   return { rule, tag };
 }
 
-/** Captured names that are used, and those of them that stand in `signal` alone. */
+/** Captured names in use, and those that only `signal` uses. */
 function usedNames(
   { input, signal }: TagRule,
   captured: readonly string[],
@@ -218,7 +217,7 @@ function usedNames(
   return { fills, ...(descriptive.length > 0 && { descriptive }) };
 }
 
-/** Reports a dead band in percent of a range that is unknown. */
+/** Reports a dead band in per cent without a known range. */
 function checkPercent({ report, valid }: TagRule, fields: MapNode, driver: Driver, issues: Issues): void {
   if (report === undefined || report === "off" || typeof report.deadband === "number") return;
   if (driver.ranges === true || (valid?.min !== undefined && valid.max !== undefined)) return;
@@ -229,13 +228,13 @@ function checkPercent({ report, valid }: TagRule, fields: MapNode, driver: Drive
   );
 }
 
-/** Tags that a device was seen to refuse, by source. */
+/** Tags that a device refused, by source. */
 export type RefusedTags = ReadonlyMap<string, readonly ConfigFault[]>;
 
-/** Which source claims what, by the key of the claim. */
+/** The source of each claim, by the key of the claim. */
 export type Claims = Map<string, Place & { readonly agent: string; readonly source: string }>;
 
-/** Enters the claims of a source. One that another source has entered is an error, or a warning where it is uncertain. */
+/** Registers the claims of a source. A claim of another source is an error, or a warning if it is uncertain. */
 export function enterClaims(
   entered: readonly Claim[],
   source: string,

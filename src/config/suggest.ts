@@ -1,6 +1,6 @@
-// "Did you mean": the nearest of the names that would have been right.
+// Finds the nearest valid name for "did you mean".
 
-/** The name nearest to `given`, if one is near enough to be meant. */
+/** The name nearest to `given`; undefined if none is near enough. */
 export function nearest(given: string, names: Iterable<string>): string | undefined {
   const wanted = given.toLowerCase();
   let best: string | undefined;
@@ -15,7 +15,7 @@ export function nearest(given: string, names: Iterable<string>): string | undefi
   return best;
 }
 
-/** `did you mean x?`, or a list of what may stand there. */
+/** `did you mean x?`, or a list of the valid names. */
 export function suggestion(given: string, names: readonly string[]): string | undefined {
   const near = nearest(given, names);
   if (near !== undefined) return `did you mean ${near}?`;
@@ -28,7 +28,7 @@ export function joinNames(names: readonly string[], word: "or" | "and"): string 
   return names.length < 2 ? last : `${names.slice(0, -1).join(", ")} ${word} ${last}`;
 }
 
-/** Edits from `a` to `b` (insert, delete, replace, swap of neighbours), not counted beyond `limit`. */
+/** Edit distance from `a` to `b` (insert, delete, replace, swap neighbours), capped at `limit`. */
 function distance(a: string, b: string, limit: number): number {
   if (a.length > 100 || Math.abs(a.length - b.length) >= limit) return limit;
   let before: number[] = [];

@@ -1,4 +1,4 @@
-// `tagsFrom` and `devicesFrom`: lists kept in a spreadsheet. Each row becomes an entry as if it stood in the file.
+// Reads `tagsFrom` and `devicesFrom`: spreadsheets whose rows become entries of the file.
 import { dirname, join } from "node:path";
 import { type CellFault, csvRows } from "../lib/csv.ts";
 import type { Environment } from "./environment.ts";
@@ -18,7 +18,7 @@ import {
 import { replaceReferences } from "./references.ts";
 import { parseYaml } from "./yaml-file.ts";
 
-/** `root` with the rows of every table behind the entries of the list it stands beside. */
+/** `root` with the rows of each table appended to the list next to it. */
 export async function readTables(root: MapNode, environment: Environment, issues: Issues): Promise<MapNode> {
   const sources = childNode(root, "sources");
   if (sources?.kind !== "map") return root;
@@ -39,7 +39,7 @@ async function readSource(source: MapNode, environment: Environment, issues: Iss
   return replaced(whole, "devices", { ...devices, items });
 }
 
-/** Takes `tagsFrom` off `owner` and puts its rows behind `tags`. */
+/** Removes `tagsFrom` or `devicesFrom` from `owner` and appends its rows to the list. */
 async function appendRows(
   owner: MapNode,
   key: "tags" | "devices",
@@ -67,13 +67,13 @@ async function appendRows(
     for (const some of rows) yield* some();
   };
   const written: ListNode = key === "tags" ? { ...place, items: [], later: all } : { ...place, items: [...all()] };
-  // A list that is none is complained about where lists are read.
+  // The reader of the list reports a value that is not a list.
   if (!list || list.kind === "list" || (list.kind === "scalar" && list.value === null))
     rest.set(key, { key: named.key, value: written });
   return { ...owner, entries: rest };
 }
 
-/** The entries of a table, created again at each call: see `ListNode.later`. */
+/** The entries of a table, created again at each call (see `ListNode.later`). */
 type Rows = () => Iterable<ConfigNode>;
 
 const noRows: Rows = () => [];
@@ -107,7 +107,7 @@ async function readTable(name: string, node: ConfigNode, environment: Environmen
 interface TableParts {
   readonly separator: string;
   readonly file: string;
-  /** Where the table is named. */
+  /** Path of the key that names the table. */
   readonly path: string;
   readonly issues: Issues;
 }
@@ -149,7 +149,7 @@ function* entriesOfTable(
   }
 }
 
-/** A cell is a value without quotes, or a list or map in brackets or braces. */
+/** A cell is an unquoted value, or a list or map in brackets or braces. */
 function valueOf({ text }: Cell, at: Position, path: string, decimalComma: boolean, issues: Issues): ConfigNode {
   if (/^[[{].*[\]}]$/s.test(text) && !/^\{[\w-]+\}/.test(text)) {
     const node = parseYaml(text, at.file, issues, at);
@@ -163,7 +163,7 @@ interface Entry extends MapNode {
   readonly entries: Map<string, MapEntry>;
 }
 
-/** Columns such as `signal.engUnit` and `signal.name` come to one map. */
+/** Combines columns such as `signal.engUnit` and `signal.name` into one map. */
 function put(owner: Entry, [key = "", ...rest]: readonly string[], column: Position, value: ConfigNode): void {
   if (rest.length === 0) {
     owner.entries.set(key, { key: column, value });
@@ -184,7 +184,7 @@ function replaced(node: MapNode, key: string, value: ConfigNode): MapNode {
 
 export interface Cell {
   readonly text: string;
-  /** Both from 1. */
+  /** Both count from 1. */
   readonly line: number;
   readonly column: number;
 }
@@ -192,17 +192,17 @@ export interface Cell {
 export type Cells = readonly Cell[];
 
 interface Table {
-  /** The header and all further rows, read again at each call; empty ones and comments (`#` first) are left out. */
+  /** The header and the rows, parsed again at each call. Omits empty rows and comments (starting with `#`). */
   readonly rows: () => Iterable<Cells>;
-  /** What stands between cells. With a semicolon numbers have a decimal comma, as where spreadsheets write both. */
+  /** The separator of cells. Spreadsheets that use a semicolon also use a decimal comma. */
   readonly separator: string;
-  /** The first cell that is not right, if there is one. */
+  /** The first invalid cell, if any. */
   readonly broken: (Cell & { readonly fault: CellFault }) | undefined;
 }
 
 export function parseCsv(given: string): Table {
   const text = given.replace(/^\ufeff/, "");
-  // Spreadsheets may name the separator in a first line of its own.
+  // Spreadsheets may declare the separator in a line before the header.
   const named = /^sep=([,;\t|])\r?\n/i.exec(text);
   const separator = named?.[1] ?? separatorOf(text);
   const body = text.slice(named?.[0].length ?? 0);
@@ -223,7 +223,7 @@ function* filled(rows: Iterable<Cells>): Generator<Cells, void, undefined> {
   for (const row of rows) if (row.some(({ text }) => text !== "") && !row[0]?.text.startsWith("#")) yield row;
 }
 
-/** The one that stands in the header most often. */
+/** The most frequent separator in the header. */
 function separatorOf(text: string): string {
   const header = text.split(/\r?\n/).find((line) => line.trim() !== "" && !line.startsWith("#")) ?? "";
   const count = (separator: string) => header.split(separator).length;

@@ -1,4 +1,4 @@
-// YAML in, nodes with positions out.
+// Parses YAML into nodes with positions.
 import { type Document, isAlias, isMap, isPair, isScalar, isSeq, LineCounter, parseDocument, type YAMLSeq } from "yaml";
 import { shownKey } from "./excerpt.ts";
 import type { Issues } from "./issue.ts";
@@ -14,16 +14,15 @@ import {
 } from "./node.ts";
 import { explain, unclosedQuote } from "./yaml-hints.ts";
 
-/** More than any plant has tags times fields; a few aliases of aliases would otherwise fill the memory. */
+/** More than the tags and fields of any plant. Nested aliases would otherwise fill the memory. */
 const maxNodes = 2_000_000;
 
-/** Parsing a piece takes about 4 MB. */
+/** Parsing a piece of this length takes about 4 MB. */
 const usual: Lengths = { list: 1_000, piece: 32_768 };
 
 /**
- * The nodes of `text`, or undefined when it is no YAML or empty; then `issues` says why. `origin` stands for every
- * position where the text is a part of something else. A long list of tags is read when it is iterated: what is wrong
- * in it becomes an issue then.
+ * The nodes of `text`. Undefined: invalid or empty, with the reason in `issues`. `origin`: the position of all nodes if
+ * the text is part of something else. A long list of tags is parsed during iteration, so its issues appear then.
  */
 export function parseYaml(
   text: string,
@@ -67,15 +66,15 @@ function positionsOf(text: string, file: string): (offset: number) => Position {
   };
 }
 
-/** Undefined: `text`, a part of the source, is no YAML. `original`: where in the source an offset in it is. */
+/** Undefined: `text` is not valid YAML. `original` maps its offsets to the source. */
 function parse(text: string, source: Source, original: (offset: number) => number): Document.Parsed | undefined {
-  // The failsafe schema leaves every scalar a text: what it means is `resolveScalar`'s, for references as well.
+  // The failsafe schema leaves scalars as texts. `resolveScalar` interprets them, as it does for references.
   const document = parseDocument(text, { schema: "failsafe", uniqueKeys: false, prettyErrors: false });
   const wrong = [...document.errors, ...document.warnings];
   if (wrong.length === 0) return document;
   const unclosed = unclosedQuote(text);
   const at = unclosed && source.position(original(unclosed.offset));
-  // What the parser says is a consequence of the quote, unless it noticed before it.
+  // Errors after an unclosed quote result from it.
   if (unclosed && at && wrong.every(({ pos }) => pos[0] >= unclosed.offset)) {
     source.issues.error(
       { at, path: "" },
@@ -89,7 +88,7 @@ function parse(text: string, source: Source, original: (offset: number) => numbe
   for (const [index, { code, message, pos }] of wrong.entries()) {
     const at = source.position(original(pos[0]));
     const { message: shown, hint, certain } = explain(code, message, lines[at.line - 1] ?? "", at.column);
-    // One slip makes the parser stumble over much that follows: only what is wrong by itself is told as well.
+    // One mistake causes many errors. Of the later ones, only independent ones are reported.
     if (seen.has(at.line) || seen.size >= 20 || (index > 0 && !certain)) continue;
     seen.add(at.line);
     source.issues.error({ at, path: "" }, shown, hint);
@@ -97,17 +96,17 @@ function parse(text: string, source: Source, original: (offset: number) => numbe
   return undefined;
 }
 
-/** A list of tags, which is read once, unlike templates and devices. */
+/** A list of tags is iterated once, unlike templates and devices. */
 const isTags = (path: string) => /^sources\.[^[\]]+\.tags$/.test(path);
-/** An anchor or an alias, whose meaning depends on what stands before; or a reference, which takes a file to replace. */
+/** An anchor or alias depends on preceding text; a reference needs a file to be replaced. */
 const dependent = /[\s,[{][&*]|\$\{/;
 
-/** Turns the library's nodes into ours. Aliases share the node of their anchor. */
+/** Converts the library's nodes. Aliases share the node of their anchor. */
 class Reader {
   readonly #source: Source;
   readonly #issues: Issues;
   readonly #skeleton: Skeleton | undefined;
-  /** Where in the source an offset of a node is. */
+  /** Maps the offset of a node to the source. */
   #original: (offset: number) => number;
   readonly #anchors = new Map<string, { readonly node: ConfigNode; readonly size: number }>();
   #nodes = 0;
@@ -119,7 +118,7 @@ class Reader {
     this.#original = original ?? ((offset) => skeleton?.original(offset) ?? offset);
   }
 
-  /** `fallback`: the position of what is not written at all. */
+  /** `fallback`: the position for a node that is absent in the text. */
   read(node: unknown, path: string, fallback: Position): ConfigNode {
     this.#nodes++;
     if (isAlias(node)) return this.#alias(node.source, path, this.#at(node, fallback));
@@ -169,7 +168,7 @@ class Reader {
     return { kind: "list", at, path, items };
   }
 
-  /** The nodes of a long list, piece by piece; ends at the first piece that is no YAML. */
+  /** The nodes of a long list, piece by piece. Ends at the first invalid piece. */
   *#entriesOf({ pieces, to }: LongList, first: number, path: string, at: Position): Generator<ConfigNode> {
     let index = first;
     for (const [number, from] of pieces.entries()) {
@@ -217,7 +216,7 @@ class Reader {
       if (name === "<<" && pair.key.type === "PLAIN") merged.push(...this.#mergeSources(value));
       else this.#put(entries, name, { key, value }, { path, missing: pair.value === null });
     }
-    // What is written here goes before what is merged, the first merged before the next.
+    // Own keys override merged ones, and earlier merge sources override later ones.
     for (const source of merged)
       if (source.kind === "map")
         for (const [name, entry] of source.entries) if (!entries.has(name)) entries.set(name, entry);
@@ -255,7 +254,7 @@ class Reader {
   }
 }
 
-/** Why nothing stands where something does: `&` and `#` begin what YAML does not count as text. */
+/** Why a value seems empty: YAML takes `&` as an anchor and `#` as a comment. */
 function emptyNote(node: unknown, file: string, original: (offset: number) => number): string | undefined {
   if (!isScalar(node)) return undefined;
   if (node.anchor !== undefined) return "a text that begins with & must stand in quotes";
@@ -263,7 +262,7 @@ function emptyNote(node: unknown, file: string, original: (offset: number) => nu
   return /^\s*#/.test(line) ? "a text that begins with # must stand in quotes, # begins a comment" : undefined;
 }
 
-/** Stands where something was complained about. */
+/** Replaces a node with a reported error. */
 function broken({ at, path }: Pick<ConfigNode, "at" | "path">): ConfigNode {
   return { kind: "scalar", at, path, value: null, text: "", broken: true };
 }

@@ -1,19 +1,19 @@
-// Errors of the YAML parser, explained for readers who do not know YAML's grammar.
+// Explains errors of the YAML parser without terms of YAML's grammar.
 import { isSecretKey } from "./excerpt.ts";
 
 interface Explanation {
   readonly message: string;
   readonly hint?: string;
-  /** It is wrong whatever stands before it. */
+  /** The error does not depend on the preceding text. */
   readonly certain?: true;
 }
 
-/** `line` is the line complained about, `column` (from 1) where. */
+/** `line` is the line of the error, `column` (from 1) its position. */
 export function explain(code: string, message: string, line: string, column: number): Explanation {
   const quotes = needsQuotes(line, column);
   if (quotes !== undefined)
     return { message: "is not YAML here", hint: `put the text in quotes: ${quotes}`, certain: true };
-  // Behind a colon the parser quotes what stands there, which may be a secret.
+  // After a colon, the parser's message quotes the text, which may be a secret.
   const [first = ""] = message.split(/\n|: /);
   const plain = `is not YAML here: ${first.charAt(0).toLowerCase()}${first.slice(1)}`;
   if (code === "BAD_SCALAR_START")
@@ -27,7 +27,7 @@ export function explain(code: string, message: string, line: string, column: num
 
 const notHere = "is not YAML here:";
 
-/** By code of the parser; without a message that of the parser stands. */
+/** By the parser's error code. Without a `message`, the parser's own is used. */
 const explanations: Readonly<Record<string, Partial<Explanation>>> = {
   TAB_AS_INDENT: { message: "is indented with a tab", hint: "YAML takes spaces only" },
   BLOCK_AS_IMPLICIT_KEY: {
@@ -50,14 +50,14 @@ const explanations: Readonly<Record<string, Partial<Explanation>>> = {
   RESOURCE_EXHAUSTION: { message: "is nested too deeply" },
 };
 
-/** Texts that people forget to quote: JSON paths and references in braces, and whatever begins with a brace. */
+/** Texts that often lack quotes: JSON paths, references in braces, and texts that begin with a brace. */
 const unquoted = [
   /([\w.-]+:\s+)(\$(?:[.[])(?:\['[^']*'\]|[^,\s}])*)/g,
   /([\w.-]+:\s+)([^\s"',{}[\]]*\$\{[^}]*\}[^\s"',}]*)/g,
   /([\w.-]+:\s+)([^\s"',{}[\]]*\{[\w.-]+\}[^\s"',}]*(?:\{[\w.-]+\}[^\s"',}]*)*)/g,
 ];
 
-/** `value: "$.a[0]"` for the text before `column` that needs its quotes. */
+/** The text before `column` that needs quotes, with quotes: `value: "$.a[0]"`. */
 function needsQuotes(line: string, column: number): string | undefined {
   let best: RegExpMatchArray | undefined;
   for (const pattern of unquoted)
@@ -66,23 +66,23 @@ function needsQuotes(line: string, column: number): string | undefined {
         best = match;
   if (!best) return undefined;
   const [, key = "", value = ""] = best;
-  // What may be a secret is not repeated; a reference is none.
+  // Possible secrets are not repeated; a reference is safe.
   const shown = isSecretKey(key.replace(/:\s+$/, "")) && !/^\$\{[^}]*\}$/.test(value) ? "..." : value;
   return `${key}"${shown}"`;
 }
 
-/** Inside braces any bracket ends a text; elsewhere only one at its beginning is a problem. */
+/** Inside braces, any bracket ends a text. Elsewhere, only a leading bracket is a problem. */
 function stumbles(before: string, text: string): boolean {
   return /[[{]/.test(text) && (/[[{]/.test(before) || /^[[{]/.test(text));
 }
 
-/** What may stand before a value: a quote further on in a text without quotes is a letter of it. */
+/** The text before a value. A quote inside an unquoted text is an ordinary character. */
 const valueStart = /(?:^|[,[{]|(?:^|\s)[?-]\s|:(?:\s|$))\s*(?:[!&]\S*\s+)*$/;
 const keyLine = /^\s*(?:- +)?[\w.-]+:(?:\s|$)/;
 
 /**
- * The first text in quotes that does not end in its line, and that runs to the end of the file or over a line that begins with
- * a key. A text that is meant to go on in the next line does neither.
+ * The first quoted text that is unclosed in its line and runs to the end of the file or across a line with a key. An
+ * intended multi-line text does neither.
  */
 export function unclosedQuote(text: string) {
   let block: number | undefined;
