@@ -1,11 +1,11 @@
-// The agent as a program of its own: what it needs and nothing of the other commands, on machines that are small.
+// The agent program without the other commands, for small machines.
 import type { LogWorker } from "../buffer/disk/worker/worker-port.ts";
 import { openBuffer } from "../buffer/registry.ts";
 import { run } from "./run/run.ts";
 import { processConsole } from "./terminal/console.ts";
 import { exitStatusOf } from "./terminal/exit-status.ts";
 
-/** Runs the agent on this process, with a log thread that waits to be used. Resolves with the exit status; never rejects. */
+/** Runs the agent in this process with a prepared log thread. Resolves with the exit status; never rejects. */
 export async function runAgent(config: string, thread: LogWorker): Promise<number> {
   using io = processConsole();
   const parts = {

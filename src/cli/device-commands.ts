@@ -1,4 +1,4 @@
-// The commands that look at devices and at the trust in them: as they may be typed.
+// Declares the commands about devices and their certificates.
 import { Option } from "commander";
 import { type CommandLine, jsonOption, numberFrom, parseDurationArgument, parsedOption } from "./shared/arguments.ts";
 import type { ProtocolTexts } from "./shared/protocols.ts";

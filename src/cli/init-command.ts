@@ -1,4 +1,4 @@
-// `tagferry init` as it may be typed. Flags about a source stand after the `--source` they belong to.
+// The arguments of `tagferry init`. Flags about a source follow the `--source` they belong to.
 import { InvalidArgumentError, Option } from "commander";
 import { securityModes } from "../lib/security-mode.ts";
 import type { InitOptions, SourceAnswers } from "./configure/init-options.ts";
@@ -18,7 +18,7 @@ export function addInitCommand(line: CommandLine, protocols: ProtocolTexts): voi
   const { io } = line;
   const secured = protocols.protocolsOf("security");
   const sources: SourceAnswers[] = [];
-  /** Applies a flag to the `--source` before it. */
+  /** Applies a flag to the preceding `--source`. */
   const add = (answers: Partial<SourceAnswers>) => {
     const last = sources.pop();
     if (!last) throw new InvalidArgumentError("it must follow the --source it belongs to");
@@ -79,13 +79,13 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --json | tagferry init -c line3
   });
 }
 
-/** Flags go before the file of answers. */
+/** Flags override the answers file. */
 async function initAs(typed: Typed, sources: readonly SourceAnswers[], io: Console): Promise<ExitStatus> {
   const { output, answers: file, yes = false, ...given } = typed;
   const { init } = await import("./configure/init.ts");
   const { readInitAnswers } = await import("./configure/init-options.ts");
   const answers = file === undefined ? undefined : await readInitAnswers(file, io);
-  // Of two places of one password the flag's counts.
+  // If both name a place of the password, the flag's place is used.
   const { passwordFile, passwordEnv } = (given.passwordFile ?? given.passwordEnv) ? given : (answers ?? {});
   const options: InitOptions = {
     ...answers,

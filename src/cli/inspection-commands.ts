@@ -1,4 +1,4 @@
-// The commands that look at an agent, at what it keeps and at what the service has of it: as they may be typed.
+// Declares the commands about an agent, its data, and its signals at the service.
 import type { RunCommand } from "./inspect/support-bundle.ts";
 import {
   agentConfigOption,

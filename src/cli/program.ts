@@ -1,4 +1,4 @@
-// The command line: what may be typed. Each command loads its own file when it runs.
+// Declares the command line. Each command loads its own file when it runs.
 import { Argument, Command, CommanderError } from "commander";
 import { reasonOf, remedyOf } from "../core/errors.ts";
 import { withoutSecrets } from "../lib/without-secrets.ts";
@@ -12,7 +12,7 @@ import { type Console, processConsole } from "./terminal/console.ts";
 import { exitStatus, exitStatusOf } from "./terminal/exit-status.ts";
 import { version } from "./terminal/version.ts";
 
-/** Runs one command on this process. Resolves with the exit status; never rejects. */
+/** Runs one command in this process. Resolves with the exit status; never rejects. */
 export async function main(args: readonly string[]): Promise<number> {
   using io = processConsole();
   const status = await runCommand(args, io);
@@ -24,7 +24,7 @@ export async function main(args: readonly string[]): Promise<number> {
   return exitStatus.failed;
 }
 
-/** Commands that need no driver, whose help names no protocol either: they start without loading the drivers. */
+/** Commands that need no driver, not even in their help, so drivers are not loaded. */
 const withoutDrivers = ["version", "--version", "-V", "buffer", "service", "status", "reload", "gaps"];
 const noTexts: ProtocolTexts = {
   protocolsWith: () => "",

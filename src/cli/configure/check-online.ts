@@ -1,4 +1,4 @@
-// The part of `tagferry check` that asks those whom the configuration names: the service, and each source.
+// The online part of `tagferry check`: contacts the service and each source.
 import { z } from "zod";
 import type { Warning } from "../../agent/status/status.ts";
 import { NatsLink } from "../../cluster/nats-connection.ts";
@@ -21,29 +21,29 @@ import { openShadowSource, refusedAddresses } from "../shared/source-look.ts";
 import { deviceFailure, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 
 export interface Reached {
-  /** `service`, or `cluster` where there is one, or the name of a source. */
+  /** `service`, or `cluster` if configured, or the name of a source. */
   readonly what: string;
   readonly ok: boolean;
   readonly ms: number;
   readonly error?: string;
   readonly remedy?: string;
-  /** What the device gives to consider although it answers. */
+  /** A recommendation although the device answers. */
   readonly advice?: string;
-  /** What each device behind the connection answered, where the protocol asks them one by one. */
+  /** The answer of each device behind the connection, if the protocol polls them individually. */
   readonly devices?: readonly DeviceCheck[];
-  /** Tags that give no value as long as they and the device stay as they are. */
+  /** Tags that cannot give a value with the current configuration and device. */
   readonly refusedTags?: {
     readonly count: number;
     readonly of: number;
-    /** At most 20 of them. */
+    /** At most 20. */
     readonly first: readonly ConfigIssue[];
   };
-  /** Addresses whose values would not be stored, since another one feeds their Input ID. */
+  /** Addresses that would not be stored, since another one feeds their Input ID. */
   readonly refused?: readonly Warning[];
   readonly exit: ExitStatus;
 }
 
-/** Time for one of them, in milliseconds: drivers have shorter ones of their own for what they wait for. */
+/** Time limit for each check, in milliseconds. Drivers have shorter limits of their own. */
 const withinMs = 60_000;
 
 const mostShown = 20;
@@ -52,8 +52,8 @@ type Found = Pick<Reached, "advice" | "refused" | "devices" | "refusedTags">;
 type Locate = (refused: RefusedTags) => Promise<readonly ConfigIssue[]>;
 
 /**
- * Asks all of them side by side, and devices for each tag once. Nothing is stored or acknowledged. Rejects as `locate` does, or
- * with `signal.reason`.
+ * Checks all of them concurrently and reads each tag once. Nothing is stored or acknowledged. Rejects as `locate` does,
+ * or with `signal.reason`.
  */
 export function checkOnline(config: Config, locate: Locate, signal: AbortSignal): Promise<readonly Reached[]> {
   const runtime = commandRuntime();
@@ -61,7 +61,7 @@ export function checkOnline(config: Config, locate: Locate, signal: AbortSignal)
   const takeovers = config.sources.some(({ driver }) => "claims" in driver)
     ? runningTakeovers(config, signal)
     : Promise.resolve(new Map<string, AgentError>());
-  // ^C: where no source came so far that it was waited for.
+  // After ^C, no source may have reached the point of awaiting this promise.
   takeovers.catch(() => {});
   return Promise.all([
     config.cluster
@@ -102,7 +102,7 @@ async function refusedTags(
   return { refusedTags: { count, of: tags.length, first } };
 }
 
-/** Texts of which no number can be made. */
+/** Text values that cannot be converted to a number. */
 function texts({ rules }: ConfiguredSource, values: NonNullable<SourceCheck["values"]>): readonly ConfigFault[] {
   return values.flatMap(({ tag, value }) => {
     const rule = rules[tag];
@@ -142,7 +142,7 @@ async function reach(
   }
 }
 
-/** Saves no signals at all: what only the right credentials may do, and what changes nothing. */
+/** Saves an empty set of signals. That needs valid credentials and changes nothing. */
 async function reachService(config: Config, runtime: Runtime, signal: AbortSignal): Promise<void> {
   const { service } = config;
   await using opened = await openServiceClient(config, runtime);
@@ -153,16 +153,19 @@ async function reachService(config: Config, runtime: Runtime, signal: AbortSigna
   const call = () => client.call({ id: 1, body, maxAnswerBytes: answerBytes }, signal);
   const pacer = new Pacer(runtime.clock, 1, turns?.of("integration.saveSignals"));
   let verdict = turns ? await pacer.run(call, signal) : await call();
-  // The token of the last run was taken no longer: now with a new one.
+  // The token of the last run had expired; try again with a new one.
   if (verdict.kind === "throttled" && verdict.retryAfterMs === 0) verdict = await pacer.run(call, signal);
-  // Others may use up the permitted requests: the service is there all the same.
+  // Throttling counts as reachable, since other clients may use up the permitted requests.
   if (verdict.kind !== "done" && verdict.kind !== "throttled") throw serviceFailure(service.url, verdict);
 }
 
 const connectWithinMs = 5_000;
 const oldestServer = "2.10.23";
 
-/** Connects as the agent does. The service is not asked: the agents share one rate, in which a command has no turn. */
+/**
+ * Connects as the agent does. Does not contact the service, since agents share one rate and a command has no part in
+ * it.
+ */
 async function reachCluster(
   options: ClusterOptions,
   name: string,

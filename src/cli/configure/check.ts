@@ -1,4 +1,4 @@
-// `tagferry check`: every error of a configuration, else what it will cost.
+// `tagferry check`: reports all errors of a configuration, or its forecast.
 
 import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -20,14 +20,15 @@ interface CheckOptions {
   readonly config: string;
   readonly json?: boolean;
   readonly online?: boolean;
-  /** Configurations of agents that run at the same time. */
+  /** Configurations of other agents that run at the same time. */
   readonly with?: readonly string[];
 }
 
 /**
- * Resolves with `config` where the file is wrong, after every error was printed; with `online` as `unreachable` or
- * `refused` where the service or a source would not have it, and with `failed` where values would not be stored since
- * another address feeds their Input ID.
+ * Resolves with one of these exit statuses:
+ * - `config`: the file is invalid; all errors were printed.
+ * - `unreachable`, `refused` (with `online`): the service or a source does not answer or refuses.
+ * - `failed` (with `online`): values would not be stored, since another address feeds their Input ID.
  */
 export async function check(
   { config: file, json = false, online = false, with: others = [] }: CheckOptions,
@@ -36,7 +37,7 @@ export async function check(
   let config: Config;
   try {
     const claims: Claims = new Map();
-    // Typed as conf/*.yaml the list has this one in it.
+    // A shell expands conf/*.yaml to a list that includes this file.
     const inFull = (name: string) => resolve(io.environment.cwd, name);
     const beside = new Map(others.map((other) => [inFull(other), other]));
     beside.delete(inFull(file));
@@ -52,7 +53,7 @@ export async function check(
   const expected = forecast(config, ownTags(config));
   const disk = await diskRoom(config, io.environment);
   if (!json) for (const line of [...report(file, config, expected), ...shortDisk(config, disk)]) io.print(line);
-  // Loaded when it is needed: a check of the file alone takes no part of the agent.
+  // Loaded on demand: checking the file alone loads no part of the agent.
   const locate = (refused: RefusedTags) => locateTags(file, io.environment, refused);
   const reached = online ? await (await import("./check-online.ts")).checkOnline(config, locate, io.signal) : [];
   const failed = reached.find(({ ok }) => !ok);
@@ -119,7 +120,7 @@ function shortDisk({ buffer: { maxSize, reserveFreeDisk } }: Config, disk: DiskR
   ];
 }
 
-/** Above this share of its time a bus has no room for repeats and units that are slow. */
+/** Above this load, a bus has no room for repeats and slow units. */
 const fullBus = 0.7;
 
 function sourceLine({ name, type, tags, readingsPerSecond, requestsPerSecond, busLoad }: SourceForecast): string[] {
@@ -152,10 +153,10 @@ function totals(
   ];
 }
 
-/** A point in the stream, and the message around the points of a second (measured from 20 to 10,000 tags a second, docs/scaling.md). */
+/** Bytes of a point in the stream, and of the message with the points of a second. Measured, see docs/scaling.md. */
 const streamBytes = 1.8;
 const messageBytes = 350;
-/** Until another agent delivers, while the servers have a leader. */
+/** Time until another agent delivers, while the servers have a leader. */
 const takeoverMs = 4_000;
 
 function streamLine({ maxSize, maxAge, leaseTtl }: NonNullable<Config["cluster"]>, pointsPerSecond: number): string {
@@ -167,8 +168,8 @@ function streamLine({ maxSize, maxAge, leaseTtl }: NonNullable<Config["cluster"]
 type DiskRoom = Awaited<ReturnType<typeof diskRoom>>;
 
 /**
- * The folder of the data, and what the buffer may come to there: less than `buffer.maxSize` where the disk is short.
- * Undefined: nothing is known of the disk.
+ * The data folder and the space that the buffer can use there: less than `buffer.maxSize` if the disk is short.
+ * Undefined: unknown.
  */
 async function diskRoom({ agent, buffer: { maxSize, reserveFreeDisk } }: Config, environment: Environment) {
   const folder = resolve(environment.cwd, agent.dataDir);

@@ -1,18 +1,18 @@
-// `tagferry completion`: a script that has a shell complete commands, options and their values. Written from the same
-// declarations as the help. bash and zsh share one script, fish has another. Each finds out how far the command is typed,
-// its place, and offers what may stand there; where a path or anything else may stand, the shell completes files.
+// `tagferry completion`: shell scripts that complete commands, options and values, generated from the declarations of
+// the help. bash and zsh share a script; fish has its own. A script determines the typed command (its place) and offers
+// its words. For free values the shell completes files.
 import type { Command, Option } from "commander";
 import type { Console } from "../terminal/console.ts";
 
 export const shells = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof shells)[number];
 
-/** A command, or a group of commands, as it is typed after `tagferry`; the program itself is the empty text. */
+/** A command or group as typed after `tagferry`. The program itself is the empty text. */
 interface Place {
   readonly path: string;
   readonly commands: readonly Command[];
   readonly options: readonly Option[];
-  /** Values of the first argument, where there are only these. */
+  /** Values of the first argument, if it is an enumeration. */
   readonly values: readonly string[];
 }
 
@@ -68,7 +68,7 @@ complete -o default -F _tagferry tagferry
 ${shell === "zsh" ? zshEnd : ""}`;
 }
 
-/** Nothing is offered where anything may stand: then \-o default completes files. */
+/** Offers nothing for free values, so that `-o default` completes files. */
 function bashValue(path: string, option: Option): readonly string[] {
   if (!/[<[]/.test(option.flags)) return [];
   const where = namesOf(option).map((name) => quoted(`${path} ${name}`));
@@ -109,7 +109,7 @@ function fishValue({ flags, argChoices }: Option): string {
   return /[<[]/.test(flags) ? " -x" : "";
 }
 
-/** Up to the first part of a sentence: a shell shows it in what is left of a line. */
+/** The first part of a sentence, since shells show it in the rest of a line. */
 function briefly(text: string): string {
   return fishQuoted(text.split(/[;:(]/, 1)[0]?.trim() ?? "");
 }
@@ -119,12 +119,12 @@ function namesOf({ short, long }: Option): readonly string[] {
   return [short, long].filter((name) => name !== undefined);
 }
 
-/** Places with one word more than their beginning, as `beginning word`: how a script goes from place to place. */
+/** All places as `parent word`. The script uses them to walk from place to place. */
 function deeper(places: readonly Place[]): readonly string[] {
   return places.filter(({ path }) => path !== "").map(({ path }) => (path.includes(" ") ? path : ` ${path}`));
 }
 
-/** For all three shells: in single quotes nothing is special, and a quote is written outside of them. */
+/** In all three shells, single quotes make everything literal. A quote itself is written outside of them. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,4 +1,4 @@
-// What `init` decides before it looks into a server for the first time: whose certificate it is, or to do without security.
+// Decides in `init`, before the first connection to a server: accept its certificate, or connect without security.
 
 import type { BrowseTarget, OfferedEndpoint } from "../../core/commissioning.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
@@ -13,11 +13,11 @@ interface FirstContact {
   /** `security.mode` of the source; undefined: the best that the server offers. */
   readonly securityMode: SourceAnswers["securityMode"];
   readonly target: Omit<BrowseTarget, "url">;
-  /** Empty: devices without endpoints, or they could not be asked for. */
+  /** Empty: the protocol has no endpoints, or the request for them failed. */
   readonly offered: readonly OfferedEndpoint[];
 }
 
-/** Asks nothing about devices that have no endpoints, or whose endpoints cannot be had. Rejects as `answer` does. */
+/** Asks nothing if the protocol has no endpoints or the request for them fails. Rejects as `answer` does. */
 export async function firstContact(given: SourceAnswers, interview: SourceInterview): Promise<FirstContact> {
   const { url, securityMode } = given;
   const { agent, dataDir, target: configFile } = interview;
@@ -28,7 +28,7 @@ export async function firstContact(given: SourceAnswers, interview: SourceInterv
   try {
     offered = await driver.endpoints({ url }, commandRuntime(), interview.io.signal);
   } catch (error) {
-    // Looking into it tells the operator what is wrong.
+    // Browsing reports the error to the operator.
     if (!isAgentError(error)) throw error;
     return { securityMode, target, offered: [] };
   }
@@ -52,8 +52,8 @@ export async function firstContact(given: SourceAnswers, interview: SourceInterv
 }
 
 /**
- * What a password needs on a channel without security: a server whose certificate was compared, with which it is encrypted, or
- * the decision to send it in clear text. Rejects as `answer` does.
+ * Without channel security, a password needs a server certificate that was compared, to encrypt it. Otherwise the
+ * operator must decide to send it in clear text. Rejects as `answer` does.
  */
 export async function passwordWithoutSecurity(
   given: SourceAnswers,
@@ -78,8 +78,8 @@ export async function passwordWithoutSecurity(
 }
 
 /**
- * Whether a user name and password may go to `url`: over an encrypted connection, to this machine itself, or because a person
- * said so. Rejects as `answer` does.
+ * Whether credentials may be sent to `url`: the connection is encrypted, it stays on this machine, or the operator
+ * agreed. Rejects as `answer` does.
  */
 export async function loginAllowed(
   { url, allowInsecurePassword }: SourceAnswers,
@@ -101,7 +101,7 @@ export async function loginAllowed(
   return allowed;
 }
 
-/** Nothing where the agent trusts the certificate already, or the person does not. Rejects as `answer` does. */
+/** Empty if the agent already trusts the certificate, or the operator does not. Rejects as `answer` does. */
 async function comparedCertificate(
   endpoint: OfferedEndpoint,
   { url, trust: given }: SourceAnswers,

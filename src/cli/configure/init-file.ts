@@ -1,4 +1,4 @@
-// The configuration that `tagferry init` writes: commented, for people who go on with it by hand. Pure.
+// The configuration that `tagferry init` writes, with comments for manual editing. Pure.
 import { drivers } from "../../source/registry.ts";
 
 export interface InitAnswers {
@@ -19,12 +19,12 @@ export interface InitSource {
   readonly username?: string | undefined;
   readonly password?: string | undefined;
   readonly caFile?: string | undefined;
-  /** `replyUnit: any`: accepts replies that carry another unit than was asked. */
+  /** `replyUnit: any`: accepts replies with another unit than requested. */
   readonly anyUnit?: boolean | undefined;
   /** `security.mode`; undefined: the best that the server offers. */
   readonly securityMode?: string | undefined;
   readonly allowInsecurePassword?: boolean | undefined;
-  /** `tags:` or `devices:`, as `browse --yaml` prints it. Undefined: an example stands there, commented out. */
+  /** `tags:` or `devices:`, as `browse --yaml` prints it. Undefined: a commented-out example is written. */
   readonly tags?: string | undefined;
 }
 
@@ -88,14 +88,14 @@ function tagLines(type: string, tags: string | undefined): readonly string[] {
   const example = driver?.example.entries ?? [];
   if (tags === undefined && type === "simulator") return ["tags:", ...example.map((line) => `  ${line}`)];
   const lines = tags?.split("\n") ?? [];
-  // A list whose every line is commented out is none.
+  // A list with only commented-out entries is empty.
   if (lines.some((line) => /^\s*- /.test(line))) return lines;
   const key = driver?.device ? "devices" : "tags";
   const found = lines.slice(1);
   return [`${key}: []    # as in the line below`, ...(found.length > 0 ? found : example.map((line) => `# ${line}`))];
 }
 
-/** As YAML: bare where nothing can be mistaken, else in quotes. */
+/** As YAML: unquoted if unambiguous, otherwise quoted. */
 function text(value: string): string {
   return /^[A-Za-z][A-Za-z0-9_./-]*(:\/\/[A-Za-z0-9_.:/-]+)?$/.test(value) &&
     !/^(true|false|null|yes|no|on|off)$/i.test(value) &&

@@ -1,4 +1,4 @@
-// What `tagferry init` may be told beforehand, by flags or by a file of answers.
+// Answers for `tagferry init` from flags or an answers file.
 
 import { z } from "zod";
 import { checkNode } from "../../config/check-node.ts";
@@ -16,7 +16,7 @@ import type { Console } from "../terminal/console.ts";
 import type { Judge, PasswordPlace } from "./question.ts";
 
 export const sourceAddressProblem: Judge = (url) => {
-  // The configuration is not kept from other users, as the files of passwords are.
+  // Unlike password files, the configuration is readable by other users.
   if (holdsUser(url)) return "name and password stand in --username and --source-password-file, not in the address";
   if (url === "simulator" || driverOfAddress(url)) return undefined;
   const known = drivers.flatMap(({ schemes = [] }) => schemes.map((name) => `${name}://`));
@@ -58,12 +58,12 @@ export type SourceAnswers = z.output<typeof source>;
 type Answers = z.output<typeof answersSchema>;
 
 export interface InitOptions extends Answers {
-  /** Where it is written; `-`: standard output. */
+  /** The file to write; `-`: standard output. */
   readonly config: string;
   readonly unattended: boolean;
 }
 
-/** Rejects with `CONFIG_INVALID`, its message all that is wrong, each with its line. */
+/** Rejects with `CONFIG_INVALID`; the message lists all issues with their lines. */
 export async function readInitAnswers(file: string, { environment }: Pick<Console, "environment">): Promise<Answers> {
   const issues = new Issues();
   const text = await readTextFile(file, { at: { file, line: 1, column: 1 }, path: "" }, environment, issues);

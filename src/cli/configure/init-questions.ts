@@ -1,4 +1,4 @@
-// The questions of `tagferry init`, and what is made of the answers.
+// The questions of `tagferry init` and the handling of the answers.
 
 import { dataDirOf, nameOf } from "../../config/environment.ts";
 import { agentOptions } from "../../config/file-schema.ts";
@@ -53,7 +53,7 @@ export async function askAll(options: InitOptions, interview: Interview): Promis
   return { agent, service: url, integration, password: password.reference, sources, secrets };
 }
 
-/** Those that were given; else the person names one after the other. */
+/** The given sources. If there are none, asks for one after the other. */
 async function* sourcesOf(
   { sources }: InitOptions,
   interview: Interview,
@@ -92,7 +92,10 @@ async function passwordOfService(options: InitOptions, interview: Interview): Pr
   }
 }
 
-/** What `browse` found, as a configuration. Nobody is asked; passwords come later. Rejects as `answer` does. */
+/**
+ * The devices that `browse` found, as a configuration. Asks no questions; passwords are added later. Rejects as
+ * `answer` does.
+ */
 export async function foundDevices(
   devices: readonly BrowsedDevice[],
   options: InitOptions,

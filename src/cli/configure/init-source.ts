@@ -1,4 +1,4 @@
-// What `tagferry init` asks about one source, and what it finds there.
+// The questions of `tagferry init` about one source, and the tags found there.
 import { dirname, resolve } from "node:path";
 import { sourceName } from "../../config/file-schema.ts";
 import type { BrowsedNode, BrowseTarget } from "../../core/commissioning.ts";
@@ -35,7 +35,7 @@ export async function askSource(
   const name = given.name === undefined ? usual : await nameOf(given.name, interview);
   if (type === "simulator") return { source: { name, type } };
   const url = configuredUrl(address);
-  // What stands behind the address is told by its unit, and there is no login.
+  // The unit in the address identifies the device, and the protocol has no login.
   if (driver?.device?.includes("unit") === true) {
     const place = await withUnit(address, interview);
     const anyUnit = /[?&]replyUnit=any(&|$)/.test(address);
@@ -53,7 +53,7 @@ export async function askSource(
   if (username === "") return { source: { ...found, tags: await lookAt({ url: address, ...access }, interview) } };
   if (!(await loginAllowed(given, interview))) return { source: found };
   const secret = await passwordOf(given, name, interview);
-  // Not every protocol has it in its configuration.
+  // Not every protocol has this option.
   const insecureAnswer = driver && hasOption(driver, "allowInsecurePassword") ? given.allowInsecurePassword : undefined;
   const { trust, allowInsecurePassword = insecureAnswer } =
     contact?.securityMode === "none" ? await passwordWithoutSecurity(given, contact, interview) : {};
@@ -77,10 +77,10 @@ async function nameOf(given: string, interview: SourceInterview): Promise<string
   return await answer({ text: "  Name of the source", given, judge, flag: "--source-name" }, interview);
 }
 
-/** Servers inside a plant have certificates of an authority that no system knows. Undefined: those of the system. */
+/** Servers in plants often have certificates of a private authority. Undefined: the authorities of the system. */
 async function caFileOf({ url, caFile }: SourceAnswers, interview: Interview) {
   const driver = driverOfAddress(url);
-  // A scheme with an `s` behind it, as in wss beside ws.
+  // The address uses the TLS variant of a scheme, such as wss for ws.
   const overTls = driver?.schemes?.includes(url.slice(0, url.indexOf(":") - 1).toLowerCase()) === true;
   if (caFile === undefined && !(driver && overTls && hasOption(driver, "caFile"))) return undefined;
   const text = "  PEM file with the certificate authority of the broker; Enter: the authorities of the system";
@@ -88,7 +88,7 @@ async function caFileOf({ url, caFile }: SourceAnswers, interview: Interview) {
   return file === "" ? undefined : resolve(dirname(interview.target), file);
 }
 
-/** Empty: none. Asked for where the protocol has a login. */
+/** Empty: no login. Asks only if the protocol has a login. */
 async function usernameOf({ url, username: given }: SourceAnswers, interview: Interview): Promise<string> {
   const driver = driverOfAddress(url);
   if (!driver || hasOption(driver, "username"))
@@ -112,7 +112,7 @@ async function passwordOf(given: SourceAnswers, name: string, interview: Intervi
   throw new AgentError("CONFIG_INVALID", `user ${given.username} needs a password: ${file} or ${env} says where it is`);
 }
 
-/** What it offers now, as tags; undefined: it was not asked, or nothing answered. */
+/** The tags that the source offers now. Undefined: not queried, or no answer. */
 async function lookAt(target: BrowseTarget, interview: SourceInterview): Promise<string | undefined> {
   const { io, unattended, offline, inputs } = interview;
   if (offline) return undefined;
@@ -136,7 +136,7 @@ async function lookAt(target: BrowseTarget, interview: SourceInterview): Promise
   return nodes.length === 0 ? undefined : browsedYaml(nodes, inputs);
 }
 
-/** Without what only says where to look. */
+/** Removes parameters that only apply to browsing. */
 export function configuredUrl(url: string): string {
   const [address = "", query = ""] = url.replace("//***@", "//").split("?");
   const rest = query.split("&").filter((part) => part !== "" && !/^(unit|from|to|replyUnit)=/.test(part));

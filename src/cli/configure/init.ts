@@ -1,4 +1,4 @@
-// `tagferry init`: writes a commented configuration that is right, from a few answers or from what `browse` found.
+// `tagferry init`: writes a commented, valid configuration from a few answers or from results of `browse`.
 import { open, stat } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import type { Config, ConfiguredSource } from "../../config/config.ts";
@@ -23,8 +23,8 @@ import { askAll, exampleIntegration, foundDevices, type Gathered } from "./init-
 import type { Interview } from "./question.ts";
 
 /**
- * Rejects with `CommandFailed` where the file is there already, or the questions were left unanswered: then nothing was
- * written; and as `askAll` does.
+ * Rejects as `askAll` does, and with `CommandFailed` if the file exists or the questions were not answered. Nothing is
+ * written then.
  */
 export async function init(options: InitOptions, io: Console): Promise<ExitStatus> {
   const { config: file, unattended } = options;
@@ -44,7 +44,7 @@ export async function init(options: InitOptions, io: Console): Promise<ExitStatu
     await io.write(text);
     return exitStatus.done;
   }
-  // Another one may have been quicker; what is there is never written over.
+  // `writeNew` never overwrites a file that another process has just created.
   if (!(await writeNew(target, text, 0o644))) throw new CommandFailed(`${file} is there already and stays as it is`);
   const beside = (name: string) => resolve(dirname(target), name);
   const missing: string[] = [];
@@ -55,7 +55,7 @@ export async function init(options: InitOptions, io: Console): Promise<ExitStatu
   return await told(options, missing, io);
 }
 
-/** What was written, checked as the agent will, and a value of each source. */
+/** Reports the written file, checks it as the agent will, and reads a value of each source. */
 async function told({ config: file, unattended, offline }: InitOptions, missing: readonly string[], io: Console) {
   try {
     const config = await loadConfig(file, io.environment);
@@ -76,7 +76,7 @@ async function told({ config: file, unattended, offline }: InitOptions, missing:
   }
 }
 
-/** An unattended run stops at a source that cannot be read. */
+/** Asks the questions. An unattended run stops at a source that cannot be read. */
 async function asked(options: InitOptions, interview: Interview): Promise<Gathered> {
   try {
     return await askAll(options, interview);
@@ -107,11 +107,11 @@ async function exists(file: string): Promise<boolean> {
   }
 }
 
-/** False: there is such a file already, and it stays as it is. */
+/** False: the file exists already and was not changed. */
 async function writeNew(file: string, text: string, mode: number): Promise<boolean> {
   try {
     await using made = await open(file, "wx", mode);
-    // In a folder that root keeps for a group, as the package's /etc/tagferry for the service, that group may read.
+    // If root assigned the folder to a group, as the package does for /etc/tagferry, that group may read the file.
     const { gid } = await stat(dirname(file));
     if (process.getuid?.() === 0 && gid !== 0) {
       await made.chown(0, gid);
@@ -125,10 +125,13 @@ async function writeNew(file: string, text: string, mode: number): Promise<boole
   }
 }
 
-/** How long a source may take until its first value, in milliseconds. */
+/** Time limit for the first value of a source, in milliseconds. */
 const withinMs = 15_000;
 
-/** Reads all sources at once. Resolves with the exit status of the first that gave no value. Rejects with `io.signal.reason`. */
+/**
+ * Reads all sources concurrently. Resolves with the exit status of the first that gave no value. Rejects with
+ * `io.signal.reason`.
+ */
 async function readEach(config: Config, io: Console): Promise<ExitStatus> {
   const results = await Promise.all(config.sources.map((source) => readOne(source, config, io.signal)));
   for (const { text, exit } of results)
@@ -170,7 +173,10 @@ async function readOne(
   return { text: visible(`tagferry: ${name}: ${why}`), exit: exitStatus.failed };
 }
 
-/** One line. Where the package has its configuration the agent is the service manager's: started by hand, it would run as another user, with a data directory of its own. */
+/**
+ * One line. With the packaged configuration, the service manager runs the agent. Started by hand, it would have another
+ * user and data directory.
+ */
 export function nextSteps(file: string, variables: Parameters<typeof typedAs>[0]): string {
   const typed = typedAs(variables);
   return file === packaged.config

@@ -1,4 +1,4 @@
-// One question of `init`: answered by a flag or a file, by a person at the terminal, or in an unattended run by its default.
+// One question of `init`. A flag or file, a person at the terminal, or in an unattended run the default answers it.
 
 import { dirname, resolve } from "node:path";
 import { fileProblem } from "../../config/environment.ts";
@@ -8,15 +8,15 @@ import type { Console } from "../terminal/console.ts";
 import { CommandFailed } from "../terminal/exit-status.ts";
 import type { InitSource } from "./init-file.ts";
 
-/** Where a password is: it never stands in an argument, which every user of the machine can see. */
+/** Location of a password. It is never an argument, since all users of the machine can see arguments. */
 export type PasswordPlace =
-  /** Relative to the folder of the configuration, or absolute. */
+  /** Absolute, or relative to the folder of the configuration. */
   { readonly file: string } | { readonly env: string };
 
-/** Says why an answer is invalid; undefined: it is valid. */
+/** Returns why an answer is invalid; undefined: it is valid. */
 export type Judge = (answer: string) => string | undefined;
 
-/** What a schema of the configuration says of an answer. */
+/** Validates an answer with a schema of the configuration. */
 export function judgedBy(field: {
   safeParse(value: unknown): {
     readonly error?: { readonly issues: readonly { readonly message: string }[] } | undefined;
@@ -26,17 +26,17 @@ export function judgedBy(field: {
 }
 
 interface Question {
-  /** As it is asked, without the colon. */
+  /** The text of the question without a colon. */
   readonly text: string;
-  /** The answer that Enter stands for. */
+  /** The default, taken on Enter. */
   readonly usual?: string | undefined;
-  /** Left out: any text. */
+  /** Left out: any text is valid. */
   readonly judge?: Judge;
-  /** The answer of a flag or of the file of answers. Then the question is not asked. */
+  /** The answer from a flag or the answers file; the question is then not asked. */
   readonly given?: string | undefined;
-  /** The flag that gives it, for what is wrong with it. */
+  /** Name of the flag, for its error messages. */
   readonly flag?: string;
-  /** Only a person may decide this. An unattended run without `given` stops with this message, which names the flag. */
+  /** Only a person may decide this. An unattended run without `given` fails with this message, which names the flag. */
   readonly decision?: string;
 }
 
@@ -48,19 +48,18 @@ export interface Interview {
   readonly target: string;
 }
 
-/** Who answers about sources. */
+/** The interview about sources. */
 export interface SourceInterview extends Interview {
-  /** Name of the agent that reads them. */
   readonly agent: string;
   readonly dataDir: string;
   /** The sources so far. */
   readonly sources: readonly InitSource[];
-  /** Input IDs that are taken; those of further sources are added. */
+  /** Input IDs in use; those of further sources are added. */
   readonly inputs: Set<string>;
   readonly offline: boolean;
 }
 
-/** One line that a person types. Rejects with `CommandFailed` where the input has ended. */
+/** Reads one line from the terminal. Rejects with `CommandFailed` at the end of the input. */
 async function typedLine(prompt: string, { io }: Pick<Interview, "io">, hidden = false): Promise<string> {
   const line = await io.input.ask(prompt, { hidden });
   io.signal.throwIfAborted();
@@ -70,8 +69,8 @@ async function typedLine(prompt: string, { io }: Pick<Interview, "io">, hidden =
 }
 
 /**
- * Asks until the answer is valid. Rejects with `CommandFailed`, with `CONFIG_INVALID` where an answer that was given is
- * invalid or a decision is missing, or with the reason of `io.signal`.
+ * Repeats the question until the answer is valid. Rejects with `CommandFailed`, with the reason of `io.signal`, or with
+ * `CONFIG_INVALID` if a given answer is invalid or a decision is missing.
  */
 export async function answer(
   question: Question,
@@ -96,7 +95,7 @@ export async function answer(
   }
 }
 
-/** As `answer`, for y or n. */
+/** Like `answer`, for y or n. */
 export async function confirmed(
   question: Omit<Question, "judge">,
   interview: Pick<Interview, "io" | "unattended">,
@@ -108,11 +107,11 @@ export async function confirmed(
 const yesOrNo: Judge = (text) => (/^(y|yes|n|no)$/i.test(text) ? undefined : "must be y or n");
 
 export interface InitSecret {
-  /** What stands in the configuration: `${file:service_password}`. */
+  /** The reference in the configuration: `${file:service_password}`. */
   readonly reference: string;
-  /** Relative to the folder of the configuration; undefined: it is no file. */
+  /** Relative to the folder of the configuration. Undefined: the secret is not in a file. */
   readonly file?: string;
-  /** Undefined: it is given later. */
+  /** Undefined: the user adds it later. */
   readonly value?: string | undefined;
 }
 
@@ -123,7 +122,7 @@ interface PasswordFlags {
 export const servicePassword: PasswordFlags = { file: "--password-file", env: "--password-env" };
 export const sourcePassword: PasswordFlags = { file: "--source-password-file", env: "--source-password-env" };
 
-/** The password in `place`. Rejects with `CONFIG_INVALID`, which names the flag, where it is not there or empty. */
+/** The password in `place`. Rejects with `CONFIG_INVALID`, naming the flag, if it is missing or empty. */
 export async function placedSecret(
   place: PasswordPlace,
   flags: PasswordFlags,
@@ -143,13 +142,13 @@ export async function placedSecret(
   return { reference: referenceTo(file), file, value };
 }
 
-/** What is in `file`; where it is not there, the person is asked for it. */
+/** The content of `file`. If it cannot be read, asks for the password. */
 export async function askedSecret(file: string, interview: Interview): Promise<InitSecret> {
   const reference = referenceTo(file);
   try {
     return { reference, file, value: await contentOf(file, interview) };
   } catch {
-    // It is not there, or not for this user to read: then it is not written over.
+    // The file is missing or unreadable for this user. An existing file is never overwritten.
   }
   const prompt = `  Password, which goes into ${file} and is not shown here; Enter: later: `;
   const typed = await typedLine(prompt, interview, true);

@@ -11,7 +11,7 @@ export async function schema({ reference }: { readonly reference?: boolean }, io
   io.print(reference ? configReference(drivers).trimEnd() : JSON.stringify(configJsonSchema(drivers), undefined, 2));
 }
 
-/** Rejects as `loadConfig` does. The file stays as it is. */
+/** Rejects as `loadConfig` does. Does not change the file. */
 export async function migrateConfig(options: ConfigOptions, io: Console): Promise<void> {
   const { config: file } = options;
   await loadConfig(file, io.environment);

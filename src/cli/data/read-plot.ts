@@ -1,4 +1,4 @@
-// The part of `tagferry read` that draws: each item as a picture in the terminal.
+// The plots of `tagferry read` in the terminal.
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { MethodCaller } from "../../upload/client/method-caller.ts";
 import { itemData } from "../../upload/signals/item-data.ts";
@@ -17,8 +17,8 @@ interface Column {
 }
 
 /**
- * One picture an item, each from requests of its own. `width`: letters in a line; undefined: those of the terminal. Resolves with
- * false when the reader has closed the pipe.
+ * Plots each item with requests of its own. `width`: characters in a line; default: the terminal's width. Resolves with
+ * false if the reader closed the pipe.
  */
 export async function plotItems(
   caller: MethodCaller,
@@ -30,7 +30,7 @@ export async function plotItems(
   const dots = plotDots(width ?? process.stdout.columns ?? 80);
   const perDot = (before - from) / dots;
   for (const { item, input, unit, enumeration } of items) {
-    // Least and greatest value of a minute or more show all that a dot can show. A state has neither.
+    // For a dot of a minute or more, the minimum and maximum suffice. Enumerations have neither.
     const fits = enumeration || perDot < minute ? undefined : formatRfcDuration(Math.floor(perDot / minute) * minute);
     const rollup = asked === "window" || enumeration ? undefined : (asked ?? fits);
     const columns: (Column | undefined)[] = Array.from({ length: dots }, () => undefined);
@@ -60,22 +60,22 @@ export async function plotItems(
   return true;
 }
 
-/** To the second. */
+/** Rounded down to seconds. */
 function shown(time: EpochMicros): string {
   return formatTimestamp(epochMicros(Math.floor(time / 1e6) * 1e6));
 }
 
-/** For each of as many steps of time as the picture has dots: the least and the greatest value; undefined: none. */
+/** One entry for each column of dots, with the minimum and maximum of its time step. Undefined: no value. */
 type PlotColumns = readonly ({ readonly min: number; readonly max: number } | undefined)[];
 
 interface PlotOptions {
-  /** Letters high. */
+  /** Height in characters. */
   readonly height: number;
   readonly from: string;
   readonly to: string;
 }
 
-/** Bits of the dots of a braille letter: left and right, from top to bottom. */
+/** Bits of the dots in a braille character: left and right, from top to bottom. */
 const dots = [
   [0x01, 0x08],
   [0x02, 0x10],
@@ -84,7 +84,7 @@ const dots = [
 ] as const;
 const empty = 0x2800;
 
-/** How many dots a picture `width` letters wide, with its axis, has in a row. */
+/** The number of dots in a row of a plot with axis, `width` characters wide. */
 export function plotDots(width: number): number {
   return Math.max(10, width - axisWidth - 2) * 2;
 }
@@ -103,7 +103,7 @@ export function plot(columns: PlotColumns, { height, from, to }: PlotOptions): r
   }
   const rows = height * 4;
   const letters = Array.from({ length: height }, () => new Uint8Array(Math.ceil(columns.length / 2)));
-  // Half of each first: the difference itself may be beyond what a double holds.
+  // Halved first, since the difference may exceed the range of a double.
   const rowOf = (value: number) => Math.round(((high / 2 - value / 2) / (high / 2 - low / 2)) * (rows - 1));
   let before: { readonly column: number; readonly row: number } | undefined;
   for (const [column, range] of columns.entries()) {
@@ -112,7 +112,7 @@ export function plot(columns: PlotColumns, { height, from, to }: PlotOptions): r
       continue;
     }
     const [top, bottom] = [rowOf(range.max), rowOf(range.min)];
-    // A line from the column before, so that a step is seen as one.
+    // Connect to the previous column, so that a step is visible.
     const joined = before?.column === column - 1 ? before.row : top;
     const [first, last] = [Math.min(top, joined), Math.max(bottom, joined)];
     for (let row = first; row <= last; row++) {

@@ -1,4 +1,4 @@
-// Data of the service as lines of CSV or NDJSON. Pure.
+// Data of the service as CSV or NDJSON. Pure.
 import type { EpochMicros } from "../../core/point.ts";
 import type { DataFrame } from "../../wire/results.ts";
 import { csvCell, numberCell } from "../terminal/text.ts";
@@ -13,7 +13,7 @@ export interface ReadItem {
 export interface ReadQuery {
   readonly from: EpochMicros;
   readonly before: EpochMicros;
-  /** RFC 3339 duration, or `window`. Undefined: the points themselves; for a plot, a rollup that fits the picture. */
+  /** RFC 3339 duration, or `window`. Undefined: raw points; for a plot, a rollup that fits its width. */
   readonly rollup: string | undefined;
 }
 
@@ -23,7 +23,7 @@ export class DataRows {
   readonly #format: RowFormat;
   readonly #columns: readonly string[];
 
-  /** `columns`: `value` for points, else the aggregates of a rollup. */
+  /** `columns`: `value` for points, otherwise the aggregates of a rollup. */
   constructor(format: RowFormat, columns: readonly string[]) {
     this.#format = format;
     this.#columns = columns;
@@ -33,7 +33,7 @@ export class DataRows {
     return `${["input", "time", ...this.#columns].join(",")}\n`;
   }
 
-  /** The lines of one item; times at which it has nothing are left out. */
+  /** The lines of one item. Times without a value are omitted. */
   text({ times, series }: DataFrame, { item, input, enumeration }: ReadItem): string {
     const keys = this.#columns.map((column) => (column === "value" ? item : `${item}_${column}`));
     if (enumeration && !keys.some((key) => key in series)) return this.#states({ times, series }, item, input);
@@ -51,7 +51,7 @@ export class DataRows {
     return text;
   }
 
-  /** Parts of one bucket as one: `window` over a span that takes several requests. */
+  /** Merges parts of one bucket: a `window` rollup over several requests. */
   joined(before: DataFrame | undefined, { times, series }: DataFrame): DataFrame {
     if (!before || before.times.length === 0) return { times, series };
     const [time] = before.times;
@@ -72,7 +72,7 @@ export class DataRows {
     return { times: [time], series: all };
   }
 
-  /** Seconds in each state, as version 1.1 rolls up enumerations. */
+  /** Seconds in each state: the rollup of enumerations in version 1.1. */
   #states({ times, series }: DataFrame, item: string, input: string): string {
     const states = Object.keys(series).flatMap((key) =>
       key.startsWith(`${item}_`) ? [[key.slice(item.length + 1), series[key] ?? []] as const] : [],

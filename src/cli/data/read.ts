@@ -1,4 +1,4 @@
-// `tagferry read`: the data of Input IDs, read back from the service.
+// `tagferry read`: reads the data of Input IDs back from the service.
 import { join } from "node:path";
 import { inputsOf } from "../../agent/own-signals.ts";
 import { loadConfig } from "../../config/load.ts";
@@ -22,18 +22,18 @@ import { DataRows, type ReadItem, type ReadQuery, type RowFormat } from "./read-
 
 interface ReadOptions {
   readonly config: string;
-  /** Milliseconds before now. */
+  /** Begin, in milliseconds before now. */
   readonly since: number;
-  /** Milliseconds before now, to end there. */
+  /** End, in milliseconds before now. */
   readonly until?: number;
   /** RFC 3339 duration, or `window`. */
   readonly rollup?: string;
   readonly format: RowFormat | "plot";
-  /** Letters in a line of a plot. */
+  /** Characters in a line of a plot. */
   readonly width?: number;
 }
 
-/** Resolves with `failed` where an input cannot be read; the others are printed. Rejects as `MethodCaller.call` does. */
+/** Resolves with `failed` if an input cannot be read; the others are printed. Rejects as `MethodCaller.call` does. */
 export async function read(inputs: readonly string[], options: ReadOptions, io: Console): Promise<ExitStatus> {
   const config = await loadConfig(options.config, io.environment);
   const runtime = commandRuntime();
@@ -50,7 +50,7 @@ export async function read(inputs: readonly string[], options: ReadOptions, io: 
   const { items, missing, unknown } = await itemsOf(new Set(inputs), ids, caller, io);
   const configured = inputsOf(config);
   for (const input of unknown) missing.push(unknownSignal(input, configured));
-  // How long an enumeration was in each state is another table than the one of numbers.
+  // Seconds in each state need other columns than numbers.
   const states = caller.version === "1.1" && rollup !== undefined;
   const readable = items.filter(({ input, enumeration }) => {
     if (!enumeration || !states || format === "ndjson") return true;
@@ -85,7 +85,7 @@ function widthOf(rollup: ReadRollup): number {
   return rollup === undefined || rollup === "window" ? 0 : rollup.micros + rollup.months * 31 * 86_400e6;
 }
 
-/** Resolves with false when the reader has closed the output. */
+/** Resolves with false if the reader closed the output. */
 async function printRows(
   caller: MethodCaller,
   items: readonly ReadItem[],
@@ -117,7 +117,10 @@ async function printed(rows: DataRows, frame: DataFrame, items: readonly ReadIte
   return true;
 }
 
-/** The items of `wanted`, in words why others have none, and what the service does not know. `ids`: signals that the agent knows. */
+/**
+ * The items of `wanted`, messages for inputs without an item, and inputs that the service does not know. `ids`: signals
+ * that the agent knows.
+ */
 async function itemsOf(
   wanted: ReadonlySet<string>,
   ids: readonly (StoredSignal["id"] | undefined)[],
@@ -129,7 +132,7 @@ async function itemsOf(
   const missing: string[] = [];
   const take = (page: readonly StoredSignal[]) => {
     for (const { input: named, attributes, itemId, item } of page) {
-      // Beside the Input ID, which the specification does not promise: the default of the name is the Input ID.
+      // The specification does not guarantee the Input ID here. The default name equals it.
       const input = named ?? attributes.name ?? "";
       if (!left.delete(input)) continue;
       const { engUnit = "", type } = (item ?? { attributes }).attributes;
@@ -148,12 +151,12 @@ async function itemsOf(
       take(page);
       if (left.size === 0) break;
     }
-  // In the order in which they were asked for.
+  // In the order of the arguments.
   const order = [...wanted];
   return { items: items.toSorted((a, b) => order.indexOf(a.input) - order.indexOf(b.input)), missing, unknown: left };
 }
 
-/** A word for what is wrong: the name, or that there was no delivery of it yet. */
+/** A message for an unknown input: a similar name, or that nothing was delivered yet. */
 function unknownSignal(input: string, configured: ConfiguredInputs): string {
   const said = `the service has no signal ${input}`;
   if (configured.has(input)) return `${said}: it has one with the first points; tagferry status tells of delivery`;

@@ -1,4 +1,4 @@
-// What `tagferry signals` has found and would do, as a table for people and as JSON. Pure.
+// The findings and the plan of `tagferry signals`, as a table and as JSON. Pure.
 
 import type { AttributeChange } from "../../upload/signals/attribute-map.ts";
 import type { PlannedItem } from "../../upload/signals/item-publisher.ts";
@@ -7,20 +7,20 @@ import { columns, count, visible } from "../terminal/text.ts";
 
 export interface SignalStep {
   readonly input: string;
-  /** `leave`: it differs, and createOnly leaves it so. */
+  /** `leave`: differs, but createOnly forbids changing it. */
   readonly action: "create" | "change" | "leave";
   readonly changes: readonly AttributeChange[];
   readonly view: SignalSaveView;
 }
 
 export interface SignalPlan {
-  /** Undefined: it is not about saving. */
+  /** Undefined: the command does not save. */
   readonly steps: readonly SignalStep[] | undefined;
   readonly same: number;
   readonly unconfigured: readonly string[];
-  /** Signals that the service gives without their Input ID. */
+  /** Signals that the service lists without an Input ID. */
   readonly nameless: number;
-  /** Undefined: it is not about items. */
+  /** Undefined: the command does not publish. */
   readonly items: readonly PlannedItem[] | undefined;
 }
 
@@ -129,7 +129,7 @@ function itemJson({ input, stored, plan }: PlannedItem): object {
   };
 }
 
-/** Null: there is none. */
+/** JSON null stands for a missing attribute. */
 function asJson({ attribute, ours, theirs }: AttributeChange): object {
   return { attribute, here: ours ?? null, there: theirs ?? null };
 }

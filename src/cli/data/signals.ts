@@ -1,4 +1,4 @@
-// `tagferry signals`: what differs between the metadata of signals here and at the service; saved there, or published.
+// `tagferry signals`: compares signal metadata with the service, and saves or publishes it.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { inputsOf } from "../../agent/own-signals.ts";
@@ -29,7 +29,10 @@ export async function diffSignals(options: SignalsOptions, io: Console): Promise
   tell(await planOf(work, publishes, io), options, io);
 }
 
-/** Saves what is new or changed. Resolves with `failed` where the service refuses some. Rejects as `MethodCaller.call` does. */
+/**
+ * Saves new and changed signals. Resolves with `failed` if the service refuses some. Rejects as `MethodCaller.call`
+ * does.
+ */
 export async function signalsSave(options: SignalsOptions, io: Console): Promise<ExitStatus> {
   await using work = await prepare(options, io);
   const { caller } = work.service;
@@ -62,7 +65,10 @@ export async function signalsSave(options: SignalsOptions, io: Console): Promise
   return rejected.length === 0 ? exitStatus.done : exitStatus.failed;
 }
 
-/** Publishes what is fit for it. Resolves with `failed` where the service refuses some. Rejects as `MethodCaller.call` does. */
+/**
+ * Publishes all publishable signals. Resolves with `failed` if the service refuses some. Rejects as `MethodCaller.call`
+ * does.
+ */
 export async function signalsPublish(options: SignalsOptions, io: Console): Promise<ExitStatus> {
   await using work = await prepare(options, io);
   const refused: { input: string; reason: string }[] = [];
@@ -75,7 +81,7 @@ export async function signalsPublish(options: SignalsOptions, io: Console): Prom
   };
   const plan = await planOf(work, true, io, options.dryRun === true ? undefined : publish);
   io.progress(undefined);
-  // What is to be saved is another command's.
+  // Saving is another command.
   const items = { ...plan, steps: undefined };
   tell(items, options, io, options.dryRun === true ? undefined : { published, refused });
   return refused.length === 0 ? exitStatus.done : exitStatus.failed;
@@ -106,7 +112,7 @@ async function prepare({ config: file }: SignalsOptions, io: Console) {
   };
   const log = complaining(io);
   const stateDir = join(dataDir, "upload");
-  // Only the agent creates it: a folder of another user would block it.
+  // Only the agent creates the folder. Created by another user, it would block the agent.
   const record = existsSync(stateDir) ? join(stateDir, "published.db") : ":memory:";
   const published = opened.use(PublishedItems.open(record, target, log));
   const mode = signals.publish === "off" ? "update" : signals.publish;
@@ -115,7 +121,7 @@ async function prepare({ config: file }: SignalsOptions, io: Console) {
   return { config, service, ours, publisher, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** Reads all signals. `publish` is given the items of each page before the next one is read. */
+/** Reads all signals. `publish` receives the items of each page before the next page is read. */
 async function planOf(
   { service: { caller }, ours, publisher, config }: Work,
   items: boolean,

@@ -1,4 +1,4 @@
-// Where `browse` looks: at an address that was typed, or at a source of a configuration as that source would.
+// The target of `browse`: a typed address, or a source of a configuration with its access options.
 import { resolve } from "node:path";
 import { sourceAddress } from "../../agent/upkeep/source-address.ts";
 import { lineIn } from "../../config/environment.ts";
@@ -15,10 +15,10 @@ import type { Console } from "../terminal/console.ts";
 
 export interface TargetOptions {
   readonly config?: string;
-  /** Name of a source of `config`. */
+  /** Name of a source in `config`. */
   readonly source?: string;
   readonly username?: string;
-  /** One line; its line end is no part of the password. */
+  /** One line; the line break is not part of the password. */
   readonly passwordFile?: string;
   readonly userCert?: string;
   readonly userKey?: string;
@@ -28,7 +28,7 @@ export interface TargetOptions {
   readonly replyUnit?: "any";
 }
 
-/** Rejects with `CONFIG_INVALID` where no driver knows the address, or there is no such source. */
+/** Rejects with `CONFIG_INVALID` if no driver supports the address or the source does not exist. */
 export async function browseTarget(
   url: string | undefined,
   options: TargetOptions,
@@ -73,7 +73,7 @@ function ofAddress(url: string | undefined) {
   return { driver, target: { url } };
 }
 
-/** The login, security and certificates of a source, as its configuration has them. */
+/** The address, login, security and certificates of a configured source. */
 async function ofSource(url: string | undefined, { config: file = "", source }: TargetOptions, io: Console) {
   const { agent, sources } = await loadConfig(file, io.environment);
   const found = sources.find(({ name }) => name === source);
@@ -100,7 +100,7 @@ async function ofSource(url: string | undefined, { config: file = "", source }: 
   return { driver, target };
 }
 
-/** Members of an option that are texts, secrets among them. */
+/** The text members of an option, secrets included. */
 function textsIn(option: unknown): Record<string, string> {
   const members = typeof option === "object" && option !== null ? Object.entries(option) : [];
   return Object.fromEntries(
@@ -111,7 +111,7 @@ function textsIn(option: unknown): Record<string, string> {
   );
 }
 
-/** Throws `CONFIG_INVALID` where no driver takes the address. */
+/** Throws `CONFIG_INVALID` if no driver supports the address. */
 export function driverOf(url: string): Driver {
   const driver = driverOfAddress(url);
   if (driver) return driver;

@@ -1,4 +1,4 @@
-// `tagferry browse`: what a broker, server or device offers, with the values it has now.
+// `tagferry browse`: lists what a broker, server or device offers, with current values.
 
 import type { BrowsedNode, BrowseTarget } from "../../core/commissioning.ts";
 import type { Driver } from "../../core/driver.ts";
@@ -13,15 +13,15 @@ import { browsedYaml } from "./browsed.ts";
 interface BrowseOptions extends TargetOptions {
   readonly yaml?: boolean;
   readonly json?: boolean;
-  /** The ways into the device, and nothing of what is behind them. */
+  /** Lists only the endpoints of the device. */
   readonly endpoints?: boolean;
 }
 
 const longestValue = 40;
 
 /**
- * Prints nodes as they are found; with `yaml` or `json` all of them at the end. Rejects with `CONFIG_INVALID` where the
- * address is none, and as `Driver.browse` does.
+ * Prints nodes as they are found; with `yaml` or `json`, all at the end. Rejects with `CONFIG_INVALID` for an invalid
+ * address, and as `Driver.browse` does.
  */
 export async function browse(url: string | undefined, options: BrowseOptions, io: Console): Promise<void> {
   const { driver, target } = await browseTarget(url, options, io);

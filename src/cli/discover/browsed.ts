@@ -1,4 +1,4 @@
-// What `tagferry browse` prints: as JSON that `init` reads again, and as tags to paste into a configuration. Pure.
+// The output of `tagferry browse`: JSON that `init` can read, and tags for a configuration. Pure.
 
 import { stringify } from "yaml";
 import { z } from "zod";
@@ -11,7 +11,7 @@ const node = z.object({
   address: z.string(),
   name: z.string(),
   depth: z.int().min(0),
-  // An integer that a JSON number would round was printed as a text.
+  // An integer beyond the exact range of JSON numbers was printed as a text.
   value: z
     .union([
       z.number(),
@@ -28,15 +28,15 @@ const document = z.object({ url: z.string(), type: z.string(), security, nodes: 
 export interface BrowsedDevice {
   readonly url: string;
   readonly type: string;
-  /** As `browse` was told to look: the operator has decided. */
+  /** The mode with which the operator called `browse`. */
   readonly securityMode?: SecurityMode | undefined;
   readonly nodes: readonly BrowsedNode[];
 }
 
-/** Undefined: it is something else. */
+/** Undefined: the text is not output of `browse`. */
 export function browsedJson(text: string): readonly BrowsedDevice[] | undefined {
   try {
-    // A brace in the first column ends a document, and one there begins the next.
+    // Documents begin and end with a brace in the first column.
     return text
       .trim()
       .split(/(?<=^\})\s+(?=^\{)/m)
@@ -47,15 +47,17 @@ export function browsedJson(text: string): readonly BrowsedDevice[] | undefined 
   }
 }
 
-/** A register of which nothing is known but that it is not 0. */
+/** A register without any information except a value other than 0. */
 const plainRegister = /^(?:hr|ir):\d+ [ui]16$/;
-/** Of more plain registers of a unit a person chooses: most of them are settings, and each one costs time on the bus. */
+/**
+ * Beyond this many plain registers of a unit, the operator must choose. Most of them are settings, and each costs time
+ * on the bus.
+ */
 const mostPlain = 100;
 
 /**
- * `tags:`, or `devices:` where the tags are those of units. Each tag has an Input ID of its own, made of the names on the
- * way to it where the driver gives none, and other than those of `inputs`, which it is added to. A text, which is no
- * number that could be stored, stands as a comment.
+ * `tags:`, or `devices:` for tags of units. Each tag gets a unique Input ID, from the driver or from the names on its
+ * path, which is added to `inputs`. Texts cannot be stored, so their tags are commented out.
  */
 export function browsedYaml(nodes: readonly BrowsedNode[], inputs: Set<string> = new Set()): string {
   const units = new Map<number, string[]>();
@@ -69,12 +71,12 @@ export function browsedYaml(nodes: readonly BrowsedNode[], inputs: Set<string> =
     if (value === undefined && tag["input"] === undefined && Object.keys(signal).length === 0) continue;
     const { unit, ...own } = tag;
     if (typeof value === "string" && typeof unit === "number" && Object.keys(own).length === 0) {
-      // What a unit says of itself is nothing to read again and again.
+      // Identification data of a unit does not need polling.
       identities.set(unit, [...(identities.get(unit) ?? []), visible(`# ${name}: ${value}`)]);
       continue;
     }
     const input = unique(typeof own["input"] === "string" ? own["input"] : inputOf(path, tag), inputs);
-    // An OPC UA server describes its nodes to the agent by itself.
+    // OPC UA nodes describe themselves to the agent.
     const described = "node" in own || Object.keys(signal).length === 0 ? {} : { signal };
     const text = flow({ ...own, input, ...described });
     const line = typeof value === "string" ? `# - ${text}   # a text; needs values: { … }` : `- ${text}`;
@@ -98,7 +100,7 @@ export function browsedYaml(nodes: readonly BrowsedNode[], inputs: Set<string> =
   return ["devices:", ...devices].join("\n");
 }
 
-/** Names on the way to a node. Of a place in a device: the unit, and its name or, where it has none, the place. */
+/** The names on the path to a node. For a place in a device: the unit and the name, or the place if it has no name. */
 function inputOf(path: readonly (string | undefined)[], { unit, at }: BrowsedNode["tag"]): string {
   if (typeof unit !== "number") return allowed(path.filter((name) => name !== undefined).join("."));
   const name = path.at(-1) ?? "";
@@ -121,7 +123,7 @@ function unique(wanted: string, taken: Set<string>): string {
 
 /** `{ input: …, … }` on one line, the Input ID first. */
 function flow({ input, ...rest }: Readonly<Record<string, unknown>>): string {
-  // A line end in a name stays an escape: whatever devices call their nodes, it is one line.
+  // A line break in a name is escaped, so that the text stays on one line.
   const oneLine = { lineWidth: 0, singleQuote: false, doubleQuotedMinMultiLineLength: Number.MAX_SAFE_INTEGER };
   return stringify({ input, ...rest }, { collectionStyle: "flow", ...oneLine }).trimEnd();
 }

@@ -1,4 +1,4 @@
-// `tagferry probe`: one place of a device in every type and order, ranked by what the device's display shows.
+// `tagferry probe`: decodes one place of a device in all types and byte orders, ranked by the expected value.
 
 import type { ProbeRow } from "../../core/commissioning.ts";
 import { AgentError } from "../../core/errors.ts";
@@ -17,7 +17,7 @@ interface ProbeOptions {
   readonly json?: boolean;
 }
 
-/** Resolves with `failed` where nothing there is what is expected. Rejects as `Driver.probe` does. */
+/** Resolves with `failed` if no decoding gives the expected value. Rejects as `Driver.probe` does. */
 export async function probe(
   url: string,
   { at, unit, expect, replyUnit, json = false }: ProbeOptions,
@@ -52,7 +52,7 @@ export async function probe(
   return none ? exitStatus.failed : exitStatus.done;
 }
 
-/** Rows of a place where nothing matches that are worth a look. */
+/** Most rows to show if nothing matches. */
 const mostNear = 10;
 
 function shown(rows: readonly ProbeRow[], found: readonly ProbeRow[], expect: string | undefined) {

@@ -1,5 +1,5 @@
-// `tagferry test`: reads every tag of a configuration and shows what comes and what becomes of it. Nothing is buffered,
-// sent or acknowledged, and an agent that runs on the same configuration does not notice.
+// `tagferry test`: reads every tag of a configuration and shows raw and mapped values. Nothing is buffered, sent or
+// acknowledged. An agent that runs with the same configuration is not affected.
 import { refusalWarnings } from "../../agent/status/refused-inputs.ts";
 import type { Config, ConfiguredSource } from "../../config/config.ts";
 import { loadConfig } from "../../config/load.ts";
@@ -16,17 +16,17 @@ import { columns, count, exactNumber, span, visible } from "../terminal/text.ts"
 
 interface TestOptions {
   readonly config: string;
-  /** Ends when every tag was read, or nothing more is to be expected within `within`. */
+  /** Ends when every tag was read, or after `within`. */
   readonly once?: boolean;
   readonly json?: boolean;
   readonly source?: string;
-  /** Milliseconds that `once` waits for tags that are silent. */
+  /** Milliseconds that `once` waits for silent tags. */
   readonly within: number;
 }
 
 /**
- * Without `once` it goes on until ^C. Resolves with `failed` where a tag gave no good value, with `unreachable` or
- * `refused` where a source would not have it. Rejects as `loadConfig` does.
+ * Without `once`, runs until ^C. Resolves with `failed` if a tag gave no good value, `unreachable` or `refused` if a
+ * source did so. Rejects as `loadConfig` does.
  */
 export async function test(options: TestOptions, io: Console): Promise<ExitStatus> {
   const config = await loadConfig(options.config, io.environment);
@@ -73,7 +73,7 @@ async function testSource(
   let faults: readonly string[] = [];
   const told: Told = (all, details = {}) => {
     refused = all;
-    // Why messages came and no value of them.
+    // Why messages arrived that gave no value.
     faults = ["lastUnnamed", "lastMalformed"].flatMap((fault) => (fault in details ? [String(details[fault])] : []));
   };
   try {
@@ -81,7 +81,7 @@ async function testSource(
       for (const reading of readings) {
         const { tag, value } = reading;
         const isFirst = silent.delete(tag);
-        // A second address says nothing of the one that feeds the input.
+        // A refused second address does not make the tag bad; another address feeds its input.
         if (value === undefined && (isFirst || !reading.refused)) bad.add(tag);
         else if (value !== undefined) bad.delete(tag);
       }
@@ -115,7 +115,7 @@ async function testSource(
   return wrong + refused.length === 0 ? exitStatus.done : exitStatus.failed;
 }
 
-/** Says it, so that the other sources go on. */
+/** Prints the failure without ending the other sources. */
 function failure(source: string, error: unknown, io: Pick<Console, "complain">): ExitStatus {
   if (!isAgentError(error)) throw error;
   io.complain(visible(`tagferry: ${source}: ${error.message}`));
@@ -146,7 +146,7 @@ function jsonOf({ tag: _tag, refused: _refused, time, raw, ...rest }: Looked): s
   return JSON.stringify({ ...rest, raw, time: formatTimestamp(time) }, exactNumber);
 }
 
-/** As often as an eye follows, in milliseconds. */
+/** Interval of redrawing, in milliseconds. */
 const everyMs = 200;
 
 export class LiveTable {
@@ -170,7 +170,7 @@ export class LiveTable {
     for (const looked of readings) {
       const { input, tag, address, value } = looked;
       const key = `${source} ${value === undefined ? `${tag} ${address}` : input}`;
-      // A tag that gave nothing has no Input ID yet; the row of its address is replaced when it has.
+      // Without a value, the row is keyed by its address. It is replaced once the Input ID is known.
       if (value !== undefined) this.#rows.delete(`${source} ${tag} ${address}`);
       this.#rows.set(key, { cells: this.#cells(looked), good: value !== undefined });
     }
@@ -194,7 +194,7 @@ export class LiveTable {
     const silent = [...this.#states]
       .filter(([, state]) => state !== "reads")
       .map(([name, state]) => `${name}: ${state}`);
-    // Head, sources that are silent, rows, and the line that says how many there is no room for.
+    // Lines for the head, silent sources, rows, and the number of hidden rows.
     const room = Math.max(1, this.#screen.rows - 3 - silent.length);
     const shown = rows.slice(0, room);
     const good = rows.filter((row) => row.good).length;

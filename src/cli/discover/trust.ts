@@ -1,4 +1,4 @@
-// `tagferry trust`: which devices the agent believes. A person compares and decides; nothing is trusted by itself.
+// `tagferry trust`: certificates of devices. The operator compares and decides; nothing is trusted automatically.
 import { loadConfig } from "../../config/load.ts";
 import type { KnownCertificate } from "../../core/commissioning.ts";
 import type { ConfigOptions } from "../shared/arguments.ts";
@@ -7,7 +7,7 @@ import type { Console } from "../terminal/console.ts";
 import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { printResult, visible } from "../terminal/text.ts";
 
-/** Prints every certificate that the agent knows; none where no source of it has any, which is nothing wrong. */
+/** Prints every certificate that the agent knows. If no source uses certificates, prints a note and no error. */
 export async function listTrust(options: ConfigOptions, io: Console): Promise<void> {
   const folder = await trustFolder(options, io);
   const known = folder === undefined ? [] : await knownCertificates(folder);
@@ -53,7 +53,7 @@ function shown(certificate: KnownCertificate): readonly string[] {
   ].map(visible);
 }
 
-/** Where the agent's certificates are. Undefined, after a word, where none of its sources has any. */
+/** The folder of the certificates. Undefined, with a message, if no source uses certificates. */
 async function trustFolder({ config: file }: ConfigOptions, io: Console): Promise<string | undefined> {
   const { agent, sources } = await loadConfig(file, io.environment);
   if (sources.some(({ driver }) => driver.certificates)) return agent.dataDir;

@@ -1,5 +1,4 @@
-// `tagferry buffer`: what a data directory holds, whether an agent runs on it or not; what of it is damaged; its points as CSV or
-// NDJSON.
+// `tagferry buffer`: contents, damage and export of a data directory, with or without a running agent.
 import { join, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { nodeDisk } from "../../buffer/disk/files/node-disk.ts";
@@ -16,7 +15,10 @@ type JsonOption = Parameters<typeof printResult>[0];
 
 type OpenedBuffer = ReturnType<typeof inspectBuffer>;
 
-/** `directory` is a data directory or the folder of its buffer. Throws `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`. */
+/**
+ * `directory` is a data directory or the folder of its buffer. Throws `BUFFER_MISSING`, `BUFFER_NEWER` or
+ * `BUFFER_OLDER`.
+ */
 export function inspectBuffer(directory: string) {
   const disk = nodeDisk();
   const given = resolve(directory);
@@ -32,7 +34,7 @@ export function inspectBuffer(directory: string) {
   return { folder, inspector };
 }
 
-/** Why `folder` cannot be listed. Undefined: it can. */
+/** The error of listing `folder`. Undefined: none. */
 function unreadable(folder: string): unknown {
   try {
     nodeDisk().list(folder);
@@ -46,7 +48,7 @@ function isMissing(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "ENOENT";
 }
 
-/** Every segment, oldest first, with a line of progress. Those that a running agent frees meanwhile are passed by. */
+/** All segments, oldest first, with a progress line. Skips segments that a running agent deletes meanwhile. */
 export async function* inspectedSegments(
   { inspector }: OpenedBuffer,
   io: Pick<Console, "progress" | "signal">,
@@ -54,7 +56,7 @@ export async function* inspectedSegments(
   const names = inspector.names();
   for (const [i, name] of names.entries()) {
     io.progress(progressBar(i, names.length, "segments"));
-    // Reading is synchronous: ^C gets its turn here.
+    // Reading is synchronous, so yield here for ^C.
     await setImmediate();
     io.signal.throwIfAborted();
     const segment = inspector.segment(name);
@@ -75,13 +77,16 @@ export function lostIn({ damage }: InspectedSegment): number {
   return damage.reduce((sum, { from, to }) => sum + to - from, 0);
 }
 
-/** `, from … to …`, or nothing where that is not known. In microseconds. */
+/** `, from … to …`, or empty if a time is unknown. In microseconds. */
 function between(earliest: number | undefined, latest: number | undefined): string {
   if (earliest === undefined || latest === undefined) return "";
   return `, from ${formatTimestamp(epochMicros(earliest))} to ${formatTimestamp(epochMicros(latest))}`;
 }
 
-/** Rejects with `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`. Damage is shown and no failure: `verify` is for that. */
+/**
+ * Shows damage but does not fail for it, unlike `verify`. Rejects with `BUFFER_MISSING`, `BUFFER_NEWER` or
+ * `BUFFER_OLDER`.
+ */
 export async function bufferStat(directory: string, options: JsonOption, io: Console): Promise<void> {
   const opened = inspectBuffer(directory);
   const segments: InspectedSegment[] = [];
@@ -92,7 +97,7 @@ export async function bufferStat(directory: string, options: JsonOption, io: Con
   printResult(options, result, () => report(opened, segments, totals), io);
 }
 
-/** `leased`: points of dropped segments that an agent has in a request. */
+/** `leased`: points of dropped segments that are in a request of an agent. */
 function totalsOf(segments: readonly InspectedSegment[], leased: readonly { readonly points: number }[]) {
   const sum = (of: (segment: InspectedSegment) => number) => segments.reduce((total, each) => total + of(each), 0);
   const most = (choose: (a: number, b: number) => number, of: (segment: InspectedSegment) => number | undefined) =>
@@ -160,7 +165,7 @@ function report(
   ];
 }
 
-/** Resolves with `failed` where anything is damaged. Rejects with `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`. */
+/** Resolves with `failed` if anything is damaged. Rejects with `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`. */
 export async function bufferVerify(directory: string, options: JsonOption, io: Console): Promise<ExitStatus> {
   const opened = inspectBuffer(directory);
   const damage: string[] = [];
@@ -191,13 +196,13 @@ type ExportFormat = (typeof exportFormats)[number];
 
 interface BufferExportOptions {
   readonly format: ExportFormat;
-  /** Only what the service does not have, as far as the buffer has written that down. */
+  /** Only points that the service does not have, according to the persisted state of the buffer. */
   readonly undelivered?: boolean;
 }
 
 /**
- * Writes the points in the order they were stored, within a record by input. Resolves with `failed`, after a last line
- * that says what is missing, where not all could be read. Rejects with `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`.
+ * Writes the points in storage order, within a record by input. If some cannot be read, the last line reports them and
+ * it resolves with `failed`. Rejects with `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`.
  */
 export async function bufferExport(
   directory: string,
@@ -221,7 +226,7 @@ export async function bufferExport(
       io.signal.throwIfAborted();
     }
     exported += written;
-    // What a running agent freed in between is no damage; what has no name any more is.
+    // A segment that a running agent deleted meanwhile is not damage. Points whose input name is lost are.
     const there = undelivered ? segment.unsettledPoints : segment.points;
     if (written < there && inspector.segment(segment.name)) missing += there - written;
   }

@@ -1,7 +1,8 @@
-// A tar archive of a few files, in the ustar format that everything unpacks (POSIX.1-1988). Pure.
+// Builds a tar archive of a few files in the ustar format (POSIX.1-1988). Pure.
 //
-// Each file: a header of 512 bytes (name, mode, size and time as octal text, checksum), then its bytes, padded with
-// zeros to a multiple of 512. Two empty blocks end the archive. Names have at most 100 bytes, files less than 8 GiB.
+// Each file has a header of 512 bytes (name, mode, size and time as octal text, checksum). Its content follows,
+// zero-padded to a multiple of 512. Two empty blocks end the archive. Names have at most 100 bytes, files less than 8
+// GiB.
 
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
@@ -14,7 +15,7 @@ interface TarFile {
 
 const blockBytes = 512;
 
-/** `seconds`: when the files were made, since 1970. Throws `RangeError` where a name is too long. */
+/** `seconds`: modification time since 1970. Throws `RangeError` if a name is too long. */
 export function tar(files: readonly TarFile[], seconds: number): Buffer {
   const parts = files.flatMap(({ name, data }) => [
     header(name, data.length, seconds),
@@ -35,7 +36,7 @@ function header(name: string, size: number, seconds: number): Buffer {
   octal(0, 116, 7);
   octal(size, 124, 11);
   octal(seconds, 136, 11);
-  // The checksum is taken with blanks in its own place.
+  // The checksum counts its own field as blanks.
   block.write("        ", 148);
   block.write("0", 156);
   block.write("ustar\x0000", 257);
@@ -44,10 +45,10 @@ function header(name: string, size: number, seconds: number): Buffer {
   return block;
 }
 
-/** Shorter ones would take half of the text along. */
+/** Masking shorter secrets would destroy half of the text. */
 const shortest = 4;
 
-/** Every secret inside of `value`, however deep. */
+/** All secrets in `value`, at any depth. */
 export function secretsIn(value: unknown, found: Set<string> = new Set(), seen: Set<unknown> = new Set()): Set<string> {
   if (value instanceof Secret) found.add(value.reveal());
   else if (typeof value === "object" && value !== null && !seen.has(value)) {
@@ -57,7 +58,7 @@ export function secretsIn(value: unknown, found: Set<string> = new Set(), seen: 
   return found;
 }
 
-/** Replaces each of them by `***`: as it is, in base64, in hexadecimal, as in an address and as in JSON. */
+/** Replaces the secrets by `***`: literal, base64, hexadecimal, URL-encoded and JSON-escaped. */
 export function scrubber(secrets: Iterable<string>): (text: string) => string {
   const forms = new Set<string>();
   for (const secret of secrets) {
@@ -70,7 +71,7 @@ export function scrubber(secrets: Iterable<string>): (text: string) => string {
     for (const form of [...all, encodeURIComponent(secret), json]) forms.add(form);
   }
   if (forms.size === 0) return (text) => text;
-  // The longest first: one secret may begin another.
+  // Longest first, since a secret may be the prefix of another.
   const ordered = [...forms].toSorted((a, b) => b.length - a.length);
   const any = new RegExp(ordered.map((form) => form.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|"), "g");
   return (text) => text.replace(any, "***");
@@ -79,7 +80,7 @@ export function scrubber(secrets: Iterable<string>): (text: string) => string {
 const unit = "tagferry";
 const lines = 5_000;
 
-/** Rejects where there is no journal, none that this user may read, or nothing in it. */
+/** Rejects if the journal is missing, unreadable for this user, or empty. */
 export async function journalLines(signal: AbortSignal): Promise<string> {
   const args = ["--unit", unit, "--lines", String(lines), "--output", "cat", "--no-pager", "--quiet"];
   const { stdout } = await promisify(execFile)("journalctl", args, { signal, timeout: 20_000, maxBuffer: 2 ** 26 });

@@ -1,4 +1,4 @@
-// `tagferry gaps`: every interval in which tags were not recorded, from the running agent or from what one has left.
+// `tagferry gaps`: lists the gaps from the running agent, or from its data directory.
 import { readdir } from "node:fs/promises";
 import { type Gap, type GapList, gapListSchema } from "../../agent/gaps/gap.ts";
 import { type GapContent, gapFolder, readGapFolder } from "../../agent/gaps/gap-file.ts";
@@ -10,20 +10,20 @@ import type { Console } from "../terminal/console.ts";
 import { columns, count, printResult, span } from "../terminal/text.ts";
 
 interface GapsOptions extends AgentQuery {
-  /** Milliseconds. */
+  /** In milliseconds. */
   readonly since: number;
 }
 
 const mostRows = 5_000;
 const namedInputs = 2;
 
-/** Resolves once they are printed. Rejects with `AGENT_UNREACHABLE` where there is neither agent nor configuration. */
+/** Resolves once they are printed. Rejects with `AGENT_UNREACHABLE` without both an agent and a configuration. */
 export async function gaps(options: GapsOptions, io: Console): Promise<void> {
   const { list, from } = await gapsFrom(options, io);
   printResult(options, list, () => report(list, from, options.since), io);
 }
 
-/** The agent is asked; where none answers, what it has left in its data directory is read, without a lock. */
+/** Asks the agent. If none answers, reads its data directory without a lock. */
 async function gapsFrom(options: GapsOptions, io: Console): Promise<{ list: GapList; from: string }> {
   const { since, config, url } = options;
   try {
@@ -34,7 +34,7 @@ async function gapsFrom(options: GapsOptions, io: Console): Promise<{ list: GapL
     if (config === undefined || url !== undefined || !isAgentError(error, "AGENT_UNREACHABLE")) throw error;
     const folder = gapFolder((await placeOfAgent(config, io.environment)).dataDir);
     const time = Date.now() * 1_000;
-    // What cannot be read is not "no gaps".
+    // An unreadable folder must not look like "no gaps".
     await readdir(folder).catch((failure: NodeJS.ErrnoException) => {
       if (failure.code !== "ENOENT") throw failure;
     });
@@ -42,7 +42,7 @@ async function gapsFrom(options: GapsOptions, io: Console): Promise<{ list: GapL
   }
 }
 
-/** What an agent left that is not running: its sources are not recorded since. */
+/** The record of an agent that is not running, with an open gap for each of its sources. */
 function leftBehind({ gaps: known, life }: GapContent, time: number, sinceMs: number): GapList {
   const all = [...known.values()];
   const goesOn = new Set(all.filter(({ to }) => to === undefined).map(({ source }) => source));
@@ -111,7 +111,7 @@ function tagsOf({ tags, inputs }: Gap): string {
   return more > 0 ? `${named} and ${more} more` : named;
 }
 
-/** Local time would need its zone: UTC, to the second. */
+/** UTC to the second; local time would need its zone. */
 function moment(time: number): string {
   return new Date(time / 1_000).toISOString().replace(/\.\d+Z$/, "Z");
 }

@@ -16,7 +16,7 @@ import { version } from "../terminal/version.ts";
 
 const mostInputs = 5;
 
-/** Prints reasons and counts. May run beside the agent. */
+/** Prints reasons and counts. The agent may be running. */
 async function listRejects(options: ConfigOptions, io: Console): Promise<void> {
   const { files } = await rejectsOf(options, io);
   const { reasons: groups, points, unreadable } = await countRejects(files.lines());
@@ -34,7 +34,7 @@ async function listRejects(options: ConfigOptions, io: Console): Promise<void> {
   printResult(options, { file: files.path, points, unreadable, reasons }, lines, io);
 }
 
-/** Deletes them. May run beside the agent. */
+/** Deletes the refused points. The agent may be running. */
 async function dropRejects({ config: file, json = false }: ConfigOptions, io: Console): Promise<void> {
   const { files } = await rejectsOf({ config: file }, io);
   const { points } = await countRejects(files.lines());
@@ -43,8 +43,8 @@ async function dropRejects({ config: file, json = false }: ConfigOptions, io: Co
 }
 
 /**
- * Sends them once more. Resolves with `failed` where some were refused again. Rejects with `DATA_DIR_IN_USE` beside a
- * running agent, since both together would ask more of the service than it permits, and as `retryRejects` does.
+ * Sends the refused points again. Resolves with `failed` if some were refused again. Rejects as `retryRejects` does,
+ * and with `DATA_DIR_IN_USE` if an agent is running: together they would exceed the service's limits.
  */
 async function resendRejects({ config: file, json = false }: ConfigOptions, io: Console): Promise<ExitStatus> {
   const { config, files, stateDir } = await rejectsOf({ config: file }, io);

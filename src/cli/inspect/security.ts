@@ -1,5 +1,4 @@
-// `tagferry security`: what of an agent is protected and what is not, for people and for machines: the configuration, the
-// files, and the process and its connections as they are while it runs.
+// `tagferry security`: reports the protection of the configuration, the files, the process and its connections.
 import { stat } from "node:fs/promises";
 import { z } from "zod";
 import type { Config } from "../../config/config.ts";
@@ -16,7 +15,7 @@ type SecurityOptions = AgentQuery & { readonly config: string };
 interface Finding {
   /** `service`, `source hall`, `page`, `files`, `process`, `configuration`. */
   readonly about: string;
-  /** `unknown`: no process that answers knows. */
+  /** `unknown`: the running process would have to tell, but does not. */
   readonly state: "good" | "weak" | "unknown";
   readonly message: string;
   readonly remedy?: string;
@@ -76,7 +75,7 @@ function serviceFinding({ service: { url } }: Config): Finding {
   return weak("service", "not encrypted", "service.url with https://");
 }
 
-/** What can be said of a source before it connects; of some protocols the running agent knows more. */
+/** Findings from the options of a source. For some protocols, the running agent knows more. */
 function sourceFindings({ sources }: Config): readonly Finding[] {
   return sources.flatMap(({ name, driver, options }) =>
     (driver.findings?.(options) ?? []).map((finding) => ({ about: `source ${name}`, ...finding })),
@@ -90,7 +89,7 @@ function pageFinding({ http: { listen, token } }: Config): Finding {
   return weak("page", `everybody who reaches ${listen.host}:${listen.port} may look, and ${changes}`, remedy);
 }
 
-/** Rights of others than the user of the agent. */
+/** Whether other users can access the data directory. */
 async function fileFindings({ agent: { dataDir } }: Config): Promise<readonly Finding[]> {
   try {
     const { mode } = await stat(dataDir);

@@ -1,4 +1,4 @@
-// `tagferry status`: what the running agent says of itself, with what to do where something is wrong.
+// `tagferry status`: the status of the running agent, with remedies for problems.
 import { z } from "zod";
 import { sourceWords } from "../../agent/status/overall.ts";
 import { epochMicros } from "../../core/point.ts";
@@ -10,7 +10,7 @@ import { columns, count, number, percent, printResult, span, visible } from "../
 const micros = z.number().transform(epochMicros);
 const problem = { error: z.string().optional(), remedy: z.string().optional() };
 
-/** What is read of the answer of `/api/status`. Another version of the agent may say more. */
+/** The parts of `/api/status` that are used. Other versions of the agent may send more. */
 const answeredStatus = z.object({
   time: micros,
   overall: z.object({ text: z.string() }).optional(),
@@ -49,7 +49,7 @@ const answeredStatus = z.object({
     url: z.string(),
     integration: z.string(),
     lagMs: z.number().optional(),
-    /** An agent of another version may not have it. */
+    /** Left out by some versions of the agent. */
     backlog: z.object({ text: z.string() }).optional(),
     requests: z.number(),
     points: z.number(),
@@ -111,7 +111,7 @@ function report(url: string, answered: AnsweredStatus): readonly string[] {
 
 function delivery({ upload, time }: AnsweredStatus): readonly string[] {
   const { state, since, url, integration, lagMs, backlog, requests, points, refusedPoints } = upload;
-  // How often requests go out says little without how much there is in them: fresh points go as often as is permitted.
+  // The request rate alone tells little, since fresh points are sent as often as permitted.
   const size = upload.bytesPerRequest === 0 ? "" : `, ${formatByteSize(upload.bytesPerRequest)} in each`;
   return [
     visible(`delivery  ${state} for ${span((time - since) / 1_000)}, to ${url} as ${integration}`),
@@ -140,7 +140,7 @@ function cluster({ cluster: some }: AnsweredStatus): readonly string[] {
   ];
 }
 
-/** A line of the report, with what holds of `facts`. */
+/** One line of the report with all facts that are texts. */
 function listed(title: string, facts: readonly (string | false | undefined)[]): string {
   return `${title.padEnd(10)}${facts.filter((fact) => typeof fact === "string").join(", ")}`;
 }
@@ -182,7 +182,7 @@ function sources({ sources: all, time }: AnsweredStatus): readonly string[] {
     all.map(({ name, type, url = "", state, since, tags: tagged, readingsPerSecond }) => [
       name,
       type,
-      // The page's word for it. An agent of another version may know more states.
+      // The same words as on the page. Another version of the agent may have more states.
       `${new Map<string, string>(Object.entries(sourceWords)).get(state) ?? state} for ${span((time - since) / 1_000)}`,
       count(tagged, "tag"),
       `${number(readingsPerSecond)} readings/s`,
@@ -194,7 +194,7 @@ function sources({ sources: all, time }: AnsweredStatus): readonly string[] {
     ...all.flatMap((source, i) => [
       lines[i] ?? "",
       ...trouble(source, "      "),
-      // What holds as long as the source is configured as it is, and the device is as it is.
+      // Permanent findings about the configuration of the source and its device.
       ...["warning", "weakness", "advice"].flatMap((kind) => {
         const text = source.details?.[kind];
         return text === undefined ? [] : [`      ${kind}: ${visible(String(text))}`];

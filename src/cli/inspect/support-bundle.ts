@@ -1,4 +1,4 @@
-// `tagferry support-bundle`: one archive of what is needed to diagnose a problem, without secrets.
+// `tagferry support-bundle`: an archive with the data for diagnosing a problem, without secrets.
 import { readFile, writeFile } from "node:fs/promises";
 import { arch, cpus, freemem, hostname, release, totalmem, uptime } from "node:os";
 import { basename, join, resolve } from "node:path";
@@ -27,12 +27,13 @@ interface SupportBundleOptions extends AgentQuery {
 
 export type RunCommand = (args: readonly string[], io: Console) => Promise<number>;
 
-/** Gives the text of one file of the bundle, or rejects with why there is none. */
+/** Returns the text of one file of the bundle. Rejects with the reason if there is none. */
 type Gather = () => Promise<string>;
 
 /**
- * Resolves once it is written, however little could be gathered. `failed`: there is such a file already. Rejects as
- * `loadConfig` does, or with `AGENT_UNREACHABLE`, where there is neither a configuration, right or wrong, nor an agent.
+ * Resolves once the archive is written, even if some files are missing. Rejects with `CommandFailed` if the archive
+ * exists. Without a configuration file (valid or not) and without an agent, rejects as `loadConfig` does or with
+ * `AGENT_UNREACHABLE`.
  */
 export async function supportBundle(runCommand: RunCommand, options: SupportBundleOptions, io: Console): Promise<void> {
   const config = await loadConfig(options.config, io.environment).catch((error: unknown) =>
@@ -69,7 +70,7 @@ export async function supportBundle(runCommand: RunCommand, options: SupportBund
     throw new CommandFailed(`${output} cannot be written: ${reasonOf(error)}`);
   }
   io.print(`${output}: ${files.size} files, ${formatByteSize(packed.length)}`);
-  // One cause may be why much is missing.
+  // Grouped, since one cause may explain several missing files.
   for (const [why, names] of Map.groupBy(missing.keys(), (name) => missing.get(name) ?? ""))
     io.print(`  not in it: ${names.join(", ")}: ${why}`);
   io.print(
@@ -77,7 +78,9 @@ export async function supportBundle(runCommand: RunCommand, options: SupportBund
   );
 }
 
-/** An archive of nothing would only look like one of something. */
+/**
+ * Continues with an invalid configuration, or with an agent only. Otherwise rejects, since the archive would be empty.
+ */
 async function insteadOfConfig(error: unknown, { config: file, url }: SupportBundleOptions, io: Console) {
   if (await io.environment.readFile(resolve(io.environment.cwd, file)).catch(() => undefined)) return undefined;
   if (url === undefined) throw error;
@@ -108,7 +111,7 @@ function partsOf(
       try {
         return (await callWithToken(await url(), { path: "/api/log" }, options, io)).text;
       } catch (error) {
-        // The agent of before may have said why it is not there.
+        // The journal may tell why the agent is not running.
         return await journalLines(io.signal).catch(() => Promise.reject(error));
       }
     },
@@ -135,7 +138,7 @@ async function ran(runCommand: RunCommand, args: readonly string[], io: Console)
     progress() {},
     interactive: false,
   });
-  // What to do about it is said to those who run the command themselves.
+  // The hints are for a user who runs the command directly.
   if (printed === "") throw new Error(complaints.split("\n")[0]?.replace(/^tagferry: /, "") || `exit status ${status}`);
   return printed;
 }
@@ -147,7 +150,7 @@ async function shown(file: string, { environment }: Console): Promise<string> {
   return given;
 }
 
-/** With every default, and what is included and expanded. */
+/** The configuration with all defaults, included files and expanded tags. */
 function effective(config: Config): string {
   const plain = (_key: string, value: unknown) => (typeof value === "string" ? withoutSecrets(value) : value);
   const sources = config.sources.map(({ driver, ...source }) => ({ ...source, driver: driver.type }));
@@ -177,7 +180,7 @@ Passwords, tokens and keys are *** wherever they stood; comments of the configur
 ${missing.size === 0 ? "" : `\nNot in it:\n${[...missing].map((said) => `  ${said.join(": ")}`).join("\n")}\n`}`;
 }
 
-/** Those of the configuration, and what the agent keeps in files of its own. */
+/** The secrets of the configuration and those in files of the agent. */
 async function knownSecrets(config: Config | undefined): Promise<ReadonlySet<string>> {
   const found = secretsIn(config);
   if (!config) return found;
@@ -190,7 +193,7 @@ async function knownSecrets(config: Config | undefined): Promise<ReadonlySet<str
   return found;
 }
 
-/** Texts in a file that is as a whole a secret: itself, and what it holds where it is JSON. */
+/** The secrets in a secret file: its whole text, or the secret members of its JSON. */
 async function secretsOf(file: string): Promise<readonly string[]> {
   try {
     const text = (await readFile(file, "utf8")).trim();
@@ -206,7 +209,7 @@ async function secretsOf(file: string): Promise<readonly string[]> {
   }
 }
 
-/** The first error of an invalid configuration, because "1 error" does not help. */
+/** The first error of an invalid configuration, since "1 error" would not help. */
 function reason(error: unknown): string {
   const [issue] = isAgentError(error, "CONFIG_INVALID") ? configIssues(error) : [];
   if (issue) return `${issue.file}: ${issue.message}`;

@@ -1,4 +1,4 @@
-// `tagferry install-service`: has systemd start this very program, where no package has done that.
+// `tagferry install-service`: has systemd start this program if no package has set that up.
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, readFile, realpath, writeFile } from "node:fs/promises";
@@ -17,10 +17,13 @@ interface InstallServiceOptions {
 const execute = promisify(execFile);
 const unitFolder = "/etc/systemd/system";
 const packaged = ["/lib/systemd/system/tagferry.service", "/usr/lib/systemd/system/tagferry.service"];
-/** What the unit's walls hide from the program: a program that lies there could not be started. */
+/** Folders that the unit's sandbox hides. A program in them cannot be started. */
 const hidden = ["/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"];
 
-/** Resolves once the unit is there and enabled; nothing is started. Rejects with `CommandFailed` where it cannot be. */
+/**
+ * Resolves once the unit is installed and enabled; nothing is started. Rejects with `CommandFailed` if that is
+ * impossible.
+ */
 export async function installService(options: InstallServiceOptions, io: Console): Promise<void> {
   const config = resolve(io.environment.cwd, options.config);
   const entry = await realpath(process.argv[1] ?? "");
@@ -52,7 +55,7 @@ export async function installService(options: InstallServiceOptions, io: Console
   io.print(`  systemctl start tagferry && systemctl status tagferry`);
 }
 
-/** Why it cannot be, with what to do; undefined: it can. */
+/** Why the unit cannot be installed, with a remedy. Undefined: it can. */
 function obstacleTo(paths: readonly string[]): string | undefined {
   const foreign = packaged.find(existsSync);
   if (foreign !== undefined)
@@ -72,7 +75,7 @@ interface Places {
   readonly config: string;
 }
 
-/** The unit of the package, with this program and configuration in it. Pure. */
+/** The packaged unit with the paths of this program and configuration. Pure. */
 export function unitFor(unit: string, { node, entry, config }: Places): string {
   const program = [node, ...nodeFlags, entry].map(quoted).join(" ");
   return unit
@@ -83,18 +86,18 @@ export function unitFor(unit: string, { node, entry, config }: Places): string {
     .replace(/:\/etc\/tagferry\/credentials\//, () => `:${escaped(join(dirname(config), "credentials"))}/`);
 }
 
-/** `%` means something wherever it stands in a unit. */
+/** Escapes `%`, which is special everywhere in a unit. */
 function escaped(path: string): string {
   return path.replaceAll("%", "%%");
 }
 
-/** A word of a command, where `$` means something too. */
+/** Quotes a word of a command line, where `$` is special as well. */
 function quoted(word: string): string {
   const text = escaped(word).replaceAll("$", "$$$$");
   return /[\s"'\\;]/.test(text) ? `"${text.replaceAll(/["\\]/g, String.raw`\$&`)}"` : text;
 }
 
-/** Beside the bundled program, or in the repository. */
+/** Next to the bundled program, or in the repository. */
 async function template(name: string): Promise<string> {
   const places = ["./systemd/", "../../../systemd/"].map((folder) => new URL(folder + name, import.meta.url));
   const found = places.find((place) => existsSync(place));
@@ -108,7 +111,7 @@ async function ensureUser(): Promise<void> {
   await execute("useradd", ["--system", "--user-group", ...home, "tagferry"]);
 }
 
-/** The service reads its configuration; the credentials beside it are handed to it by systemd. */
+/** The service can read its configuration; systemd passes it the credentials next to it. */
 async function ensureFolders(home: string): Promise<void> {
   if (!existsSync(home)) {
     await mkdir(home, { recursive: true, mode: 0o755 });

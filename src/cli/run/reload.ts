@@ -1,4 +1,4 @@
-// `tagferry reload`: the running agent takes up its changed configuration, and it is told what that did.
+// `tagferry reload`: the running agent applies its changed configuration, and the result is printed.
 import { z } from "zod";
 import { formatIssue } from "../../config/issue.ts";
 import { type AgentQuery, agentUrl, answerAs, callWithToken } from "../shared/agent-client.ts";
@@ -27,8 +27,8 @@ const answered = z.union([
 type Answered = z.output<typeof answered>;
 
 /**
- * Resolves with `config` where the file is wrong, after every error was printed: then nothing was changed. Rejects with
- * `AGENT_UNREACHABLE`, or with `AGENT_REFUSED` where it may not be asked.
+ * Resolves with `config` if the file is invalid; all errors were printed and nothing was changed. Rejects with
+ * `AGENT_UNREACHABLE`, or with `AGENT_REFUSED` without permission.
  */
 export async function reload(options: AgentQuery, io: Console): Promise<ExitStatus> {
   const url = await agentUrl(options, io);

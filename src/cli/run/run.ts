@@ -1,4 +1,4 @@
-// `tagferry run`: the agent and its status page, until a signal ends them.
+// `tagferry run`: the agent and its status page, until a signal stops them.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { AgentOptions } from "../../agent/agent.ts";
@@ -18,7 +18,10 @@ interface RunOptions {
   readonly final?: boolean;
 }
 
-/** In the data directory: an agent that stops while it is there stops for good. The package leaves it before it is removed. */
+/**
+ * File in the data directory. While it exists, an agent that stops does so for good. The package creates it before its
+ * removal.
+ */
 const finalStop = "final-stop";
 
 export async function run(
@@ -26,9 +29,9 @@ export async function run(
   io: Console,
   parts: Omit<AgentOptions, "version"> = {},
 ): Promise<void> {
-  // Whatever is made from here on is for this user alone, what libraries make as well.
+  // All files created from here on, also by libraries, are for this user only.
   process.umask(0o077);
-  // Before the file is read: the most that the process ever needs may be that.
+  // Before reading the file, which may be the peak of the process's memory.
   boundGarbage();
   const config = await loadConfig(file, io.environment);
   const log = await openLog({
@@ -41,14 +44,14 @@ export async function run(
   measureProcess(metrics);
   const runtime = systemRuntime(log, metrics);
   using _guard = surviveDefects(log);
-  // Until it is ready the file has just been read.
+  // Ignore SIGHUP until the agent is ready, since the file has just been read.
   io.onHangUp(() => {});
   try {
     for (const { path, message } of config.warnings) log.warn({ path }, message);
-    // Its thread opens it on a core of its own, while this one loads the rest.
+    // The buffer's thread opens it on another core while this one loads the rest.
     await prepareBufferFolder(config);
     const buffer = (parts.openBuffer ?? openBuffer)(bufferOf(config), runtime, io.signal);
-    buffer.catch(() => {}); // the agent waits for it, and tells
+    buffer.catch(() => {}); // the agent awaits it and reports the error
     const { serve } = await import("./serve.ts");
     await serve(
       {

@@ -1,4 +1,4 @@
-// The agent with its page and what may be asked of it: all of `tagferry run` that comes after the configuration and the log.
+// The agent, its page and its control interface: the part of `tagferry run` after the configuration and the log.
 import { flushCompileCache } from "node:module";
 import { join, resolve } from "node:path";
 import { type Agent, type AgentOptions, openWaitingAgent, type Reload } from "../../agent/agent.ts";
@@ -25,7 +25,7 @@ import { version } from "../terminal/version.ts";
 import { type ServiceManager, serviceManager } from "./service-manager.ts";
 
 export interface ServeParts {
-  /** As it was named; read again for a reload. */
+  /** As named by the user; read again on reload. */
   readonly file: string;
   readonly config: Config;
   readonly log: ClosableLogger;
@@ -33,7 +33,7 @@ export interface ServeParts {
   readonly agent: Omit<AgentOptions, "version">;
 }
 
-/** Resolves when a signal has ended it. Rejects as `openAgent` and `openWeb` do. */
+/** Resolves after a signal has stopped the agent. Rejects as `openAgent` and `openWeb` do. */
 export async function serve(
   { file, config, log, metrics, agent: parts }: ServeParts,
   runtime: Runtime,
@@ -46,7 +46,8 @@ export async function serve(
     () => performance.now(),
   );
   if (config.cluster) measureCluster(metrics, () => agent.cluster());
-  // A loop that no longer turns sends no sign of life. A disk that fails is no reason: a new start would not mend it.
+  // The heartbeat only proves that the event loop runs. A failing disk does not stop it, since a restart would not
+  // help.
   await using manager = serviceManager(io.environment.variables, () => true, runtime);
   let started = false;
   const reload = reloading(file, agent, io, log, manager);
@@ -81,7 +82,7 @@ export async function serve(
     { version: version(), sources: config.sources.length, dataDir: config.agent.dataDir, page: web.url },
     "ready",
   );
-  // A person at a terminal looks for the one address in it, and for the way out.
+  // On a terminal, shows the address of the page and how to stop.
   if (io.interactive)
     io.complain(`\n  status page  ${web.url}\n  ^C stops the agent; what is not delivered stays on disk\n`);
   await manager.ready(`${count(config.sources.length, "source")}, page ${web.url}`);
@@ -91,24 +92,27 @@ export async function serve(
   log.info({}, "stopping");
 }
 
-/** By then the metadata of most inputs are saved: what that needed is given back, 15 of 171 MB with 10,000 tags. */
+/** By then, the metadata of most inputs is saved, and its memory is released: 15 of 171 MB with 10,000 tags. */
 const firstRequestsMs = 20_000;
 
 /**
- * Keeps the compiled code of the start for the next one, as long as it is there: V8 forgets what does not run, and an agent
- * that is killed would keep nothing. Then gives back what reading the configuration needed.
+ * Saves the compiled code of the start before V8 discards it; a killed agent would save nothing. Then releases the
+ * memory needed for reading the configuration.
  */
 function settleDown(): void {
   flushCompileCache();
   releaseMemory();
 }
 
-/** Result of a reload. `ok: false`: the configuration is invalid or could not be applied; the running one stays in effect. */
+/**
+ * Result of a reload. `ok: false`: the configuration is invalid or could not be applied; the running one stays in
+ * effect.
+ */
 type Reloaded =
   | ({ readonly ok: true; readonly warnings: readonly ConfigIssue[] } & Reload)
   | { readonly ok: false; readonly reason: string; readonly errors: readonly ConfigIssue[] };
 
-/** One reload at a time, in the order they were asked for. What the result never does is reject; it is logged as well. */
+/** Serialises reloads in the order of the calls. The result is logged; the promise never rejects. */
 export function reloading(
   file: string,
   agent: Agent,
@@ -153,10 +157,10 @@ async function reload(file: string, agent: Agent, io: Console, log: Logger): Pro
   }
 }
 
-/** Of the files of refused points, which may be 32 MiB, the latest: some thousand points. */
+/** The page reads only this much of the latest refused points (some thousand); the files may have 32 MiB. */
 const rejectBytes = 512 * 1024;
 
-/** `file`: where `config` was read. */
+/** `file`: the file that `config` was read from. */
 export function pageDetails(file: string, { agent: { dataDir } }: Pick<Config, "agent">): DetailOptions {
   const rejects = new RejectFiles(join(dataDir, "upload"));
   return {

@@ -4,22 +4,22 @@ import type { Runtime } from "../../core/runtime.ts";
 import { repeat } from "../../lib/repeat.ts";
 
 export interface ServiceManager extends AsyncDisposable {
-  /** The agent has started; `status` is the line that `systemctl status` shows. Starts the signs of life. */
+  /** Reports that the agent has started, with `status` for `systemctl status`, and starts the heartbeats. */
   ready(status: string): Promise<void>;
-  /** A reload has begun; `reloaded` ends it. */
+  /** Reports the begin of a reload; `reloaded` reports its end. */
   reloading(): Promise<void>;
   reloaded(): Promise<void>;
 }
 
-/** How many signs of life are sent in the time after which the watchdog acts. */
+/** Heartbeats per watchdog timeout. */
 const signsPerTimeout = 3;
-/** Longer than systemd's helper ever takes; a stuck one must not pile up. In milliseconds. */
+/** Longer than systemd-notify ever takes. Stuck helpers must not accumulate. In milliseconds. */
 const helperTimeoutMs = 10_000;
 
 /**
- * The service manager that started this process, as `NOTIFY_SOCKET` and `WATCHDOG_USEC` say; without them all is silent.
- * `alive` is asked before each sign of life: where it says no, none is sent and systemd starts the program anew after
- * `WatchdogSec`. So it must say no only where a new start helps. Disposing says that the program stops.
+ * The service manager from `NOTIFY_SOCKET` and `WATCHDOG_USEC`; without them, all calls do nothing. `alive` is called
+ * before each heartbeat. If it returns false, no heartbeat is sent, and systemd restarts the program after
+ * `WatchdogSec`. It must therefore return false only if a restart helps. Disposing reports that the program stops.
  */
 export function serviceManager(
   variables: Readonly<Record<string, string | undefined>>,
@@ -62,11 +62,11 @@ export function serviceManager(
   };
 }
 
-/** Resolves with why it could not be told, or with undefined. */
+/** Resolves with the error, or with undefined. */
 function notify(states: readonly string[], socket: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     const env = { PATH: process.env.PATH, NOTIFY_SOCKET: socket };
-    // Loaded where there is a service manager, and nowhere else.
+    // Loaded only if there is a service manager.
     const { execFile } = process.getBuiltinModule("node:child_process");
     execFile("systemd-notify", [...states], { env, timeout: helperTimeoutMs }, (error) => resolve(error?.message));
   });

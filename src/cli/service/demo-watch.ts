@@ -1,4 +1,4 @@
-// What `tagferry demo` shows while it runs: a line a second, and the outage of the service on the way.
+// The progress of `tagferry demo`: a line a second, and an outage of the service.
 import type { Agent } from "../../agent/agent.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { DemoDevices } from "../../demo/devices.ts";
@@ -6,7 +6,7 @@ import type { Service } from "../../service/service.ts";
 import type { Console } from "../terminal/console.ts";
 
 const outageMs = 5_000;
-/** The outage begins after this share of the duration, and after 20 s where there is none. */
+/** The outage begins after this share of the duration, or after 20 s if the duration is unlimited. */
 const outageAt = 0.35;
 const outageAfterMs = 20_000;
 
@@ -19,7 +19,10 @@ interface Watched {
   readonly duration: number | undefined;
 }
 
-/** A line a second, and the outage on the way. Resolves when the duration is over, with how long the service was away, in milliseconds. */
+/**
+ * Prints a line a second and runs the outage. Resolves at the end of the duration with the length of the outage in
+ * milliseconds.
+ */
 export async function watch(watched: Watched): Promise<number> {
   const { devices, agent, io, runtime, duration } = watched;
   const started = runtime.clock.monotonic();
@@ -27,7 +30,7 @@ export async function watch(watched: Watched): Promise<number> {
   const over = outage(watched, (now) => {
     away = now;
   });
-  // A signal ends both this loop and the outage; the loop tells of it.
+  // A signal ends both the outage and this loop; the loop throws the error.
   over.catch(() => {});
   for (let at = 1_000; ; at += 1_000) {
     const target = Math.min(at, duration ?? Number.POSITIVE_INFINITY);
@@ -38,8 +41,8 @@ export async function watch(watched: Watched): Promise<number> {
 }
 
 /**
- * Switches the service off and on again: connections are cut and new ones refused, as when its machine restarts. Resolves with
- * the length in milliseconds, to the second.
+ * Switches the service off and on: connections are cut and new ones refused, as in a restart. Resolves with the length
+ * in milliseconds, rounded to seconds.
  */
 async function outage({ service, io, runtime, duration }: Watched, isAway: (now: boolean) => void): Promise<number> {
   await runtime.clock.sleep(duration === undefined ? outageAfterMs : duration * outageAt, io.signal);

@@ -1,4 +1,4 @@
-// `tagferry demo`: the whole job on this machine, with an outage in the middle and a comparison at the end.
+// `tagferry demo`: devices, agent and service on this machine, with an outage and a final comparison.
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -25,16 +25,16 @@ import { typedAs, version } from "../terminal/version.ts";
 import { watch } from "./demo-watch.ts";
 
 interface DemoOptions {
-  /** Milliseconds; undefined: until a signal ends it. */
+  /** Milliseconds. Undefined: until a signal stops it. */
   readonly duration?: number;
-  /** Folder to keep configuration, buffer and service data in; undefined: a temporary one, removed at the end. */
+  /** Folder for configuration, buffer and service data. Undefined: a temporary one that is removed at the end. */
   readonly keep?: string;
 }
 
 const integration = "c8ktonqsahsmemfs7lv0";
 const password = "demo";
 const namespace = "platform";
-/** How long the backlog may take to drain at the end. */
+/** Time limit for draining the backlog at the end. */
 const drainWithinMs = 120_000;
 
 export async function demo({ duration, keep }: DemoOptions, given: Console): Promise<ExitStatus> {
@@ -105,7 +105,7 @@ async function demoFolder(keep: string | undefined, parts: AsyncDisposableStack)
   return folder;
 }
 
-/** Opens something on the port people know it by, or on any free one when that is taken. */
+/** Opens `port`, or any free port if it is in use. */
 async function withAnyPort<T>(port: number, open: (port: number) => Promise<T>): Promise<T> {
   try {
     return await open(port);
@@ -125,7 +125,7 @@ function serviceOptions(folder: string, port: number): LocalServiceOptions {
   };
 }
 
-/** What a user would write, for the devices of the demo. */
+/** The configuration that a user would write for the devices of the demo. */
 function configuration(folder: string, service: Service, devices: DemoDevices): string {
   return `version: 1
 agent:
@@ -156,14 +156,14 @@ function introduce(io: Console, service: Service, devices: DemoDevices, web: Web
 `);
 }
 
-/** Resolves when nothing waits for delivery any more. */
+/** Resolves when no points wait for delivery, or after the time limit. */
 async function drained(agent: Agent, runtime: Runtime, signal: AbortSignal): Promise<void> {
   const end = runtime.clock.monotonic() + drainWithinMs;
   while (agent.status().buffer.unsettledPoints > 0 && runtime.clock.monotonic() < end)
     await runtime.clock.sleep(100, signal);
 }
 
-/** What the service counted of the agent's requests, before anything is read back. */
+/** The service's counters of the agent's requests, taken before reading back. */
 function seen(service: Service): { readonly requests: number; readonly maxRate: number } {
   const traffic = [...service.counters().values()];
   return {

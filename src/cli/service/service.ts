@@ -1,4 +1,4 @@
-// `tagferry service`: the local service, until a signal ends it.
+// `tagferry service`: the local service, until a signal stops it.
 import { openLog } from "../../agent/log/log.ts";
 import { metricsRegistry } from "../../agent/process/metrics.ts";
 import { systemRuntime } from "../../agent/runtime.ts";
@@ -10,7 +10,10 @@ import { openService } from "../../service/service.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus, surviveDefects } from "../terminal/exit-status.ts";
 
-/** Resolves with `usage` where a flag is wrong and with `config` where the file is, after every error was printed; with `failed` when the store has ended. */
+/**
+ * Resolves with `usage` if a flag is invalid, `config` if the file is invalid (errors are printed), and `failed` if the
+ * store has ended.
+ */
 export async function service(flags: ServiceFlags, io: Console): Promise<ExitStatus> {
   let options: LocalServiceOptions;
   try {

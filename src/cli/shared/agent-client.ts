@@ -1,4 +1,4 @@
-// Where the running agent answers, and how a command asks it: without a token, or with one for what not everybody may ask.
+// Finds the running agent and calls it, with a token where it requires one.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
@@ -14,22 +14,22 @@ import type { Console } from "../terminal/console.ts";
 import { span } from "../terminal/text.ts";
 
 export interface AgentQuery {
-  /** Address of the status page. Goes before `config`. */
+  /** Address of the status page. Overrides `config`. */
   readonly url?: string;
-  /** Configuration of the agent: it answers at `http.listen`. */
+  /** Configuration of the agent, which answers at `http.listen`. */
   readonly config?: string;
-  /** File with `http.token` in it, for an agent on another machine or of another user. */
+  /** File with `http.token`, for an agent on another machine or of another user. */
   readonly tokenFile?: string;
   readonly json?: boolean;
 }
 
 const defaultUrl = "http://127.0.0.1:8421";
-/** The agent answers within milliseconds; a hung one must not hang the command. */
+/** The agent answers within milliseconds. A hung agent must not hang the command. */
 const timeoutMs = 5_000;
-/** Where a token is needed: sources that do not stop have their time to be left behind. */
+/** Calls with a token take longer: a reload waits for sources that stop slowly. */
 const controlTimeoutMs = 60_000;
 
-/** What else may be wrong in the file is no reason not to ask. Rejects as `loadConfig` does where it does not say the place. */
+/** Ignores other errors in the file. Rejects as `loadConfig` does if the place is invalid. */
 export async function placeOfAgent(file: string, environment: Console["environment"]): Promise<AgentPlace> {
   const place = await agentPlace(file, environment);
   if (place) return place;
@@ -55,7 +55,7 @@ interface AgentCall {
   readonly method?: "GET" | "POST";
   readonly path: string;
   readonly token?: string | undefined;
-  /** Milliseconds until nothing more is expected. */
+  /** Timeout in milliseconds. */
   readonly withinMs?: number;
 }
 interface AgentAnswer {
@@ -64,7 +64,7 @@ interface AgentAnswer {
   readonly origin: string;
 }
 
-/** Resolves with the JSON at `path`, and what `schema` makes of it. Rejects with `AGENT_UNREACHABLE` or `signal.reason`. */
+/** Resolves with the JSON at `path` and its parsed form. Rejects with `AGENT_UNREACHABLE` or `signal.reason`. */
 export async function askAgent<Schema extends z.ZodType>(
   url: string,
   path: string,
@@ -77,7 +77,7 @@ export async function askAgent<Schema extends z.ZodType>(
   throw noAgent(`no agent answers at ${origin}: HTTP ${status} ${text.slice(0, 200).trim()}`);
 }
 
-/** The JSON, and what `schema` makes of it. Throws `AGENT_UNREACHABLE` where it is no JSON, or other JSON than an agent's. */
+/** The JSON and its parsed form. Throws `AGENT_UNREACHABLE` if it is not the JSON of an agent. */
 export function answerAs<Schema extends z.ZodType>(schema: Schema, { text, origin }: AgentAnswer) {
   try {
     const answer: unknown = JSON.parse(text);
@@ -91,7 +91,7 @@ function noAgent(message: string, cause?: unknown): AgentError {
   return new AgentError("AGENT_UNREACHABLE", message, { cause });
 }
 
-/** Resolves with whatever is answered. Rejects with `AGENT_UNREACHABLE` or `signal.reason`. */
+/** Resolves with any answer. Rejects with `AGENT_UNREACHABLE` or `signal.reason`. */
 export async function callAgent(
   url: string,
   { method = "GET", path, token, withinMs = timeoutMs }: AgentCall,
@@ -117,7 +117,7 @@ export async function callAgent(
   }
 }
 
-/** `fetch` says no more than "fetch failed"; why stands in its cause. */
+/** `fetch` only says "fetch failed"; its cause has the reason. */
 function causeOf(error: unknown, withinMs: number): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === "TimeoutError") return `nothing came within ${span(withinMs)}`;
@@ -129,10 +129,7 @@ function causeOf(error: unknown, withinMs: number): string {
 
 const refusal = z.object({ reason: z.string(), tokenFile: z.string().optional() });
 
-/**
- * As `callAgent`, showing that this user may ask: by `http.token`, or by being able to read the data directory. Rejects with
- * `AGENT_REFUSED` as well.
- */
+/** Like `callAgent`, with `http.token` or the token in the data directory. Also rejects with `AGENT_REFUSED`. */
 export async function callWithToken(
   url: string,
   call: Pick<AgentCall, "method" | "path">,
@@ -143,7 +140,7 @@ export async function callWithToken(
   let answer = await ask(await knownToken(options, io));
   if (answer.status === 401) {
     const { reason, tokenFile } = answerAs(refusal, answer).data;
-    // A token of this machine goes to no other one.
+    // A token of this machine must not be sent to another one.
     if (tokenFile === undefined || leavesMachine(url)) throw refused(answer, reason);
     const token = await tokenIn(tokenFile);
     if (token === undefined) throw refused(answer, `${reason}; the one in ${tokenFile} cannot be read by this user`);
@@ -151,7 +148,7 @@ export async function callWithToken(
     if (answer.status === 401) throw refused(answer, reason);
   }
   const { status, text, origin } = answer;
-  // 422: it was done, and what came of it is an error that the answer tells.
+  // 422: the request was handled, and the answer describes its error.
   if (status === 200 || status === 422) return answer;
   if (status === 403) throw refused(answer, text.slice(0, 200).trim());
   throw noAgent(`what answers at ${origin} cannot do that: HTTP ${status}`);
@@ -168,8 +165,8 @@ async function knownToken({ tokenFile, config }: AgentQuery, io: Console): Promi
 }
 
 /**
- * What an agent wrote into its `control.token`; undefined where it cannot be read, or is no such file. Whoever answers
- * may name any file, so none but such a one is ever sent.
+ * The token in a `control.token` file. Undefined: unreadable, or not such a file. The path comes from the network, so
+ * no other file is ever sent.
  */
 async function tokenIn(file: string): Promise<string | undefined> {
   if (!file.endsWith(`/${controlTokenName}`)) return undefined;
@@ -183,8 +180,8 @@ const takeoverStatus = z.object({
 });
 
 /**
- * The error of each source whose session another client took over lately, by the name of the source. Empty where no such
- * agent runs. No broker says who else uses a client identifier, and trying it would throw the agent out.
+ * The errors of sources whose session was recently taken over by another client, by source. Empty if this agent does
+ * not run. Asks the agent, since no broker tells who uses a client identifier, and a test would disconnect the agent.
  */
 export async function runningTakeovers(
   { agent, http }: Pick<Config, "agent" | "http">,

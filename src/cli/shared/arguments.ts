@@ -1,4 +1,4 @@
-// How commands are declared, with the arguments and options that several of them have.
+// Declares commands, with the arguments and options that they share.
 import { type Argument, type Command, InvalidArgumentError, Option } from "commander";
 import { parseDuration } from "../../lib/duration.ts";
 import type { Console } from "../terminal/console.ts";
@@ -9,11 +9,14 @@ import { defaultConfig, defaultPlaces, readableConfig } from "./default-config.t
 interface Declared extends CommandKind {
   readonly name: string;
   readonly what: string;
-  /** Arguments and options in the order of the help: `--dry-run  only show what would change`, two spaces between. */
+  /**
+   * Arguments and options in the order of the help, separated from their text by two spaces: `--dry-run  only show what
+   * would change`.
+   */
   readonly takes?: readonly (string | Option | Argument)[];
   readonly more?: string;
   readonly example: string;
-  /** Loads what runs it. Undefined: a group of commands. */
+  /** Loads the action. Undefined: a group of commands. */
   readonly run?: () => Promise<Run>;
 }
 
@@ -28,7 +31,7 @@ export interface ConfigOptions {
  */
 type Run = (...given: never[]) => Promise<ExitStatus | void>;
 
-/** Declares commands, and keeps the exit status of the one that ran. */
+/** Declares commands and keeps the exit status of the executed one. */
 export class CommandLine {
   readonly program: Command;
   readonly io: Console;
@@ -39,7 +42,7 @@ export class CommandLine {
     this.io = io;
   }
 
-  /** Commands that are typed after one word. The help of that has the example of the first. */
+  /** Commands with a common first word. The help of the group shows the example of its first command. */
   group(name: string, what: string, commands: readonly Declared[]): void {
     const below = this.add({ name, what, example: commands[0]?.example ?? "" });
     for (const declared of commands) this.add(declared, below);
@@ -49,7 +52,7 @@ export class CommandLine {
     const { name, what, takes = [], more, example, run } = declared;
     const command = below.command(name).description(what);
     const path = [below.parent?.name(), below.name(), name].filter((part) => part !== undefined);
-    // After a wrong option an operator needs the options of that command, not the list of all commands.
+    // After an invalid option, the operator needs the help of that command, not the list of all commands.
     command.showHelpAfterError(`(${path.join(" ")} --help tells more)`);
     command.addHelpText("after", `${more === undefined ? "" : `\n${more}\n`}\nExample: ${example}`);
     for (const each of takes)
@@ -59,7 +62,7 @@ export class CommandLine {
     if (run)
       command.action(async (...given: unknown[]) => {
         try {
-          // Commander gives the command itself behind the options.
+          // Commander passes the command itself after the options.
           const ended: ReturnType<Run> = Reflect.apply(await run(), undefined, [...given.slice(0, -1), this.io]);
           this.status = (await ended) ?? exitStatus.done;
         } catch (error) {
@@ -73,7 +76,10 @@ export class CommandLine {
     return new Option("-c, --config <file>", what).default(defaultConfig(this.io.environment), defaultPlaces);
   }
 
-  /** `command` with the configuration that is there. With `--url` none: what it holds is not meant for that agent. */
+  /**
+   * Adds the default configuration to the options of `command`. With `--url` it does not, since the configuration may
+   * be of another agent.
+   */
   located<O extends AgentQuery>(command: (options: O, io: Console) => ReturnType<Run>) {
     return (options: O) => {
       const isNamed = options.config !== undefined || options.url !== undefined;
@@ -88,19 +94,19 @@ function flagsAndText(text: string): [flags: string, text: string] {
   return [text.slice(0, at), text.slice(at + 2)];
 }
 
-/** An option whose value `parse` makes of its text, as a method of Option. */
+/** An option with a parser, which need not be set by a method call. */
 export function parsedOption<T>(declared: string, parse: (text: string) => T): Option {
   return new Option(...flagsAndText(declared)).argParser(parse);
 }
 
-/** For commands that ask an agent, which is found without a configuration as well. */
+/** The option for commands that can also find an agent without a configuration. */
 export function agentConfigOption(what: string): Option {
   return new Option("-c, --config <file>", `${what} (default: ${defaultPlaces}, unless --url is given)`);
 }
 
 export const jsonOption = "--json  print JSON";
 
-/** Milliseconds. */
+/** In milliseconds. */
 export function parseDurationArgument(text: string): number {
   const ms = parseDuration(text);
   if (ms === undefined) throw new InvalidArgumentError("expected a length of time such as 20s or 2m");
@@ -115,7 +121,7 @@ export function urlOption(usual: string): Option {
   });
 }
 
-/** A whole number from `least` to `most`; `wanted`: what the error calls it. */
+/** Parses an integer from `least` to `most`. `wanted`: its name in the error. */
 export function numberFrom(least: number, most: number, wanted: string): (text: string) => number {
   return (text) => {
     if (/^\d+$/.test(text) && Number(text) >= least && Number(text) <= most) return Number(text);
@@ -123,7 +129,7 @@ export function numberFrom(least: number, most: number, wanted: string): (text: 
   };
 }
 
-/** How rows are printed; `formats` beside CSV. */
+/** Options for the output format; `formats` in addition to CSV. */
 export function formatOptions(...formats: readonly string[]): readonly Option[] {
   return [
     new Option("--format <format>", "what is printed").choices(["csv", ...formats]).default("csv"),

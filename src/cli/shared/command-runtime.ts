@@ -1,4 +1,4 @@
-// The `Runtime` of commands that end: the parts work as in the agent, and what they would log the command says itself.
+// The `Runtime` of commands: nothing is logged, since the command prints its own messages.
 
 import { metricsRegistry } from "../../agent/process/metrics.ts";
 import { systemRuntime } from "../../agent/runtime.ts";

@@ -1,4 +1,4 @@
-// Where commands look for the configuration without -c: the variable, the working directory, the place of the package.
+// Default places of the configuration: the environment variable, the working directory, the packaged path.
 import { accessSync, constants } from "node:fs";
 import { resolve } from "node:path";
 import type { Environment } from "../../config/environment.ts";
@@ -9,12 +9,14 @@ export const defaultPlaces = `$TAGFERRY_CONFIG, ./${localConfig}, ${packaged.con
 
 type Place = Pick<Environment, "variables" | "cwd">;
 
-/** The first of them that is given or there; the last where none is. */
+/** The first place that is set or exists, or else the packaged path. */
 export function defaultConfig(environment: Place): string {
   return givenConfig(environment) ?? packaged.config;
 }
 
-/** As `defaultConfig`, for commands that need no configuration: undefined where there is none that this user may read. */
+/**
+ * Like `defaultConfig`, for commands that can run without a configuration. Undefined: none is readable for this user.
+ */
 export function readableConfig(environment: Place): string | undefined {
   return givenConfig(environment) ?? (isThere(packaged.config, constants.R_OK) ? packaged.config : undefined);
 }
@@ -34,7 +36,10 @@ function isThere(file: string, mode: number): boolean {
   }
 }
 
-/** The configuration of `tagferry run -c FILE`, as units and images have it. Undefined: these arguments are something else, or not for here to judge. */
+/**
+ * The configuration of `tagferry run -c FILE`, the call in units and images. Undefined: other arguments, which
+ * commander must parse.
+ */
 export function parseRunShortcut(
   [command, option, file, ...more]: readonly string[],
   environment: Pick<Environment, "variables" | "cwd">,

@@ -1,10 +1,10 @@
-// How Node is started for the agent, wherever that is written: the first line of `main.ts` and of the built `main.js`, unit, package and image.
+// Flags of Node for the agent. They are repeated in `main.ts`, the built `main.js`, the unit, the package and the
+// image.
 
 /**
- * A young generation that grows to 4 MB where much survives: 10,000 points a second live for a second, and what outlives
- * two of its collections waits for one of the whole heap. No larger, which takes memory. Memory is given back after the
- * start; there is no debugger that a signal can call up, no code made of text, and no `__proto__` by which what comes from
- * outside could change what all objects have.
+ * A semi-space of 4 MB suits 10,000 points a second that live for a second; objects that survive two collections wait
+ * for a full one. More would cost memory. The other flags allow to release memory after the start, and disable the
+ * SIGUSR1 debugger, code from strings, and `__proto__`, through which input could change all objects.
  */
 export const nodeFlags: readonly string[] = [
   "--max-semi-space-size=4",

@@ -1,4 +1,4 @@
-// What help, questions and messages say of protocols, taken from their drivers.
+// Texts about protocols for help, questions and messages, generated from the drivers.
 import { joinNames } from "../../config/suggest.ts";
 import type { KnownCertificate, TrustStore } from "../../core/commissioning.ts";
 import type { Driver } from "../../core/driver.ts";
@@ -11,7 +11,7 @@ export interface ProtocolTexts {
   addressExamples(): readonly string[];
 }
 
-/** The protocols of the drivers that have `member`: `MQTT, Modbus and OPC UA`. */
+/** The protocols of all drivers with `member`: `MQTT, Modbus and OPC UA`. */
 export function protocolsWith(member: keyof Driver): string {
   return named("protocol", "and", (driver) => driver[member] !== undefined);
 }
@@ -20,7 +20,7 @@ export function protocolsOf(option: string): string {
   return named("protocol", "and", (driver) => hasOption(driver, option));
 }
 
-/** What the drivers that have `member` read: `an MQTT broker, a Modbus device or an OPC UA server`. */
+/** The device kinds of all drivers with `member`: `an MQTT broker, a Modbus device or an OPC UA server`. */
 export function devicesWith(member: keyof Driver): string {
   return named("device", "or", (driver) => driver[member] !== undefined);
 }
@@ -36,7 +36,7 @@ export function hasOption({ schema }: Driver, option: string): boolean {
   return option in schema.shape;
 }
 
-/** The address of each protocol, with its name where the scheme does not tell it. */
+/** Example addresses of each protocol, with its name if the scheme does not show it. */
 export function addressExamples(): readonly string[] {
   return drivers.flatMap(({ example: { protocol, addresses } }) =>
     addresses.map((address, i) => {
@@ -46,13 +46,13 @@ export function addressExamples(): readonly string[] {
   );
 }
 
-/** The driver that takes this address. Undefined: there is none. */
+/** The driver for the scheme of this address. Undefined: none. */
 export function driverOfAddress(address: string): Driver | undefined {
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(address)?.[1]?.toLowerCase();
   return drivers.find(({ schemes }) => scheme !== undefined && schemes?.includes(scheme));
 }
 
-/** The same address over TLS: its scheme with an `s` behind it. Undefined: its driver takes no such address. */
+/** The address with the TLS variant of its scheme (`s` appended). Undefined: the driver has none. */
 export function addressOverTls(address: string): string | undefined {
   const secure = address.replace(":", "s:");
   return driverOfAddress(address) && driverOfAddress(secure) === driverOfAddress(address) ? secure : undefined;
@@ -62,7 +62,6 @@ export function certificateStores(): readonly TrustStore[] {
   return drivers.flatMap(({ certificates }) => certificates ?? []);
 }
 
-/** The certificates of devices in the data directory of an agent. */
 export async function knownCertificates(dataDir: string): Promise<readonly KnownCertificate[]> {
   return (await Promise.all(certificateStores().map((store) => store.list(dataDir)))).flat();
 }

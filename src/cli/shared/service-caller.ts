@@ -1,5 +1,5 @@
-// Calls of the service for commands: with the credentials of the configuration, in its version, within the permitted rate,
-// which they share with an agent that runs beside them.
+// Calls the service for commands. They use the credentials and API version of the configuration, and share the
+// permitted rate with a running agent.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../config/config.ts";
@@ -11,10 +11,10 @@ import { TurnFolder } from "../../upload/client/pacer.ts";
 import { RpcClient } from "../../upload/client/rpc-client.ts";
 import { version } from "../terminal/version.ts";
 
-/** As many points as a command can hold. */
+/** Bounds the memory that a command needs for an answer. */
 const maxAnswerBytes = 256 * 2 ** 20;
 
-/** Connects to nothing yet. `turns`: the permitted rate, shared with an agent. Undefined: no agent ran here yet. */
+/** Does not connect yet. `turns`: the rate shared with an agent; undefined if no agent has run here. */
 export async function openServiceClient({ service, agent, cluster }: Config, runtime: Runtime) {
   if (cluster)
     throw new AgentError(
@@ -26,7 +26,7 @@ export async function openServiceClient({ service, agent, cluster }: Config, run
     );
   await using opened = new AsyncDisposableStack();
   const stateDir = join(agent.dataDir, "upload");
-  // Made by the agent alone: a folder of another user would be in its way.
+  // Only the agent creates the folder. Created by another user, it would block the agent.
   const turns = existsSync(stateDir) ? opened.use(new TurnFolder(stateDir, runtime.log)) : undefined;
   const credentials = opened.use(await openCredentials(service, join(stateDir, "token.json"), runtime));
   const name = `tagferry/${version()} (${agent.name})`;
@@ -35,7 +35,7 @@ export async function openServiceClient({ service, agent, cluster }: Config, run
   return { client, turns, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** Calls by name of the method; connects to nothing yet. */
+/** Calls methods by name. Does not connect yet. */
 export async function openServiceCaller(config: Config, runtime: Runtime) {
   const { client, turns, ...owned } = await openServiceClient(config, runtime);
   const caller = new MethodCaller({ options: config.service, client, maxAnswerBytes, turns }, runtime);

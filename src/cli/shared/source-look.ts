@@ -1,5 +1,5 @@
-// What a source reads, raw and mapped, for a person who looks: next to an agent that may run on the same configuration.
-// Nothing is buffered, sent or acknowledged.
+// Reads a source for display, raw and mapped. An agent may run with the same configuration. Nothing is buffered, sent
+// or acknowledged.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -16,12 +16,10 @@ import type { Mapping, RefusedInput, TagState } from "../../mapping/mapping.ts";
 import { openMapping } from "../../mapping/source-mapping.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
 
-/** A source that answers to `check` whatever its protocol. */
+/** A source with `check`, whatever its protocol. */
 type ShadowSource = Source & Required<Pick<Source, "check">>;
 
-/**
- * Opens a source of a configuration next to an agent that may be running on the same one. Rejects as `Driver.open` does.
- */
+/** Opens a source of a configuration without affecting an agent that runs with it. Rejects as `Driver.open` does. */
 export async function openShadowSource(
   { name, driver, options, tags }: ConfiguredSource,
   { agent, file: configFile }: Config,
@@ -46,31 +44,31 @@ export async function openShadowSource(
   };
 }
 
-/** One reading as it came, and what becomes of it. */
+/** One reading, raw and mapped. */
 export interface Looked {
   readonly source: string;
-  /** The Input ID, or the template as configured where the reading filled none. */
+  /** The Input ID, or the configured template if the reading did not fill it. */
   readonly input: string;
   readonly address: string;
   readonly raw: Reading["value"];
   /** The value in the signal's unit. Undefined: the reading gives no point. */
   readonly value: number | undefined;
-  /** Name of the state, where the signal is an enumeration. */
+  /** Name of the state, for an enumeration. */
   readonly text: string | undefined;
   readonly unit: string | undefined;
   readonly time: EpochMicros;
   readonly clock: Reading["clock"];
   readonly quality: Quality;
   readonly reason: string | undefined;
-  /** Another address feeds the Input ID, or there is none: the agent would not store it. */
+  /** Whether the agent would not store it: another address feeds the Input ID, or it is invalid. */
   readonly refused: boolean;
   readonly tag: TagId;
 }
 
-/** What is seen beside readings: all that is refused so far, and what the connection says of itself when it ends. */
+/** Receives all refused inputs so far, and at the end the details of the connection. */
 export type Told = (refused: readonly RefusedInput[], details?: ReturnType<NonNullable<Source["details"]>>) => void;
 
-/** Yields what one delivery brought, again and again until `signal` aborts. Throws as `Driver.open` and `Source.deliveries` do. */
+/** Yields the readings of each delivery until `signal` aborts. Throws as `Driver.open` and `Source.deliveries` do. */
 export async function* look(
   source: ConfiguredSource,
   config: Config,
@@ -79,7 +77,7 @@ export async function* look(
   runtime: Runtime,
   signal: AbortSignal,
 ): AsyncGenerator<readonly Looked[]> {
-  // What a reading comes to is shown whatever `report` would make of it.
+  // Every mapped value is shown, so `report` is switched off.
   const rules = source.rules.map((rule) => ({ ...rule, report: "off" as const }));
   const ambiguities = ambiguitiesOf(source);
   using mapping = openMapping({ source: source.name, rules, catalog: { describe() {} }, owners, ambiguities }, runtime);
@@ -92,7 +90,7 @@ export async function* look(
       const points = pointsOf(delivery, mapping);
       const states = mapping.tags();
       const byInput = new Map(states.map((state) => [state.input, state]));
-      // For readings that gave no point.
+      // For readings without a point.
       const byAddress = new Map(states.map((state) => [`${state.tag} ${state.address}`, state]));
       const byTag = new Map(states.map((state) => [state.tag, state]));
       yield delivery.readings.map((reading, i) => {
@@ -110,8 +108,8 @@ export async function* look(
 }
 
 /**
- * A reading as the agent stores it where its own clock is right, which a short look cannot doubt. Without a value: it drops it,
- * since the device's time is ahead.
+ * The reading as the agent would store it with a trusted clock. Without a value: the agent would drop it, since the
+ * device's time is ahead.
  */
 function settled(reading: Reading): Reading {
   const { ahead, ...rest } = reading;
@@ -123,7 +121,7 @@ function settled(reading: Reading): Reading {
   return { ...rest, value: undefined, quality: "bad", reason };
 }
 
-/** The point of each reading; undefined: there is none. Each is mapped by itself, so that it is known which is its own. */
+/** The point of each reading, or undefined. Readings are mapped one by one, so that each point can be assigned. */
 function pointsOf({ readings, descriptions }: Delivery, mapping: Mapping): readonly (Point | undefined)[] {
   mapping.map({ readings: [], descriptions });
   return readings.map((reading) => mapping.map({ readings: [reading], descriptions: [] })[0]);
@@ -157,12 +155,12 @@ function looked(
   };
 }
 
-/** How long it listens where only values tell the addresses, in milliseconds. */
+/** How long to listen if addresses are only known from values, in milliseconds. */
 const listenMs = 2_000;
 
 /**
- * Takes the addresses that the source lists. Where it lists none and several can come to one Input ID, it reads for 2 s;
- * nothing is acknowledged. Rejects as `Source.deliveries` does.
+ * Finds addresses that would be refused. Uses the addresses that the source lists. If it lists none and an Input ID can
+ * be ambiguous, reads for 2 s without acknowledging. Rejects as `Source.deliveries` does.
  */
 export async function refusedAddresses(
   source: ConfiguredSource,
@@ -173,7 +171,7 @@ export async function refusedAddresses(
 ): Promise<readonly Warning[]> {
   const { name, rules } = source;
   const ambiguities = ambiguitiesOf(source);
-  // Not disposed: its Input IDs stay taken for the sources that are asked at the same time.
+  // Not disposed: the Input IDs stay claimed for the sources that are checked concurrently.
   const mapping = openMapping({ source: name, rules, catalog: { describe() {} }, owners, ambiguities }, runtime);
   if (opened.addresses) mapping.claim(opened.addresses);
   else if (ambiguities.size > 0) {

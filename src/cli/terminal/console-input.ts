@@ -1,18 +1,18 @@
-// What comes in: answers that a person types, or what a pipe brings.
+// Input of a command: typed answers or a pipe.
 import type { Interface } from "node:readline";
 import { Writable } from "node:stream";
 
 export interface ConsoleInput {
   readonly typed: boolean;
-  /** Everything that a pipe brings. Rejects when it is longer than `maxInputBytes`. */
+  /** The whole input of a pipe. Rejects if it is longer than `maxInputBytes`. */
   readAll(): Promise<string>;
-  /** One line that answers `question`; undefined: the input has ended. `hidden`: it is not shown while it is typed. */
+  /** One line that answers `question`; undefined: end of the input. `hidden`: typed characters are not shown. */
   ask(question: string, options?: { readonly hidden?: boolean }): Promise<string | undefined>;
 }
 
 const maxInputBytes = 64 * 2 ** 20;
 
-/** The input of this process. Untouched until it is asked for something. */
+/** The input of this process. Standard input is not touched before the first use. */
 export function processInput(): ConsoleInput & Disposable {
   let lines: Lines | undefined;
   return {
@@ -40,7 +40,7 @@ export function processInput(): ConsoleInput & Disposable {
   };
 }
 
-/** One reader for all questions: what is typed ahead waits for the next one. */
+/** One reader for all questions. Lines typed ahead are kept for the next question. */
 class Lines {
   readonly #reader: Interface;
   readonly #typedAhead: string[] = [];
@@ -68,7 +68,7 @@ class Lines {
       this.#ended = true;
       this.#waiting?.(undefined);
     });
-    // The terminal is read key by key, so that ^C is a key among others.
+    // In raw mode, ^C does not raise a signal.
     this.#reader.on("SIGINT", () => {
       process.kill(process.pid, "SIGINT");
       this.#reader.close();
@@ -77,7 +77,7 @@ class Lines {
 
   async ask(question: string, hidden: boolean): Promise<string | undefined> {
     process.stderr.write(question);
-    // What it prints when a line is edited begins with this; it stands there already.
+    // The prompt is already printed. The reader repeats it when it redraws an edited line.
     this.#reader.setPrompt(question);
     this.#muted = hidden;
     const line = await new Promise<string | undefined>((resolve) => {

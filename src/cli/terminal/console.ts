@@ -1,40 +1,43 @@
-// Where a command reads from and writes to, and what tells it to stop.
+// Input, output and stop signal of a command.
 import { setImmediate } from "node:timers/promises";
 import { type Environment, processEnvironment } from "../../config/environment.ts";
 import { type ConsoleInput, processInput } from "./console-input.ts";
 
 export interface Console {
-  /** Results: what a script may read. */
+  /** Prints results, which scripts may read. */
   print(line: string): void;
-  /** Everything else: errors, progress, logs. */
+  /** Prints everything else: errors, progress, logs. */
   complain(line: string): void;
-  /** Writes results without a line end. Resolves when there is room for more; false: the reader has closed the output. */
+  /** Writes results without a line break. Resolves when there is room for more; false: the reader closed the output. */
   write(text: string): Promise<boolean>;
-  /** One line that is replaced by the next and gone with the next result; undefined: none. Only where a person is reading. */
+  /**
+   * A line that is replaced by the next one and removed by the next result; undefined removes it. Shown on terminals
+   * only.
+   */
   progress(line: string | undefined): void;
   readonly input: ConsoleInput;
-  /** A terminal on which results may be redrawn. Undefined: the output is a file or a pipe. */
+  /** A terminal on which results can be redrawn. Undefined: the output is a file or a pipe. */
   readonly screen: Screen | undefined;
   readonly environment: Environment;
-  /** Whether a person is reading. */
+  /** Whether a person reads the output. */
   readonly interactive: boolean;
-  /** Aborts when the reader of the pipe has ended. Undefined: cannot be known. */
+  /** Aborts when the reader of the pipe closes it. Undefined: unknown. */
   readonly unread?: AbortSignal;
   /** Aborts on SIGINT and SIGTERM, and on SIGHUP unless `onHangUp` handles it. */
   readonly signal: AbortSignal;
-  /** From now on SIGHUP calls `act` and ends nothing: the terminal may go, or an operator asks for a reload. */
+  /** From now on SIGHUP calls `act` instead of stopping: the terminal may close, or an operator requests a reload. */
   onHangUp(act: () => void): void;
 }
 
-/** ^C reaches the program from the terminal and once more through npm: signals this close together are one. In milliseconds. */
+/** The terminal and npm both deliver ^C. Signals within this many milliseconds count as one. */
 const sameSignalMs = 1_000;
 
 interface ProcessConsole extends Console, Disposable {
-  /** Resolves with why results could not be written; undefined: they were, or their reader went away. */
+  /** Resolves with the write error of the results. Undefined: none, or the reader closed the pipe. */
   unwritten(): Promise<Error | undefined>;
 }
 
-/** The console of this process. A second SIGINT or SIGTERM ends it at once, as an operator expects of ^C^C. */
+/** The console of this process. A second SIGINT or SIGTERM kills it at once. */
 export function processConsole(): ProcessConsole {
   const controller = new AbortController();
   let stoppedAtMs = 0;
@@ -53,7 +56,7 @@ export function processConsole(): ProcessConsole {
   process.on("SIGINT", stop);
   process.on("SIGTERM", stop);
   process.on("SIGHUP", hangUp);
-  // A reader that went away (`tagferry demo | head -1`) is no reason to fail.
+  // A closed reader (`tagferry demo | head -1`) is not a failure.
   process.stderr.on("error", () => {});
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") unwritten ??= error;
@@ -70,7 +73,7 @@ export function processConsole(): ProcessConsole {
     },
     async write(text) {
       if (!unread.signal.aborted && !process.stdout.write(text)) await drained(process.stdout);
-      // An error is told after the write that met it.
+      // The error event follows the write asynchronously.
       await setImmediate();
       return !unread.signal.aborted;
     },
@@ -97,7 +100,7 @@ export function processConsole(): ProcessConsole {
   };
 }
 
-/** Resolves when more may be written, or nothing can be any more. */
+/** Resolves when the stream accepts more or has ended. */
 function drained(stream: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => {
     const over = () => {
@@ -121,24 +124,24 @@ function progressLine(): (line: string | undefined) => void {
 export interface Screen {
   readonly columns: number;
   readonly rows: number;
-  /** Puts `lines` in the place of those before. They must be `visible`; what is wider than the screen is cut. */
+  /** Replaces the lines drawn before. Lines must be `visible`; too long ones are cut. */
   draw(lines: readonly string[]): void;
 }
 
-/** What is written to a terminal so that `lines` stand where the last `before` lines stood. Pure. */
+/** The terminal output that replaces the last `before` lines by `lines`. Pure. */
 export function redrawn(lines: readonly string[], before: number, columns: number): string {
   const up = before > 0 ? `\u001b[${before}A` : "";
-  // Each line is cleared behind its text, what is left of the longer table of before below.
+  // Clears the rest of each line, and remaining lines of a longer table below.
   return `\r${up}${lines.map((line) => `${line.slice(0, Math.max(1, columns - 1))}\u001b[K\n`).join("")}\u001b[J`;
 }
 
-/** Undefined where standard output is no terminal. */
+/** Undefined: standard output is not a terminal. */
 export function processScreen(): Screen | undefined {
   const { stdout } = process;
   if (stdout.isTTY !== true) return undefined;
   let before = 0;
   const screen: Screen = {
-    // A serial console says 0.
+    // A serial console reports 0.
     get columns() {
       return stdout.columns || 80;
     },

@@ -1,4 +1,4 @@
-// What happens at the end: how a command ends, with its exit status and the message where it failed; and errors that were not caught.
+// Maps the end of a command to an exit status and an error message, and logs uncaught errors.
 import { AgentError, errorCodes, fileFailure, isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/runtime.ts";
 import { isAbort } from "../../lib/abort.ts";
@@ -6,7 +6,7 @@ import { withoutSecrets } from "../../lib/without-secrets.ts";
 import type { Console } from "./console.ts";
 import { visible } from "./text.ts";
 
-/** What each exit status means. From 64 on they are those of sysexits.h. */
+/** Exit statuses; from 64 on those of sysexits.h. */
 export const exitStatus = {
   done: 0,
   failed: 1,
@@ -18,7 +18,7 @@ export const exitStatus = {
 } as const;
 export type ExitStatus = (typeof exitStatus)[keyof typeof exitStatus];
 
-/** A command throws it where it cannot do what was asked: the message is shown, and the command ends with `status`. */
+/** Thrown by a command that cannot do its task. Prints the message and exits with `status`. */
 export class CommandFailed extends Error {
   override readonly name = "CommandFailed";
   readonly status: ExitStatus;
@@ -29,7 +29,10 @@ export class CommandFailed extends Error {
   }
 }
 
-/** `error` as a failure that has an exit status and a hint. What a library threw means that the device cannot be reached. */
+/**
+ * Converts `error` to a failure with an exit status and a hint. Errors of libraries mean that the device is
+ * unreachable.
+ */
 export function deviceFailure(error: unknown): { readonly message: string; readonly hint: string; exit: ExitStatus } {
   const { code, message, hint } = isAgentError(error)
     ? error
@@ -37,7 +40,7 @@ export function deviceFailure(error: unknown): { readonly message: string; reado
   return { message, hint, exit: errorCodes[code].exit };
 }
 
-/** Resolves as `command` does, or with the exit status of its failure after the message is on `io`. Never rejects. */
+/** Resolves with the status of `command`, or prints its failure and resolves with that status. Never rejects. */
 export async function exitStatusOf(command: () => Promise<number | void>, io: Console): Promise<number> {
   try {
     return (await command()) ?? exitStatus.done;
@@ -60,7 +63,7 @@ export async function exitStatusOf(command: () => Promise<number | void>, io: Co
       io.complain(visible(`  ${failure.remedy}`));
       return exitStatus.failed;
     }
-    // A file that cannot be read or written is no defect of the program: a stack would not help.
+    // A file error is not a defect of the program, so a stack would not help.
     if (error instanceof Error && "syscall" in error && "path" in error && typeof error.path === "string") {
       const { fileProblem } = await import("../../config/environment.ts");
       io.complain(`tagferry: ${visible(error.path)}: ${fileProblem(error)}`);
@@ -72,13 +75,13 @@ export async function exitStatusOf(command: () => Promise<number | void>, io: Co
 }
 
 export interface CommandKind {
-  /** A signal ends it, and that is no failure. */
+  /** The command runs until a signal stops it, which is not a failure. */
   readonly goesOn?: true;
-  /** A driver judges its arguments: what it does not take is wrong use, not an invalid configuration. */
+  /** A driver validates the arguments. Invalid ones are wrong usage, not an invalid configuration. */
   readonly judged?: true;
 }
 
-/** What `error` means for a command of this kind. */
+/** Converts `error` for a command of this kind. */
 export async function failureOf(
   error: unknown,
   { goesOn, judged }: CommandKind,
@@ -98,8 +101,8 @@ export async function failureOf(
 }
 
 /**
- * Logs errors that nobody handles, with their stack, and lets the program go on: what is stored stays stored, and each
- * source notices by its own watchdog when its connection no longer works. Disposing it restores Node's behaviour.
+ * Logs uncaught errors with their stack and keeps the program running. Stored points stay stored, and each source
+ * detects a broken connection by its own watchdog. Disposing it restores Node's behaviour.
  */
 export function surviveDefects(log: Logger): Disposable {
   const rejected = (error: unknown) => log.error({ err: error }, "unhandled promise rejection");

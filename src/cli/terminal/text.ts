@@ -1,7 +1,8 @@
-// What commands print: tables, numbers, lengths of time, cells of CSV, JSON. Nothing in it that a terminal would obey.
+// Formats the output of commands: tables, numbers, durations, CSV and JSON. Escapes everything that controls a
+// terminal.
 import type { Console } from "./console.ts";
 
-/** Lines of cells, padded so that they stand below each other, indented by two. */
+/** Table rows with padded columns, indented by two. */
 export function columns(lines: readonly (readonly string[])[]): readonly string[] {
   const shown = lines.map((cells) => cells.map(visible));
   const widths: number[] = [];
@@ -9,15 +10,18 @@ export function columns(lines: readonly (readonly string[])[]): readonly string[
   return shown.map((cells) => `  ${cells.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join("  ")}`.trimEnd());
 }
 
-/** Control characters, and those that turn the direction of writing or end a line. */
+/** Control characters, bidirectional controls, and line and paragraph separators. */
 const unseen = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
-/** Text that a device or the service gave, as it may be shown: what a terminal would obey is written out (`\u001b`). */
+/** Escapes characters that control a terminal (`\u001b`) in text from devices or the service. */
 export function visible(text: string): string {
   return text.replace(unseen, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** Prints `result` as JSON for `--json`, else the lines for people. Integers that a JSON number would round become texts. */
+/**
+ * Prints `result` as JSON with `--json`, otherwise the lines. Integers beyond the exact range of JSON numbers become
+ * texts.
+ */
 export function printResult(
   { json = false }: { readonly json?: boolean },
   result: unknown,
@@ -38,12 +42,12 @@ export function count(n: number, what: string): string {
   return `${whole(n)} ${what}${n === 1 ? "" : "s"}`;
 }
 
-/** With commas between thousands. Without Intl, whose data an agent that starts would have to load: 2 MB. */
+/** Adds thousands separators. Not by Intl, whose data would take 2 MB in a starting agent. */
 function whole(n: number): string {
   return String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
-/** Three digits are enough for an estimate. */
+/** Three significant digits, enough for estimates. */
 export function number(value: number): string {
   return value >= 100 ? whole(value) : String(Number(value.toPrecision(3)));
 }
@@ -59,7 +63,7 @@ const units: readonly (readonly [ms: number, unit: string])[] = [
   [1_000, "s"],
 ];
 
-/** A length of time in its two largest units: 90_000 ms → `1m30s`. */
+/** A duration in its two largest units: 90_000 ms → `1m30s`. */
 export function span(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))}ms`;
   if (ms < 10_000) return `${Math.round(ms / 100) / 10}s`;
@@ -84,15 +88,15 @@ export function progressBar(done: number, total: number, what: string): string {
 }
 
 /**
- * Text as a cell of CSV, quoted where it has to be. What a spreadsheet would take for a formula (a first character of
- * = + - @, tab or carriage return) gets a ' before it. For text only: numbers go as they are.
+ * Text as a CSV cell, quoted if necessary. A leading = + - @, tab or carriage return gets a ' before it, since
+ * spreadsheets would parse a formula. Do not use it for numbers.
  */
 export function csvCell(text: string): string {
   const guarded = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(guarded) ? `"${guarded.replaceAll('"', '""')}"` : guarded;
 }
 
-/** The shortest text that reads back as the same double. */
+/** The shortest text that parses to the same double. */
 export function numberCell(value: number): string {
   return Object.is(value, -0) ? "-0" : String(value);
 }

@@ -1,4 +1,4 @@
-// What the program is called, and which version it is.
+// Name and version of the program.
 import description from "../../../package.json" with { type: "json" };
 import type { Environment } from "../../config/environment.ts";
 
@@ -6,7 +6,7 @@ export function version(): string {
   return description.version;
 }
 
-/** What stands before a command: in the repository, where npm has run one of its scripts, another of them. */
+/** The command to type: in the repository, after npm has run one of its scripts, another npm script. */
 export function typedAs({ npm_lifecycle_event: script = "" }: Environment["variables"]): string {
   return ["tagferry", "demo"].includes(script) ? "npm run tagferry --" : "tagferry";
 }
