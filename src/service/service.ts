@@ -1,4 +1,4 @@
-// The local service: the interface of the specification over HTTP, on this machine, with its data in one folder.
+// The local service: the specified interface over HTTP on this machine, with its data in one folder.
 import { readFile } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createSecureContext } from "node:tls";
@@ -20,25 +20,24 @@ import { type MethodTraffic, metricsText, metricsType, Traffic } from "./http/tr
 import { StoreThreads } from "./worker/store-threads.ts";
 
 export interface Service extends AsyncDisposable {
-  /** Base address, ends in `/v1`: requests go to `{url}/rpc`. */
+  /** Base address ending in `/v1`; requests go to `{url}/rpc`. */
   readonly url: string;
-  /** Address of the timeline page. */
   readonly pageUrl: string;
-  /** Stops listening and cuts every connection: connecting is refused from then on. Calls that run go on unanswered. */
+  /** Stops listening and cuts all connections. Running calls continue without a response. */
   pause(): Promise<void>;
-  /** Listens again, on the same port. */
+  /** Listens again on the same port. */
   resume(): Promise<void>;
-  /** Resolves when the store has failed. The caller should dispose of the service and start it again. */
+  /** Resolves when the store has failed. The caller should then dispose of the service and start it again. */
   readonly failed: Promise<Error>;
-  /** From the next call on, these faults and no others. */
+  /** Replaces the faults from the next call on. */
   setFaults(faults: readonly Fault[]): void;
-  /** What clients have sent so far, by canonical method name; `other` is what names no method. */
+  /** Traffic so far by canonical method name; `other`: requests without a known method. */
   counters(): ReadonlyMap<string, MethodTraffic>;
 }
 
 /**
- * Resolves when requests are taken. Rejects with `CONFIG_INVALID` where the certificate is none, `PORT_IN_USE`, `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or
- * `BUFFER_NEWER`, or with `signal.reason`. Disposing waits for what is being stored.
+ * Resolves when requests are accepted. Rejects with `CONFIG_INVALID` for an invalid certificate, `PORT_IN_USE`,
+ * `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE`, `BUFFER_NEWER` or `signal.reason`. Disposing waits for running writes.
  */
 export async function openService(
   options: LocalServiceOptions,
@@ -96,7 +95,7 @@ export async function openService(
   };
 }
 
-/** Undefined where the service listens without TLS. */
+/** Undefined: the service listens without TLS. */
 async function readCertificate({ tlsCert, tlsKey }: LocalServiceOptions): Promise<ServerCertificate | undefined> {
   if (tlsCert === undefined && tlsKey === undefined) return undefined;
   if (tlsCert === undefined || tlsKey === undefined)
@@ -113,7 +112,7 @@ async function readCertificate({ tlsCert, tlsKey }: LocalServiceOptions): Promis
 
 const expireEveryMs = 600_000;
 
-/** Deletes what is older than the retention, now and every ten minutes, until it is disposed. */
+/** Deletes points older than the retention, now and every ten minutes, until disposed. */
 function expiry(store: StoreThreads, retentionMs: number, { clock, log }: Runtime): Disposable {
   const ended = new AbortController();
   const loop = async () => {
@@ -127,12 +126,11 @@ function expiry(store: StoreThreads, retentionMs: number, { clock, log }: Runtim
   return { [Symbol.dispose]: () => ended.abort() };
 }
 
-/** The files of the timeline page. */
 const timelineFiles = [
   "timeline.css",
   ..."timeline chart csv lanes legend rpc series signal-list texts".split(" ").map((name) => `${name}.js`),
 ];
-/** The library that draws, next to them when released. */
+/** The plotting library; a release has it in the same folder. */
 const plotFiles = ["uPlot.iife.min.js", "uPlot.min.css"];
 const plotFolder = import.meta.url.endsWith(".ts") ? "../../node_modules/uplot/dist/" : "./timeline/";
 
@@ -146,11 +144,11 @@ async function loadTimelineFiles(namespace: string): Promise<ReadonlyMap<string,
   return new Map([...pages, ["/timeline/settings.json", settings]]);
 }
 
-/** By path and verb. */
+/** By path and method. */
 type Routes = Readonly<Record<string, Readonly<Record<string, Route>>>>;
 type Route = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
-/** Scripts and styles of our own only, calls to ourselves only. */
+/** Allows only our own scripts, styles and connections. */
 const pagePolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

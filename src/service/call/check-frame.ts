@@ -1,5 +1,5 @@
-// Checks the data frame of an insert and turns it into columns. Says the same as the schema of `integration.insert`, by
-// hand: a full request has 1.5 million values, which a schema takes seconds for.
+// Validates the data frame of an insert and converts it to columns. Equivalent to the schema of `integration.insert`,
+// which would take seconds for a full request of 1.5 million values.
 import { isInputId } from "../../core/point.ts";
 import { sameLength } from "../../wire/results.ts";
 import { parseTimestamp } from "../../wire/timestamp.ts";
@@ -11,12 +11,12 @@ import type { Faults } from "./rpc-fault.ts";
 export const inputIdFault = "must be an Input ID: 1 to 128 characters of a-z A-Z 0-9 - _ : . # + /";
 
 /**
- * A frame without faults: for each key its points by ascending time, nulls left out, of repeated times the last. Made
- * when they are asked for, so that only one series has to be there twice at a time.
+ * A valid frame: for each key its points by ascending time, without nulls. Of repeated times, the last point is kept.
+ * Columns are created on demand, so that only one series exists twice at a time.
  */
 type CheckedFrame = ReadonlyMap<string, () => BlockColumns>;
 
-/** Reads `data`, which stands at `path` in the params. With faults the result means nothing. */
+/** Reads `data` at `path` of the params. The result is only valid without faults. */
 export function checkFrame(data: unknown, path: string, faults: Faults): CheckedFrame {
   const frame = new Map<string, () => BlockColumns>();
   if (data instanceof ColumnFrame) {
@@ -72,7 +72,7 @@ function checkValues(values: readonly unknown[], path: string, faults: Faults): 
   return good;
 }
 
-/** Null and NaN stand for no value. Without any, and by ascending time already, the times are those of the frame itself. */
+/** Null and NaN mean no value. Returns the given arrays if there is nothing to drop or sort. */
 function columnsOf(
   times: Float64Array,
   values: ArrayLike<number | null>,
@@ -101,7 +101,7 @@ function ascending(times: Float64Array): boolean {
   return true;
 }
 
-/** Indices by time; those of the same time stay in the order they came. */
+/** Indices sorted by time; equal times keep their order. */
 function stableOrder(times: Float64Array): Uint32Array {
   return Uint32Array.from(times.keys()).sort((a, b) => times[a]! - times[b]! || a - b);
 }

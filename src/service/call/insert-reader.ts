@@ -1,7 +1,7 @@
-// Reads a large insert straight from its bytes into columns: no text of megabytes, no million of numbers as objects.
+// Reads a large insert from its bytes directly into columns, without a text of megabytes or a million objects.
 //
-// It understands only requests without fault, in plain ASCII where it matters. Anything else it gives back unread, and
-// JSON.parse and the checks of `check-frame.ts` have the word: so this decides nothing, it is only faster.
+// Handles only valid requests, in ASCII where it matters. For all others it returns undefined, and JSON.parse and
+// `check-frame.ts` decide. It is therefore purely an optimisation.
 import { isInputId } from "../../core/point.ts";
 import { parseTimestamp } from "../../wire/timestamp.ts";
 import {
@@ -16,9 +16,9 @@ import {
   skipValue,
 } from "./json-bytes.ts";
 
-/** The data frame of a request that was read here. Its times and values are good; lengths match. Valid until the next one is read. */
+/** The data frame of a request. Times and values are valid and lengths match. The next `readInsert` invalidates it. */
 export class ColumnFrame {
-  /** Microseconds since the epoch, in the order they came. */
+  /** Microseconds since the epoch, in the order of the request. */
   readonly times: Float64Array;
   /** NaN stands for null. */
   readonly series: ReadonlyMap<string, Float64Array>;
@@ -29,7 +29,7 @@ export class ColumnFrame {
   }
 }
 
-/** The request with a `ColumnFrame` for `params.data`, or undefined: not understood. */
+/** The request with a `ColumnFrame` in `params.data`. Undefined: not supported. */
 export function readInsert(body: Buffer): Readonly<Record<string, unknown>> | undefined {
   forgetColumns();
   try {
@@ -41,7 +41,7 @@ export function readInsert(body: Buffer): Readonly<Record<string, unknown>> | un
 }
 
 const notUnderstood = new Error("not understood");
-/** Members other than the frame are parsed as usual, if they are small. */
+/** Most bytes of a member other than the frame; it is parsed by JSON.parse. */
 const maxOther = 65_536;
 
 const minus = 0x2d;
@@ -78,7 +78,7 @@ class Reader {
     return new ColumnFrame(times, series);
   }
 
-  /** An object, its values read by `read`. */
+  /** An object whose values `read` parses. */
   #members(read: (key: string) => unknown): Record<string, unknown> {
     const members: Record<string, unknown> = {};
     this.#each(openBrace, closeBrace, () => {
@@ -130,7 +130,7 @@ class Reader {
     let mantissa = 0;
     for (let digit = (body[at] ?? 0) - zero; digit >= 0 && digit <= 9; digit = (body[++at] ?? 0) - zero)
       mantissa = mantissa * 10 + digit;
-    // A number begins with a digit, and with 0 only if that is all before the dot.
+    // A number begins with a digit. A leading 0 must be the only digit before the dot.
     if (at === first || (body[first] === zero && at > first + 1)) throw notUnderstood;
     let scale = 0;
     if (body[at] === dot) {
@@ -141,7 +141,7 @@ class Reader {
       if (scale === 0) throw notUnderstood;
     }
     const exponent = body[at] === 0x65 || body[at] === 0x45;
-    // Both parts of the quotient are exact, so it is rounded once, as JSON.parse would.
+    // Mantissa and divisor are exact, so the quotient is rounded once, as in JSON.parse.
     if (!exponent && mantissa <= Number.MAX_SAFE_INTEGER && scale < powersOfTen.length) {
       this.#at = at;
       const value = scale === 0 ? mantissa : mantissa / powersOfTen[scale]!;
@@ -160,7 +160,7 @@ class Reader {
     return value;
   }
 
-  /** Elements between `open` and `close`, with commas between them. */
+  /** Comma-separated elements between `open` and `close`. */
   #each(open: number, close: number, element: () => void): void {
     this.#expect(open);
     this.#space();
@@ -178,7 +178,7 @@ class Reader {
     }
   }
 
-  /** A text without escapes, in ASCII. */
+  /** An ASCII string without escapes. */
   #string(): string {
     if (this.#body[this.#at] !== quote) throw notUnderstood;
     const start = ++this.#at;
@@ -187,7 +187,7 @@ class Reader {
     return this.#body.toString("latin1", start, this.#at++);
   }
 
-  /** Any small value, parsed as usual. */
+  /** Any small value, parsed by JSON.parse. */
   #other(): unknown {
     const start = this.#at;
     const end = skipValue(this.#body, start);
@@ -210,12 +210,12 @@ class Reader {
   }
 }
 
-/** Memory for the columns of an insert. The next insert reuses it, instead of allocating room for millions of numbers again. */
+/** Memory for the columns of an insert, reused by the next insert. */
 const slabs: Float64Array[] = [];
 const slabValues = 2 ** 16;
-/** 16 MiB, as much as a full insert of numbers with three digits takes; more are left to the garbage collector. */
+/** 16 MiB, enough for a full insert of three-digit numbers. Further slabs are released. */
 const keptSlabs = 32;
-/** Where the next column begins. */
+/** Start of the next column. */
 let slab = 0;
 let start = 0;
 
@@ -225,7 +225,7 @@ function forgetColumns(): void {
   for (const [i, { length }] of slabs.entries()) if (length > slabValues) slabs.splice(i);
 }
 
-/** Numbers one after the other. */
+/** A growing sequence of numbers in a slab. */
 class Column {
   #values = (slabs[slab] ??= new Float64Array(slabValues));
   #at = start;
@@ -241,7 +241,7 @@ class Column {
     return this.#values.subarray(from, start);
   }
 
-  /** To the next slab, where there is room for twice as many. */
+  /** Moves to the next slab, with room for at least twice as many. */
   #move(): void {
     const written = this.#values.subarray(start);
     const next = slabs[++slab];

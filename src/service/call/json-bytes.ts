@@ -1,4 +1,4 @@
-// Steps over JSON in bytes without parsing it, and finds method and id of a request on the way.
+// Skips JSON values in bytes without parsing them, and finds the method and id of a request.
 
 export const quote = 0x22;
 const backslash = 0x5c;
@@ -9,14 +9,14 @@ export const closeBrace = 0x7d;
 export const openBracket = 0x5b;
 export const closeBracket = 0x5d;
 
-/** Position of the first byte from `from` on that is no white space. */
+/** Position of the first byte from `from` on that is not white space. */
 export function skipSpace(body: Buffer, from: number): number {
   let at = from;
   while (body[at] === 0x20 || body[at] === 0x0a || body[at] === 0x0d || body[at] === 0x09) at++;
   return at;
 }
 
-/** Position after the string that begins at `from`; beyond the body where it does not end. */
+/** Position after the string at `from`; beyond the body if the string is unterminated. */
 export function skipString(body: Buffer, from: number): number {
   let at = from + 1;
   for (;;) {
@@ -29,7 +29,7 @@ export function skipString(body: Buffer, from: number): number {
   }
 }
 
-/** Position after the value that begins at `from`; beyond the body where it does not end. Says nothing about its syntax. */
+/** Position after the value at `from`; beyond the body if it is unterminated. Does not check the syntax. */
 export function skipValue(body: Buffer, from: number): number {
   const first = body[from];
   if (first === quote) return skipString(body, from);
@@ -55,16 +55,17 @@ export function skipValue(body: Buffer, from: number): number {
 
 export interface RequestEnvelope {
   readonly method: string | undefined;
-  /** Text of the id as it was sent, to be echoed as it came. */
+  /** The id as sent, to be echoed unchanged. */
   readonly id: string | undefined;
 }
 
 /**
- * Finds method and id in the bytes of a request, so that a call can be admitted, queued and counted before megabytes become
- * objects. Says nothing about whether the JSON is well-formed.
+ * Finds the method and id of a request, so that a call can be admitted, queued and counted before it is parsed. Does
+ * not check the JSON syntax.
  *
- * Ends at `params` when it has both, as megabytes may follow; who parses the body then sees whether they were repeated
- * behind. Otherwise the last of repeated members counts, as in JSON.parse. Anything but an object has neither member.
+ * Stops at `params` once it has both, since megabytes may follow. The later parser of the body detects members repeated
+ * after that. Otherwise, the last of repeated members counts, as in JSON.parse. A value that is not an object has
+ * neither member.
  */
 export function scanEnvelope(body: Buffer): RequestEnvelope {
   let method: string | undefined;
@@ -92,7 +93,7 @@ export function scanEnvelope(body: Buffer): RequestEnvelope {
   return { method, id };
 }
 
-/** The text of a JSON string, undefined when it is none. */
+/** The text of a JSON string. Undefined: not a string. */
 function textOf(body: Buffer, from: number, end: number): string | undefined {
   try {
     const value: unknown = JSON.parse(body.toString("utf8", from, end));

@@ -1,11 +1,11 @@
-// What a method is given, and how it reads its params: each fault is added with its path.
+// The input of a method, and helpers to read its params. Each fault is recorded with its path.
 import type { z } from "zod";
 import type { Grant, ServedVersion } from "../../wire/method.ts";
 import { integrationId } from "../../wire/signal-view.ts";
 import type { ServiceStore } from "../store/store.ts";
 import { type Faults, RpcFault } from "./rpc-fault.ts";
 
-/** Who calls: an integration whose credentials were right. */
+/** The integration that was authenticated. */
 export interface Caller {
   readonly integration: string;
   readonly grants: readonly Grant[];
@@ -17,42 +17,42 @@ export interface MethodCall {
   readonly params: Members;
   readonly caller: Caller;
   readonly version: ServedVersion;
-  /** Found before the method reads its params, and where it adds what it finds. */
+  /** Faults of the request so far; the method adds its own. */
   readonly faults: Faults;
   /** Wall time of the service, microseconds since the epoch. */
   readonly now: number;
   readonly store: ServiceStore;
-  /** Input IDs that an insert is to refuse, for drills. */
+  /** Input IDs that an insert refuses, as an injected fault. */
   readonly refusedInputs: readonly string[];
 }
 
-/** Throws `RpcFault`; then the store is as it was. */
+/** Throws `RpcFault` and then leaves the store unchanged. */
 export type MethodHandler = (call: MethodCall) => object;
 
 export function isRecord(value: unknown): value is Members {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Null stands for a param that is left out. */
+/** A null param counts as left out. */
 export function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
-/** The members of an object that may be left out. */
+/** The members of an optional object. */
 export function membersOf(value: unknown, path: string, faults: Faults): Members {
   if (isRecord(value)) return value;
   if (isGiven(value)) faults.add(path, "must be an object");
   return {};
 }
 
-/** The members of an object that must be there. */
+/** The members of a required object. */
 export function requiredMembers(value: unknown, path: string, faults: Faults): Members | undefined {
   if (isRecord(value)) return value;
   faults.add(path, value === undefined ? "required" : "must be an object");
   return undefined;
 }
 
-/** A member that must be true, false, null or left out. */
+/** An optional boolean; null counts as left out. */
 export function readFlag(value: unknown, path: string, faults: Faults, otherwise = false): boolean {
   if (isGiven(value) && typeof value !== "boolean") faults.add(path, "must be true or false");
   return typeof value === "boolean" ? value : otherwise;
@@ -65,7 +65,7 @@ export function readInteger(value: unknown, path: string, otherwise: number, fau
   return otherwise;
 }
 
-/** The `integration` param of the admin methods, which may name any integration. */
+/** The `integration` param of the admin methods, which accept any integration. */
 export function anyIntegration(params: Members, faults: Faults): string {
   const parsed = integrationId.safeParse(params["integration"]);
   if (parsed.success) return parsed.data;
@@ -74,8 +74,8 @@ export function anyIntegration(params: Members, faults: Faults): string {
 }
 
 /**
- * The `integration` param of the integration methods. Throws -32003 where a well-formed ID is another integration's;
- * anything else wrong goes to `faults`.
+ * The `integration` param of the integration methods. Throws -32003 for a valid ID of another integration. Other errors
+ * go to `faults`.
  */
 export function ownIntegration({ params, caller }: MethodCall, faults: Faults): string {
   const integration = anyIntegration(params, faults);
@@ -86,16 +86,15 @@ export function ownIntegration({ params, caller }: MethodCall, faults: Faults): 
   return integration;
 }
 
-/** A save view, and which annotations it removes. */
+/** A save view, and the annotations that it removes. */
 export type Saved<View> = View & { readonly removed: readonly string[] };
 
 const emptyMeansDefault = ["type", "valueType", "sourceType"];
 const nullMeansDefault = ["annotations", "labels", "enumValues"];
 
 /**
- * Reads a save view at `path`, also what clients write beyond the specification: `valueType` is another name of `type`,
- * and a client's way of leaving a member out (empty text, null map) is leaving it out. An annotation that is null is to be
- * removed. Undefined when it has faults.
+ * Reads a save view at `path`; undefined if it has faults. Accepts common deviations from the specification:
+ * `valueType` for `type`, and an empty text or null map for a missing member. A null annotation is removed.
  */
 export function readSaveView<Schema extends z.ZodObject>(
   schema: Schema,
@@ -121,18 +120,18 @@ export function readSaveView<Schema extends z.ZodObject>(
 }
 
 const maxDepth = 32;
-/** Maps whose keys are Input IDs, of which `__proto__` is a valid one. */
+/** Maps with Input IDs as keys, where `__proto__` is valid. */
 const mapsOfInputs: readonly string[] = ["data.series", "inputs", "signalsByInput"];
 
 /**
- * Adds a fault for each key `__proto__` that is no Input ID: programs on either side could take it for more than a name.
- * Throws -32602 where params are nested deeper than any method needs.
+ * Adds a fault for each `__proto__` key that is not an Input ID, since either side could take it for the prototype.
+ * Throws -32602 if params are nested deeper than any method needs.
  */
 export function checkShape(params: object, faults: Faults): void {
   if (!visit(params, "", 1, faults)) faults.throwIfAny();
 }
 
-/** False when `value` is nested too deep. */
+/** False: `value` is nested too deeply. */
 function visit(value: object, path: string, depth: number, faults: Faults): boolean {
   if (depth > maxDepth) {
     faults.add(path, `must not be nested more than ${maxDepth} deep`);
@@ -142,7 +141,7 @@ function visit(value: object, path: string, depth: number, faults: Faults): bool
   const descend = (key: string | number, member: unknown) =>
     typeof member !== "object" || member === null || visit(member, at(key), depth + 1, faults);
   let good = true;
-  // Not by its entries: an array may hold a million values.
+  // Not with entries(): an array may have a million values.
   if (Array.isArray(value)) for (let i = 0; i < value.length; i++) good = descend(i, value[i]) && good;
   else
     for (const [key, member] of Object.entries(value))
@@ -151,7 +150,7 @@ function visit(value: object, path: string, depth: number, faults: Faults): bool
   return good;
 }
 
-/** An object in which every key is a name and no more, `__proto__` too. */
+/** An object without a prototype, so that `__proto__` is an ordinary key. */
 export function emptyMap<T>(): Record<string, T> {
-  return Object.create(null) as Record<string, T>; // has no members yet
+  return Object.create(null) as Record<string, T>; // it has no members yet
 }

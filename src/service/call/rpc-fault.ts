@@ -1,15 +1,15 @@
-// Refusals of a request in JSON-RPC's terms, and the list in which a request's faults gather before they are told all at once.
+// Errors of a request as JSON-RPC errors, and the collection of all faults of a request.
 import type { z } from "zod";
 import { type InvalidResource, type RpcErrorName, rpcErrors } from "../../wire/json-rpc.ts";
 
 interface RpcFaultDetails {
-  /** Dotted path → what is wrong there. */
+  /** Dotted path → messages. */
   readonly params?: Readonly<Record<string, readonly string[]>>;
   readonly invalidResources?: readonly InvalidResource[];
   readonly partialResult?: unknown;
 }
 
-/** Ends a call. The store is as it was before the call, but for -32021, which says what was done. */
+/** Ends a call. The store is unchanged, except for -32021, which tells what was stored. */
 export class RpcFault extends Error {
   override readonly name = "RpcFault";
   readonly code: number;
@@ -31,7 +31,7 @@ export function invalidParams(path: string, message: string, cause?: unknown): R
   return new RpcFault("invalidParams", { params: { [path]: [message] }, cause });
 }
 
-/** More faults than this are counted, not listed: a full request could hold a million. */
+/** Further faults are only counted, since a full request could have a million. */
 const maxListed = 1_000;
 
 export class Faults {
@@ -42,7 +42,7 @@ export class Faults {
     return this.#byPath.size > 0;
   }
 
-  /** `path` is dotted, from the params down: `inputs.boiler.enumValues.10000`. */
+  /** `path` is dotted and relative to the params: `inputs.boiler.enumValues.10000`. */
   add(path: string, message: string): void {
     const messages = this.#byPath.get(path);
     if (messages) {
@@ -51,12 +51,12 @@ export class Faults {
     else this.#unlisted++;
   }
 
-  /** Takes over what a schema found in `value`, which stands at `path`. */
+  /** Adds the issues of a schema about `value` at `path`. */
   addIssues(path: string, error: z.core.$ZodError, value: unknown): void {
     for (const issue of error.issues) this.#addIssue(path, issue, value);
   }
 
-  /** Throws -32602 with all of them, if there are any. */
+  /** Throws -32602 with all faults, if any. */
   throwIfAny(): void {
     if (!this.any) return;
     const params = Object.fromEntries(this.#byPath);

@@ -1,12 +1,13 @@
-// Faults on request, for drills and tests: what networks, proxies and overloaded services do, when and to which calls.
+// Injected faults for tests and drills: typical failures of networks, proxies and overloaded services, with their time
+// and calls.
 //
 //   <kind>[=<value>][,method=<name>][,rate=<0 to 1>][,after=<calls>][,first=<calls>][,seed=<number>]
 //
-// `delay=2s,method=insert,rate=0.1,seed=7` delays every tenth insert or so, always the same ones.
+// `delay=2s,method=insert,rate=0.1,seed=7` delays about every tenth insert, always the same ones.
 import { parseDuration } from "../../lib/duration.ts";
 import { type Method, methods } from "../../wire/method.ts";
 
-/** What happens, and what a client sees of it. */
+/** Each kind with its effect. */
 const faultKinds = {
   refuse: "the connection is closed before the call is run",
   delay: "the call waits so long before it is run: delay=2s",
@@ -22,22 +23,22 @@ export type FaultKind = keyof typeof faultKinds;
 
 export interface Fault {
   readonly kind: FaultKind;
-  /** Milliseconds of `delay` and `skew`, code of `status`. */
+  /** Milliseconds for `delay` and `skew`, the code for `status`. */
   readonly value: number;
-  /** Of `partial`. */
+  /** The Input IDs of `partial`. */
   readonly inputs: readonly string[];
-  /** Undefined: every method. */
+  /** Undefined: all methods. */
   readonly method: Method | undefined;
   /** Share of the matching calls. */
   readonly rate: number;
-  /** Matching calls that pass before it begins. */
+  /** Number of matching calls before the fault begins. */
   readonly after: number;
-  /** Matching calls that it lasts for. */
+  /** Number of matching calls that the fault lasts. */
   readonly first: number;
   readonly seed: number;
 }
 
-/** The fault that `text` describes, or what is wrong with it. */
+/** The parsed fault, or an error message. */
 export function parseFault(text: string): Fault | string {
   const [head = "", ...rest] = text.split(",").map((part) => part.trim());
   const [kind, value] = splitAt(head);
@@ -69,7 +70,7 @@ export function parseFault(text: string): Fault | string {
   return fault;
 }
 
-/** Decides for one call after the other. The same faults and calls give the same decisions. */
+/** Selects the faults of each call. The same faults and calls give the same selection. */
 export class FaultPlan {
   readonly #rows: readonly { readonly fault: Fault; readonly random: () => number; seen: number }[];
 
@@ -83,7 +84,7 @@ export class FaultPlan {
       const { fault, random } = row;
       if (fault.method !== undefined && fault.method !== method) return [];
       const turn = row.seen++ - fault.after;
-      // Drawn for every call, so that `after` and `first` do not move the others.
+      // Drawn for every call, so that `after` and `first` do not shift the sequence.
       const drawn = random() < fault.rate;
       return drawn && turn >= 0 && turn < fault.first ? [fault] : [];
     });
@@ -99,7 +100,7 @@ function splitAt(part: string): [string, string | undefined] {
   return at < 0 ? [part, undefined] : [part.slice(0, at), part.slice(at + 1)];
 }
 
-/** Undefined where the kind needs another value, or none. */
+/** Undefined: the kind needs another value, or none. */
 function valueOf(kind: FaultKind, value: string | undefined): number | undefined {
   if (kind === "delay" || kind === "skew") {
     const ms = parseDuration(value?.replace(/^-/, "") ?? "");
@@ -113,7 +114,7 @@ function valueOf(kind: FaultKind, value: string | undefined): number | undefined
   return isRight ? 0 : undefined;
 }
 
-/** Numbers from 0 to below 1 that repeat for the same seed (mulberry32). */
+/** Repeatable numbers in [0, 1) for a seed (mulberry32). */
 function seeded(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -1,24 +1,24 @@
-// From the command line to options: flags, and a file for what flags cannot say.
+// Converts the flags and the configuration file of the command line to options.
 import { readFile } from "node:fs/promises";
 import { LineCounter, parseDocument } from "yaml";
 import { AgentError } from "../../core/errors.ts";
 import { grants } from "../../wire/method.ts";
 import { type LocalServiceOptions, localServiceOptions } from "./options.ts";
 
-/** Flags of `tagferry service`, as commander hands them out. */
+/** Flags of `tagferry service` as parsed by commander. */
 export interface ServiceFlags {
-  /** YAML or JSON file with the members of `serviceOptions`; flags go before it. */
+  /** YAML or JSON file with the members of `serviceOptions`; flags override it. */
   readonly config?: string | undefined;
   readonly listen?: string | undefined;
   readonly data?: string | undefined;
   readonly integration?: string | undefined;
   readonly password?: string | undefined;
-  /** In place of `password`: a file that holds it. Arguments of a program are seen by every user of the machine. */
+  /** File with the password, instead of `password`. All users of the machine can see arguments. */
   readonly passwordFile?: string | undefined;
   readonly clientId?: string | undefined;
   readonly clientSecret?: string | undefined;
   readonly clientSecretFile?: string | undefined;
-  /** Comma-separated; both when it is left out, none when it is empty. */
+  /** Comma-separated. Left out: both; empty: none. */
   readonly grant?: string | undefined;
   readonly namespace?: string | undefined;
   readonly throttle?: string | undefined;
@@ -30,7 +30,7 @@ export interface ServiceFlags {
   readonly fault?: string | readonly string[] | undefined;
 }
 
-/** Rejects with `CONFIG_INVALID` that names every wrong flag and member. */
+/** Rejects with `CONFIG_INVALID`, naming every invalid flag and member. */
 export async function optionsFromFlags(flags: ServiceFlags): Promise<LocalServiceOptions> {
   const file = flags.config === undefined ? {} : await readConfig(flags.config);
   const { listen, data, namespace, throttle, maxInsert, retention, tlsCert, tlsKey } = flags;
@@ -61,7 +61,7 @@ async function integrationOf(flags: ServiceFlags): Promise<object> {
   });
 }
 
-/** What stands in the file, without one final newline. */
+/** The content of the file without a final newline. */
 async function secretIn(flag: string, path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined;
   const text = await readFile(path, "utf8").catch((cause: unknown) => {
@@ -100,7 +100,7 @@ function defined(members: Readonly<Record<string, unknown>>): Record<string, unk
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
-/** The flag that a place in the options comes from. */
+/** The flag that sets this member of the options. */
 function flagOf(path: readonly PropertyKey[]): string {
   const [first = "", , member = "id"] = path.map(String);
   const renamed: Readonly<Record<string, string>> = { id: "integration", grants: "grant", faults: "fault" };

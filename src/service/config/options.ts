@@ -1,4 +1,4 @@
-// What the local service can be told: where to listen, where to keep data, who may call, and how it behaves under load.
+// Options of the local service: address, data folder, integrations, and behaviour under load.
 import { z } from "zod";
 import { byteSize, duration, listenAddress, secret, unfit } from "../../lib/fields.ts";
 import { grants } from "../../wire/method.ts";

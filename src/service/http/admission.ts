@@ -1,13 +1,13 @@
-// Decides when a call may run: one gate for each method and integration, with the documented rates and patience.
+// Decides when a call may start. Each method and integration has a gate with the documented rate and queue timeout.
 import PQueue from "p-queue";
 import type { Clock } from "../../core/runtime.ts";
 import { type Method, queueTimeouts, requestLimits, type ServedVersion } from "../../wire/method.ts";
 import type { LocalServiceOptions } from "../config/options.ts";
 import { HttpRefusal, within } from "./messages.ts";
 
-/** More calls than this in one queue would all time out. */
+/** With more queued calls than this, all would time out. */
 const maxQueued = 200;
-/** A token lasts two hours, and a public client may need two requests for one. */
+/** A token lasts two hours. A public client may need two requests for one. */
 const tokensPerMinute = 20;
 
 export class CallAdmission {
@@ -20,7 +20,10 @@ export class CallAdmission {
     this.#throttle = throttle;
   }
 
-  /** Resolves when the call may start. Rejects with `HttpRefusal` 429 or 504, or with `signal.reason` when the client is gone. */
+  /**
+   * Resolves when the call may start. Rejects with `HttpRefusal` 429 or 504, or with `signal.reason` if the client
+   * disconnects.
+   */
   async admit(integration: string, method: Method, version: ServedVersion, signal: AbortSignal): Promise<void> {
     if (this.#throttle === "off") return;
     const { requestsPerSecond } = requestLimits(method, version);
@@ -32,7 +35,7 @@ export class CallAdmission {
     await within(queueTimeouts.queuedMs, late, this.#clock, signal, (ended) => gate.start(ended));
   }
 
-  /** Throws `HttpRefusal` 429 where the integration asks for tokens too often. */
+  /** Throws `HttpRefusal` 429 if the integration requests tokens too often. */
   admitToken(integration: string): void {
     if (this.#throttle === "off") return;
     this.#gate(integration, tokensPerMinute, 60_000).startOrRefuse("tokens are to be kept until they expire");
@@ -50,12 +53,12 @@ function tooMany(description: string, waitMs: number): HttpRefusal {
   return new HttpRefusal(429, "too_many_requests", description, { "retry-after": retryAfter });
 }
 
-/** First come, first served: never more than `count` starts in any span of `spanMs`. */
+/** A FIFO gate with at most `count` starts in any interval of `spanMs`. */
 export class RateGate {
   readonly #clock: Clock;
   readonly #count: number;
   readonly #spanMs: number;
-  /** The latest starts, at most `count` of them. */
+  /** The latest starts, at most `count`. */
   #starts: number[] = [];
   readonly #queue = new PQueue({ concurrency: 1 });
 
@@ -65,7 +68,7 @@ export class RateGate {
     this.#spanMs = spanMs;
   }
 
-  /** Milliseconds until a call could start, if it were alone. */
+  /** Milliseconds until the next start is permitted, ignoring the queue. */
   #waitMs(): number {
     const oldest = this.#starts.length < this.#count ? undefined : this.#starts[0];
     return oldest === undefined ? 0 : Math.max(0, oldest + this.#spanMs - this.#clock.monotonic());
@@ -78,12 +81,12 @@ export class RateGate {
     this.#start();
   }
 
-  /** Calls that wait for their start. */
+  /** Calls waiting for their start. */
   get waiting(): number {
     return this.#queue.size + this.#queue.pending;
   }
 
-  /** Resolves when the call may start. Rejects with `signal.reason`; then its place in the queue is free. */
+  /** Resolves when the call may start. Rejects with `signal.reason` and leaves the queue. */
   async start(signal: AbortSignal): Promise<void> {
     await this.#queue.add(
       async () => {

@@ -1,14 +1,14 @@
-// Compresses an answer as its client accepts it (RFC 9110, 12.5.3). On a thread of the pool, not on that of the sockets.
+// Compresses a response as its client accepts it (RFC 9110, 12.5.3), on a thread of the pool.
 import type { IncomingMessage } from "node:http";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib";
 
-/** Below this the headers weigh more than what is saved. */
+/** For smaller bodies, compression saves less than its headers cost. */
 const leastBytes = 1_024;
-/** The time to compress counts as well as that to send: quality 11, brotli's default, takes seconds for megabytes. */
+/** Compression time matters as well: brotli's default quality of 11 takes seconds for megabytes. */
 const brotliOptions = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } };
 
-/** The best first. */
+/** In order of preference. */
 const coders: Readonly<Record<string, (body: Uint8Array) => Promise<Uint8Array>>> = {
   zstd: promisify(zstdCompress),
   br: (body) => promisify(brotliCompress)(body, brotliOptions),
@@ -32,7 +32,7 @@ export async function codedFor(request: IncomingMessage, body: Uint8Array): Prom
     : { body: await code(body), headers: { "content-encoding": coding } };
 }
 
-/** The coding of the highest weight, undefined where none is accepted. `*` is every coding that is not named. */
+/** The coding with the highest weight; undefined if none is accepted. `*` stands for all codings not named. */
 function chosenCoding(accepted: string): string | undefined {
   const weights = new Map(
     accepted.split(",").map((part) => {
@@ -41,7 +41,7 @@ function chosenCoding(accepted: string): string | undefined {
       return [name === "x-gzip" ? "gzip" : name, weight === undefined ? 1 : Number(weight.slice(2)) || 0] as const;
     }),
   );
-  // Where it is named only, and of equal weight what is shorter.
+  // Identity has weight 0 unless named. On equal weight, compression is preferred.
   const plain = weights.get("identity") ?? 0;
   let chosen: string | undefined;
   let highest = 0;

@@ -1,5 +1,4 @@
-// Finds out who calls: basic authentication, or a token that was issued here, a JSON Web Token signed with a key of this
-// data directory.
+// Authenticates requests: by basic authentication, or by a JSON Web Token signed with the key of this data directory.
 import { createHmac, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
@@ -12,21 +11,19 @@ import type { Caller } from "../call/params.ts";
 import type { IntegrationOptions } from "../config/options.ts";
 
 interface TokenClaims {
-  /** Integration ID. */
   readonly integration: string;
   readonly clientId: string;
-  /** Base address the token is for, ends in a slash. */
+  /** Base address that the token is valid for, with a trailing slash. */
   readonly audience: string;
   /** Seconds since the epoch. */
   readonly expiresAt: number;
 }
 
-/** What is read of a token's payload. */
+/** The required members of a token's payload. */
 const payload = z.object({ integration: z.string(), azp: z.string(), aud: z.string(), exp: z.number() });
 
 const header = encode({ alg: "HS256", typ: "JWT" });
 
-/** Signs and checks tokens with one key. */
 export class TokenSigner {
   readonly #key: Uint8Array;
 
@@ -34,7 +31,7 @@ export class TokenSigner {
     this.#key = key;
   }
 
-  /** `nowSeconds` is when it is issued. */
+  /** `nowSeconds`: time of issue. */
   sign(claims: TokenClaims, nowSeconds: number): string {
     const body = encode({
       iss: claims.audience,
@@ -49,10 +46,10 @@ export class TokenSigner {
     return `${header}.${body}.${this.#signature(`${header}.${body}`)}`;
   }
 
-  /** The content of a token that this service issued; undefined: it did not. The caller checks the expiry. */
+  /** The claims of a token of this service; undefined if it is not one. The caller checks the expiry. */
   verify(token: string): TokenClaims | undefined {
     const [head = "", body = "", signature = "", ...rest] = token.split(".");
-    // Only our own header: a token cannot choose how it is checked.
+    // The header must be ours: a token must not choose its own algorithm.
     if (head !== header || rest.length > 0 || !sameText(signature, this.#signature(`${head}.${body}`)))
       return undefined;
     try {
@@ -68,7 +65,7 @@ export class TokenSigner {
   }
 }
 
-/** The key of a data directory, made on first use; in memory a new one each time. */
+/** The key of a data directory, created on first use. In memory, a new one each time. */
 export async function signingKey(data: string): Promise<Uint8Array> {
   if (data === ":memory:") return randomBytes(32);
   const path = join(data, "token.key");
@@ -83,14 +80,14 @@ function encode(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString("base64url");
 }
 
-/** The caller of a request, undefined when its `Authorization` header names none. */
+/** The caller of a request. Undefined: the `Authorization` header is missing or invalid. */
 export type Authenticate = (request: IncomingMessage) => Caller | undefined;
 
 interface AuthenticationParts {
   readonly integrations: readonly IntegrationOptions[];
   readonly signer: TokenSigner;
   readonly clock: Clock;
-  /** Address the service listens on, `http://host:port`. */
+  /** Address of the service, `http://host:port`. */
   readonly origin: () => string;
 }
 
@@ -99,20 +96,19 @@ export function authentication({ integrations, signer, clock, origin }: Authenti
     const basic = basicCredentials(authorization);
     if (basic) {
       const integration = integrations.find(({ id }) => id === basic.username);
-      // Also compares where there is no password, so that the time of the answer does not tell which users exist.
+      // Compares even without a password, so that the response time does not reveal existing users.
       const same = sameText(integration?.password?.reveal() ?? "", basic.password);
       return integration?.password && same ? callerOf(integration) : undefined;
     }
     const claims = signer.verify(/^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1] ?? "");
     if (!claims || claims.expiresAt <= clock.now() / 1e6 || !isOwnAudience(claims.audience, host, origin()))
       return undefined;
-    // Credentials that are no longer configured do not outlive the restart that removed them.
+    // Tokens become invalid when their client is removed from the configuration.
     const known = integrations.find(({ id, clientId }) => id === claims.integration && clientId === claims.clientId);
     return known && callerOf(known);
   };
 }
 
-/** User name and password of an `Authorization: Basic` header. */
 export function basicCredentials(
   authorization: string | undefined,
 ): { readonly username: string; readonly password: string } | undefined {
@@ -128,8 +124,8 @@ function callerOf({ id, grants }: IntegrationOptions): Caller {
 }
 
 /**
- * Whether `audience` is the base address of the service, with or without its last slash, for a request that was sent to
- * `host` (the Host header). The scheme is not compared: a proxy in front may have ended TLS.
+ * Whether `audience` is the base address of the service, for a request to `host` (the Host header). A trailing slash is
+ * optional. The scheme is ignored, since a proxy may terminate TLS.
  */
 export function isOwnAudience(audience: string, host: string | undefined, origin: string): boolean {
   const url = URL.parse(audience);

@@ -1,14 +1,11 @@
-// Lets pages of other origins call the service from a browser (CORS, the Fetch standard 3.2), where an option names them.
+// Lets pages of the configured origins call the service from a browser (CORS, Fetch standard 3.2).
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { versionHeader } from "../../wire/method.ts";
 import { send } from "./messages.ts";
 
 const allowedForSeconds = "600";
 
-/**
- * Adds the headers for a page that may call, whatever the answer becomes. True where the request was the browser's
- * question beforehand, which is answered then.
- */
+/** Sets the CORS headers for an allowed page. Returns true if the request was a preflight, which is then answered. */
 export function answeredCrossOrigin(
   allowed: readonly string[],
   request: IncomingMessage,
@@ -17,7 +14,7 @@ export function answeredCrossOrigin(
   const { origin } = request.headers;
   const any = allowed.includes("*");
   if (origin === undefined || !(any || allowed.includes(origin))) return false;
-  // No cookies are in use, so a page that may call must know the credentials.
+  // Cookies are not used, so an allowed page still needs credentials.
   response.setHeader("access-control-allow-origin", any ? "*" : origin);
   response.setHeader("access-control-expose-headers", `${versionHeader}, traceparent, retry-after`);
   if (request.method !== "OPTIONS" || request.headers["access-control-request-method"] === undefined) return false;

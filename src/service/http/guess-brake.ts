@@ -1,31 +1,30 @@
-// Slows the guessing of secrets down, without a lock: it delays the refusals of wrong secrets, and nothing else.
+// Slows down the guessing of secrets by delaying responses to wrong ones.
 //
 //   wrong secret ──> turn of its address (10 at once, then 1/s) ──> turn of all addresses (50 at once, then 10/s) ──> 401
 //                                      └── a turn more than 8 s ahead: 429 at once
 //
-// A right secret never passes through here, so others cannot keep its client out. Hence this bounds what guesses cost
-// the service and how fast a client that waits for answers can guess. Against a client that does not wait only a long
-// secret helps. An address is remembered until its turns are over, 18 s at most, and each has had a turn of all: there
-// are never more than 50 + 80 + 180 of them.
+// A correct secret is never delayed, so attackers cannot lock out a client. This bounds the cost of guesses, and the
+// speed of a client that waits for responses. Against a client that does not wait, only a long secret helps. An address
+// is remembered until its turns are over, at most 18 s. At most 50 + 80 + 180 addresses are remembered.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isIP } from "node:net";
 import type { Clock, Runtime } from "../../core/runtime.ts";
 import { RateLimitedLog } from "../../lib/rate-limited-log.ts";
 import { goneSignal, HttpRefusal } from "./messages.ts";
 
-/** A client with a wrong password asks every 5 s at most and stays below this rate. */
+/** A client with a wrong password retries every 5 s at most, which is below this rate. */
 const ofOneAddress = { atOnce: 10, spacingMs: 1_000 };
-/** The turns of several addresses that guess at full speed. */
+/** Limit for all addresses together. */
 const ofAll = { atOnce: 50, spacingMs: 100 };
-/** Shorter than clients wait for an answer, so that they see the 401. Also bounds how many refusals wait: 80. */
+/** Below the response timeout of clients, so that they receive the 401. Also limits waiting refusals to 80. */
 const longestMs = 8_000;
 
-/** When the next turn is, if refusals are given no faster than the rate: generic cell rate algorithm. */
+/** Time of the next turn at the permitted rate (generic cell rate algorithm). */
 type NextTurn = number;
 
 export class GuessBrake {
   readonly #clock: Clock;
-  /** By address, the one that guessed last at the end. */
+  /** By address, in the order of the last guess. */
   readonly #next = new Map<string, NextTurn>();
   #nextOfAll: NextTurn = Number.NEGATIVE_INFINITY;
 
@@ -33,12 +32,11 @@ export class GuessBrake {
     this.#clock = clock;
   }
 
-  /** How many addresses are remembered. */
   get size(): number {
     return this.#next.size;
   }
 
-  /** Takes the next turn for the refusal of a wrong secret: milliseconds until it. Undefined: there are too many already. */
+  /** Reserves the next turn for a refusal. Returns the milliseconds until it; undefined: too many already wait. */
   delayMs(address: string): number | undefined {
     const now = this.#clock.monotonic();
     const key = networkOf(address);
@@ -53,7 +51,7 @@ export class GuessBrake {
     return wait;
   }
 
-  /** The oldest entries go when their turns are over. */
+  /** Removes entries whose turns are over, oldest first. */
   #forget(now: number): void {
     for (const [key, next] of this.#next) {
       if (next > now) return;
@@ -66,7 +64,7 @@ function waitOf({ atOnce, spacingMs }: typeof ofAll, next: NextTurn, now: number
   return next - now - (atOnce - 1) * spacingMs;
 }
 
-/** Who has one address of an IPv6 network has 2^64 of them. */
+/** IPv6 addresses are grouped by /64 network, since a host usually has all of its addresses. */
 function networkOf(address: string): string {
   const ipv4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (ipv4 !== undefined || isIP(address) !== 6) return ipv4 ?? address;
@@ -77,7 +75,7 @@ function networkOf(address: string): string {
   return [...before, ...Array<string>(Math.max(0, zeros)).fill("0"), ...after].slice(0, 4).join(":");
 }
 
-/** Wrong passwords and client secrets: logs them, and delays their refusal. */
+/** Logs and delays refusals of wrong passwords and client secrets. */
 export class CredentialRefusals {
   readonly #clock: Clock;
   readonly #log: RateLimitedLog;
@@ -90,8 +88,8 @@ export class CredentialRefusals {
   }
 
   /**
-   * Resolves when the request may be refused with 401. Rejects with `HttpRefusal` 429 when too many wrong secrets wait,
-   * or with another error when the client went away. The right secret is let in without asking here.
+   * Resolves when the request may be refused with 401. Rejects with `HttpRefusal` 429 if too many refusals wait, or
+   * with another error if the client disconnects. Not called for correct secrets.
    */
   async turn(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const address = request.socket.remoteAddress ?? "";

@@ -1,25 +1,25 @@
-// Outcomes of writes whose clients were gone, or were told of a time-out, before there was one. When the same request
-// comes again it gets that outcome in place of running once more, so that clients of a slow service get on.
+// Keeps the outcome of a write whose client disconnected or timed out before. If the same request is repeated, it gets
+// that outcome instead of running again. Clients of a slow service thus make progress.
 //
-// Requests are the same when integration, grants, version, method and all bytes from `params` on are: clients number their
-// attempts. An outcome is given to one attempt, within ten minutes. It is in memory alone: after a restart the request
-// runs again, which is safe, as writes can be repeated. A write of metadata ends the outcomes of those before it: who
-// repeats one of them wants its values back. An insert ends none, as the inserts of a client run next to each other.
+// Requests are the same if integration, grants, version, method and all bytes from `params` on are equal; the id may
+// differ. An outcome serves one repetition within ten minutes. After a restart, the request runs again, which is safe
+// because writes are idempotent. A metadata write discards kept outcomes of earlier ones, since a repetition must
+// restore its values. An insert does not, since inserts run concurrently.
 import type { Clock } from "../../core/runtime.ts";
 import type { Method, ServedVersion } from "../../wire/method.ts";
 import type { Caller } from "../call/params.ts";
 import type { StoreAnswer } from "../worker/worker-thread.ts";
 
-/** A write that runs or has run. */
+/** A write that is running or has ended. */
 export interface RunningCall {
   readonly method: Method | undefined;
-  /** Text of the id in its answer. */
+  /** The id in its response. */
   readonly id: string;
   readonly answer: Promise<StoreAnswer>;
 }
 
 const keptMs = 600_000;
-/** An answer to a full request has half a megabyte. */
+/** A response to a full request takes half a megabyte. */
 const maxKept = 32;
 
 export class LateOutcomes {
@@ -30,7 +30,7 @@ export class LateOutcomes {
     this.#clock = clock;
   }
 
-  /** `call` is answered too late for its client. One that fails is not kept: it is to run again. */
+  /** Keeps `call`, whose response is too late for its client. A failed call is dropped, so that it runs again. */
   keep(key: string, call: RunningCall): void {
     const kept = { ...call, until: this.#clock.monotonic() + keptMs };
     this.#kept.delete(key);
@@ -44,8 +44,7 @@ export class LateOutcomes {
   }
 
   /**
-   * The call that the same request began before, which is another's no longer; undefined where the request is to run
-   * now. A notification has no key.
+   * Removes and returns the kept call of the same request. Undefined: the request must run. A notification has no key.
    */
   take(method: Method, key: string | undefined): RunningCall | undefined {
     const kept = key === undefined ? undefined : this.#kept.get(key);
@@ -60,7 +59,7 @@ function isInsert(method: Method | undefined): boolean {
   return method === "integration.insert";
 }
 
-/** Made on another thread: a full request takes 20 ms. */
+/** Computed on another thread; a full request takes 20 ms. */
 export async function outcomeKey(
   body: Buffer<ArrayBuffer>,
   { integration, grants }: Caller,
@@ -72,7 +71,7 @@ export async function outcomeKey(
   return [integration, grants.toSorted().join(), version, method, Buffer.from(digest).toString("base64")].join(" ");
 }
 
-/** The answer with another id. */
+/** The response with another id. */
 export function withId(body: Uint8Array, from: string, to: string): Uint8Array {
   const head = (id: string) => Buffer.from(`{"jsonrpc":"2.0","id":${id},`);
   const old = head(from);

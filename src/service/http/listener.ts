@@ -1,10 +1,10 @@
-// The listening socket: opened, closed and opened again on the same port.
+// The listening socket, which can be closed and reopened on the same port.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { ListenAddress } from "../../lib/fields.ts";
 import { hostInUrl, listen } from "../../lib/listen.ts";
 
-/** Certificate, with those between it and its authority, and its private key, as PEM. */
+/** The certificate chain and its private key as PEM. */
 export interface ServerCertificate {
   readonly cert: string;
   readonly key: string;
@@ -24,7 +24,7 @@ export class Listener implements AsyncDisposable {
     this.#handler = handler;
   }
 
-  /** Resolves when connections are taken, over TLS where there is a certificate. Rejects with `PORT_IN_USE`. */
+  /** Resolves when connections are accepted, with TLS if there is a certificate. Rejects with `PORT_IN_USE`. */
   static async open(
     address: ListenAddress,
     certificate: ServerCertificate | undefined,
@@ -35,26 +35,26 @@ export class Listener implements AsyncDisposable {
     return listener;
   }
 
-  /** `http://host:port` or `https://host:port`, with the port that was really taken. */
+  /** `http://host:port` or `https://host:port`, with the actual port. */
   get origin(): string {
     const { host, port } = this.#address;
     return `${this.#certificate ? "https" : "http"}://${host === "0.0.0.0" || host === "::" ? "127.0.0.1" : hostInUrl(host)}:${port}`;
   }
 
-  /** Takes connections again, on the same port as before. Nothing happens when it does already. */
+  /** Accepts connections again on the same port. Does nothing if already open. */
   async open(): Promise<void> {
     if (this.#server) return;
     const timeouts = { keepAliveTimeout: 65_000, headersTimeout: 20_000, requestTimeout: 60_000 };
     const server = this.#certificate
       ? createTlsServer({ ...timeouts, ...this.#certificate }, this.#handler)
       : createServer(timeouts, this.#handler);
-    // Who asks before sending a large body is answered by the same handler; see `continueIfAsked`.
+    // The same handler serves requests with `Expect: 100-continue`; see `continueIfAsked`.
     server.on("checkContinue", this.#handler);
     this.#address = { ...this.#address, port: await listen(server, this.#address, "cannot listen on") };
     this.#server = server;
   }
 
-  /** Resolves when no connection is left, and connecting is refused. */
+  /** Resolves when all connections are closed and new ones are refused. */
   async close(): Promise<void> {
     const server = this.#server;
     if (!server) return;

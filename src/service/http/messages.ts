@@ -1,15 +1,15 @@
-// Requests and answers of the HTTP layer: bodies in, and out everything that is not a JSON-RPC response.
+// The HTTP layer: request bodies, and responses other than JSON-RPC.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import type { Clock } from "../../core/runtime.ts";
 import { formatByteSize } from "../../lib/byte-size.ts";
 
-/** Ends a request before it is a call. The body is the one that the token endpoint documents for its failures. */
+/** Ends a request before it becomes a call. Its body has the error format of the token endpoint. */
 export class HttpRefusal extends Error {
   override readonly name = "HttpRefusal";
   readonly status: number;
-  /** A word for programs: `payload_too_large`. */
+  /** Machine-readable code such as `payload_too_large`. */
   readonly error: string;
   readonly headers: Readonly<Record<string, string>>;
 
@@ -21,31 +21,29 @@ export class HttpRefusal extends Error {
   }
 }
 
-/** Refuses a body of another content type. */
 export function checkContentType(request: IncomingMessage, wanted: string): void {
   if ((request.headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase() !== wanted)
     throw new HttpRefusal(415, "unsupported_media_type", `the header content-type must be ${wanted}`);
 }
 
-/** Refuses a body that says beforehand that it is too large, or that is compressed in a way that is not understood. */
+/** Refuses a body whose declared length is too large or whose coding is unsupported. */
 export function checkDeclaredBody(request: IncomingMessage, maxBytes: number): void {
   const coding = (request.headers["content-encoding"] ?? "identity").toLowerCase();
   if (coding !== "identity" && coding !== "gzip")
     throw new HttpRefusal(415, "unsupported_encoding", "content-encoding must be gzip, or absent");
-  // What gzip cannot make smaller it makes longer by a thousandth at most.
+  // gzip lengthens incompressible data by a thousandth at most.
   const mayHave = coding === "identity" ? maxBytes : maxBytes * 1.01;
   if (Number(request.headers["content-length"] ?? 0) > mayHave) throw tooLarge(maxBytes);
 }
 
-/** Tells a client that waits for it (`Expect: 100-continue`) to send its body. */
+/** Asks a client that waits (`Expect: 100-continue`) to send its body. */
 export function continueIfAsked(request: IncomingMessage, response: ServerResponse): void {
   if (request.headers.expect?.toLowerCase() === "100-continue") response.writeContinue();
 }
 
 /**
- * Resolves with the body, inflated if need be, in a buffer of its own that can be handed to another thread. `limitOf` is
- * asked with the beginning of the body as soon as there is one; it may lower the limit. Rejects with `HttpRefusal`, or with
- * an error when the client went away.
+ * Resolves with the inflated body in a transferable buffer. `limitOf` receives the first chunk and may lower the limit.
+ * Rejects with `HttpRefusal`, or with an error if the client disconnects.
  */
 export async function readBody(
   request: IncomingMessage,
@@ -55,7 +53,7 @@ export async function readBody(
   const compressed = request.headers["content-encoding"]?.toLowerCase() === "gzip";
   const source: Readable = compressed ? inflated(request) : request;
   const declared = compressed ? Number.NaN : Number(request.headers["content-length"]);
-  // Not a list of chunks: each may be a byte, and takes a hundred as an object.
+  // Not a list of chunks: a one-byte chunk takes a hundred bytes as an object.
   const body = new ArrayBuffer(0, { maxByteLength: maxBytes });
   let limit = maxBytes;
   try {
@@ -85,7 +83,7 @@ export function tooLarge(maxBytes: number): HttpRefusal {
   return new HttpRefusal(413, "payload_too_large", `the request must be at most ${formatByteSize(maxBytes)} of JSON`);
 }
 
-/** Aborts when the connection of this answer is closed, at once where it is. */
+/** Aborts when the connection of this response closes; immediately if it already has. */
 export function goneSignal(response: ServerResponse): AbortSignal {
   const gone = new AbortController();
   const leave = () => gone.abort(new Error("the client went away"));
@@ -94,7 +92,7 @@ export function goneSignal(response: ServerResponse): AbortSignal {
   return gone.signal;
 }
 
-/** Settles as `work` does, whose signal aborts with `gone`, or after `ms` with a refusal of status 504. */
+/** Settles like `work`, whose signal aborts with `gone`. Rejects with a 504 refusal after `ms`. */
 export async function within<T>(
   ms: number,
   timeout: string,
@@ -115,7 +113,7 @@ export async function within<T>(
   }
 }
 
-/** Sends `body` whole. Nothing happens when the client is gone. */
+/** Sends `body` at once. Does nothing if the client has disconnected. */
 export function send(
   response: ServerResponse,
   status: number,
@@ -142,7 +140,7 @@ export function sendJson(
 
 const lingerMs = 2_000;
 
-/** Sends a refusal; what is left of the request's body is thrown away for a while, so that the client gets to read it. */
+/** Sends a refusal. Discards the rest of the request for a while, so that the client can read the response. */
 export function refuse(request: IncomingMessage, response: ServerResponse, refusal: HttpRefusal): void {
   const { status, error, message, headers } = refusal;
   const unread = !request.readableEnded && !request.complete;

@@ -1,4 +1,4 @@
-// POST /v1/rpc: from the headers of a request to its answer.
+// POST /v1/rpc: handles a request from its headers to its response.
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock, Runtime } from "../../core/runtime.ts";
@@ -50,24 +50,24 @@ interface RpcEndpointParts {
   readonly store: StoreThreads;
 }
 
-/** A request that was read whole, from a caller who is known. */
+/** A completely read request of an authenticated caller. */
 interface Received {
   readonly body: Buffer<ArrayBuffer>;
   readonly envelope: RequestEnvelope;
   readonly method: Method | undefined;
   readonly version: ServedVersion;
   readonly caller: Caller;
-  /** Milliseconds of the monotonic clock. */
+  /** Monotonic time in milliseconds. */
   readonly start: number;
 }
 
-/** Bodies in memory at one time, of calls that wait or run. */
+/** Limit for the bodies of waiting and running calls in memory. */
 const maxHeldBytes = 256 * 2 ** 20;
-/** Answers of queries in memory at one time that their clients have not read yet. */
+/** Limit for query responses in memory that clients have not read yet. */
 const maxUnreadBytes = 128 * 2 ** 20;
-/** Smaller answers are always sent. */
+/** Smaller responses are always sent. */
 const largeAnswerBytes = 2 ** 20;
-/** How long a client may read nothing of a large answer. */
+/** Time limit for a client that reads nothing of a large response. */
 const unreadMs = 60_000;
 
 export class RpcEndpoint {
@@ -83,15 +83,15 @@ export class RpcEndpoint {
     this.setFaults(parts.options.faults ?? []);
   }
 
-  /** From the next call on, these faults and no others. */
+  /** Replaces the faults from the next call on. */
   setFaults(faults: readonly Fault[]): void {
     this.#faults = new FaultPlan(faults);
   }
 
-  /** Answers, or rejects with `HttpRefusal`. Rejects with another error when the client went away. */
+  /** Responds, or rejects with `HttpRefusal`. Rejects with another error if the client disconnects. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const received = await this.#receive(request, response);
-    // Known now: answering hands the body over to another thread.
+    // Read now, since answering transfers the body to another thread.
     const bytes = received.body.length;
     this.#heldBytes += bytes;
     try {
@@ -107,7 +107,7 @@ export class RpcEndpoint {
     const version = versionOf(request);
     const caller = authenticate(request);
     if (!caller) {
-      // Requests without a password are asked for one; tokens cannot be guessed.
+      // Only wrong passwords are delayed; tokens cannot be guessed.
       if (basicCredentials(request.headers.authorization)) await refusals.turn(request, response);
       throw unauthorized(request);
     }
@@ -141,7 +141,7 @@ export class RpcEndpoint {
     if (left <= 0) throw new HttpRefusal(504, "timeout", "the call took more than 15 s; it was not run");
     const trace = randomBytes(10).toString("hex");
     const id = envelope.id === "null" ? undefined : envelope.id;
-    // Known before the call: it hands the body over to another thread.
+    // Computed before the call, which transfers the body to another thread.
     const written = method !== undefined && !onlyReads(method) ? method : undefined;
     const key = written && id !== undefined ? await outcomeKey(body, caller, version, written) : undefined;
     const abandoned = new AbortController();
@@ -163,7 +163,7 @@ export class RpcEndpoint {
         abandoned.signal,
       ),
     };
-    // The hosted service answers with a time-out after 15 s in total, whether or not the call has run.
+    // The hosted service times out after 15 s in total, whether or not the call has run.
     const late = "the call took more than 15 s; it may have been run";
     const { body: outcome, failure } = await within(left, late, clock, gone, (ended) =>
       orAbort(call.answer, ended),
@@ -176,7 +176,7 @@ export class RpcEndpoint {
     const answered = outcome && id !== undefined && id !== call.id ? withId(outcome, call.id, id) : outcome;
     if (failure !== undefined) runtime.log.error({ part: "service", trace, failure }, "a request failed");
     if (fault("cutAfter")) return void response.destroy();
-    // Clients log the trace by the header that W3C gave a name.
+    // Clients log the trace from this W3C header.
     const headers = { [versionHeader]: version, traceparent: `00-${trace.padStart(32, "0")}-${trace.slice(-16)}-00` };
     if (fault("garbage")) sendJson(response, 200, '{"jsonrpc":"2.0","id":', headers);
     else if (answered === undefined) send(response, 204, headers, undefined);
@@ -186,7 +186,10 @@ export class RpcEndpoint {
     }
   }
 
-  /** Counts a large answer until its client has it. Throws `HttpRefusal` 503 where those before it take too much memory. */
+  /**
+   * Counts a large response until its client has read it. Throws `HttpRefusal` 503 if unread responses take too much
+   * memory.
+   */
   #keepUntilRead(bytes: number, response: ServerResponse, gone: AbortSignal): void {
     gone.throwIfAborted();
     if (bytes < largeAnswerBytes) return;
@@ -206,7 +209,7 @@ export class RpcEndpoint {
   }
 }
 
-/** Clients may leave the header out and get the newest stable version. */
+/** Without the header, clients get the newest stable version. */
 function versionOf(request: IncomingMessage): ServedVersion {
   const header = request.headers[versionHeader];
   const text = (Array.isArray(header) ? header[0] : header)?.trim() ?? "";
@@ -221,7 +224,7 @@ function versionOf(request: IncomingMessage): ServedVersion {
   );
 }
 
-/** A browser that is offered Basic would ask by a window of its own, over the page that made the request. */
+/** For Basic, a browser would open its own login dialog over the page. */
 function unauthorized(request: IncomingMessage): HttpRefusal {
   const schemes = request.headers["sec-fetch-mode"] === undefined ? ["Basic", "Bearer"] : ["Bearer"];
   return new HttpRefusal(401, "access_denied", "Unauthorized", {
@@ -229,7 +232,7 @@ function unauthorized(request: IncomingMessage): HttpRefusal {
   });
 }
 
-/** Resolves true where a fault happened instead of the call, after the delay if there is one. */
+/** Applies faults before the call. Resolves with true if one of them replaces the call. */
 async function failBefore(
   faults: readonly Fault[],
   response: ServerResponse,

@@ -1,4 +1,4 @@
-// POST /v1/oauth/token: client credentials in, a token out.
+// POST /v1/oauth/token: issues a token for client credentials.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Runtime } from "../../core/runtime.ts";
 import { sameText } from "../../lib/same-text.ts";
@@ -8,7 +8,7 @@ import { basicCredentials, isOwnAudience, type TokenSigner } from "./credentials
 import type { CredentialRefusals } from "./guess-brake.ts";
 import { checkContentType, checkDeclaredBody, continueIfAsked, HttpRefusal, readBody, sendJson } from "./messages.ts";
 
-/** "About 2 hours"; clients go by `expires_in`. */
+/** The specification says "about 2 hours"; clients use `expires_in`. */
 const tokenSeconds = 7_200;
 const maxBodyBytes = 16_384;
 
@@ -18,11 +18,11 @@ interface TokenEndpointParts {
   readonly signer: TokenSigner;
   readonly refusals: CredentialRefusals;
   readonly admission: CallAdmission;
-  /** Address the service listens on, `http://host:port`. */
+  /** Address of the service, `http://host:port`. */
   readonly origin: () => string;
 }
 
-/** Answers, or rejects with `HttpRefusal`. */
+/** Responds, or rejects with `HttpRefusal`. */
 export async function answerTokenRequest(
   { options, runtime, signer, refusals, admission, origin }: TokenEndpointParts,
   request: IncomingMessage,
@@ -38,7 +38,7 @@ export async function answerTokenRequest(
     await refusals.turn(request, response);
     throw new HttpRefusal(401, "access_denied", "Unauthorized");
   }
-  // After the secret: others cannot use up the requests of the right client.
+  // After checking the secret, so that others cannot use up the client's requests.
   admission.admitToken(integration.id);
   const audience = form.get("audience") ?? "";
   if (!isOwnAudience(audience, request.headers.host, origin()))
@@ -66,7 +66,7 @@ async function readForm(request: IncomingMessage, response: ServerResponse): Pro
   return new URLSearchParams((await readBody(request, maxBodyBytes)).toString("utf8"));
 }
 
-/** From the form, or from an HTTP Basic header, where both parts are form-encoded (RFC 6749, 2.3.1). */
+/** From the form, or from a Basic header with form-encoded parts (RFC 6749, 2.3.1). */
 function clientOf(
   request: IncomingMessage,
   form: URLSearchParams,

@@ -1,30 +1,30 @@
-// Counts what clients send, by method, so that tests and operators can prove that a client keeps to its rate.
+// Traffic statistics by method, so that tests and operators can verify a client's request rate.
 import Counter from "prom-client/lib/counter.js";
 import Gauge from "prom-client/lib/gauge.js";
 import Registry from "prom-client/lib/registry.js";
 
 export interface MethodTraffic {
   readonly requests: number;
-  /** Bytes of request bodies, as JSON. */
+  /** Bytes of request bodies as JSON. */
   readonly bytes: number;
-  /** Milliseconds between the two starts that were closest; infinite while there are fewer than two. */
+  /** Shortest time between two starts in milliseconds; infinite with fewer than two. */
   readonly smallestSpacingMs: number;
   /** The most starts in any 1.000 s. */
   readonly maxStartsPerSecond: number;
 }
 
-/** A body may take this long to arrive after its headers; starts older than that can no longer be joined. */
+/** A body arrives at most this long after its headers, so older starts have no new neighbours. */
 const keepMs = 60_000;
 
 export class Traffic {
   readonly #counters = new Map<string, MethodTraffic>();
-  /** Ascending starts of each method; of the last `keepMs` at least. */
+  /** Starts of each method in ascending order, at least those of the last `keepMs`. */
   readonly #starts = new Map<string, number[]>();
 
-  /** `start` is when the headers of the request were read, in milliseconds of the monotonic clock. */
+  /** `start`: when the headers were read, in monotonic milliseconds. */
   record(method: string, start: number, bytes: number): void {
     const starts = this.#starts.get(method) ?? [];
-    // A request with a large body is complete after a small one that started later.
+    // A large request completes after a small one that started later.
     const at = starts.findLastIndex((other) => other <= start) + 1;
     starts.splice(at, 0, start);
     const before = start - (starts[at - 1] ?? Number.NEGATIVE_INFINITY);
@@ -46,7 +46,7 @@ export class Traffic {
   }
 }
 
-/** The most starts in any second that has the one at index `at` in it. */
+/** The most starts in any second that includes the one at index `at`. */
 function densest(starts: readonly number[], at: number): number {
   let most = 0;
   let end = starts.length;
@@ -59,7 +59,7 @@ function densest(starts: readonly number[], at: number): number {
 
 export const metricsType = "text/plain; version=0.0.4; charset=utf-8";
 
-/** In the text format of Prometheus. */
+/** In the Prometheus text format. */
 export function metricsText(counters: ReadonlyMap<string, MethodTraffic>): Promise<string> {
   const registry = new Registry();
   const options = (name: string, help: string) => ({

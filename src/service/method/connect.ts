@@ -1,4 +1,4 @@
-// admin.connectSignals and admin.disconnectSignals: which item shows the data of a signal. An item may show several.
+// admin.connectSignals and admin.disconnectSignals: set which item shows a signal's data. An item may show several.
 import { maxSelected } from "../../wire/method.ts";
 import { resourceIdPattern } from "../../wire/signal-view.ts";
 import { anyIntegration, type MethodCall, readFlag } from "../call/params.ts";
@@ -6,7 +6,7 @@ import { readSignalQuery } from "../query/resource-query.ts";
 import { readAnswerFormat, signalResource } from "./resource-view.ts";
 import { itemsOf } from "./select.ts";
 
-/** Lets an item show the signals of a query. A signal that another item shows moves to this one. */
+/** Connects the signals of a query to an item. A signal of another item moves to this one. */
 export function connectSignals(call: MethodCall): object {
   const { faults } = call;
   const { item } = call.params;
@@ -16,7 +16,7 @@ export function connectSignals(call: MethodCall): object {
   return relate(call, String(item));
 }
 
-/** Takes the signals of a query from the items that show them, if any do. The items stay. */
+/** Disconnects the signals of a query from their items. The items remain. */
 export function disconnectSignals(call: MethodCall): object {
   return relate(call, null);
 }
@@ -24,7 +24,7 @@ export function disconnectSignals(call: MethodCall): object {
 function relate(call: MethodCall, item: string | null): object {
   const { params, store, faults } = call;
   const integration = anyIntegration(params, faults);
-  // Without a limit all signals that match are meant, and not a page of them.
+  // Without a limit, the query means all matching signals, not a page.
   const query = readSignalQuery(params, faults, maxSelected.signals);
   const dryRun = readFlag(params["dryRun"], "dryRun", faults);
   const answers = readAnswerFormat(call, "resources");

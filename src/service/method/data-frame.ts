@@ -32,19 +32,19 @@ export function selectDataFrame(call: MethodCall): object {
   return answers.ofFrame(frame, total, resources);
 }
 
-/** The last so many points of a column. */
+/** The last `last` points of a column. */
 export function lastOf(column: Column, last: number | undefined): Column {
   if (last === undefined || column.times.length <= last) return column;
   const { key, times, values } = column;
   return { key, times: Array.from(times).slice(-last), values: Array.from(values).slice(-last) };
 }
 
-/** Whether a query is about the series with this key of an item. */
+/** Whether a query includes this series of an item. */
 function isWanted({ series }: DataQuery, key: string, item: string): boolean {
   return series === undefined || series.has(key) || series.has(item);
 }
 
-/** One column for an item, or with a rollup one for each aggregate. */
+/** One column for an item; with a rollup, one for each aggregate. */
 export function numericColumns(store: ServiceStore, item: string, query: DataQuery, cells: CellBudget): Column[] {
   const blocks = blocksOf(store, item, query);
   if (!query.bucketOf)
@@ -61,7 +61,7 @@ function* blocksOf(store: ServiceStore, item: string, query: DataQuery): Generat
   for (const { from, before } of spansOf(store, item, query)) yield* store.blocksOf(item, from, before);
 }
 
-/** One column for each state: seconds in it. */
+/** One column for each state, in seconds. */
 function stateColumns(store: ServiceStore, item: ItemRecord, query: DataQuery, now: number, budget: StateBudget) {
   const { bucketOf } = query;
   if (!bucketOf) return [];

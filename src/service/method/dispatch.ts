@@ -1,4 +1,4 @@
-// Turns the bytes of a JSON-RPC request into the bytes of its response: parses, finds the method, checks rights, calls.
+// Executes a JSON-RPC request: parses it, finds the method, checks rights, calls, and serialises the response.
 import { rpcErrors } from "../../wire/json-rpc.ts";
 import { grantOf, isSince, type Method, methods, renamedMethods, type ServedVersion } from "../../wire/method.ts";
 import { readInsert } from "../call/insert-reader.ts";
@@ -11,12 +11,12 @@ import { evaluate } from "./evaluate.ts";
 import { insert, publishSignals, saveSignals } from "./save.ts";
 import { selectItems, selectSignals } from "./select.ts";
 
-/** What the HTTP side knows of a request. */
+/** A request as the HTTP layer passes it on. */
 export interface RpcInput {
   readonly body: Uint8Array<ArrayBuffer>;
-  /** As it was found without parsing the body. */
+  /** As found by `scanEnvelope`. */
   readonly method: string | undefined;
-  /** Text of the id, undefined for a notification. */
+  /** JSON text of the id; undefined for a notification. */
   readonly id: string | undefined;
   readonly caller: Caller;
   readonly version: ServedVersion;
@@ -24,16 +24,16 @@ export interface RpcInput {
   readonly namespace: string;
   /** Microseconds since the epoch. */
   readonly now: number;
-  /** Names the request in errors and log. */
+  /** Identifies the request in errors and logs. */
   readonly trace: string;
-  /** Input IDs that an insert is to refuse, for drills. */
+  /** Input IDs that an insert refuses, as an injected fault. */
   readonly refusedInputs: readonly string[];
 }
 
 interface RpcOutput {
-  /** Undefined: a notification, nothing goes back. */
+  /** Undefined: a notification, which has no response. */
   readonly body: string | undefined;
-  /** Why the service itself failed; for the log. */
+  /** An internal error of the service, for the log. */
   readonly failure?: string;
 }
 
@@ -44,7 +44,7 @@ type Operation = readonly [
   positions: readonly string[],
 ];
 
-/** What answers a method, whether that changes anything, since which version, and the names of positional params. */
+/** Handler, effect, first version, and names of positional params for each method. */
 const operations: Readonly<Record<Method, Operation>> = {
   "integration.insert": [insert, "writes", "1.0", ["integration", "data"]],
   "integration.saveSignals": [saveSignals, "writes", "1.0", ["integration", "inputs", "createOnly"]],
@@ -57,15 +57,14 @@ const operations: Readonly<Record<Method, Operation>> = {
   "platform.evaluate": [evaluate, "reads", "1.1", ["items", "calculations", "data", "include", "format"]],
 };
 
-/** Whether any thread that reads the store can answer a method. */
+/** Whether any thread with read access to the store can handle the method. */
 export function onlyReads(method: Method): boolean {
   return operations[method][1] === "reads";
 }
 
-/** Inserts from this size on are read straight from their bytes. */
+/** Inserts of at least this size are parsed by `readInsert`. */
 const largeBytes = 65_536;
 
-/** Never throws. */
 export function dispatch(input: RpcInput, store: ServiceStore): RpcOutput {
   const id = input.id ?? "null";
   try {
@@ -76,7 +75,7 @@ export function dispatch(input: RpcInput, store: ServiceStore): RpcOutput {
     const fault = error instanceof RpcFault ? error : new RpcFault("internalError", { cause: error });
     const described = error instanceof Error ? (error.stack ?? error.message) : String(error);
     const failure = fault.code === rpcErrors.internalError.code ? { failure: described } : {};
-    // A request that cannot be read as one may have wanted an answer.
+    // An invalid request may not have been meant as a notification, so it is answered.
     const unreadable = fault.code === rpcErrors.parseError.code || fault.code === rpcErrors.invalidRequest.code;
     if (input.id === undefined && !unreadable) return { body: undefined, ...failure };
     const { code, message, details } = fault;
@@ -88,14 +87,14 @@ export function dispatch(input: RpcInput, store: ServiceStore): RpcOutput {
   }
 }
 
-/** The canonical method of a name as clients spell it: without regard to case, with the documented aliases. */
+/** The canonical method of a client's name, ignoring case and resolving documented aliases. */
 export function methodOf(name: string | undefined, namespace: string): Method | undefined {
   const canonical = canonicalName(name, namespace);
   if (canonical === "admin.selectsignal") return "admin.selectSignals";
   return renamedIn12(canonical) ?? methods.find((method) => method.toLowerCase() === canonical);
 }
 
-/** In lower case, with the specification's namespace. */
+/** In lower case and with the prefix `platform.`. */
 function canonicalName(name: string | undefined, namespace: string): string | undefined {
   const lower = name?.toLowerCase() ?? "";
   const prefix = `${namespace.toLowerCase()}.`;
@@ -115,7 +114,7 @@ function parse({ body, method, id, namespace }: RpcInput): Members {
   if (!isRecord(request)) throw invalidRequest("must be an object");
   if (request["jsonrpc"] !== "2.0") throw invalidRequest('jsonrpc must be "2.0"');
   if (typeof request["method"] !== "string") throw invalidRequest("method must be a text");
-  // The call was admitted by what stands before the params.
+  // The call was admitted by the method and id before the params.
   const found: unknown = JSON.parse(id ?? "null");
   const parsed = request["id"] ?? null;
   const sameId = typeof found === "object" && found !== null ? typeof parsed === "object" : found === parsed;
@@ -164,7 +163,7 @@ function named(params: unknown, positions: readonly string[]): Members {
   return Object.fromEntries(params.map((value: unknown, index) => [positions[index], value]));
 }
 
-/** Whether the text of an id, found without parsing the request, is JSON. */
+/** Whether the scanned text of an id is valid JSON. */
 function echoable(id: string): boolean {
   try {
     JSON.parse(id);

@@ -7,14 +7,14 @@ import { FormulaError } from "../query/formula-tokens.ts";
 import { readResourceQuery } from "../query/resource-query.ts";
 import type { ItemRecord } from "../store/resource.ts";
 
-/** How the items of a group are brought together, bucket by bucket. */
+/** Aggregations over the items of a group in each bucket. */
 const groupAggregations = ["count", "min", "max", "sum", "avg"] as const;
 type GroupAggregation = (typeof groupAggregations)[number];
 
 const stateAggregations = ["state-seconds", "state-percent", "state-rate"] as const;
 export type StateAggregation = (typeof stateAggregations)[number];
 
-/** What is made of the points of an item in each bucket. */
+/** Aggregations over the points of an item in each bucket. */
 const aggregations = [...groupAggregations, "first", "last", ...stateAggregations] as const;
 type Aggregation = (typeof aggregations)[number];
 
@@ -25,9 +25,9 @@ export function isStateAggregation(aggregation: Aggregation): aggregation is Sta
 export interface ItemAggregation {
   readonly item: ItemRecord;
   readonly aggregation: Aggregation;
-  /** For the state aggregations. */
+  /** For state aggregations only. */
   readonly state: number;
-  /** How many buckets later the values appear; negative: earlier. */
+  /** Number of buckets by which values are delayed; negative: advanced. */
   readonly shift: number;
   readonly alias: string;
 }
@@ -47,20 +47,20 @@ interface Evaluation {
   readonly items: readonly ItemAggregation[];
   readonly groups: readonly Group[];
   readonly calculations: readonly Calculation[];
-  /** Of all of them, in the order of the request. */
+  /** All aliases in the order of the request. */
   readonly aliases: ReadonlySet<string>;
 }
 
 const maxItems = 50;
 const maxGroups = 100;
-/** Items of a group. */
+/** Most items of a group. */
 const maxGroup = 1_000;
 const maxCalculations = 100;
 const aliasPattern = /^[A-Za-z_][A-Za-z0-9_]{0,27}$/;
-/** Names that every formula has. */
+/** Names available in every formula. */
 const builtInNames = ["bucket_seconds", "time_seconds"];
 
-/** A calculation may name every item and group, and the calculations before it. */
+/** A calculation may use all items, all groups and preceding calculations. */
 export function readEvaluation({ params, store, faults }: MethodCall): Evaluation {
   const aliases = new Set<string>();
 
@@ -77,7 +77,7 @@ export function readEvaluation({ params, store, faults }: MethodCall): Evaluatio
   if (new Set(items.map(({ item }) => item.id)).size > maxItems)
     faults.add("items", `must be at most ${maxItems} different items`);
 
-  // Items that match a query, in the words of 1.2. A group without a limit holds all of them or is refused.
+  // Groups select items by a query of 1.2. Without a limit, a group holds all matches or is refused.
   const groups = readEntries("groups", maxGroups).flatMap(([entry, path]): Group[] => {
     const bounds = { fields: itemFields, defaultLimit: maxGroup, maxLimit: maxGroup };
     const query = readResourceQuery(entry["query"] ?? { filter: entry["filter"] }, `${path}.query`, bounds, faults);
@@ -102,7 +102,7 @@ export function readEvaluation({ params, store, faults }: MethodCall): Evaluatio
   });
   return { items, groups, calculations, aliases };
 
-  /** Null stands for an empty list. */
+  /** A null list counts as empty. */
   function readEntries(name: string, most = Number.POSITIVE_INFINITY): [Members, string][] {
     const list = params[name];
     if (isGiven(list) && !Array.isArray(list)) faults.add(name, "must be an array");
@@ -118,7 +118,7 @@ export function readEvaluation({ params, store, faults }: MethodCall): Evaluatio
     return read.slice(0, most);
   }
 
-  /** What entries of items and of groups share. */
+  /** The members that items and groups share. */
   function readMember(
     entry: Members,
     path: string,

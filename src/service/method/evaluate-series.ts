@@ -1,4 +1,4 @@
-// The rows of platform.evaluate and the values of items and groups in them.
+// The rows of platform.evaluate, and the values of items and groups in them.
 import type { BucketOf } from "../query/buckets.ts";
 import type { DataQuery } from "../query/data-query.ts";
 import { outsideSpans, pointBefore, pointFrom, startOfLast, type TimeSpan } from "../query/edge-points.ts";
@@ -7,11 +7,11 @@ import { holdOf } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
 import { type Group, type ItemAggregation, isStateAggregation, type StateAggregation } from "./evaluate-params.ts";
 
-/** Buckets times series of an answer. */
+/** Most buckets × series of a response. */
 const maxCells = 2_000_000;
-/** Buckets times items, those of groups included. */
+/** Most buckets × items, including those of groups. */
 const maxItemBuckets = 20_000_000;
-/** Buckets times operations in formulas: seconds of work. */
+/** Most buckets × operations in formulas; this takes seconds. */
 const maxOperations = 100_000_000;
 
 interface GridSource {
@@ -22,19 +22,19 @@ interface GridSource {
   readonly now: number;
 }
 
-/** What items are aggregated over. */
+/** The rows over which items are aggregated. */
 interface Grid extends GridSource {
   /** Start of each row, ascending. */
   readonly starts: readonly number[];
-  /** Buckets that the window touches: the rows but for those of `outside`. */
+  /** Buckets in the window, without the rows of `outside`. */
   readonly inside: readonly number[];
-  /** The first and the last row, where `outsidePoints` adds them. */
+  /** The first and last row, if `outsidePoints` adds them. */
   readonly outside: { readonly earlier?: TimeSpan; readonly later?: TimeSpan };
 }
 
 /**
- * The end of the window that holds the last rows of every member, where these alone are wanted. Not with formulas, which
- * may have values in fewer rows.
+ * Narrows the window to its end if only the last rows are wanted. Not for formulas, which may have values in fewer
+ * rows.
  */
 export function lastOfWindow(
   { store, query, bucketOf, now }: GridSource,
@@ -50,7 +50,7 @@ export function lastOfWindow(
   return { ...query, from: Math.max(from, Math.min(before, ...starts)) };
 }
 
-/** Throws -32602 when there would be too many rows for so many members, series and operations in formulas. */
+/** Throws -32602 if there are too many rows for the number of members, series and operations. */
 export function gridOf(
   source: GridSource,
   members: readonly ItemAggregation[],
@@ -72,13 +72,13 @@ export function gridOf(
   return { ...source, starts, inside, outside };
 }
 
-/** One value of an item for each row. */
+/** The value of an item in each row. */
 export function aggregateItem(grid: Grid, member: ItemAggregation): Float64Array {
   const { query, outside, bucketOf, starts } = grid;
   const { shift } = member;
   const wanted = wantedOf(grid, shift);
   const [first, last] = [wanted.inside[0], wanted.inside.at(-1)];
-  // The window as a whole has no buckets before or after it.
+  // A window rollup has no buckets before or after it.
   if (first === undefined || last === undefined || (query.isWindow && shift !== 0))
     return new Float64Array(starts.length).fill(Number.NaN);
   // Values that are shifted into the window come from outside of it.
@@ -92,17 +92,17 @@ export function aggregateItem(grid: Grid, member: ItemAggregation): Float64Array
   return Float64Array.from(wanted.all, (start) => values.get(start) ?? zeroOrMissing(grid, start, zeroIn));
 }
 
-/** What a state aggregation makes of the time in a state and the width of the bucket, both microseconds. */
+/** The value of a state aggregation from time in state and bucket width, both in microseconds. */
 const ofState: Readonly<Record<StateAggregation, (micros: number, width: number) => number>> = {
   "state-seconds": (micros) => micros / 1e6,
   "state-percent": (micros, width) => (micros / width) * 100,
   "state-rate": (micros, width) => micros / width,
 };
 
-/** Start of a bucket and value of the item in it, for buckets of the span that have one. */
+/** Bucket start and value for each bucket of the span with a value. */
 function* valuesIn({ store, bucketOf, now }: Grid, { item, aggregation, state }: ItemAggregation, span: TimeSpan) {
   if (isStateAggregation(aggregation)) {
-    // The grid has at most `maxCells` cells; a series that is shifted into it may fill as many buckets.
+    // The grid has at most `maxCells` cells. A series shifted into it may fill as many buckets.
     const budget = { left: maxStateBuckets + maxCells };
     for (const [start, micros] of stateTimes(store, item, [span], { bucketOf, now, budget }).get(state) ?? [])
       yield [start, ofState[aggregation](micros, bucketOf(start).end - start)] as const;
@@ -119,7 +119,7 @@ function spanAt({ bucketOf }: Grid, time: number): TimeSpan {
 
 const none: TimeSpan = { from: Number.POSITIVE_INFINITY, before: Number.NEGATIVE_INFINITY };
 
-/** From the first point of an item to its last; of states to where the last one ends. */
+/** From the first to the last point of an item; for states to the end of the last one. */
 function dataOf({ store, now }: Grid, { item, aggregation }: ItemAggregation): TimeSpan {
   const [first, last] = [pointFrom(store, item.id), pointBefore(store, item.id)];
   if (!first || !last) return none;
@@ -127,12 +127,12 @@ function dataOf({ store, now }: Grid, { item, aggregation }: ItemAggregation): T
   return { from: first.time, before: end };
 }
 
-/** What a bucket without a value has: 0 inside the range of the data. */
+/** The value of an empty bucket: 0 inside the range of the data. */
 function zeroOrMissing({ bucketOf }: Grid, start: number, data: TimeSpan): number {
   return start < data.before && bucketOf(start).end > data.from ? 0 : Number.NaN;
 }
 
-/** One value of a group for each row; where none of its items has a value it has none, and their count is 0. */
+/** The value of a group in each row. Without item values it is missing, and the count is 0. */
 export function aggregateGroup(grid: Grid, { items, aggregation }: Group): Float64Array {
   const rows = grid.starts.length;
   const count = new Float64Array(rows);
@@ -158,13 +158,13 @@ export function aggregateGroup(grid: Grid, { items, aggregation }: Group): Float
 }
 
 /**
- * Each missing value of an item replaced by the last one before it, as long as that is not older than the item's
- * `gapDetection`. The first of them may come from before the window.
+ * Replaces missing values by the last known one, at most the item's `gapDetection` old. The first may precede the
+ * window.
  */
 export function gapfilledItem(grid: Grid, member: ItemAggregation, values: Float64Array): Float64Array {
   const wanted = wantedOf(grid, member.shift).all;
   const hold = holdOf(member.item);
-  // The window may begin within its first bucket; what lies before it there is in no row.
+  // The window may begin inside its first bucket; points before that are in no row.
   const begin = member.shift === 0 && !grid.outside.earlier ? grid.query.from : wanted[0];
   const point = grid.query.isWindow ? undefined : pointBefore(grid.store, member.item.id, begin);
   let [known] = point ? valuesIn(grid, member, spanAt(grid, point.time)) : [];

@@ -1,4 +1,4 @@
-// platform.evaluate: aggregates of items, and formulas over them, on one grid of buckets.
+// platform.evaluate: aggregates of items, and formulas over them, in common buckets.
 import type { MethodCall } from "../call/params.ts";
 import { oneBucket } from "../query/buckets.ts";
 import { readCurrentDataQuery } from "../query/data-query.ts";
@@ -44,7 +44,7 @@ export function evaluate(call: MethodCall): object {
   return answers.ofFrame(frame, -1, [...included.values()]);
 }
 
-/** The rows that have a value. */
+/** Only the rows with a value. */
 function present(key: string, starts: readonly number[], values: Float64Array): Column {
   const rows = [...values.keys()].filter((row) => Number.isFinite(values[row]));
   return { key, times: rows.map((row) => starts[row]!), values: rows.map((row) => values[row]!) };

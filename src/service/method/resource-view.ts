@@ -1,5 +1,4 @@
-// Signals and items as answers show them: in the specification's dialect, and in the current one with type, attributes and
-// relationships, and a hash of each.
+// Signals and items in responses: in the specification's dialect, and in the current one with hashes.
 import { createHash } from "node:crypto";
 import { isSince } from "../../wire/method.ts";
 import type { ItemSelectView, SignalSelectView } from "../../wire/signal-view.ts";
@@ -18,7 +17,7 @@ export function selectedItemView({ id, attributes, createdAt, updatedAt }: Signa
   };
 }
 
-/** Times of resources are shown to the millisecond, without trailing zeros. */
+/** Resource times have milliseconds without trailing zeros. */
 function metaTime(ms: number): string {
   return new Date(ms).toISOString().replace(/\.?0+Z$/, "Z");
 }
@@ -48,7 +47,7 @@ export function itemResource(item: ItemRecord): TypedResource {
   return typed("items", item, { ...shown(item.attributes), visible: item.visible }, {});
 }
 
-/** In the order that the hash is made over. */
+/** In the order in which the hash is computed. */
 function shown(attributes: Attributes) {
   const { name, description, type, sourceType, engUnit, sampleInterval, gapDetection, labels, enumValues } = attributes;
   return { name, description, valueType: type, sourceType, engUnit, sampleInterval, gapDetection, labels, enumValues };
@@ -70,7 +69,7 @@ function typed(
   return { id, type, meta, attributes, relationships };
 }
 
-/** SHA-1 over the JSON as the hosted service writes it: keys of maps sorted, `& < >` escaped, a line feed at the end. */
+/** SHA-1 of the JSON as the hosted service writes it: map keys sorted, `& < >` escaped, with a final line feed. */
 function hash(value: object): string {
   return createHash("sha1")
     .update(`${canonical(value)}\n`)
@@ -81,7 +80,7 @@ function canonical(value: unknown, sorted = false): string {
   if (Array.isArray(value)) return `[${value.map((element) => canonical(element)).join(",")}]`;
   if (typeof value !== "object" || value === null) return escaped(JSON.stringify(value));
   const entries = Object.entries(value);
-  // JavaScript keeps keys that are numbers in the order of the numbers; the hash wants the order of texts.
+  // JavaScript orders numeric keys by number, the hash by text.
   if (sorted) entries.sort(([a], [b]) => (a < b ? -1 : 1));
   const members = entries.map(
     ([key, member]) => `${escaped(JSON.stringify(key))}:${canonical(member, key === "labels" || key === "enumValues")}`,
@@ -93,13 +92,13 @@ function escaped(json: string): string {
   return json.replace(/[&<>\u2028\u2029]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** Makes the answers of a call in the current dialect. */
+/** Builds the responses of a call in the current dialect. */
 export interface Answers {
-  /** An answer with these data; `items` are those to be included if the request wants them. */
+  /** A response with `data`. `items` are included if requested. */
   of(data: object, total: number, items: readonly ItemRecord[]): object;
   /** The same with a data frame. */
   ofFrame(frame: object, total: number, items: readonly ItemRecord[]): object;
-  /** The same whose data are resources. */
+  /** The same with resources. */
   ofResources<Resource extends { readonly id: string }>(
     resources: readonly Resource[],
     view: (resource: Resource) => TypedResource,
@@ -108,7 +107,7 @@ export interface Answers {
   ): object;
 }
 
-/** Reads `include` and `format`; null and absent members have their defaults. */
+/** Reads `include` and `format`; null and missing members take their defaults. */
 export function readAnswerFormat({ params, version, faults }: MethodCall, about: "resources" | "data"): Answers {
   const { include } = params;
   if (isGiven(include) && !Array.isArray(include)) faults.add("include", "must be an array of texts");
@@ -117,21 +116,21 @@ export function readAnswerFormat({ params, version, faults }: MethodCall, about:
     if (name !== "item" && name !== "items") faults.add(`include.${index}`, 'can be "item"');
   const given = membersOf(params["format"], "format", faults);
   const flag = (name: string, otherwise: boolean) => readFlag(given[name], `format.${name}`, faults, otherwise);
-  // False: `data` is a map by ID, and `included` one array of all types.
+  // False: `data` is a map by ID, and `included` is one array of all types.
   const dataAsArray = flag("dataAsArray", about === "resources");
   const groupIncludedByType = flag("groupIncludedByType", false);
   const refused = isSince(version, "1.2beta1") ? unknownForms[about] : [];
   for (const name of refused)
     if (flag(name, false)) faults.add(`format.${name}`, "must be false: how that form looks is not public");
   const hashes = !isSince(version, "1.2beta1") || flag("includeResourceHashFields", true);
-  // clarify-go at 1.2alpha1 fails over a format with more members.
+  // clarify-go at 1.2alpha1 rejects a format with more members.
   const added = { includeResourceHashFields: hashes, ...Object.fromEntries(refused.map((name) => [name, false])) };
   const format = { dataAsArray, groupIncludedByType, ...(version === "1.2" && added) };
   const answers: Answers = {
     of(data, total, items) {
       const views = names.length > 0 ? items.map((item) => shownAs(itemResource(item), hashes)) : [];
       const included = groupIncludedByType ? { items: views } : views;
-      // A public client stumbles over an `included` that is empty, so then there is none.
+      // A public client fails on an empty `included`, so it is left out.
       return { meta: { total, format }, data, ...(views.length > 0 && { included }) };
     },
     ofFrame: (frame, total, items) => answers.of(dataAsArray ? [frame] : frame, total, items),
@@ -150,7 +149,7 @@ function shownAs(resource: TypedResource, hashes: boolean): object {
   return hashes ? resource : { ...resource, meta };
 }
 
-/** `view` of each, by ID. */
+/** The `view` of each resource, by ID. */
 export function byId<Resource extends { readonly id: string }>(
   resources: readonly Resource[],
   view: (resource: Resource) => object,

@@ -1,4 +1,4 @@
-// The methods that write: integration.insert, integration.saveSignals and admin.publishSignals.
+// The writing methods: integration.insert, integration.saveSignals and admin.publishSignals.
 import { isInputId } from "../../core/point.ts";
 import { isSince } from "../../wire/method.ts";
 import {
@@ -24,7 +24,7 @@ import {
 import { type Faults, RpcFault } from "../call/rpc-fault.ts";
 import { type Signal, sameAttributes, savedAttributes } from "../store/resource.ts";
 
-/** Stores the points of a frame, and creates signals for Input IDs that have none. */
+/** Stores the points of a frame, and creates signals for new Input IDs. */
 export function insert(call: MethodCall): object {
   const { store, params, faults } = call;
   const integration = ownIntegration(call, faults);
@@ -41,7 +41,7 @@ export function insert(call: MethodCall): object {
       const { id, number } = known ?? store.resources.createSignal(integration, input, attributes(), nowMs);
       const columns = columnsOf();
       if (columns.times.length > 0) store.points.write(number, columns);
-      // No `updated` here: clients refuse a summary with members they do not know.
+      // Without `updated`: clients reject a summary with unknown members.
       signalsByInput[input] = { id, created: known === undefined };
     }
   });
@@ -53,7 +53,7 @@ export function insert(call: MethodCall): object {
   return { signalsByInput };
 }
 
-/** Creates signals or replaces their attributes; annotations are added to those that are there. */
+/** Creates signals or replaces their attributes. Annotations are merged. */
 export function saveSignals(call: MethodCall): object {
   const { store, params, faults } = call;
   const integration = ownIntegration(call, faults);
@@ -79,7 +79,7 @@ export function saveSignals(call: MethodCall): object {
 
 function readInputs(params: Members, faults: Faults): ReadonlyMap<string, Saved<SignalSaveView>> {
   const views = new Map<string, Saved<SignalSaveView>>();
-  // The current dialect's name; clients send either at any version.
+  // The current dialect's name; clients send either name with any version.
   const name = !isGiven(params["inputs"]) && isGiven(params["signalsByInput"]) ? "signalsByInput" : "inputs";
   for (const [input, value] of Object.entries(requiredMembers(params[name], name, faults) ?? {})) {
     const path = `${name}.${input}`;
@@ -90,7 +90,7 @@ function readInputs(params: Members, faults: Faults): ReadonlyMap<string, Saved<
   return views;
 }
 
-/** Makes an item of a signal, or updates the item that was made of it. Items keep their IDs. */
+/** Creates or updates the item of a signal. Items keep their IDs. */
 export function publishSignals(call: MethodCall): object {
   const { store, params, faults } = call;
   const integration = anyIntegration(params, faults);
@@ -133,7 +133,7 @@ function readItems({ params, store }: MethodCall, integration: string, faults: F
   });
 }
 
-/** From 1.2 on a save can ask for the resources it made. How is not public, and ignoring it would be answering something else. */
+/** From 1.2 on, a save may request the created resources. The format is not public, so such requests are refused. */
 function refuseResources({ params, version }: MethodCall, faults: Faults): void {
   if (!isSince(version, "1.2beta1")) return;
   for (const name of ["result", "include"])

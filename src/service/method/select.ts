@@ -1,5 +1,5 @@
-// admin.selectSignals and platform.selectItems: metadata, in the specification's dialect also data of items. Which dialect
-// a request speaks: at 1.1 too, one with a param of the specification is answered as the specification says.
+// admin.selectSignals and platform.selectItems: metadata, in the specification's dialect also data. At 1.1, a request
+// with a param of the specification is answered in its dialect.
 import { defaultLimit, isSince, maxSelected } from "../../wire/method.ts";
 import type { DataFrame } from "../../wire/results.ts";
 import { anyIntegration, isGiven, isRecord, type MethodCall, membersOf, readFlag } from "../call/params.ts";
@@ -45,7 +45,7 @@ export function selectSignals(call: MethodCall): object {
   };
 }
 
-/** Each item of these signals once, by creation. */
+/** The distinct items of these signals, by creation. */
 export function itemsOf(signals: readonly Signal[], store: ServiceStore): readonly ItemRecord[] {
   const ids = new Set(signals.flatMap(({ item }) => item ?? []));
   return [...ids].toSorted().flatMap((id) => store.resources.item(id) ?? []);
@@ -60,7 +60,7 @@ export function selectItems(call: MethodCall): object {
     const answers = readAnswerFormat(call, "resources");
     faults.throwIfAny();
     const { resources, total } = query.select(store.resources.items());
-    // There is nothing to include yet; clients send lists all the same.
+    // Nothing can be included yet, but clients send lists.
     return answers.ofResources(resources, itemResource, total, []);
   }
   const data = readSpecifiedDataQuery(params["data"], now, isSince(version, "1.1"), faults);

@@ -1,4 +1,4 @@
-// Where the buckets of a rollup begin: at multiples of their width from an origin, not from the start of the query.
+// Buckets of a rollup. They begin at multiples of their width from an origin, not at the start of the query.
 
 import type { TimeZone } from "../../lib/time-zone.ts";
 import type { RfcDuration } from "../../wire/rfc-duration.ts";
@@ -10,14 +10,14 @@ interface Bucket {
   readonly end: number;
 }
 
-/** The bucket a time belongs to. */
+/** The bucket of a time. */
 export type BucketOf = (time: number) => Bucket;
 
 export interface BucketOptions {
   readonly zone: TimeZone;
   /** 1 Monday to 7 Sunday. */
   readonly firstDayOfWeek: number;
-  /** Where a bucket begins, microseconds since the epoch; undefined: the default. */
+  /** Begin of a bucket in microseconds since the epoch; undefined: the default origin. */
   readonly origin: number | undefined;
 }
 
@@ -27,8 +27,8 @@ const day = 24 * hour;
 const millennium = Date.UTC(2000, 0, 1) * 1_000;
 
 /**
- * Default origin: 00:00 in the zone on the first date of 2000 that is the first day of a week; for months 2000-01-01.
- * Buckets wider than the shift of daylight saving follow the clock on the wall, narrower ones are all of one length.
+ * Default origin: 00:00 in the zone on the first week start of 2000; for months 2000-01-01. Buckets of more than an
+ * hour follow local time; shorter ones have a fixed length.
  */
 export function bucketsOf(width: RfcDuration, { zone, firstDayOfWeek, origin }: BucketOptions): BucketOf {
   if (width.months !== 0)
@@ -50,14 +50,14 @@ export function bucketsOf(width: RfcDuration, { zone, firstDayOfWeek, origin }: 
   );
 }
 
-/** Everything in one bucket, stamped with the start of the window. */
+/** One bucket for everything, with the start of the window. */
 export function oneBucket(window: Bucket): BucketOf {
   return () => window;
 }
 
 /**
- * Buckets that begin where `startOf` says. `guess` may be one off: when clocks change, local times are skipped or come
- * twice, and a time's place by the clock on the wall is not always its place in the row.
+ * Buckets whose starts are given by `startOf`. `guess` may be off by one, since local times are skipped or repeated
+ * when clocks change.
  */
 function numbered(startOf: (n: number) => number, guess: (time: number) => number): BucketOf {
   return (time) => {
@@ -79,7 +79,7 @@ function monthBuckets(count: number, zone: TimeZone, originLocal: number): Bucke
   return numbered(
     (n) => {
       const month = origin + n * count;
-      // On the origin's day, or the last one of a shorter month.
+      // On the origin's day, or the last day of a shorter month.
       const lastDay = beginOf(month + 1) - beginOf(month) - day + (intoMonth % day);
       return zone.fromLocal(beginOf(month) + Math.min(intoMonth, lastDay));
     },

@@ -1,4 +1,4 @@
-// Which points a data query is about: from when to when, how they are rolled up, and which series come back.
+// The points of a data query: window, rollup and series.
 import { timeZone, utc } from "../../lib/time-zone.ts";
 import { parseRfcDuration, type RfcDuration } from "../../wire/rfc-duration.ts";
 import { parseTimestamp } from "../../wire/timestamp.ts";
@@ -12,27 +12,27 @@ export interface DataQuery {
   readonly from: number;
   /** Exclusive. */
   readonly before: number;
-  /** The bucket of a time; undefined for points as they are. */
+  /** The bucket of a time; undefined without a rollup. */
   readonly bucketOf: BucketOf | undefined;
   /** Whether the window is one bucket. */
   readonly isWindow: boolean;
-  /** Only series with these keys; undefined: all. */
+  /** Keys of the wanted series; undefined: all. */
   readonly series: ReadonlySet<string> | undefined;
-  /** Only so many of the last points of each series; undefined: all. */
+  /** Number of last points of each series; undefined: all. */
   readonly last: number | undefined;
-  /** Whether the nearest point, or bucket with points, on either side of the window is wanted as well. */
+  /** Whether to add the nearest point (or bucket with points) on each side of the window. */
   readonly outsidePoints: boolean;
 }
 
-/** Null: the points themselves. `window`: one bucket. Else the width: a fixed duration, or months. */
+/** Null: raw points. `window`: one bucket. Otherwise the bucket width: a fixed duration, or months. */
 type Rollup = null | "window" | RfcDuration;
 
 const day = 86_400e6;
 const defaultBuckets: BucketOptions = { zone: utc, firstDayOfWeek: 1, origin: undefined };
 
 /**
- * Reads `data` of the specification's dialect. Default window: the 14 days that began 7 days ago. `calendar`: rollups
- * may be of months and years, as from 1.1 on.
+ * Reads `data` of the specification's dialect. Default window: 14 days, centred on now. `calendar`: permits rollups of
+ * months and years, as from 1.1 on.
  */
 export function readSpecifiedDataQuery(data: unknown, now: number, calendar: boolean, faults: Faults): DataQuery {
   const members = membersOf(data, "data", faults);
@@ -75,7 +75,7 @@ export function readCurrentDataQuery(data: unknown, now: number, faults: Faults)
   };
 }
 
-/** Members of the current dialect, which the specified one takes as well: the page reads with it. */
+/** Members of the current dialect. The specified one accepts them too, since the timeline page uses them. */
 function readRows(members: Members, faults: Faults): Pick<DataQuery, "last" | "outsidePoints"> {
   const last = readInteger(members["last"], "data.last", -1, faults);
   const outsidePoints = readFlag(members["outsidePoints"], "data.outsidePoints", faults);
@@ -93,7 +93,7 @@ function allow(members: Members, path: string, known: readonly string[], faults:
     if (!known.includes(key)) faults.add(`${path}.${key}`, `can be ${known.join(" or ")}`);
 }
 
-/** A client sends the first moment of year 1 for a time it was not given. */
+/** A client sends the first moment of year 1 for an unset time. */
 const zeroTime = parseTimestamp("0001-01-01T00:00:00Z");
 
 function readTime(value: unknown, path: string, faults: Faults): number | undefined {
@@ -116,7 +116,7 @@ function readRollup(value: unknown, calendar: boolean, faults: Faults): Rollup {
   return null;
 }
 
-/** `widest`: a rollup of at least so many microseconds may span so many days; longest first. */
+/** `widest`: pairs of a minimum rollup in microseconds and the window limit in days, longest rollup first. */
 function checkWindow(
   from: number,
   before: number,

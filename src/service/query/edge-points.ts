@@ -1,4 +1,4 @@
-// Points next to a window, found by seeking: what held when the window began, and where the data of an item begin and end.
+// Finds points next to a window: the value at its begin, and the first and last point of an item.
 import type { ServiceStore } from "../store/store.ts";
 import type { BucketOf } from "./buckets.ts";
 import type { DataQuery } from "./data-query.ts";
@@ -9,7 +9,7 @@ export interface EdgePoint {
   readonly value: number;
 }
 
-/** A part of the time line, microseconds since the epoch. */
+/** A time span in microseconds since the epoch. */
 export interface TimeSpan {
   /** Inclusive. */
   readonly from: number;
@@ -20,12 +20,12 @@ export interface TimeSpan {
 const earliest = Number.MIN_SAFE_INTEGER;
 const latest = Number.MAX_SAFE_INTEGER;
 
-/** The last point of an item before `time`; undefined when there is none. */
+/** The last point of an item before `time`, if any. */
 export function pointBefore(store: ServiceStore, item: string, time = latest): EdgePoint | undefined {
   return nearest(store, item, earliest, time, true);
 }
 
-/** The first point of an item that is not before `time`; undefined when there is none. */
+/** The first point of an item at or after `time`, if any. */
 export function pointFrom(store: ServiceStore, item: string, time = earliest): EdgePoint | undefined {
   return nearest(store, item, time, latest, false);
 }
@@ -36,16 +36,16 @@ function nearest(store: ServiceStore, item: string, from: number, before: number
     const [block] = store.points.scan(number, from, before, backwards);
     const index = block && backwards ? block.times.length - 1 : 0;
     const point = block && { time: block.times[index]!, value: block.values[index]! };
-    // Of equal times that of the signal that was created last, as `blocksOf` does.
+    // At equal times, the signal created last wins, as in `blocksOf`.
     if (point && (!found || (backwards ? point.time >= found.time : point.time <= found.time))) found = point;
   }
   return found;
 }
 
 /**
- * A time in the window from which on an item has at least `count` rows: distinct results of `startOf`, which is the time
- * itself for points and the start of the bucket for a rollup. It is `from` when there are fewer rows. Reads backwards
- * from `before`, so that the newest point of a long history is found by reading one block.
+ * The latest known time from which an item has at least `count` rows, or `from`. A row is a distinct result of
+ * `startOf`: the time of a point, or the start of a bucket. Reads backwards from `before`, so the newest point of a
+ * long history takes one block.
  */
 export function startOfLast(
   store: ServiceStore,
@@ -71,12 +71,12 @@ export function startOfLast(
   return found;
 }
 
-/** Points as they are: each is a row of its own. */
+/** Without a rollup, each point is its own row. */
 const rowOfPoint: BucketOf = (time) => ({ start: time, end: time + 1 });
 
 /**
- * With `outsidePoints`, what lies next to the window: the nearest point of any of the items on either side, with a rollup
- * its whole bucket. A rollup of the window as a whole has no buckets next to it.
+ * With `outsidePoints`: the spans of the nearest point of any item on each side of the window; with a rollup, its whole
+ * bucket. A window rollup has no neighbours.
  */
 export function outsideSpans(
   store: ServiceStore,
@@ -98,7 +98,7 @@ export function outsideSpans(
   };
 }
 
-/** The spans whose points make the rows of an item: of the window only its end where only the last rows are asked for. */
+/** The spans of an item's rows. If only the last rows are wanted, just the end of the window. */
 export function spansOf(store: ServiceStore, item: string, query: DataQuery): readonly TimeSpan[] {
   const { from, before, last, bucketOf = rowOfPoint } = query;
   const { earlier, later } = outsideSpans(store, [item], query);

@@ -1,12 +1,12 @@
-// Resource filters: `{"name": {"$in": ["a", "b"]}, "$or": [{…}, {…}]}` → a test of one resource. And the fields of
-// signals and items that filters and sorting may name.
+// Parses resource filters into predicates: `{"name": {"$in": ["a", "b"]}, "$or": [{…}, {…}]}`. Also defines the fields
+// for filters and sorting.
 import { parseTimestamp } from "../../wire/timestamp.ts";
 import { isGiven, isRecord } from "../call/params.ts";
 import { type Faults, invalidParams } from "../call/rpc-fault.ts";
 import type { ItemRecord, Signal } from "../store/resource.ts";
 import { LinearRegex, RegexBudgetError, RegexSyntaxError, type StepBudget } from "./linear-regex.ts";
 
-/** What a field holds. Times are milliseconds since the epoch, and RFC 3339 in filters. */
+/** A field value. Times are milliseconds since the epoch, and RFC 3339 in filters. */
 export type FieldValue = string | number | boolean | null | readonly string[];
 type FieldKind = "text" | "time" | "flag";
 
@@ -15,7 +15,7 @@ export interface Field<Resource> {
   read(resource: Resource): FieldValue;
 }
 
-/** The field a path names, undefined when there is none. Paths are split at the first dot: label keys may hold more. */
+/** The field at a path, if any. Paths are split at the first dot only, since label keys may contain dots. */
 export type FieldTable<Resource> = (path: string) => Field<Resource> | undefined;
 
 type Readers<Resource> = Readonly<Record<string, Field<Resource>>>;
@@ -69,13 +69,13 @@ function own<T>(map: Readonly<Record<string, T>>, key: string): T | undefined {
 
 export type Predicate<Resource> = (resource: Resource) => boolean;
 
-/** Bounds on what a filter may cost. */
+/** Limits of a filter's cost. */
 const maxDepth = 16;
 const maxConditions = 1_000;
-/** Steps of compiling and matching regular expressions: a second or less. */
+/** Most steps of compiling and matching regular expressions: a second or less. */
 const maxRegexSteps = 20_000_000;
 
-/** Reads the filter at `path`. With faults the result means nothing. Null and absent filters match everything. */
+/** Parses the filter at `path`. The result is only valid without faults. A missing filter matches everything. */
 export function parseFilter<Resource>(
   filter: unknown,
   fields: FieldTable<Resource>,
@@ -84,7 +84,7 @@ export function parseFilter<Resource>(
 ): Predicate<Resource> {
   let conditions = 0;
   const budget: StepBudget = { left: maxRegexSteps };
-  /** What takes the place of a part with a fault. */
+  /** Replaces an invalid part. */
   const refused = (at: string, fault: string): Predicate<Resource> => {
     faults.add(at, fault);
     return () => true;
@@ -110,7 +110,7 @@ export function parseFilter<Resource>(
   }
 
   function list(key: "$and" | "$or", operand: unknown, at: string, depth: number): Predicate<Resource> {
-    // A public client sends null for a list it lost; the hosted service takes it as no condition.
+    // A public client sends null for an empty list; the hosted service treats it as no condition.
     if (operand === null) return () => true;
     if (!Array.isArray(operand)) return refused(at, "must be an array of filters");
     if ((conditions += operand.length) > maxConditions) return tooMany();
@@ -134,7 +134,7 @@ export function parseFilter<Resource>(
 type Scalar = string | number | boolean | null;
 type Test<Value> = (value: Value) => boolean;
 
-/** What a condition is about. */
+/** The subject of a condition. */
 interface Subject {
   readonly field: Field<never>;
   readonly faults: Faults;
@@ -151,7 +151,7 @@ function parseCondition(subject: Subject, operand: unknown, at: string): Test<Fi
   return (value) => tests.every((test) => test(value));
 }
 
-/** Of a list, one element is enough. */
+/** For a list, one matching element suffices. */
 function ofAny(test: Test<Scalar>): Test<FieldValue> {
   return (value) => (typeof value === "object" && value !== null ? value.some(test) : test(value));
 }
@@ -165,7 +165,7 @@ const comparisons = new Map<string, Comparison>([
   ["$gte", (value, bound) => value >= bound],
 ]);
 
-/** The test of an operator; `$ne` and `$nin` are to be turned round. */
+/** The test of an operator. The caller negates `$ne` and `$nin`. */
 function parseOperator(subject: Subject, operator: string, operand: unknown, at: string): Test<Scalar> {
   const compare = comparisons.get(operator);
   if (compare) return ordered(subject, operand, at, compare);
@@ -183,7 +183,7 @@ function parseOperator(subject: Subject, operator: string, operand: unknown, at:
 
 const operandOf = { text: "a text", flag: "true, false", time: "an RFC 3339 timestamp" } as const;
 
-/** The operand as the field holds it: times become milliseconds. */
+/** The operand in the field's type; times become milliseconds. */
 function scalar({ field, faults }: Subject, operand: unknown, at: string): Scalar {
   if (operand === null) return null;
   const time = field.kind === "time" && typeof operand === "string" ? parseTimestamp(operand) : undefined;

@@ -1,20 +1,19 @@
-// The words of a formula: numbers, names and symbols, each with its place.
+// Splits a formula into numbers, names and symbols with positions.
 
-/** The reason is for the author of the formula. */
+/** The message is for the author of the formula. */
 export class FormulaError extends Error {
   override readonly name = "FormulaError";
 }
 
 export interface Token {
   readonly text: string;
-  /** Its first character, counted from 1. */
+  /** Position of its first character, counted from 1. */
   readonly at: number;
 }
 
 const token =
   /\s*(?:(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|([A-Za-z_]\w*)|(\*\*|[=!<>]=|&&|\|\||[-+*/%(),<>!?:]))/y;
 
-/** Throws `FormulaError`. */
 export function tokens(text: string): Token[] {
   const found: Token[] = [];
   const end = text.trimEnd().length;

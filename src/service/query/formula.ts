@@ -1,11 +1,11 @@
-// Formulas over series: a small language of our own, read into a tree and computed row by row. Nothing is ever run as code.
+// Parses formulas over series into a tree and computes them row by row. Nothing is ever run as code.
 //
 //   + - * / % **   > >= < <= == !=   && || !   a ? b : c   ( )   numbers   aliases   PI E bucket_seconds time_seconds
 //   abs ceil floor round trunc sign sqrt exp ln log log2 log10 sin cos tan asin acos atan atan2 pow min max if gapfill
 //
-// `**` binds to the right and more tightly than a sign; the other operators bind as in C. A comparison is 1 or 0, and
-// anything but 0 is true. A missing value is NaN, and what is computed from it is missing too, comparisons included. Of a
-// conditional only the condition and the chosen value count. `round` rounds halves away from zero.
+// `**` is right-associative and binds more tightly than a sign; other operators have the precedence of C. Comparisons
+// give 1 or 0, and any value except 0 is true. A missing value is NaN, which also makes results and comparisons NaN. A
+// conditional depends only on its condition and the chosen value. `round` rounds halves away from zero.
 
 import { FormulaError, type Token, tokenPlace, tokens } from "./formula-tokens.ts";
 
@@ -15,7 +15,7 @@ export type Formula =
   | { readonly kind: "gapfill"; readonly name: string }
   | { readonly kind: "call"; readonly compute: Compute; readonly args: readonly Formula[] };
 
-/** What a formula may name. Columns have one value for each row. */
+/** The names available to a formula. Columns have one value for each row. */
 interface FormulaScope {
   readonly rows: number;
   column(name: string): Float64Array;
@@ -36,12 +36,12 @@ const condition =
 /** `Math.round` rounds -2.5 to -2. */
 const round: Compute = (a = 0) => (a < 0 ? -Math.round(-a) : Math.round(a));
 const choose: Compute = (a = 0, b = 0, c = 0) => (Number.isNaN(a) ? a : a !== 0 ? b : c);
-/** JavaScript has 1 for NaN to the power of 0. */
+/** JavaScript defines NaN ** 0 as 1. */
 const power: Compute = (a = 0, b = 0) => (Number.isNaN(a) ? a : a ** b);
-/** Functions of one argument that are called as in `Math`. */
+/** Functions with one argument and the name of their `Math` function. */
 const ofMath = ["abs", "ceil", "floor", "trunc", "sign", "sqrt", "exp", "log", "log2", "log10"] as const;
 const angles = ["sin", "cos", "tan", "asin", "acos", "atan"] as const;
-/** Name → how many arguments it takes at least and at most, and what it computes. */
+/** Name → minimum and maximum number of arguments, and the function. */
 const functions = new Map<string, readonly [min: number, max: number, compute: Compute]>([
   ...[...ofMath, ...angles].map((name) => [name, [1, 1, Math[name]]] as const),
   ["round", [1, 1, round]],
@@ -53,7 +53,7 @@ const functions = new Map<string, readonly [min: number, max: number, compute: C
   ["if", [3, 3, choose]],
 ]);
 
-/** Symbol → how tightly it binds, and what it computes. All bind to the left. */
+/** Symbol → precedence and function. All are left-associative. */
 const operators = new Map<string, readonly [precedence: number, compute: Compute]>([
   ["||", [1, condition((a, b) => a !== 0 || b !== 0)]],
   ["&&", [2, condition((a, b) => a !== 0 && b !== 0)]],
@@ -72,18 +72,17 @@ const operators = new Map<string, readonly [precedence: number, compute: Compute
 const negate: Compute = (a = 0) => -a;
 const not: Compute = (a = 0) => (Number.isNaN(a) ? a : Number(a === 0));
 
-/** Throws `FormulaError`. */
 export function parseFormula(text: string): Formula {
   if (text.length > maxLength) throw new FormulaError(`must have at most ${maxLength} characters`);
   return new Parser(tokens(text)).parse();
 }
 
-/** Operations for each row. */
+/** Number of operations for each row. */
 export function sizeOf(formula: Formula): number {
   return formula.kind === "call" ? formula.args.reduce((sum, arg) => sum + sizeOf(arg), 1) : 1;
 }
 
-/** Every name in it that is no constant, with those that stand in `gapfill` apart. */
+/** All names except constants; those in `gapfill` separately. */
 export function namesIn(formula: Formula): {
   readonly names: ReadonlySet<string>;
   readonly gapfilled: ReadonlySet<string>;
@@ -99,7 +98,6 @@ export function namesIn(formula: Formula): {
   return { names, gapfilled };
 }
 
-/** One value for each row. */
 export function computeFormula(formula: Formula, scope: FormulaScope): Float64Array {
   const valueOf = compiled(formula, scope);
   return Float64Array.from({ length: scope.rows }, (_, row) => valueOf(row));
@@ -155,7 +153,7 @@ class Parser {
     });
   }
 
-  /** Operators that bind to the left, with at least this precedence. */
+  /** Parses left-associative operators of at least this precedence. */
   #operation(least = 1): Formula {
     let left = this.#signed();
     for (;;) {

@@ -1,4 +1,5 @@
-// Puts columns that have times of their own into one data frame: the union of the times, null where a column has none.
+// Combines columns with times of their own into one data frame: the union of the times, null where a column has no
+// value.
 import { epochMicros } from "../../core/point.ts";
 import type { DataFrame } from "../../wire/results.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
@@ -13,21 +14,21 @@ export interface Column {
   readonly values: ArrayLike<number>;
 }
 
-/** More would not fit the memory of a small machine, nor that of most clients. */
+/** More would exceed the memory of a small machine and of most clients. */
 const maxCells = 5_000_000;
 
-/** Counts the values of an answer while they are read: one that is too large to send is not read whole first. */
+/** Counts the values of a response while they are read, so that an oversized one is not read completely. */
 export class CellBudget {
   #left = maxCells;
 
-  /** Throws -32602 at `data` when there are too many. */
+  /** Throws -32602 at `data` if there are too many. */
   take(count: number): void {
     this.#left -= count;
     if (this.#left < 0)
       throw invalidParams("data", `would return more than ${maxCells} values: narrow the window or use a rollup`);
   }
 
-  /** Gives `blocks`, and throws as `take` does. */
+  /** Passes `blocks` on; throws like `take`. */
   *counted(blocks: Iterable<BlockColumns>): Generator<BlockColumns> {
     for (const block of blocks) {
       this.take(block.times.length);
@@ -36,7 +37,7 @@ export class CellBudget {
   }
 }
 
-/** Throws -32602 at `data` when the frame would be too large to send. */
+/** Throws -32602 at `data` if the frame would be too large. */
 export function buildFrame(columns: readonly Column[]): DataFrame {
   const times = unionOf(columns);
   if (times.length * columns.length > maxCells)
@@ -44,7 +45,7 @@ export function buildFrame(columns: readonly Column[]): DataFrame {
       "data",
       `would return ${times.length} times for ${columns.length} series: narrow the window or use a rollup`,
     );
-  // An alias may be called `__proto__`.
+  // `__proto__` is a valid alias.
   const series = emptyMap<(number | null)[]>();
   for (const { key, times: own, values } of columns) {
     const cells: (number | null)[] = [];

@@ -1,39 +1,38 @@
-// Regular expressions of filters: the syntax and the engine of RE2, whose time grows with the length of the text and never
-// explodes, and bounds on what those of one request cost together.
+// Regular expressions of filters, by the RE2 engine, whose run time is linear in the text. The total cost of a request
+// is limited.
 
 import { createRequire } from "node:module";
 import type * as Re2 from "re2js";
 import { reasonOf } from "../../core/errors.ts";
 
-/** Spent by compiling and matching; shared by everything one request matches. */
+/** Steps left for all compiling and matching of a request. */
 export interface StepBudget {
   left: number;
 }
 
-/** Thrown when the budget is spent. */
+/** The step budget is exhausted. */
 export class RegexBudgetError extends Error {
   override readonly name = "RegexBudgetError";
 }
 
-/** The reason is for the author of the pattern. */
+/** The message is for the author of the pattern. */
 export class RegexSyntaxError extends Error {
   override readonly name = "RegexSyntaxError";
 }
 
 const maxPattern = 1_000;
-/** Characters once repetitions are written out, which the engine does before it tells how many instructions they make. */
+/** Length limit with repetitions expanded. The engine expands them before it reports the number of instructions. */
 const maxWrittenOut = 100_000;
-/** RE2 allows no more, also where repetitions are in each other. */
+/** RE2's limit, which includes nested repetitions. */
 const maxCopies = 1_000;
 const maxInstructions = 2_000;
-/** Compiling an instruction takes as long as so many steps of matching, which take 20 to 50 ns. */
+/** Compiling an instruction takes as long as this many matching steps of 20 to 50 ns. */
 const stepsToCompile = 100;
 
-/** Tells whether a text contains a match. Unanchored, as in most query languages. */
+/** Tests whether a text contains a match. Unanchored, as in most query languages. */
 export class LinearRegex {
   readonly #regex: Re2.RE2JS;
 
-  /** Throws `RegexSyntaxError` or `RegexBudgetError`. */
   constructor(pattern: string, budget: StepBudget = { left: Number.POSITIVE_INFINITY }) {
     if (pattern.length > maxPattern) throw new RegexSyntaxError(`must have at most ${maxPattern} characters`);
     const writtenOut = pattern.length * copies(pattern);
@@ -43,10 +42,10 @@ export class LinearRegex {
     if (this.#regex.programSize() > maxInstructions) throw new RegexSyntaxError("has too many repetitions");
   }
 
-  /** Throws `RegexBudgetError`. Each character may cost a step of each instruction, so that many are spent. */
+  /** Throws `RegexBudgetError`. Charges one step for each character and instruction, the worst case. */
   test(text: string, budget: StepBudget): boolean {
     spend(budget, (text.length + 1) * this.#regex.programSize());
-    // Not `test()` of the library: it keeps states of 4 kB for each expression, ten thousand of them.
+    // Not the library's `test()`, which keeps up to ten thousand states of 4 kB for each expression.
     return this.#regex.matcher(text).find();
   }
 }
@@ -56,9 +55,9 @@ function spend(budget: StepBudget, steps: number): void {
   if (budget.left < 0) throw new RegexBudgetError("the regular expressions of this filter take too long");
 }
 
-/** How often a part of the pattern may be written out, at most: the largest repetitions of all depths multiply. */
+/** Upper bound for the expansion of a part: the product of the largest repetitions at all depths. */
 function copies(pattern: string): number {
-  // Brackets in quotes and in classes are none.
+  // Ignore brackets in quotes and character classes.
   const bare = pattern.replaceAll(/\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\\.|[^\]])*\]/gs, "_");
   const largest: number[] = [];
   let depth = 0;
@@ -73,8 +72,8 @@ function copies(pattern: string): number {
 }
 
 function compiled(pattern: string): Re2.RE2JS {
-  // Loaded with the first expression: most requests have none.
-  const { RE2JS: engine } = createRequire(import.meta.url)("re2js") as typeof Re2; // what the package has
+  // Loaded with the first expression, since most requests have none.
+  const { RE2JS: engine } = createRequire(import.meta.url)("re2js") as typeof Re2; // the type of the package
   try {
     return engine.compile(pattern, engine.DISABLE_UNICODE_GROUPS);
   } catch (error) {

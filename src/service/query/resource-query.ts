@@ -1,4 +1,4 @@
-// Reads a resource query and applies it.
+// Parses a resource query and applies it.
 import { maxSelected } from "../../wire/method.ts";
 import { isGiven, type Members, membersOf, readFlag, readInteger } from "../call/params.ts";
 import type { Faults } from "../call/rpc-fault.ts";
@@ -7,9 +7,9 @@ import { type FieldTable, type FieldValue, parseFilter, signalFields } from "./f
 
 interface Query<Resource> {
   readonly include: boolean;
-  /** Whether the query sets a limit of its own. */
+  /** Whether the query sets a limit. */
   readonly isLimited: boolean;
-  /** The resources that match, in the order of the query; without one in the order they come in, which is by creation. */
+  /** The matching resources in the order of the query; by default in that of `resources`, which is by creation. */
   select(resources: Iterable<Resource>): { readonly resources: readonly Resource[]; readonly total: number };
 }
 
@@ -19,7 +19,7 @@ interface QueryBounds<Resource> {
   readonly maxLimit: number;
 }
 
-/** Reads the query at `path`; null and absent members have their defaults. */
+/** Reads the query at `path`; null and missing members take their defaults. */
 export function readResourceQuery<Resource>(
   query: unknown,
   path: string,
@@ -29,7 +29,7 @@ export function readResourceQuery<Resource>(
   const members = membersOf(query, path, faults);
   const asked = readInteger(members["limit"], `${path}.limit`, defaultLimit, faults);
   if (asked > maxLimit) faults.add(`${path}.limit`, `must be at most ${maxLimit}`);
-  // Clients say -1 for as many as allowed.
+  // Clients send -1 for the maximum.
   const limit = asked < 0 ? maxLimit : asked;
   const include = readFlag(members["include"], `${path}.include`, faults);
   const matches = parseFilter(members["filter"], fields, `${path}.filter`, faults);
@@ -37,13 +37,13 @@ export function readResourceQuery<Resource>(
   const compare = readSort(members["sort"], fields, `${path}.sort`, faults);
   const select = (resources: Iterable<Resource>) => {
     const matching = [...resources].filter(matches).sort(compare);
-    // How many match, whatever limit and skip.
+    // The number of matches, regardless of limit and skip.
     return { resources: matching.slice(skip, skip + limit), total: matching.length };
   };
   return { include, isLimited: (members["limit"] ?? -1) !== -1, select };
 }
 
-/** Resources a query of the current dialect gives when it says nothing. */
+/** Default limit of a query in the current dialect. */
 export const currentDefaultLimit: number = 20;
 
 /** The `query` of methods about signals, in the current dialect. */
@@ -54,7 +54,7 @@ export function readSignalQuery(params: Members, faults: Faults, defaultLimit = 
 
 const maxSortFields = 10;
 
-/** `["-createdAt", "name"]`: a hyphen turns the order round. */
+/** `["-createdAt", "name"]`: a hyphen reverses the order. */
 function readSort<Resource>(
   sort: unknown,
   fields: FieldTable<Resource>,
@@ -76,7 +76,7 @@ function readSort<Resource>(
   return (a, b) => comparisons.reduce((result, compare) => result || compare(a, b), 0);
 }
 
-/** Nothing comes before something. */
+/** Null sorts first. */
 function order(a: FieldValue, b: FieldValue): number {
   if (a === b) return 0;
   if (a === null) return -1;

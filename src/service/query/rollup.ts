@@ -1,4 +1,4 @@
-// Aggregates points into buckets: numbers, and how long a signal was in each of its states.
+// Aggregates points into buckets: statistics of numbers, and durations of states.
 import { rollupColumns } from "../../wire/results.ts";
 import { invalidParams, type RpcFault } from "../call/rpc-fault.ts";
 import type { BlockColumns } from "../store/point-block.ts";
@@ -10,10 +10,10 @@ import { pointBefore, type TimeSpan } from "./edge-points.ts";
 /** `avg` is the mean of the samples, not weighted by time. */
 const aggregates = [...rollupColumns, "first", "last"] as const;
 
-/** Buckets that hold points, by ascending start in microseconds since the epoch, in columns of one length. */
+/** The non-empty buckets as columns of equal length, by ascending start in microseconds since the epoch. */
 type Aggregates = Readonly<Record<"times" | (typeof aggregates)[number], number[]>>;
 
-/** `blocks` by ascending time. */
+/** `blocks` must be in ascending order. */
 export function rollUp(blocks: Iterable<BlockColumns>, bucketOf: BucketOf): Aggregates {
   const buckets: Aggregates = { times: [], count: [], min: [], max: [], sum: [], avg: [], first: [], last: [] };
   let end = Number.NEGATIVE_INFINITY;
@@ -48,25 +48,25 @@ export function rollUp(blocks: Iterable<BlockColumns>, bucketOf: BucketOf): Aggr
 /** State → start of a bucket → microseconds in that state. */
 type StateTimes = ReadonlyMap<number, ReadonlyMap<number, number>>;
 
-/** How many buckets may still be filled. A single point can hold for 400 days of buckets of a microsecond. */
+/** How many buckets may still be filled. One point can fill 400 days of buckets of a microsecond. */
 export interface StateBudget {
   left: number;
 }
 
-/** Buckets times states in one request. */
+/** Buckets × states in one request. */
 export const maxStateBuckets = 1_000_000;
 
 interface StateOptions {
   readonly bucketOf: BucketOf;
-  /** Wall time, microseconds since the epoch: a state is not known to last beyond it. */
+  /** Wall time in microseconds since the epoch. States are unknown after it. */
   readonly now: number;
   readonly budget: StateBudget;
 }
 
 /**
- * How long an item was in each state within `spans`, which ascend. A state holds from its point to the next one, at most
- * as long as `gapDetection`; the state of the last point before a span is carried into it. Values are rounded to whole
- * states. Throws -32602 when the budget is spent.
+ * The time an item was in each state within the ascending `spans`. A state lasts until the next point, at most
+ * `gapDetection`. The last point before a span determines its initial state. Values are rounded to integers. Throws
+ * -32602 when the budget is exhausted.
  */
 export function stateTimes(
   store: ServiceStore,
@@ -89,7 +89,7 @@ export function stateTimes(
     }
   };
   for (const { from, before } of spans) {
-    // Points in one state that hold until the next one are one stay: most points of a state are not a change.
+    // Consecutive points in one state are added as one interval, since most points do not change the state.
     let held = pointBefore(store, item.id, from);
     let since = from;
     const leave = (to: number) => {

@@ -1,20 +1,20 @@
-// Bytes of a block: up to 1,024 points of one signal by ascending time. Little-endian, bit-exact.
+// Format of a block: up to 1,024 points of one signal by ascending time. Little-endian, bit-exact.
 //
 //   0  u8   form: 3
-//   1  u8   code of the values: 0 to 9 decimals, 14 float32, 15 float64; 16 is added where they are differences
+//   1  u8   code of the values: 0 to 9 decimals, 14 float32, 15 float64; plus 16 if they are differences
 //   2  u8   bytes of a gap: 0, 1, 2, 4, or 8 for float64
 //   3  u8   bytes of a value: 0, 1, 2 or 4 for integers, 4 or 8 for floats
 //   4  u32  count
 //   8  f64  first time, µs since the epoch
 //  16  f64  lowest gap between two times, µs
-//  24  f64  unit of what gaps have above it, µs
+//  24  f64  unit in which gaps exceed the lowest one, µs
 //  32  f64  integer before the first difference
 //  40  f64  lowest integer, or difference
 //  48       gaps: count − 1, (gap − lowest gap) ÷ unit; padded to 8 bytes
-//   …       values: count, as floats, or value × 10^decimals, or the difference to that before, less the lowest
+//   …       values: count; floats, or value × 10^decimals or its difference to the previous one, minus the lowest
 //
-// So a point on an even grid costs 1 to 2 bytes where a device hands out a few decimals, 4 where it has float32, else 8.
-// Forms 0 to 2 were written by layout 1 and are read as they are; a block that is written again gets form 3.
+// On an even grid, a point takes 1 to 2 bytes for values with few decimals, 4 for float32, otherwise 8. Layout 1 wrote
+// forms 0 to 2, which can still be read; rewritten blocks get form 3.
 import type { BlockColumns } from "./point-block.ts";
 
 const maxBlockPoints = 1_024;
@@ -24,12 +24,12 @@ const codeFloat32 = 14;
 const codeFloat64 = 15;
 const differencesFlag = 16;
 const powers = Float64Array.from({ length: 10 }, (_, n) => 10 ** n);
-/** Differences of two such integers still are exact. */
+/** The differences of two such integers are exact. */
 const maxInteger = 2 ** 50;
-/** Clocks tick in seconds, milliseconds or microseconds. */
+/** Device clocks have resolutions of seconds, milliseconds or microseconds. */
 const gapUnits = [1e6, 1e3];
 
-/** Integers from `lowest` on, `unit` apart, that take `width` bytes each. */
+/** Integers from `lowest` in steps of `unit`, with `width` bytes each. */
 interface Range {
   readonly lowest: number;
   readonly unit: number;
@@ -43,13 +43,13 @@ interface PackedValues {
   readonly numbers: Float64Array;
 }
 
-// Used from one call to the next: the numbers of a block.
+// Scratch memory for the numbers of a block, reused by each call.
 const gaps = new Float64Array(maxBlockPoints);
 const integers = new Float64Array(maxBlockPoints);
 const steps = new Float64Array(maxBlockPoints);
 const encoded = new ArrayBuffer(headerBytes + 2 * 8 * maxBlockPoints);
 
-/** From one to `maxBlockPoints` points. Valid until the next call. */
+/** Encodes 1 to `maxBlockPoints` points. The next call overwrites the result. */
 export function encodeBlock({ times, values }: BlockColumns): Uint8Array {
   const count = times.length;
   const gapCount = count - 1;
@@ -78,7 +78,7 @@ export function encodeBlock({ times, values }: BlockColumns): Uint8Array {
 }
 
 export function decodePoints(bytes: Uint8Array): BlockColumns {
-  // A view needs an offset that is a multiple of 8; what SQLite hands out begins where it likes.
+  // Typed arrays need an offset that is a multiple of 8, but SQLite returns any offset.
   const aligned = bytes.byteOffset % 8 === 0 ? bytes : bytes.slice();
   const { buffer, byteOffset } = aligned;
   const view = new DataView(buffer, byteOffset);
@@ -94,7 +94,7 @@ export function decodePoints(bytes: Uint8Array): BlockColumns {
   return { times, values: decodeValues(view, byteOffset + headerBytes + padded((count - 1) * gapWidth), count) };
 }
 
-/** `at` is the place of the values in the buffer. */
+/** `at`: offset of the values in the buffer. */
 function decodeValues(view: DataView, at: number, count: number): Float64Array {
   const code = view.getUint8(1);
   const width = view.getUint8(3);
@@ -114,12 +114,12 @@ function decodeValues(view: DataView, at: number, count: number): Float64Array {
   return values;
 }
 
-/** The form that takes the fewest bytes. */
+/** The encoding with the fewest bytes. */
 function packedValues(values: Float64Array): PackedValues {
   const count = values.length;
   const decimals = scale(values);
   if (decimals !== undefined) {
-    // So that the first difference is that of the second.
+    // Makes the first difference equal to the second.
     const before = count > 1 ? 2 * integers[0]! - integers[1]! : integers[0]!;
     for (let i = 0; i < count; i++) steps[i] = integers[i]! - (i === 0 ? before : integers[i - 1]!);
     const plain = rangeOf(integers, count);
@@ -133,7 +133,10 @@ function packedValues(values: Float64Array): PackedValues {
   return { code: isSingle ? codeFloat32 : codeFloat64, before: 0, range, numbers: values };
 }
 
-/** Fills `integers` with values × 10^decimals, of the fewest decimals that give every value back bit by bit, if there are such. */
+/**
+ * Fills `integers` with values × 10^decimals for the fewest decimals that restore all values bit by bit. Undefined:
+ * none do.
+ */
 function scale(values: Float64Array): number | undefined {
   let decimals = 0;
   let power = 1;
@@ -141,12 +144,12 @@ function scale(values: Float64Array): number | undefined {
     const value = values[i]!;
     const integer = Math.round(value * power);
     integers[i] = integer;
-    // An integer has no −0.
+    // An integer cannot represent −0.
     if (integer / power === value && Math.abs(integer) < maxInteger && (integer !== 0 || !Object.is(value, -0)))
       continue;
     if (++decimals === powers.length) return undefined;
     power = powers[decimals]!;
-    // All of them again: one that fits with fewer decimals does not always fit with more.
+    // Restart, since a value that fits with fewer decimals may not fit with more.
     i = -1;
   }
   return decimals;
@@ -168,7 +171,7 @@ function widthOf(span: number): number {
   return span === 0 ? 0 : span <= 0xff ? 1 : span <= 0xffff ? 2 : span <= 0xffff_ffff ? 4 : 8;
 }
 
-/** The same in the largest unit that all of them have. */
+/** The range in the largest unit that divides all numbers. */
 function inUnits(numbers: Float64Array, count: number, range: Range): Range {
   if (range.width < 2 || range.width === 8) return range;
   const { lowest } = range;
@@ -187,7 +190,7 @@ function inUnits(numbers: Float64Array, count: number, range: Range): Range {
 
 type Integers = Uint8Array | Uint16Array | Uint32Array | Float64Array;
 
-/** No bytes, and no elements, where every integer is the lowest. */
+/** Width 0: empty, since every integer is the lowest. */
 function integersAt(buffer: ArrayBufferLike, at: number, count: number, width: number): Integers {
   if (width === 1) return new Uint8Array(buffer, at, count);
   if (width === 2) return new Uint16Array(buffer, at, count);
@@ -203,6 +206,7 @@ function padded(bytes: number): number {
   return Math.ceil(bytes / 8) * 8;
 }
 
+// Decodes forms 0 to 2:
 //   0  u8   form of the times: 0 even steps, 1 steps in u32 µs, 2 each in f64 µs
 //   4  u32  count
 //   8  f64  first time

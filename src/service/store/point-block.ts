@@ -1,13 +1,13 @@
-// Points of one signal in columns: merged, joined, cut.
+// Merges, joins and slices points of one signal in columns.
 
-/** Points by strictly ascending time, in columns of one length. */
+/** Points by strictly ascending time, in columns of equal length. */
 export interface BlockColumns {
   /** Microseconds since the epoch. */
   readonly times: Float64Array;
   readonly values: Float64Array;
 }
 
-/** Both together; where they share a time `later` counts. */
+/** Merges both. At equal times, `later` wins. */
 export function mergeColumns(earlier: BlockColumns, later: BlockColumns): BlockColumns {
   const length = earlier.times.length + later.times.length;
   const times = new Float64Array(length);
@@ -30,7 +30,7 @@ export function mergeColumns(earlier: BlockColumns, later: BlockColumns): BlockC
   return at === length ? { times, values } : { times: times.subarray(0, at), values: values.subarray(0, at) };
 }
 
-/** One pair of columns for all of these. */
+/** Concatenates blocks. */
 export function joinedBlocks(blocks: Iterable<BlockColumns>): BlockColumns {
   const all = [...blocks];
   const [only] = all;
@@ -55,7 +55,7 @@ export function sliceColumns({ times, values }: BlockColumns, from: number, to: 
     : { times: times.subarray(from, to), values: values.subarray(from, to) };
 }
 
-/** Index of the first time that is not before `time`. */
+/** Index of the first time at or after `time`. */
 export function indexOfTime(times: Float64Array, time: number, from = 0): number {
   let low = from;
   let high = times.length;

@@ -1,9 +1,9 @@
-// Points of all signals in SQLite, in blocks. The blocks of a signal never overlap, so a point has one place, a range is
-// a scan of neighbours, and the last write of a time wins.
+// Points of all signals as blocks in SQLite. Blocks of a signal never overlap, so a range is a scan of neighbours, and
+// the last write of a time wins.
 //
-// Small writes are kept cheap as in a binary counter: a new run takes in its neighbour as long as that one is not
-// longer than itself, so that single points end up in full blocks after about ten rewrites each. Long runs stay as they
-// are: rewriting the neighbours of thousands of signals would take most of the time of an insert, which others wait for.
+// Small writes are merged as in a binary counter: a new run absorbs neighbours that are not longer than itself. Single
+// points thus end in full blocks after about ten rewrites each. Long runs are not merged, since rewriting neighbours of
+// thousands of signals would take most of the time of an insert.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { decodePoints, encodeBlock } from "./block-format.ts";
 import { type BlockColumns, indexOfTime, mergeColumns, sliceColumns } from "./point-block.ts";
@@ -20,12 +20,14 @@ export const pointTables = `
   CREATE UNIQUE INDEX IF NOT EXISTS block_by_time ON block (signal, first);
 `;
 
-/** Microseconds from the first time of a block to its last, less than this: the differences of its times are exact. */
+/** Limit for the time span of a block in microseconds, below which time differences are exact. */
 const maxBlockSpan = 2 ** 53;
 
-/** Points of a full block. Of those with 2, 4 or 8 bytes a point, four, two or one fill a page of 8 KiB; of 1,024 one less would. */
+/** Points of a full block. With 8, 4 or 2 bytes a point, one, two or four blocks fill a page of 8 KiB. */
 const fullBlock = 960;
-/** A run of so many points takes in no neighbour. A block of them costs a third of a byte a point more than a full one. */
+/**
+ * Runs of at least this many points are not merged. Their blocks take a third of a byte a point more than full ones.
+ */
 const longRun = 256;
 
 interface BlockKey {
@@ -47,7 +49,7 @@ export class PointStore {
   readonly #nextSignal: StatementSync;
   readonly #expire: StatementSync;
 
-  /** Calls `beforeBlock` before a scan reads a block; what that throws ends the scan. */
+  /** Calls `beforeBlock` before a scan reads a block; an error thrown by it ends the scan. */
   constructor(db: DatabaseSync, beforeBlock = () => {}) {
     this.#beforeBlock = beforeBlock;
     const key = "SELECT number, first, last, count FROM block WHERE signal = ?";
@@ -56,17 +58,17 @@ export class PointStore {
     this.#data = db.prepare("SELECT data FROM block WHERE number = ?");
     this.#insert = db.prepare("INSERT INTO block (signal, first, last, count, data) VALUES (?, ?, ?, ?, ?)");
     this.#delete = db.prepare("DELETE FROM block WHERE number = ?");
-    // The block that holds `from` may begin before it; blocks do not overlap, so it is the last that does.
+    // The block with `from` is the last that begins at or before it, since blocks do not overlap.
     const inRange = `SELECT data FROM block WHERE signal = ?1 AND first < ?3 AND last >= ?2
       AND first >= coalesce((SELECT max(first) FROM block WHERE signal = ?1 AND first <= ?2), ?2) ORDER BY first`;
     this.#scan = db.prepare(inRange);
     this.#scanBack = db.prepare(`${inRange} DESC`);
     this.#nextSignal = db.prepare("SELECT min(signal) AS signal FROM block WHERE signal > ?");
-    // By the index: looking at `last` of every block would read the whole file.
+    // Uses the index; comparing `last` of every block would read the whole file.
     this.#expire = db.prepare("DELETE FROM block WHERE signal = ?1 AND first < ?2 AND last < ?2");
   }
 
-  /** Stores `run` of a signal in place of what is there at the same times. Within a transaction of the caller. */
+  /** Stores `run`, replacing points at the same times. Call it within a transaction. */
   write(signal: number, run: BlockColumns): void {
     for (let at = 0; at < run.times.length; ) {
       const time = run.times[at]!;
@@ -79,8 +81,8 @@ export class PointStore {
   }
 
   /**
-   * Points from `from` to before `before`, block by block. Points of a block ascend; `backwards` the last block comes
-   * first. Reads no block before it is asked for.
+   * Yields the points from `from` to before `before` by blocks, ascending within a block. `backwards`: last block
+   * first. Reads blocks lazily.
    */
   *scan(signal: number, from: number, before: number, backwards = false): Generator<BlockColumns> {
     for (const row of (backwards ? this.#scanBack : this.#scan).iterate(signal, from, before)) {
@@ -92,7 +94,7 @@ export class PointStore {
     }
   }
 
-  /** Deletes blocks whose points are all older than `before`. Returns how many went. */
+  /** Deletes blocks whose points are all older than `before`. Returns their number. */
   expire(before: number): number {
     let deleted = 0;
     for (let signal = this.#signalAfter(0); signal !== undefined; signal = this.#signalAfter(signal))
@@ -100,7 +102,7 @@ export class PointStore {
     return deleted;
   }
 
-  /** Stores a run that lies between the first time of `before` and that of `after`. */
+  /** Stores a run that lies between the first times of `before` and `after`. */
   #place(signal: number, run: BlockColumns, before: BlockKey | undefined, after: BlockKey | undefined): void {
     const isLong = run.times.length >= longRun;
     let merged = run;
@@ -122,7 +124,7 @@ export class PointStore {
   }
 
   #signalAfter(signal: number): number | undefined {
-    return (this.#nextSignal.get(signal) as { readonly signal: number | null }).signal ?? undefined; // an aggregate has a row
+    return (this.#nextSignal.get(signal) as { readonly signal: number | null }).signal ?? undefined; // an aggregate always has a row
   }
 
   #take(block: BlockKey): BlockColumns {
@@ -141,5 +143,5 @@ function joins(block: BlockKey, run: BlockColumns): boolean {
 }
 
 function blob(row: unknown): Uint8Array {
-  return (row as { readonly data: Uint8Array }).data; // column of our own table, NOT NULL
+  return (row as { readonly data: Uint8Array }).data; // a column of our own table, NOT NULL
 }

@@ -1,5 +1,5 @@
-// Signals and items: in memory for finding them, in SQLite for keeping them. Writes go to both, within a transaction.
-// A store that only reads follows the one that writes by the numbers of the rows that have changed.
+// Signals and items: indexed in memory, persisted in SQLite. Writes go to both within a transaction. A read-only store
+// follows the writing one by the numbers of changed rows.
 import { randomBytes } from "node:crypto";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Attributes, ItemRecord, Signal } from "./resource.ts";
@@ -26,13 +26,13 @@ export const resourceTables = `
   );
 `;
 
-/** Numbers of the rows that transactions have written. */
+/** Numbers of the rows that transactions wrote. */
 export interface ResourceChanges {
   readonly signals: readonly number[];
   readonly items: readonly number[];
 }
 
-/** Each table and its columns beside those that both have. */
+/** Each table with its specific columns. */
 const tables = { signal: "integration, input, item", item: "visible" } as const;
 
 export class ResourceStore {
@@ -61,7 +61,7 @@ export class ResourceStore {
     this.reload();
   }
 
-  /** Forgets what memory holds in favour of what the file holds: after a transaction that was rolled back. */
+  /** Reloads memory from the file, after a rollback. */
   reload(): void {
     for (const kept of [this.#signals, this.#byInput, this.#byItem, this.#items]) kept.clear();
     for (const row of this.#select("signal", "ORDER BY number").iterate()) this.#keepSignal(resourceOf<Signal>(row));
@@ -69,7 +69,7 @@ export class ResourceStore {
     this.takeChanges();
   }
 
-  /** What was written since the last time. To be called outside of a transaction. */
+  /** Returns and clears the changes since the last call. Call it outside of transactions. */
   takeChanges(): ResourceChanges {
     const { signals, items } = this.#changed;
     const taken = { signals: [...signals], items: [...items] };
@@ -78,7 +78,7 @@ export class ResourceStore {
     return taken;
   }
 
-  /** Reads rows again that another connection has written. */
+  /** Reloads rows that another connection wrote. */
   refresh({ signals, items }: ResourceChanges): void {
     const signal = this.#select("signal", "WHERE number = ?");
     for (const number of signals) this.#keepSignal(resourceOf<Signal>(signal.get(number)));
@@ -95,7 +95,7 @@ export class ResourceStore {
     return this.#byInput.get(integration)?.get(input);
   }
 
-  /** Of one integration, by creation. */
+  /** The signals of an integration, by creation. */
   signals(integration: string): Iterable<Signal> {
     return this.#byInput.get(integration)?.values() ?? [];
   }
@@ -109,7 +109,7 @@ export class ResourceStore {
     return this.#items.values();
   }
 
-  /** Signals whose data an item shows, by creation. */
+  /** The signals of an item, by creation. */
   signalsOf(item: string): readonly Signal[] {
     return [...(this.#byItem.get(item)?.values() ?? [])].toSorted((a, b) => a.number - b.number);
   }
@@ -166,21 +166,21 @@ function inner<T>(outer: Map<string, Map<string, T>>, key: string): Map<string, 
   return map;
 }
 
-/** A row of one of our own tables: what was written is what is read. */
+/** A row of our own tables, which matches the type. */
 function resourceOf<Resource extends Signal | ItemRecord>(row: unknown): Resource {
   const stored = row as Omit<Resource, "attributes"> & { readonly attributes: string };
   return { ...stored, attributes: JSON.parse(stored.attributes) } as Resource;
 }
 
-/** SQLite has numbers for true and false. */
+/** SQLite stores booleans as numbers. */
 function itemOf(row: unknown): ItemRecord {
   const item = resourceOf<ItemRecord>(row);
   return { ...item, visible: Boolean(item.visible) };
 }
 
 /**
- * Makes identifiers that do not repeat, across restarts and machines: 12 bytes (seconds, machine, counter) in lower-case
- * base32hex, so that they sort by creation.
+ * Generates unique identifiers, also across restarts and machines: 12 bytes (seconds, machine, counter) in lower-case
+ * base32hex. They sort by creation.
  */
 function xidGenerator(): (nowMs: number) => string {
   const machine = randomBytes(5);
@@ -191,7 +191,7 @@ function xidGenerator(): (nowMs: number) => string {
     machine.copy(bytes, 4);
     counter = (counter + 1) & 0xffffff;
     bytes.writeUIntBE(counter, 9, 3);
-    // 96 bits are 19 digits of base 32 and a bit: four bits of zero fill the last.
+    // 96 bits need 20 base-32 digits, so four zero bits are appended.
     return (BigInt(`0x${bytes.toString("hex")}`) << 4n).toString(32).padStart(20, "0");
   };
 }

@@ -1,14 +1,14 @@
-// Signals and items as the store keeps them.
+// Stored signals and items.
 import { createHash } from "node:crypto";
 import { formatRfcDuration, parseRfcDuration } from "../../wire/rfc-duration.ts";
 import type { ItemSaveView, SignalSaveView } from "../../wire/signal-view.ts";
 
-/** Attributes that signals and items share, all present. */
+/** The attributes of signals and items, without optional ones. */
 export type Attributes = Required<Omit<SignalSaveView, "name">> & { readonly name: string };
 
 interface Resource {
   readonly id: string;
-  /** Number of the row, and of the signal in the tables of points. */
+  /** Row number; it also identifies a signal in the tables of points. */
   readonly number: number;
   readonly attributes: Attributes;
   /** Milliseconds since the epoch. */
@@ -19,7 +19,7 @@ interface Resource {
 export interface Signal extends Resource {
   readonly integration: string;
   readonly input: string;
-  /** The item that shows its data: the one that was published from it, or that it was connected to. */
+  /** The item that shows its data, by publishing or connecting. */
   readonly item: string | null;
 }
 
@@ -27,7 +27,7 @@ export interface ItemRecord extends Resource {
   readonly visible: boolean;
 }
 
-/** What a save asks for: the view with its defaults; of annotations those `removed` go, the others are added. */
+/** The attributes after a save: the view with its defaults. Annotations are merged, except those in `removed`. */
 export function savedAttributes(
   view: (SignalSaveView | ItemSaveView) & { readonly removed?: readonly string[] },
   name: string,
@@ -49,25 +49,25 @@ export function savedAttributes(
   };
 }
 
-/** Durations come back in hours, minutes and seconds, however they were written. */
+/** Durations are normalised to hours, minutes and seconds. */
 function echoed(duration: string | null): string | null {
   const parsed = duration === null ? undefined : parseRfcDuration(duration);
   return parsed === undefined ? null : formatRfcDuration(parsed.micros);
 }
 
-/** How long a value of an item is known to hold, microseconds: its gap detection. */
+/** How long a value of an item is valid, in microseconds: its gap detection. */
 export function holdOf({ attributes: { gapDetection } }: ItemRecord): number {
   return (gapDetection === null ? undefined : parseRfcDuration(gapDetection)?.micros) ?? Number.POSITIVE_INFINITY;
 }
 
-/** SHA-1 over everything that a save can change. The specification leaves the exact fields open. */
+/** SHA-1 of everything that a save can change. The specification leaves the fields open. */
 export function contentHash(attributes: Attributes): string {
   return createHash("sha1")
     .update(JSON.stringify(sorted(attributes)))
     .digest("hex");
 }
 
-/** Whether two sets of attributes say the same, in whatever order their keys are. */
+/** Compares attributes regardless of the order of keys. */
 export function sameAttributes(a: Attributes, b: Attributes): boolean {
   return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
 }

@@ -1,4 +1,4 @@
-// The file of the service: opens it, keeps a second process out, and makes each request one transaction.
+// The database of the service: opens and locks it, and runs requests as transactions.
 import { chmodSync, closeSync, mkdirSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -10,9 +10,12 @@ import { ResourceStore, resourceTables } from "./resource-store.ts";
 const databaseFile = "service.sqlite";
 /** SQLite's write-ahead log. */
 export const logFile = `${databaseFile}-wal`;
-/** Layout of tables and blocks; a file with a higher one was written by a newer version. Layout 1 had other blocks, which are read. */
+/**
+ * Version of tables and blocks. A newer version of the service writes a higher one. Layout 1 had other blocks, which
+ * can be read.
+ */
 const layout = 2;
-/** Blocks in memory at one time while the points of several signals are merged. */
+/** Most blocks in memory while points of several signals are merged. */
 const maxMergedBlocks = 128;
 
 export class ServiceStore implements Disposable {
@@ -29,7 +32,7 @@ export class ServiceStore implements Disposable {
   }
 
   /**
-   * `data` is a folder, or `:memory:` to keep nothing. Throws `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or
+   * `data` is a folder, or `:memory:` for no persistence. Throws `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or
    * `BUFFER_NEWER`.
    */
   static open(data: string): ServiceStore {
@@ -50,8 +53,8 @@ export class ServiceStore implements Disposable {
   }
 
   /**
-   * Opens a second connection that only reads, while this process has the folder open. See `resources.refresh`. It calls
-   * `beforeBlock` before it reads a block: what that throws ends the query.
+   * Opens a read-only connection while this process has the folder open; see `resources.refresh`. `beforeBlock` is
+   * called before each block is read; an error thrown by it ends the query.
    */
   static openReader(data: string, beforeBlock: () => void): ServiceStore {
     const db = new DatabaseSync(join(data, databaseFile), { readOnly: true, timeout: 5_000 });
@@ -59,7 +62,7 @@ export class ServiceStore implements Disposable {
     return new ServiceStore(db, undefined, beforeBlock);
   }
 
-  /** Runs `work` on the state of one moment, whatever is committed meanwhile. */
+  /** Runs `work` on a consistent snapshot, regardless of concurrent commits. */
   snapshot<T>(work: () => T): T {
     this.#db.exec("BEGIN");
     try {
@@ -69,7 +72,7 @@ export class ServiceStore implements Disposable {
     }
   }
 
-  /** Runs `work` as one transaction: when it throws, nothing has changed. Durable when this returns. */
+  /** Runs `work` as a transaction, rolled back if it throws. Durable on return. */
   transaction<T>(work: () => T): T {
     this.#db.exec("BEGIN IMMEDIATE");
     try {
@@ -83,21 +86,21 @@ export class ServiceStore implements Disposable {
     }
   }
 
-  /** Empties the write-ahead log, unless another connection reads from it at this moment. */
+  /** Truncates the write-ahead log, unless another connection is reading from it. */
   checkpoint(): void {
     this.#db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   }
 
   /**
-   * Points of an item by ascending time, from `from` to before `before`: those of its signals, merged. On equal times the
-   * signal that was created last wins.
+   * The merged points of an item's signals from `from` to before `before`, ascending. At equal times, the signal
+   * created last wins.
    */
   *blocksOf(item: string, from: number, before: number): Generator<BlockColumns> {
     const signals = this.resources.signalsOf(item);
     const [first] = signals;
     if (!first) return;
     if (signals.length === 1) return yield* this.points.scan(first.number, from, before);
-    // In parts, as years of points do not fit into memory: each reaches as far as this many blocks of every signal do.
+    // Merged in parts, since years of points exceed the memory. A part ends where a signal reaches this many blocks.
     const most = Math.max(1, Math.floor(maxMergedBlocks / signals.length));
     for (let at = from, end = before; at < before; at = end, end = before) {
       const parts = signals.map(({ number }) => {
@@ -123,7 +126,7 @@ export class ServiceStore implements Disposable {
 }
 
 function prepared(db: DatabaseSync): DatabaseSync {
-  // FULL: with NORMAL a commit in WAL mode is not synced, and an answered request could be lost with the power.
+  // FULL: with NORMAL, WAL commits are not synced, and a power cut could lose an acknowledged request.
   db.exec("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -8192");
   const version = Number(db.prepare("PRAGMA user_version").get()?.["user_version"]);
   if (version > layout) {
@@ -134,7 +137,7 @@ function prepared(db: DatabaseSync): DatabaseSync {
   return db;
 }
 
-/** A lock that the operating system frees when the process ends, however it ends. */
+/** A lock that the operating system releases when the process ends. */
 function locked(path: string): DatabaseSync {
   let lock: DatabaseSync | undefined;
   try {
@@ -150,20 +153,20 @@ function locked(path: string): DatabaseSync {
   }
 }
 
-/** SQLite gives its log, its index and its journals the mode of the database, so the databases are made first. */
+/** SQLite creates its auxiliary files with the mode of the database, so the databases are created first. */
 const databases = ["lock", databaseFile];
 const others = ["lock-journal", logFile, "service.sqlite-shm", "service.sqlite-journal", "token.key"];
 
 /**
- * Makes the databases with mode 0600 where they are missing, and gives 0600 to each file of the service that has
- * another mode. To be called before anything opens them. Throws `DATA_DIR_UNWRITABLE`.
+ * Creates missing databases and restricts all files of the service to mode 0600. Call before opening them. Throws
+ * `DATA_DIR_UNWRITABLE`.
  */
 function keepPrivate(folder: string): void {
   for (const name of databases) create(join(folder, name));
   for (const name of [...databases, ...others]) restrict(join(folder, name));
 }
 
-/** Does not open a file that is there: closing it would free the locks that this process has on it (fcntl(2)). */
+/** Must not open an existing file: closing it would release this process's locks on it (fcntl(2)). */
 function create(path: string): void {
   try {
     closeSync(openSync(path, "wx", 0o600));

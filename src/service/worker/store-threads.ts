@@ -1,9 +1,9 @@
-// The threads of the store: one that writes, and up to two that read, so that a query waits neither for an insert nor, as
-// long as one thread is free, for another query. The second starts when the first is busy, as each takes 30 MB. What is
-// kept in memory alone has one thread for everything.
+// The threads of the store: one writer and up to two readers. A query waits neither for an insert nor, while a thread
+// is free, for another query. The second reader starts when the first is busy, since each takes 30 MB. An in-memory
+// store uses one thread for everything.
 //
-// SQLite starts its write-ahead log again from the beginning only at a moment when no query reads from it. Queries that
-// overlap leave no such moment, so new ones wait for one when the log has grown too large:
+// SQLite can restart its write-ahead log only when no query reads from it. Overlapping queries prevent that, so when
+// the log is too large, new queries wait:
 //
 //   writes      ── insert ── insert ── insert ── checkpoint ── insert ──
 //   thread 1    ── query ──────┤                            ├── query ──
@@ -18,7 +18,7 @@ import { logFile } from "../store/store.ts";
 import { type StoreAnswer, WorkerThread } from "./worker-thread.ts";
 
 const maxReaders = 2;
-/** Half a minute of inserts without a pause. A smaller log would make queries wait more often. */
+/** Half a minute of continuous inserts. With a smaller log, queries would wait more often. */
 const maxLogBytes = 256 * 2 ** 20;
 
 export class StoreThreads implements AsyncDisposable {
@@ -26,13 +26,13 @@ export class StoreThreads implements AsyncDisposable {
   readonly #threads: AsyncDisposableStack;
   readonly #writer: WorkerThread;
   readonly #readers: WorkerThread[] = [];
-  /** One query for each thread: what waits goes to the thread that is free first. */
+  /** One query for each thread; waiting queries go to the first free one. */
   readonly #queries = new PQueue({ concurrency: maxReaders });
   readonly #failed = Promise.withResolvers<Error>();
-  /** Resolves when a thread has ended unasked, for want of memory perhaps: calls can no longer be answered. */
+  /** Resolves when a thread has ended unexpectedly, such as by lack of memory. Calls then fail. */
   readonly failed = this.#failed.promise;
   readonly #maxLogBytes: number;
-  /** Size of the log at which queries wait for a checkpoint. */
+  /** Log size at which queries wait for a checkpoint. */
   #logLimit: number;
 
   private constructor(data: string, writer: WorkerThread, threads: AsyncDisposableStack, maxLog: number) {
@@ -53,9 +53,9 @@ export class StoreThreads implements AsyncDisposable {
   }
 
   /**
-   * Answers writes in the order of the calls, and a query from a state that holds every write answered before it.
-   * `input.body` is handed over: it must not be used any more. Rejects when a thread has ended. A query whose `abandoned`
-   * aborts is not begun, or stops; a write goes on.
+   * Runs writes in the order of calls; a query sees every write answered before it. `input.body` is transferred and
+   * must not be used afterwards. Rejects when a thread has ended. If `abandoned` aborts, a query is skipped or stopped;
+   * a write continues.
    */
   async call(input: RpcInput, abandoned: AbortSignal): Promise<StoreAnswer> {
     const method = methodOf(input.method, input.namespace);
@@ -65,7 +65,7 @@ export class StoreThreads implements AsyncDisposable {
         return this.#freeReader().call(input, abandoned);
       });
     const answer = await this.#writer.call(input);
-    // Before the answer goes out: who has it may ask at once.
+    // Before responding, since the client may query at once.
     if (answer.changes && isAny(answer.changes)) for (const reader of this.#readers) reader.refresh(answer.changes);
     void this.#boundLog();
     return answer;
@@ -76,24 +76,25 @@ export class StoreThreads implements AsyncDisposable {
     return this.#writer.maintain({ expireBefore: before });
   }
 
-  /** Waits for the calls before it. */
+  /** Waits for earlier calls. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#queries.onIdle();
     await this.#threads.disposeAsync();
   }
 
-  /** Queries that run end first, which takes 15 s at most, as their clients wait no longer. */
+  /** Running queries end first. That takes 15 s at most, since their clients time out then. */
   async #boundLog(): Promise<void> {
     try {
       if (this.#readers.length === 0 || (await this.#logBytes()) < this.#logLimit || this.#queries.isPaused) return;
       this.#queries.pause();
       await this.#queries.onPendingZero();
       await this.#writer.maintain("checkpoint");
-      // Where it failed, the disk being full perhaps, the next one comes when there is as much again.
+      // After a failed checkpoint, such as on a full disk, the next one follows when the log has grown by the limit
+      // again.
       this.#logLimit = this.#maxLogBytes + (await this.#logBytes());
       this.#queries.start();
     } catch {
-      // The thread has ended, which `failed` reports, and queries reject.
+      // The thread has ended: `failed` reports it, and queries reject.
       this.#queries.start();
     }
   }
@@ -106,7 +107,7 @@ export class StoreThreads implements AsyncDisposable {
     return this.#readers.find(({ calls }) => calls === 0) ?? this.#addReader();
   }
 
-  /** It reads what is committed when it opens, and gets the changes of each write that is answered from now on. */
+  /** A new reader reads the committed state when it opens, and then receives the changes of each later write. */
   #addReader(): WorkerThread {
     const reader = this.#threads.use(new WorkerThread({ data: this.#data, reads: true }));
     void reader.failed.then(this.#failed.resolve);

@@ -1,5 +1,5 @@
-// A thread with a store: parses, validates, stores and answers, so that the thread with the sockets never waits. One
-// owns the store and writes; others only read, each call from one state of the file.
+// A store thread: parses, validates, stores and responds, so that the thread with the sockets never blocks. One thread
+// writes; others read, each call from a snapshot.
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 import { isAgentError, reasonOf } from "../../core/errors.ts";
@@ -25,7 +25,7 @@ try {
         const { body, failure } = reads
           ? store.snapshot(() => dispatch(message.input, store))
           : dispatch(message.input, store);
-        // Megabytes that would otherwise wait for the garbage collector.
+        // Releases megabytes without waiting for the garbage collector.
         message.input.body.buffer.transfer(0);
         const bytes = body === undefined ? undefined : new TextEncoder().encode(body);
         const answer = { number: message.number, body: bytes, failure, changes: store.resources.takeChanges() };
@@ -48,7 +48,7 @@ try {
         message satisfies never;
     }
   });
-  // A thread has a priority of its own there: where processors are scarce, queries and sockets go before inserts.
+  // On Linux, threads have their own priority. With few processors, queries and sockets precede inserts.
   if (!reads && data !== ":memory:" && process.platform === "linux") setPriority(0, 5);
   reply({ kind: "ready" });
 } catch (error) {
@@ -64,7 +64,7 @@ function maintain(store: ServiceStore, task: StoreMaintenance): void {
   else store.transaction(() => store.points.expire(task.expireBefore));
 }
 
-/** Why it failed, if it did: on a full disk even deleting can, and the next time may go better. */
+/** The error of a maintenance task, if any. Even deleting can fail on a full disk, and may succeed later. */
 function failureOf(work: () => void): string | undefined {
   try {
     work();

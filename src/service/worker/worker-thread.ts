@@ -1,4 +1,4 @@
-// Starts a thread with a store, and hands requests to it.
+// Starts a store thread and passes requests to it.
 import { Worker } from "node:worker_threads";
 import { AgentError, type ErrorCode } from "../../core/errors.ts";
 import type { RpcInput } from "../method/dispatch.ts";
@@ -10,20 +10,19 @@ export interface WorkerOptions {
   readonly reads: boolean;
 }
 
-/** What a thread is started with. */
 export interface WorkerData extends WorkerOptions {
-  /** Holds the number of the latest call for which no caller waits any more. */
+  /** Number of the latest call that its caller has abandoned. */
   readonly abandoned: Int32Array<SharedArrayBuffer>;
 }
 
-/** Deletes points older than this, microseconds since the epoch, or empties the log as long as nothing reads from it. */
+/** Deletes points older than this (microseconds since the epoch), or truncates the log if nothing reads from it. */
 export type StoreMaintenance = { readonly expireBefore: number } | "checkpoint";
 
 export type WorkerRequest =
   | { readonly kind: "call"; readonly number: number; readonly input: RpcInput }
   /** Answered without a body. */
   | { readonly kind: "maintain"; readonly number: number; readonly task: StoreMaintenance }
-  /** The thread that writes has committed these; calls behind this message see them. */
+  /** Changes committed by the writing thread. Later calls see them. */
   | { readonly kind: "refresh"; readonly changes: ResourceChanges }
   | { readonly kind: "close" };
 
@@ -42,7 +41,7 @@ export interface StoreAnswer {
   /** Undefined: a notification. */
   readonly body: Uint8Array | undefined;
   readonly failure: string | undefined;
-  /** Signals and items that the call has written. */
+  /** Signals and items written by the call. */
   readonly changes: ResourceChanges | undefined;
 }
 
@@ -55,15 +54,15 @@ export class WorkerThread implements AsyncDisposable {
   readonly #failed = Promise.withResolvers<Error>();
   /** Resolves when the store is open. Rejects with `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or `BUFFER_NEWER`. */
   readonly opened = this.#opened.promise;
-  /** Resolves when the thread has ended unasked, for want of memory perhaps: no call can be answered any more. */
+  /** Resolves when the thread has ended unexpectedly, such as by lack of memory. Calls then fail. */
   readonly failed = this.#failed.promise;
   #next = 0;
   #ended: Error | undefined;
   #closing = false;
 
-  /** Calls may follow at once; they wait until the store is open. */
+  /** Calls may be made at once; they wait until the store is open. */
   constructor(options: WorkerOptions) {
-    // Beside this file as source, and beside the bundle when released.
+    // Next to this source file, or next to the bundle in a release.
     const script = new URL(
       import.meta.url.endsWith(".ts") ? "./store-worker.ts" : "./store-worker.js",
       import.meta.url,
@@ -71,10 +70,10 @@ export class WorkerThread implements AsyncDisposable {
     this.#worker = new Worker(script, {
       workerData: { ...options, abandoned: this.#abandoned } satisfies WorkerData,
       name: options.reads ? "service read" : "service store",
-      // Numbers of a full request die young; what a larger nursery holds on to is mostly memory outside of the heap.
+      // The numbers of a full request are short-lived. A larger nursery mainly retains memory outside of the heap.
       resourceLimits: { maxYoungGenerationSizeMb: 6 },
     });
-    this.#opened.promise.catch(() => {}); // `failed` says it too
+    this.#opened.promise.catch(() => {}); // `failed` reports it
     this.#worker.on("message", (reply: WorkerReply) => {
       if (reply.kind === "ready") this.#opened.resolve();
       else if (reply.kind === "failed")
@@ -91,34 +90,34 @@ export class WorkerThread implements AsyncDisposable {
     });
   }
 
-  /** Calls that wait or run. */
+  /** Number of waiting and running calls. */
   get calls(): number {
     return this.#waiting.size;
   }
 
   /**
-   * Answers requests in the order of the calls. `input.body` is handed over: it must not be used any more. Rejects when the
-   * thread has ended. A thread that reads stops working on a call, and answers that it failed, when `abandoned` aborts;
-   * one that writes goes on.
+   * Answers requests in the order of the calls. `input.body` is transferred and must not be used afterwards. Rejects
+   * when the thread has ended. If `abandoned` aborts, a reading thread stops the call and answers with a failure; a
+   * writing thread continues.
    */
   call(input: RpcInput, abandoned?: AbortSignal): Promise<StoreAnswer> {
     const { buffer, byteLength } = input.body;
-    // A small buffer may be a view of a pool that others use.
+    // A small buffer may be a view of a shared pool.
     const transfer = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
     return this.#ask((number) => ({ kind: "call", number, input }), transfer, abandoned);
   }
 
-  /** For a thread that writes. Rejects as `call` does. */
+  /** For the writing thread. Rejects as `call` does. */
   maintain(task: StoreMaintenance): Promise<StoreAnswer> {
     return this.#ask((number) => ({ kind: "maintain", number, task }));
   }
 
-  /** Calls from now on see what another thread has committed. */
+  /** Makes changes of the writing thread visible to later calls. */
   refresh(changes: ResourceChanges): void {
     if (!this.#ended) this.#worker.postMessage({ kind: "refresh", changes } satisfies WorkerRequest);
   }
 
-  /** Waits for the calls before it. */
+  /** Waits for earlier calls. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing = true;
     if (!this.#ended) this.#worker.postMessage({ kind: "close" } satisfies WorkerRequest);
