@@ -1,15 +1,16 @@
-// What the simulated devices gave away against what the service has, as distinct (input, value). Pure.
+// Compares the values that simulated devices delivered with those that the service stored, as distinct (input, value)
+// pairs. Pure.
 import type { EpochMicros, InputId } from "../core/point.ts";
 
-/** Distinct values by the Input ID they are mapped to. */
+/** Distinct delivered values by Input ID. */
 export type HandedOut = ReadonlyMap<InputId, ReadonlySet<number>>;
 
-/** Grows with every value that leaves a device. Its size is bounded by how long a demo runs: about 50 bytes a value. */
+/** Records every delivered value. Its size depends on the duration of the demo: about 50 bytes a value. */
 export class HandedOutRecord {
   readonly #values = new Map<InputId, Set<number>>();
   #count = 0;
 
-  /** Distinct (input, value) so far. */
+  /** Number of distinct (input, value) pairs so far. */
   get count(): number {
     return this.#count;
   }
@@ -26,20 +27,20 @@ export class HandedOutRecord {
   }
 }
 
-/** What the service has: by Input ID, the times under which each value is stored. */
+/** Stored values by Input ID, with their times. */
 export type Stored = ReadonlyMap<InputId, ReadonlyMap<number, readonly EpochMicros[]>>;
 
 export interface Comparison {
-  /** Number of distinct (input, value) pairs that the devices delivered. */
+  /** Distinct pairs that the devices delivered. */
   readonly read: number;
   readonly stored: number;
   readonly missing: number;
-  /** Distinct (input, value) stored under more than one time. */
+  /** Distinct pairs that are stored under several times. */
   readonly twice: number;
-  /** Number of distinct (input, value) pairs that the service has and no device delivered. */
+  /** Distinct stored pairs that no device delivered. */
   readonly foreign: number;
   readonly exact: boolean;
-  /** For people: the first of each kind, at most ten in all. */
+  /** The first mismatches of each kind as text, at most ten in total. */
   readonly examples: readonly string[];
 }
 
@@ -80,15 +81,15 @@ export function compare(handedOut: HandedOut, stored: Stored): Comparison {
   return { read, stored: read - missing, missing, twice, foreign, exact, examples };
 }
 
-/** What the service saw during a demo. */
+/** Measurements of the service during a demo. */
 interface ServiceSaw {
   readonly requests: number;
-  /** The highest number of starts of one method in any 1.000 s. */
+  /** Most starts of one method in any 1.000 s. */
   readonly maxRate: number;
   readonly outageMs: number;
 }
 
-/** The last line of a demo. Its form is fixed: scripts read it. */
+/** The last line of a demo. Scripts parse it, so its format is fixed. */
 export function lastLine(comparison: Comparison, saw: ServiceSaw): string {
   const { read, stored, missing } = comparison;
   const outage = Number((saw.outageMs / 1_000).toFixed(1));

@@ -1,33 +1,32 @@
-// The contract of a simulated device: what the three protocols have in common.
+// The contract of simulated devices of all three protocols.
 import type { InputId } from "../core/point.ts";
 import type { Clock } from "../core/runtime.ts";
 import type { HandedOutRecord } from "./comparison.ts";
 
 export interface DeviceOptions {
-  /** How many tags it has at least. */
+  /** Minimum number of tags. */
   readonly tags: number;
   /** Milliseconds between two values of a tag. */
   readonly everyMs: number;
-  /** Where it records the values that it delivered. */
+  /** Records the delivered values. */
   readonly record: HandedOutRecord;
 }
 
-/** A real server of its protocol on a loopback port, whose tags count up. */
+/** A real server of its protocol on a loopback port, with counting tags. */
 export interface SimulatedDevice extends AsyncDisposable {
   readonly url: string;
-  /** Every Input ID that a value of this device may be mapped to. */
+  /** All Input IDs that values of this device may have. */
   readonly inputs: readonly InputId[];
-  /** YAML of the entry under `templates`, if any, and of the entry under `sources` that reads every tag. */
+  /** YAML of the entries under `templates` (if any) and `sources` that read every tag. */
   readonly configuration: { readonly templates?: string; readonly source: string };
   /**
-   * Produces no more values and keeps answering. Resolves once the agent took what was delivered, as far as the
-   * protocol tells (PUBACK, a further request, an acknowledged notification), at the latest after 10 s; rejects with
-   * `signal.reason`.
+   * Stops producing values but keeps answering. Resolves once the agent has taken all values, or after 10 s. The
+   * protocol shows it: PUBACK, another request, or an acknowledged notification. Rejects with `signal.reason`.
    */
   stop(signal: AbortSignal): Promise<void>;
 }
 
-/** Resolves true once `probe` is, or false after `withinMs`. Rejects with `signal.reason`. */
+/** Resolves with true once `probe` returns true, or with false after `withinMs`. Rejects with `signal.reason`. */
 export async function until(
   probe: () => boolean,
   withinMs: number,
@@ -42,8 +41,8 @@ export async function until(
   return true;
 }
 
-/** Bound of `SimulatedDevice.stop`. */
+/** Time limit of `SimulatedDevice.stop`. */
 export const longestStopMs = 10_000;
 
-/** Marks a text as an Input ID that this folder made and knows to be one. */
+/** Marks a text that this folder generated as an Input ID. */
 export const inputId = (text: string) => text as InputId;

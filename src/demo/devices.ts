@@ -1,5 +1,5 @@
-// The devices of `tagferry demo`: an MQTT broker, a Modbus device and an OPC UA server that really listen on loopback
-// ports, and a record of every value they gave away.
+// The devices of `tagferry demo`: real MQTT, Modbus and OPC UA servers on loopback ports, with a record of every
+// delivered value.
 import { AgentError } from "../core/errors.ts";
 import type { InputId } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
@@ -9,38 +9,37 @@ import { mqttLogin, openMqttDevice } from "./mqtt-device.ts";
 import { openOpcuaDevice } from "./opcua-device.ts";
 
 interface DemoDevicesOptions {
-  /** How many tags each device has, rounded up to whole rooms (2 tags) and meters (7 tags). */
+  /** Number of tags of each device, rounded up to whole rooms (2 tags) and meters (7 tags). */
   readonly tags: { readonly mqtt: number; readonly modbus: number; readonly opcua: number };
-  /** Milliseconds between two values of a tag. From 100. */
+  /** Milliseconds between two values of a tag; at least 100. */
   readonly everyMs: number;
 }
 
 export interface DemoDevices extends AsyncDisposable {
-  /** Every Input ID the configuration maps a tag to. */
+  /** All Input IDs of the configuration. */
   readonly inputs: readonly InputId[];
   readonly urls: { readonly mqtt: string; readonly modbus: string; readonly opcua: string };
-  /** User name and password at the broker. The other devices require none. */
+  /** Credentials for the broker. The other devices require none. */
   readonly logins: { readonly mqtt: { readonly username: string; readonly password: string } };
-  /** The `templates:` and `sources:` of a configuration that reads every tag; append it to `version`, `agent`, `service`. */
+  /** The `templates:` and `sources:` that read every tag, to append to `version`, `agent` and `service`. */
   readonly configuration: string;
-  /** Number of distinct (input, value) pairs that were delivered so far. */
+  /** Number of distinct (input, value) pairs delivered so far. */
   readonly count: number;
-  /** The pairs that were delivered so far; complete once `stop` has resolved. */
+  /** The pairs delivered so far; complete once `stop` has resolved. */
   handedOut(): HandedOut;
   /**
-   * Hands out nothing more; the devices go on answering until they are disposed. Call it while the agent still reads:
-   * it resolves once the agent took everything, as far as the protocols tell, and a second more for what they do not
-   * tell. Rejects with `signal.reason`.
+   * Stops delivering; the devices keep answering until disposed. Call it while the agent still reads. Resolves once the
+   * agent has taken everything, as far as the protocols show it, plus one second. Rejects with `signal.reason`.
    */
   stop(signal: AbortSignal): Promise<void>;
 }
 
-/** Long enough for a delivery that was taken off the wire to reach the disk. */
+/** Time for received deliveries to reach the disk. */
 const settleMs = 1_000;
 
 /**
- * Resolves when all three devices listen. Rejects with `PACKAGE_MISSING`, naming the packages to install, where the
- * broker or the server is not there (they are development dependencies), or with `signal.reason`.
+ * Resolves when all devices listen. Rejects with `signal.reason`, or with `PACKAGE_MISSING` if development dependencies
+ * are not installed; the error names them.
  */
 export async function openDevices(
   options: DemoDevicesOptions,
@@ -75,7 +74,7 @@ export async function openDevices(
   };
 }
 
-/** The packages that only the repository has. */
+/** Development dependencies, which only the repository has. */
 const packages: Readonly<Record<string, () => Promise<unknown>>> = {
   aedes: () => import("aedes"),
   "node-opcua-server": () => import("node-opcua-server"),

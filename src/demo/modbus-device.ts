@@ -1,5 +1,5 @@
-// A simulated gateway with meters behind it: a Modbus TCP server for functions 3 and 4. Each reply holds new values,
-// so that what was read twice can be told from what was stored twice.
+// A simulated gateway with meters: a Modbus TCP server for functions 3 and 4. Each reply has new values, so that
+// repeated reads differ from duplicate storage.
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/abort.ts";
@@ -9,12 +9,12 @@ import { Meter, meter } from "./registers.ts";
 /** Exception codes of the Modbus application protocol, section 7. */
 const exception = { illegalFunction: 1, illegalAddress: 2, busy: 6, noTarget: 11 } as const;
 
-/** MBAP header and the longest PDU: nothing longer is a request. */
+/** MBAP header and the longest PDU. A longer frame is not a request. */
 const longestFrame = 260;
 
 /**
- * A value counts as delivered when the reply that contains it was written. After `stop` every request is answered with
- * exception 6 (busy): the device is there, and says that it has nothing to give.
+ * A value counts as delivered when its reply was written. After `stop`, every request is answered with exception 6
+ * (busy).
  */
 export async function openModbusDevice(
   { tags, everyMs, record }: DeviceOptions,
@@ -26,7 +26,7 @@ export async function openModbusDevice(
   );
   const input = (unit: number, name: string) => inputId(`demo.meter${unit}.${name}`);
   let stopped = false;
-  // Connections that were served before the stop and have not been heard of since.
+  // Connections served before the stop without a request since.
   const served = new Set<Socket>();
 
   const answer = (unit: number, pdu: Buffer, socket: Socket): { pdu: Buffer; sent?: () => void } => {
@@ -67,7 +67,7 @@ export async function openModbusDevice(
       pending = Buffer.concat([pending, chunk]);
       while (pending.length >= 8) {
         const length = 6 + pending.readUInt16BE(4);
-        // Protocol identifier 0, at least a unit and a function: else it is no Modbus, and nothing after it can be.
+        // Requires protocol identifier 0, and at least a unit and a function. Otherwise the stream is not Modbus.
         if (pending.readUInt16BE(2) !== 0 || length < 8 || length > longestFrame) {
           socket.destroy();
           return;
@@ -113,7 +113,7 @@ ${meter
   .join("")}`;
 
 function source(url: string, everyMs: number, units: readonly number[]): string {
-  // Everything runs in one process here: a long time-out keeps a busy moment from looking like a silent device.
+  // Everything shares one process, so a long timeout prevents false alarms while it is busy.
   return `  meters:
     type: modbus
     url: ${url}

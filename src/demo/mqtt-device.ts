@@ -1,5 +1,5 @@
-// A simulated hall: an MQTT broker (aedes) that asks for user name and password and keeps sessions, and a client that
-// publishes the climate of each room as JSON with its time, at QoS 1.
+// A simulated hall. An MQTT broker (aedes) requires a login and keeps sessions; a client publishes the climate of each
+// room as timestamped JSON with QoS 1.
 import { type AddressInfo, createServer } from "node:net";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/abort.ts";
@@ -10,8 +10,8 @@ export const mqttLogin = { username: "gateway", password: "demo" };
 const publisherId = "simulated-hall";
 
 /**
- * Publishing begins with the agent's subscription: what was published before, no broker would have kept for it. A
- * value counts as delivered when the broker acknowledged it to the publisher; from then on the agent's session must yield it.
+ * Publishing begins with the agent's subscription, since a broker keeps no earlier messages. A value counts as
+ * delivered when the broker has acknowledged it to the publisher; the agent's session must then deliver it.
  */
 export async function openMqttDevice(
   { tags, everyMs, record }: DeviceOptions,
@@ -39,7 +39,7 @@ export async function openMqttDevice(
   const { port } = server.address() as AddressInfo;
   const url = `mqtt://127.0.0.1:${port}`;
 
-  // What the agent has not acknowledged yet, by topic and payload.
+  // Messages that the agent has not acknowledged, by topic and payload.
   const owed = new Set<string>();
   const subscribed = Promise.withResolvers<void>();
   broker.on("subscribe", (_subscriptions, client) => {
@@ -49,16 +49,16 @@ export async function openMqttDevice(
     if (packet !== undefined && "topic" in packet) owed.delete(`${packet.topic} ${packet.payload.toString()}`);
   });
 
-  // Not by its URL: mqtt.js would take that apart with `url.parse`, of which Node warns.
+  // Not as a URL: mqtt.js would use `url.parse`, for which Node prints a warning.
   const place = { protocol: "mqtt", host: "127.0.0.1", port } as const;
   const publisher = await orAbort(connectAsync({ ...place, ...mqttLogin, clientId: publisherId }), signal);
-  // Connects again by itself; without a listener an error would end the process.
+  // It reconnects automatically. Without a listener, an error would end the process.
   publisher.on("error", (error) => runtime.log.warn({ err: error }, "simulated hall lost its broker"));
   opening.defer(() => publisher.endAsync(true));
 
   const rooms = Array.from({ length: Math.ceil(tags / 2) }, (_, i) => `room${i + 1}`);
   const publish = async (room: string, n: number) => {
-    // Quarters and whole numbers: exact in binary, so the comparison may be exact too.
+    // Quarters and integers are exact in binary, so the comparison can be exact.
     const climate = { ts: Math.floor(runtime.clock.now() / 1_000), temp: 15 + n * 0.25, co2: 400 + n };
     const topic = `demo/${room}/climate`;
     const payload = JSON.stringify(climate);

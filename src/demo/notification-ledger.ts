@@ -1,5 +1,5 @@
-// Reads along with what an OPC UA server receives and sends: which values went out in notifications, and which
-// notifications the client has not acknowledged yet.
+// Observes the traffic of an OPC UA server: the values sent in notifications, and the notifications without
+// acknowledgement.
 import { z } from "zod";
 import type { InputId } from "../core/point.ts";
 import type { HandedOutRecord } from "./comparison.ts";
@@ -8,7 +8,7 @@ import type { HandedOutRecord } from "./comparison.ts";
 const valueAttribute = 13;
 
 const message = z.object({ schema: z.object({ name: z.string() }) });
-/** Any NodeId; only those with a text are of interest here. */
+/** Any NodeId; those without a string identifier become undefined. */
 const nodeId = z.object({ namespace: z.number(), value: z.unknown() }).transform(({ namespace, value }) => {
   return typeof value === "string" ? `ns=${namespace};s=${value}` : undefined;
 });
@@ -24,7 +24,7 @@ const createMonitoredItems = z.object({
 const publishRequest = z.object({
   subscriptionAcknowledgements: z.array(z.object({ subscriptionId: z.number(), sequenceNumber: z.number() })).nullish(),
 });
-/** 64-bit integers are a pair of halves, high first. */
+/** 64-bit integers are pairs of halves, high first. */
 const number = z.union([
   z.number(),
   z.tuple([z.number(), z.number()]).transform(([high, low]) => high * 2 ** 32 + low),
@@ -39,34 +39,34 @@ const publishResponse = z.object({
   notificationMessage: z.object({ sequenceNumber: z.number(), notificationData: z.array(z.unknown()).nullish() }),
 });
 
-/** Fed with every decoded request and response of a server. Values of unknown nodes are passed over. */
+/** Receives every decoded request and response of a server. Ignores values of unknown nodes. */
 export class NotificationLedger {
   readonly #inputs: ReadonlyMap<string, InputId>;
   readonly #record: HandedOutRecord;
   /** By subscription and client handle. */
   readonly #items = new Map<string, InputId>();
   readonly #watched = new Set<InputId>();
-  /** Notifications that were sent and not acknowledged, by subscription and sequence number. */
+  /** Sent but unacknowledged notifications, by subscription and sequence number. */
   readonly #owed = new Set<string>();
-  /** Publish requests that wait at the server, and the most there ever were. */
+  /** Publish requests queued at the server, and their maximum so far. */
   #waiting = 0;
   #mostWaiting = 0;
 
-  /** `inputs`: Input IDs by the NodeId as text, with the server's namespace indexes. */
+  /** `inputs`: Input IDs by NodeId text, with the server's namespace indexes. */
   constructor(inputs: ReadonlyMap<string, InputId>, record: HandedOutRecord) {
     this.#inputs = inputs;
     this.#record = record;
   }
 
   /**
-   * Whether the client has taken every notification: it acknowledged them all, or it asked for the next one after
-   * each. Clients acknowledge with the request after that, which may be a keep-alive interval away.
+   * Whether the client has taken every notification: it acknowledged all, or sent a publish request after each. An
+   * acknowledgement comes with the following request, which may take a keep-alive interval.
    */
   get taken(): boolean {
     return this.#owed.size === 0 || this.#waiting >= this.#mostWaiting;
   }
 
-  /** Whether a client asked for notifications of this input. */
+  /** Whether a client monitors this input. */
   watched(input: InputId): boolean {
     return this.#watched.has(input);
   }
@@ -91,7 +91,7 @@ export class NotificationLedger {
         break;
       case "DeleteSubscriptionsRequest":
       case "CloseSessionRequest":
-        // Nobody is left to acknowledge.
+        // No client is left to acknowledge.
         this.#owed.clear();
         break;
     }

@@ -1,5 +1,5 @@
-// A simulated production line: an OPC UA server (node-opcua-server) with variables of several types, security None and
-// anonymous users, its key and certificate in a temporary folder.
+// A simulated production line: an OPC UA server (node-opcua-server) with variables of several types. Security None,
+// anonymous users, certificate in a temporary folder.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { NotificationLedger } from "./notification-ledger.ts";
 
 const namespace = "urn:tagferry:demo:line";
 
-/** What each variable holds; quarters and whole numbers are exact in every type and in the comparison. */
+/** The variables. Quarters and integers are exact in every type and in the comparison. */
 const kinds = [
   { name: "Speed", dataType: "Double", start: 1_000, step: 0.25, unit: "rpm" },
   { name: "Torque", dataType: "Float", start: 10, step: 0.25, unit: "N·m" },
@@ -20,7 +20,7 @@ const kinds = [
   { name: "Runtime", dataType: "Int64", start: 3_000_000_000, step: 1, unit: "s" },
 ] as const;
 
-/** A value counts as delivered when a notification that contains it was sent. */
+/** A value counts as delivered when a notification with it was sent. */
 export async function openOpcuaDevice(
   { tags, everyMs, record }: DeviceOptions,
   runtime: Runtime,
@@ -101,13 +101,13 @@ export async function openOpcuaDevice(
   };
 }
 
-/** node-opcua wants 64 bits as a pair of halves, high first. */
+/** node-opcua represents 64 bits as a pair of halves, high first. */
 function int64(value: number): [number, number] {
   return [Math.floor(value / 2 ** 32), value % 2 ** 32];
 }
 
 function source(url: string, everyMs: number, variables: readonly { name: string; nodeId: string; unit: string }[]) {
-  // Sampled several times as often as the values change, so that each is seen.
+  // Sampled several times per change, so that each value is seen.
   const sampling = Math.max(50, Math.floor(everyMs / 4));
   const tags = variables.map(
     ({ name, nodeId, unit }) =>

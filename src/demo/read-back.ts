@@ -1,6 +1,5 @@
-// Publishes every signal to an item and reads all their points back from the service, as a person would see them. Calls are
-// those of any reader, JSON-RPC over HTTP with basic authentication: none of the agent's own client is in it, so that the
-// comparison does not trust what it checks.
+// Publishes every signal and reads all points back from the service by plain JSON-RPC with basic authentication. Does
+// not use the agent's client, so that the comparison is independent of it.
 import type { z } from "zod";
 import { AgentError } from "../core/errors.ts";
 import { type EpochMicros, epochMicros, type InputId, isInputId } from "../core/point.ts";
@@ -12,21 +11,21 @@ import type { ItemSaveInput, SignalSelectView } from "../wire/signal-view.ts";
 import { formatTimestamp, parseTimestamp } from "../wire/timestamp.ts";
 import { type Comparison, compare, type HandedOut, type Stored } from "./comparison.ts";
 
-/** Points from this time on and before that time. */
+/** A half-open interval: `from` is inclusive, `before` exclusive. */
 interface Span {
   readonly from: EpochMicros;
   readonly before: EpochMicros;
 }
 
-/** Limits of the specification: `signals.limit`, and `items.limit` where data is included. */
+/** Limits of the specification: `signals.limit`, and `items.limit` with data. */
 const signalsPerPage = 1_000;
 const itemsPerPage = 50;
-/** Points of items that share no times make a frame as wide as it is long; ten minutes keep it small. */
+/** Items without common times need a row for each point. Ten minutes keep the frame small. */
 const pageMicros = 600e6;
 
 /**
- * Reads every signal of the integration back and compares. Resolves whatever the comparison says; rejects with
- * `SERVICE_*` where the service cannot be read, or with `signal.reason`.
+ * Reads every signal of the integration back and compares. Resolves whatever the result is. Rejects with `SERVICE_*` if
+ * the service cannot be read, or with `signal.reason`.
  */
 export async function readBackAndCompare(
   options: ReaderOptions,
@@ -38,7 +37,7 @@ export async function readBackAndCompare(
   return compare(handedOut, await readBack(options, span, runtime, signal));
 }
 
-/** Every stored point of every signal of the integration within `span`. Publishes the signals on the way. */
+/** All stored points of the integration within `span`. Publishes the signals first. */
 export async function readBack(
   options: ReaderOptions,
   span: Span,
@@ -93,7 +92,7 @@ function gather(
   }
 }
 
-/** Every signal of the integration, by Signal ID. */
+/** All signals of the integration, by Signal ID. */
 async function selectSignals(reader: RpcReader, signal: AbortSignal): Promise<Map<string, SignalSelectView>> {
   const all = new Map<string, SignalSelectView>();
   for (let skip = 0; ; skip += signalsPerPage) {
@@ -109,7 +108,7 @@ async function selectSignals(reader: RpcReader, signal: AbortSignal): Promise<Ma
   }
 }
 
-/** Makes an item of each signal with the signal's own metadata. Resolves with the Input ID of each item. */
+/** Publishes each signal with its own metadata. Resolves with the Input ID of each item. */
 async function publishItems(
   reader: RpcReader,
   signals: ReadonlyMap<string, SignalSelectView>,
@@ -130,7 +129,7 @@ async function publishItems(
     );
     for (const [id, view] of page) {
       const item = itemsBySignal[id]?.id;
-      // Beside `inputId`, which the specification does not promise: the default of the name is the Input ID.
+      // The specification does not guarantee `inputId`. The default name equals it.
       const input = view.inputId ?? view.name;
       if (item !== undefined && isInputId(input)) inputs.set(item, input);
     }
@@ -148,7 +147,6 @@ function itemView({
   return attributes;
 }
 
-/** Address of the service, and the credentials to read with. */
 export interface ReaderOptions {
   /** `{base_url}` of the specification; requests go to `{url}/rpc`. */
   readonly url: string;
@@ -160,11 +158,11 @@ export interface ReaderOptions {
   readonly namespace: string;
 }
 
-/** What reading may ask of each method: 10 requests/s. */
+/** Interval for 10 requests/s, the limit of each method. */
 const spacingMs = 100;
 const timeoutMs = 60_000;
 
-/** One call after the other, spaced so that no method is called more often than the service permits. */
+/** Calls the service sequentially, spaced so that no method exceeds its limit. */
 class RpcReader {
   readonly #options: ReaderOptions;
   readonly #clock: Clock;
@@ -181,8 +179,8 @@ class RpcReader {
   }
 
   /**
-   * Resolves with the parsed result. Rejects with `SERVICE_UNREACHABLE`, `SERVICE_REFUSED` (credentials) or
-   * `SERVICE_PROTOCOL` (an error, or an answer of another shape), or with `signal.reason`. Never tries again.
+   * Resolves with the parsed result. Rejects with `SERVICE_UNREACHABLE`, `SERVICE_REFUSED` (credentials),
+   * `SERVICE_PROTOCOL` (an error or an invalid response) or `signal.reason`. Never retries.
    */
   async call<Result extends z.ZodType>(
     method: Method,

@@ -1,9 +1,9 @@
-// The register file of a simulated meter: numbers of several types that count up, as 16-bit words. Pure.
+// The registers of a simulated meter: counting numbers of several types as 16-bit words. Pure.
 
-/** Numbers as registers hold them; the word order is `abcd` (high word first) or `cdab` (low word first). */
+/** Types of numbers in registers. Word order: `abcd` (high word first) or `cdab` (low word first). */
 type RegisterType = "u16" | "i16" | "u32" | "i32" | "f32" | "u64" | "f64";
 
-/** A number in the register file. Its raw value starts at `start` and grows by `step` with every reply that holds it. */
+/** A number in registers. Its raw value starts at `start` and grows by `step` with each reply that contains it. */
 interface Register {
   readonly name: string;
   readonly table: "hr" | "ir";
@@ -12,12 +12,12 @@ interface Register {
   readonly order: "abcd" | "cdab";
   readonly start: number;
   readonly step: number;
-  /** Raw value × scale is the value in `unit`. A power of two, so that nothing is rounded. */
+  /** Raw value × scale is the value in `unit`. A power of two avoids rounding. */
   readonly scale: number;
   readonly unit: string;
 }
 
-/** Writes a value, big-endian as Modbus has it within each word. Gives how many bytes it takes. */
+/** Writes a value, big-endian in each word. Returns its length in bytes. */
 const write: Readonly<Record<RegisterType, (into: Buffer, value: number) => number>> = {
   u16: (into, value) => into.writeUInt16BE(value),
   i16: (into, value) => into.writeInt16BE(value),
@@ -28,12 +28,10 @@ const write: Readonly<Record<RegisterType, (into: Buffer, value: number) => numb
   f64: (into, value) => into.writeDoubleBE(value),
 };
 
-/** How many registers a number of this type takes. */
 export function wordCount(type: RegisterType): number {
   return write[type](Buffer.alloc(8), 0) / 2;
 }
 
-/** The registers of `value`. */
 export function encodeWords(type: RegisterType, order: Register["order"], value: number): number[] {
   const bytes = Buffer.alloc(8);
   const words = Array.from({ length: write[type](bytes, value) / 2 }, (_, i) => bytes.readUInt16BE(i * 2));
@@ -42,7 +40,7 @@ export function encodeWords(type: RegisterType, order: Register["order"], value:
 
 const usual = { order: "abcd", scale: 1 } as const;
 
-/** What one meter offers: every type and order of a usual one, side by side as makers lay them out. */
+/** The registers of one meter: all types and orders of a typical one. */
 export const meter: readonly Register[] = [
   { ...usual, name: "voltage", table: "hr", address: 0, type: "u16", start: 400, step: 1, scale: 0.5, unit: "V" },
   { ...usual, name: "temperature", table: "hr", address: 1, type: "i16", start: -40, step: 1, scale: 0.5, unit: "°C" },
@@ -53,13 +51,13 @@ export const meter: readonly Register[] = [
   { ...usual, name: "frequency", table: "ir", address: 4, type: "f64", start: 40, step: 0.125, unit: "Hz" },
 ];
 
-/** A meter that counts. */
+/** A meter with counting values. */
 export class Meter {
   readonly #values = new Map<Register, number>();
 
   /**
-   * The words of `count` registers from `address`, and the numbers that lie wholly within them, each a step further
-   * than in the reply before. Undefined where the meter has no register: exception 2.
+   * The words of `count` registers from `address`, and the numbers completely inside, each a step further than in the
+   * previous reply. Undefined: no such register (exception 2).
    */
   read(table: Register["table"], address: number, count: number): MeterReply | undefined {
     const within = meter.filter((register) => register.table === table);
