@@ -1,4 +1,4 @@
-// The files of the status page, and answers over HTTP, each with the headers that keep a browser from doing more with it than showing it.
+// The files of the status page, and HTTP responses with security headers.
 import type { ServerResponse } from "node:http";
 import { loadPageFiles, type PageFile } from "../lib/page-files.ts";
 
@@ -19,7 +19,7 @@ export function answerJson(response: ServerResponse, status: number, body: unkno
 export function end(response: ServerResponse, status: number, type: string, body: string | Buffer): void {
   response.setHeader("content-length", Buffer.byteLength(body));
   start(response, status, type);
-  // Node leaves the body out of an answer to HEAD by itself.
+  // For HEAD, Node omits the body.
   response.end(body);
 }
 
@@ -27,13 +27,13 @@ export function start(response: ServerResponse, status: number, type: string): v
   response.writeHead(status, { ...headers, "content-type": type });
 }
 
-/** Script modules lie side by side in `page/`. */
+/** Script modules in `page/`. */
 const scripts = "page element format panels plot certificates figures gaps refused sources tag-table".split(" ");
 
 export function loadPage(): Promise<ReadonlyMap<string, PageFile>> {
   return loadPageFiles(new URL("./page/", import.meta.url), {
     "/": "index.html",
-    // One file, since nothing is painted before the last style has arrived.
+    // One file, since browsers paint only after the last style sheet has arrived.
     "/page.css": "page.css panels.css tables.css lists.css",
     "/icon.svg": "icon.svg",
     ...Object.fromEntries(scripts.map((name) => [`/${name}.js`, `${name}.js`])),

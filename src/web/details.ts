@@ -1,5 +1,5 @@
-// What the page asks for beside the stream, since it changes seldom: gaps, refused points, certificates that wait for a
-// person. Each may be asked for by anybody at any time, so what is read from the disk is bounded and shared for a while.
+// Rarely changing data that the page requests separately: gaps, refused points, pending certificates. Any client may
+// request it at any time, so disk reads are bounded and cached.
 import type { GapList } from "../agent/gaps/gap.ts";
 import type { KnownCertificate } from "../core/commissioning.ts";
 import type { Clock, Runtime } from "../core/runtime.ts";
@@ -8,20 +8,20 @@ import { parseDuration } from "../lib/duration.ts";
 import type { RejectReasons } from "../upload/delivery/reject-files.ts";
 
 export interface DetailOptions {
-  /** Intervals in which tags were not recorded: those of the last `sinceMs` milliseconds, at most `most`. */
+  /** Gaps of the last `sinceMs` milliseconds, at most `most`. */
   readonly gaps?: (sinceMs: number, most: number) => GapList;
-  /** The latest refused points by reason. Called every 2 s at most. */
+  /** The latest refused points by reason. Called at most every 2 s. */
   readonly rejects?: () => Promise<RejectReasons>;
-  /** Certificates of devices. Called every 2 s at most. */
+  /** Certificates of devices. Called at most every 2 s. */
   readonly certificates?: () => Promise<readonly KnownCertificate[]>;
-  /** File of the configuration, for the commands that are shown; where it is, only this machine is told. */
+  /** Path of the configuration for displayed commands. Only clients on this machine see it. */
   readonly configFile?: string;
 }
 
-/** What to answer, by path. `local`: to this machine. */
+/** Response data by path. `local`: the client is on this machine. */
 export type Details = Readonly<Record<string, (query: URLSearchParams, local: boolean) => unknown>>;
 
-/** Placeholder in a command for a file whose path is not shown. */
+/** Placeholder for a path that is not shown. */
 const elsewhere = "FILE";
 const sharedMs = 2_000;
 const gapsSinceMs = 7 * 86_400_000;
@@ -83,7 +83,7 @@ function waiting(known: readonly KnownCertificate[], configFile: string | undefi
   };
 }
 
-/** Certificates write times as people do. What cannot be read stays as it is. */
+/** Converts times of certificates. Unparsable ones stay as they are. */
 function rfc3339(time: string): string {
   const ms = Date.parse(time);
   return Number.isNaN(ms) ? time : new Date(ms).toISOString();
@@ -110,9 +110,9 @@ export function cachedFor<T>(ms: number, make: () => T, clock: Clock): CachedVal
 
 interface CachedValue<T> {
   readonly read: () => T;
-  /** Lets go of `value`, if it is still the one kept; without it, of whichever is kept. */
+  /** Drops `value` if it is still cached; without an argument, drops any value. */
   readonly forget: (value?: T) => void;
-  /** Lets go of a value that would not be used again: of many tags it is large. */
+  /** Drops an expired value, which is large with many tags. */
   readonly expire: () => void;
 }
 

@@ -1,14 +1,14 @@
-// What a page gets, once or as server-sent events, a view of the agent a second for each open page: the status, and of all tags
-// the rows that match its search and are on its screen.
+// Views for the page, once or as server-sent events each second: the status, and the tag rows that match the search and
+// are on screen.
 import type { ServerResponse } from "node:http";
 import type { Status, StatusPart, TagStatus } from "../agent/status/status.ts";
 import type { Clock } from "../core/runtime.ts";
 import { type Figure, figures, type History, type Samples } from "./history.ts";
 
 export interface TagQuery {
-  /** Every word must be found in source, input, address or quality; case does not matter. */
+  /** Every word must occur in source, input, address or quality, ignoring case. */
   readonly search: string;
-  /** Index of the first row among those that match. */
+  /** Index of the first row among the matches. */
   readonly first: number;
   readonly count: number;
 }
@@ -16,12 +16,12 @@ export interface TagQuery {
 export interface TagView {
   readonly total: number;
   readonly matching: number;
-  /** As asked for, or less where fewer match. */
+  /** As requested, or less with fewer matches. */
   readonly first: number;
   readonly rows: readonly TagStatus[];
 }
 
-/** More rows than this fit on no screen. */
+/** More rows fit on no screen. */
 export const maxRows = 200;
 
 export function parseTagQuery(parameters: URLSearchParams): TagQuery {
@@ -53,15 +53,15 @@ function matches(tag: TagStatus, words: readonly string[]): boolean {
   return words.every((word) => text.includes(word));
 }
 
-/** What a page gets: everything of the status but the tags, and the tags it shows. */
+/** The status without tags, and the tags on screen. */
 export interface View {
   readonly status: Omit<Status, "tags">;
   readonly tags: TagView;
-  /** With the first view of a stream only; the page goes on by itself from there. */
+  /** Only in the first view of a stream; the page continues the history itself. */
   readonly history?: {
     readonly times: readonly number[];
     readonly figures: Readonly<Record<Figure, Samples>>;
-    /** As `tags.rows`. */
+    /** In the order of `tags.rows`. */
     readonly rows: readonly Samples[];
   };
 }
@@ -73,7 +73,7 @@ export function viewOf(status: Status, query: TagQuery, history?: History): View
   return withHistory({ status: rest, tags: viewTags(all, query) }, history);
 }
 
-/** The same of a status that has no other tags than those of the page. */
+/** The same for a status that only has the tags of the page. */
 export function viewOfPart({ status, tags: { total, first, rows } }: StatusPart, history?: History): View {
   return withHistory({ status, tags: { total, matching: total, first, rows } }, history);
 }
@@ -91,7 +91,10 @@ function withHistory(view: View, history: History | undefined): View {
   };
 }
 
-/** Writes views, of which the first is to have the history, until the page is gone or `signal` aborts. A page that does not read is skipped, not queued for. */
+/**
+ * Writes views until the page closes or `signal` aborts. The first view is requested with history. A page that does not
+ * read misses views instead of queueing them.
+ */
 export async function streamViews(
   response: ServerResponse,
   look: (first: boolean) => View,

@@ -1,35 +1,35 @@
-// The last 15 minutes of every tag and of the figures that are plotted, in memory and bounded:
-// 10,000 tags × 180 samples × 4 bytes = 7.2 MB at most.
+// The last 15 minutes of every tag and of the plotted figures, bounded in memory: 10,000 tags × 180 samples × 4 bytes =
+// 7.2 MB.
 //
-// A sample is one row of 32-bit differences, by the number of each series: to the first value of the series, so that the
-// last digits of a large counter still show in a plot.
+// A sample is a row of 32-bit differences, indexed by the number of the series. Each is relative to the first value of
+// its series, so that a plot shows the last digits of a large counter.
 //
 //   numbers      "a" → 0   "b" → 1
 //   first        5e12      21.5        by number
 //   rows[slot]      0       0.5        NaN: there was no value
 import type { Status, StatusSample } from "../agent/status/status.ts";
 
-/** Samples a series holds, and milliseconds between two: 15 minutes. */
+/** Samples of a series, and milliseconds between two: 15 minutes. */
 export const historySamples = 180;
 export const historyStepMs = 5_000;
-/** Tags that have a history. */
+/** Most tags with a history. */
 export const historyTags = 10_000;
 
-/** Figures of the whole agent that are plotted. */
+/** Plotted figures of the whole agent. */
 export const figures = ["backlogPoints", "bufferBytes", "lagMs", "sentPoints", "budgetShare"] as const;
 export type Figure = (typeof figures)[number];
 
-/** Values by ascending time; null where there was none. */
+/** Values by ascending time; null: no value. */
 export type Samples = readonly (number | null)[];
 
 export class History {
   readonly #times = new Float64Array(historySamples).fill(Number.NaN);
   readonly #tags = new Rows<string>();
   readonly #figures = new Rows<Figure>();
-  /** Samples taken so far. The next goes to this index modulo `historySamples`. */
+  /** Number of samples so far. The next slot is this modulo `historySamples`. */
   #count = 0;
 
-  /** Takes one sample of everything. Tags beyond the first 10,000 have no history; those that are gone lose theirs. */
+  /** Adds one sample of everything. Tags beyond the first 10,000 have no history; that of removed tags is deleted. */
   sample({ time, buffer, upload, values: valuesOf }: StatusSample): void {
     const slot = this.#count++ % historySamples;
     this.#times[slot] = time / 1_000;
@@ -65,7 +65,6 @@ export class History {
   }
 }
 
-/** A status as a sample. */
 export function sampleOf(status: Status): StatusSample {
   return {
     ...status,
@@ -75,14 +74,14 @@ export function sampleOf(status: Status): StatusSample {
   };
 }
 
-/** See the drawing above. */
+/** The structure drawn above. */
 class Rows<Key extends string> {
   readonly #numbers = new Map<Key, number>();
-  /** Numbers of series that are gone. */
+  /** Free numbers of removed series. */
   readonly #free: number[] = [];
-  /** By number: the first value of the series, NaN before it has one. */
+  /** First value of each series, by number; NaN before it has one. */
   readonly #first: number[] = [];
-  /** By number: in which sample the series was there last. */
+  /** Stamp of the last sample with the series, by number. */
   readonly #stamps: number[] = [];
   readonly #rows: Float32Array[] = [];
   #stamp = 0;
@@ -115,7 +114,7 @@ class Rows<Key extends string> {
     if (seen < this.#numbers.size) this.#forgetOthers(stamp);
   }
 
-  /** Undefined: there are as many as may be. */
+  /** Undefined: the maximum number of series is reached. */
   #add(key: Key): number | undefined {
     if (this.#numbers.size >= historyTags) return undefined;
     const number = this.#free.pop() ?? this.#first.length;
@@ -125,7 +124,7 @@ class Rows<Key extends string> {
     return number;
   }
 
-  /** Forgets the series that are not in the sample of `stamp`. */
+  /** Removes the series that are not in the sample of `stamp`. */
   #forgetOthers(stamp: number): void {
     for (const [key, number] of this.#numbers) {
       if (this.#stamps[number] === stamp) continue;
@@ -136,7 +135,7 @@ class Rows<Key extends string> {
   }
 }
 
-/** With a place for `number`, which may be far behind the end: the row may be of a time with few series. */
+/** A longer copy with a place for `number`, which may be far beyond the end of an old row. */
 function longer(row: Float32Array, number: number): Float32Array {
   const all = new Float32Array(Math.min(historyTags, Math.max(16, 2 * row.length, number + 1))).fill(Number.NaN);
   all.set(row);

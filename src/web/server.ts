@@ -15,32 +15,32 @@ import { History, historyStepMs, sampleOf } from "./history.ts";
 
 export interface Health {
   readonly ok: boolean;
-  /** Why not. */
+  /** The reason if not ok. */
   readonly reason?: string;
 }
 
 export interface WebOptions extends DetailOptions {
   readonly listen: ListenAddress;
-  /** Names under which the page may be opened beside loopback and the listen address; without port. */
+  /** Additional host names of the page, without port. */
   readonly allowedHosts?: readonly string[];
-  /** Called at most four times a second, however many pages are open. */
+  /** Called at most four times a second, regardless of open pages. */
   readonly snapshot: () => Status;
-  /** As `Agent.statusOf`, for pages that search nothing. Undefined: the snapshot has to do. */
+  /** See `Agent.statusOf`; for pages without a search. Undefined: the snapshot is used. */
   readonly part?: (first: number, count: number) => StatusPart;
-  /** As `Agent.sample`, for the history. Undefined: the snapshot has to do. */
+  /** See `Agent.sample`; for the history. Undefined: the snapshot is used. */
   readonly sample?: () => StatusSample;
-  /** The text of `/metrics` in Prometheus' format. */
+  /** The response of `/metrics` in the Prometheus format. */
   readonly metrics: () => Promise<string>;
-  /** Alive and making progress on its own side; an unreachable service is not ill health. */
+  /** Liveness: the agent itself makes progress. An unreachable service does not matter. */
   readonly health: () => Health;
-  /** Configuration loaded, buffer open, sources started; a faulty source or an unreachable service does not make it unready. */
+  /** Readiness: configuration loaded, buffer open, sources started. A failing source or service does not matter. */
   readonly ready: () => Health;
-  /** Handlers that require a token. Undefined: there are none. */
+  /** Handlers that require a token. Undefined: none. */
   readonly control?: Control;
 }
 
 export interface Web extends AsyncDisposable {
-  /** Where it listens, with the port it really has. */
+  /** Address with the actual port. */
   readonly url: string;
 }
 
@@ -49,8 +49,8 @@ const maxStreams = 32;
 const snapshotAgeMs = 250;
 
 /**
- * Resolves when it listens. Rejects with `PORT_IN_USE` where it cannot (port taken, address not of this machine, no
- * right to the port). Disposing ends every connection.
+ * Resolves when it listens. Rejects with `PORT_IN_USE` if it cannot (port in use, address of another machine, no
+ * permission). Disposing closes every connection.
  */
 export async function openWeb(options: WebOptions, runtime: Runtime, signal: AbortSignal): Promise<Web> {
   const page = await loadPage();
@@ -59,7 +59,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
   const history = new History();
   const { control } = options;
   const { read: snapshot, forget, expire } = cachedFor(snapshotAgeMs, options.snapshot, runtime.clock);
-  // Who has reloaded sees what came of it, not what there was a moment before.
+  // After a reload, the client must not see a cached status.
   const reloading = control && { ...control, reload: () => control.reload().finally(forget) };
   const details = openDetails(options, runtime);
   const view = (query: TagQuery, past: History | undefined) =>
@@ -120,7 +120,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     {
       headersTimeout: 10_000,
       requestTimeout: 30_000,
-      // How often Node looks; by default only every 30 s.
+      // Node's check interval; the default is 30 s.
       connectionsCheckingInterval: 2_000,
       keepAliveTimeout: 15_000,
       maxHeaderSize: 16_384,
@@ -137,7 +137,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
   const url = `http://${hostInUrl(options.listen.host)}:${await listen(server, options.listen, "http.listen")}`;
 
   const sample = async () => {
-    // Whoever opened this has gone on by then: with what it starts next, not with what there was before.
+    // Lets the caller continue starting the agent before the first sample.
     await setImmediate();
     history.sample(options.sample?.() ?? sampleOf(snapshot()));
     expire();
@@ -157,10 +157,10 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
 }
 
 const controlled = ["/api/reload", "/api/log", "/api/security"];
-/** Delay of an answer to a wrong token. */
+/** Delay of the response to a wrong token. */
 const guessedMs = 1_000;
 
-/** Answers what needs a token. */
+/** Handles the paths that require a token. */
 async function command(
   request: IncomingMessage,
   response: ServerResponse,
