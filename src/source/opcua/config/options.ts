@@ -159,7 +159,6 @@ export interface Deadband {
 const nodeId =
   /^(?:ns=\d+;|nsu=[^;]+;)?(?:i=\d+|s=[\s\S]+|g=[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|b=[A-Za-z0-9+/]+=*)$/;
 
-/** The OPC UA fields of a tag: where its value is. */
 export const opcuaTag = z
   .strictObject({
     node: z
