@@ -162,10 +162,7 @@ export class NotificationQueue {
     this.#queue.fail(error);
   }
 
-  /**
-   * Resolves with 1 to 10 queued batches (at most 10,000 readings). Rejects with `signal.reason` or the error of
-   * `fail`.
-   */
+  /** Resolves with 1 to 10 batches (10,000 readings). Rejects with `signal.reason` or the error of `fail`. */
   async next(signal: AbortSignal): Promise<Delivery> {
     const batches = await this.#queue.takeAll(batchesPerDelivery, signal);
     this.#roomier.resolve();
@@ -182,7 +179,6 @@ export class NotificationQueue {
     });
   }
 
-  /** Yields what is queued, without waiting for more. */
   async *rest(): AsyncGenerator<Delivery> {
     while (this.#queue.size > 0) yield await this.next(new AbortController().signal);
   }

@@ -240,10 +240,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
         overflows: notifications.overflows,
       };
     },
-    /**
-     * Keeps the session on the server, whose queues go on filling until the next connection resumes it. Closes the
-     * session if no connection follows.
-     */
+    /** Keeps the session on the server for the next connection, or closes it if none follows. */
     async [Symbol.asyncDispose]() {
       await backfill.save();
       await positions[Symbol.asyncDispose]();
