@@ -1,5 +1,4 @@
-// Detects gaps after an interruption, restart or overflow, and fills them from the server's history after the live
-// data.
+// Detects gaps after an interruption, restart or overflow, and fills them from the server's history.
 import type { TagGap } from "../../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import { HandOver } from "../../../lib/hand-over.ts";
@@ -28,7 +27,6 @@ const settlingMs = 2_000;
 const saveEveryMs = 30_000;
 /** A closed gap is saved within this time. After a crash, an unsaved one would be reported again. */
 const saveClosedMs = 1_000;
-/** Delay until failed gaps are tried again. */
 const retryMs = 60_000;
 /** Microseconds after connecting within which values flow again. */
 const flowingWithinUs = 10e6;
@@ -168,15 +166,13 @@ export class Backfill {
     return place === undefined ? (memory.storedUpTo(key) ?? this.#firsts.get(key)) : memory.storedAt(place);
   }
 
-  /** Records that a value is on disk. */
   stored(item: Item, time: EpochMicros): void {
     const past = this.#past(item);
     past.place = this.#options.memory.stored(past.key, time, past.place);
   }
 
   /**
-   * Fills gaps and persists stored positions until `signal` aborts. Retries failed gaps, also on later connections. A
-   * failed gap never ends the source.
+   * Fills gaps and persists stored positions until `signal` aborts. A failed gap is retried and never ends the source.
    */
   async run(signal: AbortSignal): Promise<never> {
     const { memory, runtime } = this.#options;
@@ -206,10 +202,7 @@ export class Backfill {
     return await Promise.race([filling(), saving(), retrying()]);
   }
 
-  /**
-   * Calls `settle` once all gaps and first positions are persisted; immediately if they are. Does not call it on a disk
-   * error: the message then stays unacknowledged and is resent.
-   */
+  /** Calls `settle` once all gaps are persisted. Never on a disk error: the message is then resent. */
   remembered(settle: () => void): void {
     if (!this.#options.memory.forgetful) settle();
     else void this.save().then((saved) => saved && settle());

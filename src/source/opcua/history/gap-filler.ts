@@ -50,7 +50,6 @@ const away = [
   "BadOutOfService",
   "BadWaitingForInitialData",
 ];
-/** Permanent errors. */
 const hopeless = [
   "BadHistoryOperationUnsupported",
   "BadHistoryOperationInvalid",
@@ -140,10 +139,7 @@ export class GapFiller {
     return { fillable: parts.fillable ?? [], later: parts.later ?? [] };
   }
 
-  /**
-   * Reports the result of gaps, then closes them, because no later report follows. `lost`: the reason; undefined:
-   * filled.
-   */
+  /** Reports the final result of gaps, then closes them. `lost`: the reason; undefined: filled. */
   async #end(gaps: readonly HistoryGap<Item>[], lost: string | undefined, signal: AbortSignal): Promise<void> {
     if (gaps.length === 0) return;
     if (lost !== undefined) this.#unfilled(lost, gaps.length);

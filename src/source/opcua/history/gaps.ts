@@ -23,7 +23,6 @@ export class Gaps<Item> {
   /** Key → number of gaps that are pending or taken, and not closed. */
   readonly #open = new Map<string, number>();
 
-  /** Pending gaps. */
   get size(): number {
     return this.#waiting.size;
   }
@@ -34,7 +33,6 @@ export class Gaps<Item> {
     this.giveBack(gap);
   }
 
-  /** Removes and returns the pending gaps. */
   take(): HistoryGap<Item>[] {
     const taken = [...this.#waiting.values()];
     this.#waiting = new Map();

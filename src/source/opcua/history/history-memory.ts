@@ -13,14 +13,12 @@ const content = z.union([
     version: z.literal(2),
     stored: times,
     open: times,
-    /** Causes of the gaps in `open`. */
     causes: z.record(z.string(), z.array(z.enum(["interruption", "overflow"]))).default({}),
   }),
   // The first format, without gaps.
   times.transform((stored) => ({ stored, open: {}, causes: {} })),
 ]);
 
-/** A gap of a node. */
 interface Open {
   readonly from: EpochMicros;
   readonly causes: ReadonlySet<Cause>;
@@ -103,9 +101,7 @@ export class HistoryMemory implements AsyncDisposable {
     return this.#set(place ?? this.#placeFor(key), time);
   }
 
-  /**
-   * Resets the time after the server's clock was set back, so that older values count as new. Closes the node's gap.
-   */
+  /** The server's clock was set back: older values count as new from now on. Closes the node's gap. */
   setBack(key: string, time: EpochMicros): void {
     this.#set(this.#placeFor(key), time);
     this.closed(key);
@@ -116,7 +112,6 @@ export class HistoryMemory implements AsyncDisposable {
     return this.#open.get(key)?.from;
   }
 
-  /** Number of nodes with unfilled gaps. */
   get gaps(): number {
     return this.#open.size;
   }
