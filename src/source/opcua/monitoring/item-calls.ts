@@ -23,7 +23,6 @@ interface Created {
   readonly sampledMs: number;
   /** Whether the server applies dead band and trigger. */
   readonly filtered: boolean;
-  /** Revised queue size. */
   size: number;
 }
 

@@ -25,7 +25,6 @@ export class MissingMessages {
     this.#options = options;
   }
 
-  /** Fetches and delivers these messages in order. */
   async fetch(id: number, sequenceNumbers: readonly number[], signal: AbortSignal): Promise<void> {
     let found: Awaited<ReturnType<typeof republish>> | undefined;
     for (const sequenceNumber of sequenceNumbers) {
@@ -51,9 +50,8 @@ export class MissingMessages {
   }
 
   /**
-   * Fetches messages that were sent into the previous connection, or in reply to its requests, without waiting for the
-   * next keep-alive. Resolves when the subscription is `heard` from, or nothing is left to fetch. `inTurn` serializes
-   * the work with arriving messages.
+   * Fetches messages that were lost with the previous connection, without waiting for the next keep-alive. Resolves
+   * when the subscription is `heard` from, or nothing is left. `inTurn` serializes this with arriving messages.
    */
   async catchUp(
     id: number,
@@ -102,8 +100,7 @@ export interface Republishing {
 }
 
 /**
- * Fetches one message. `gone`: the server does not have it, or not yet. `none`: it keeps no messages at all. Rejects
- * with `SOURCE_*` if the connection fails.
+ * `gone`: the server lacks the message (yet). `none`: it keeps none. Rejects with `SOURCE_*` if the connection fails.
  */
 export async function republish(
   { link, runtime, source }: Republishing,

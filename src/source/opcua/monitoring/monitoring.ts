@@ -108,7 +108,6 @@ export class Monitoring {
     return [...this.subscriptions.flatMap(({ former }) => former ?? []), ...this.#options.orphans];
   }
 
-  /** Items of one subscription, or of all. */
   items(subscription?: number): readonly Item[] {
     const all = subscription === undefined ? [...this.#groups.values()] : [this.#groups.get(subscription)];
     return all.flatMap((group) => Array.from(group?.monitored.values() ?? [], ({ item }) => item));
@@ -119,10 +118,7 @@ export class Monitoring {
     return [...this.#polled.keys()];
   }
 
-  /**
-   * Counts items by limitation: no room on the server, slower sampling, refused dead band or trigger, or a queue of one
-   * value, which does not report discarded values.
-   */
+  /** Numbers of items with a limitation. `unqueued`: a queue of one value, without reports of discarded ones. */
   get counts() {
     const monitored = [...this.#groups.values()].flatMap((group) => [...group.monitored.values()]);
     return {
@@ -193,7 +189,6 @@ export class Monitoring {
     }
   }
 
-  /** Monitors more items and returns their failures. */
   async add(items: readonly Item[], signal: AbortSignal): Promise<MonitoringFailure[]> {
     const failures: MonitoringFailure[] = [];
     for (const [group, part] of this.#divide(items)) failures.push(...(await this.#create(group, part, signal)));
@@ -235,10 +230,7 @@ export class Monitoring {
     else if (deleted?.size) deleted.delete(handle);
   }
 
-  /**
-   * Removes and returns the failures for a retry, with the items of deleted nodes. Most servers send no more values for
-   * such items, even if the node returns; they are deleted.
-   */
+  /** Removes and returns the failures for a retry, and deletes the items of deleted nodes, which stay silent. */
   async takeFailures(signal: AbortSignal): Promise<MonitoringFailure[]> {
     for (const { calling, monitored, deleted } of this.#groups.values()) {
       const ids: number[] = [];
@@ -313,7 +305,6 @@ function failureOf(item: Item, reason: string): MonitoringFailure {
   return { tag, captures, address, reason, item };
 }
 
-/** A bad reading with the reason. */
 export function failureReading(failure: MonitoringFailure, time: EpochMicros): Reading {
   const { tag, captures, address, reason, item } = failure;
   const none = { value: undefined, time, clock: "agent", quality: "bad", historical: false } as const;

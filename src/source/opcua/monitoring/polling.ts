@@ -68,10 +68,7 @@ function same(a: DataValueLike | undefined, b: DataValueLike): boolean {
 /** An item is read one to two intervals after it was added, when values waiting at the server have arrived. */
 const settlingMs = 1_000;
 
-/**
- * Rereads items with a lost notification. A variable that does not change again would otherwise keep an outdated value.
- * Items with a new value in the meantime are skipped.
- */
+/** Rereads items with a lost notification, unless a newer value arrives: a variable may not change again. */
 export class Reread {
   readonly #options: ReadingOptions;
   #added = new Set<Item>();
@@ -83,7 +80,6 @@ export class Reread {
     this.#options = options;
   }
 
-  /** Adds items that may lack a value. */
   add(items: Iterable<Item>): void {
     for (const item of items) this.#added.add(item);
   }

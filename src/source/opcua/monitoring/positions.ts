@@ -1,5 +1,4 @@
-// Persists for each subscription the first message that is not on disk. The next connection can then detect missing
-// messages, also after a crash or if the server has kept none.
+// Persists the first message of each subscription that is not on disk, to detect missing messages after a crash.
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
 import { readStateFile } from "../../../lib/state-file.ts";
@@ -50,8 +49,8 @@ export class Positions implements AsyncDisposable {
   }
 
   /**
-   * Records that a message and all before it are on disk. Resolves once written; acknowledge only then. A write error
-   * is logged and does not reject.
+   * Records that all messages up to this one are on disk. Resolves once written, or after logging a write error.
+   * Acknowledge only then.
    */
   reached(subscription: SubscriptionKey, sequenceNumber: number): Promise<void> {
     const key = keyOf(subscription);
@@ -62,7 +61,6 @@ export class Positions implements AsyncDisposable {
     return this.#write();
   }
 
-  /** Resolves when everything is written and the file is closed. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#file?.[Symbol.asyncDispose]();
   }

@@ -90,9 +90,7 @@ export class Publisher {
     }
   }
 
-  /**
-   * Sends one request after another. Resolves only if the server limits parallel requests and other workers continue.
-   */
+  /** Sends requests until `signal` aborts. Resolves only if the server wants fewer parallel requests. */
   async #work(signal: AbortSignal): Promise<void> {
     for (;;) {
       await this.#options.room(signal);

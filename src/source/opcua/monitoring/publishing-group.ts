@@ -10,7 +10,7 @@ export interface PublishingGroup {
 
 /** Few, since servers limit subscriptions. The longest still suits a live display. */
 const intervals = [100, 250, 500, 1_000] as const;
-/** Limit of one source. */
+/** Most subscriptions of one source. */
 const mostGroups = 10;
 
 /** The longest interval that does not exceed the sampling interval `everyMs`. */
@@ -18,10 +18,7 @@ export function publishingFor({ subscription }: Pick<OpcuaOptions, "subscription
   return subscription.publishing ?? intervals.findLast((interval) => interval <= everyMs) ?? intervals[0];
 }
 
-/**
- * At least one group; fastest first. A publishing interval gets several groups if it has more items than the server
- * allows per subscription (`limit`; 0: undeclared).
- */
+/** At least one group, fastest first; several per interval if it has more than `limit` items (0: no limit). */
 export function planGroups(
   options: Pick<OpcuaOptions, "subscription">,
   everyMs: readonly number[],
@@ -44,10 +41,7 @@ export function planGroups(
   });
 }
 
-/**
- * Selects the group for an item: the slowest that is fast enough, else the fastest; among equals, the one with the
- * fewest items. Undefined if there are no groups.
- */
+/** The slowest group that is fast enough, else the fastest; of several, that with the fewest items. */
 export function groupFor<G extends Pick<PublishingGroup, "publishingMs"> & { readonly items: number }>(
   groups: readonly G[],
   publishingMs: number,

@@ -1,5 +1,4 @@
-// Finds tags that the server refuses permanently: missing node, no read access, or a value that cannot be stored.
-// Ignores device states such as a broken sensor.
+// Finds tags that the server refuses permanently. Ignores device states such as a broken sensor.
 import type { ConfigFault, SourceCheck, TagId } from "../../../core/source.ts";
 import type { Item, Tag } from "../nodes/items.ts";
 import type { StructureTypes } from "../nodes/structure-types.ts";

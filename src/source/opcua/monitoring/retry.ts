@@ -28,9 +28,7 @@ export async function retryFailures(options: RetryOptions, runtime: Runtime, sig
   }
 }
 
-/**
- * One round. `browse`: also repeats successful patterns, and tries to monitor items that were polled for lack of room.
- */
+/** One round. `browse`: includes successful patterns, and items that were polled for lack of room. */
 export async function retryOnce(
   { tags, resolver, monitoring, added, failed }: RetryOptions,
   browse: boolean,
@@ -68,19 +66,13 @@ function identity({ tag, nodeId }: Item): string {
 /** How long the agent polls before it tries again. */
 const withoutSubscriptionMs = 300_000;
 
-/**
- * Ends a connection that lacks a subscription because all were taken; the next one may get one. Rejects with
- * `SOURCE_UNREACHABLE` after 5 min, or with `signal.reason`.
- */
+/** Ends a connection that got no subscription, with `SOURCE_UNREACHABLE` after 5 min, or with `signal.reason`. */
 export async function openAgain({ clock }: Pick<Runtime, "clock">, signal: AbortSignal): Promise<never> {
   await clock.sleep(withoutSubscriptionMs, signal);
   throw new AgentError("SOURCE_UNREACHABLE", "all subscriptions of the server were taken: looking for one again");
 }
 
-/**
- * Advice if tags are polled because the server has no room. Undefined if none are. `noSubscription`: the server had no
- * subscription left.
- */
+/** Advice if tags are polled for lack of room. `noSubscription`: the server had no subscription left. */
 export function pollingAdvice(
   { polled, counts: { crowdedOut } }: Pick<Monitoring, "polled" | "counts">,
   noSubscription: boolean,

@@ -28,9 +28,7 @@ export class SequenceTracker {
   /** No message has arrived on this connection. */
   #unheard = true;
 
-  /**
-   * `next`: number of the first message that is not on disk. Undefined: a resumed subscription whose number is unknown.
-   */
+  /** `next`: the first message that is not on disk. Undefined: unknown, after resuming a subscription. */
   constructor(next: number | undefined) {
     this.#next = next;
     this.#first = next;

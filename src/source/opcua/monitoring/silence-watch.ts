@@ -9,10 +9,7 @@ export interface SilenceOptions {
   readonly link: Link;
   readonly runtime: Runtime;
   readonly subscriptions: readonly { readonly id: number }[];
-  /**
-   * Publish requests that the previous session may have left for a kept subscription. The server answers those first,
-   * one per keep-alive, into the lost connection.
-   */
+  /** Number of old Publish requests, which the server answers first, into the lost connection of a kept session. */
   readonly requests: number;
   /** Whether a Publish request is in flight. */
   readonly waiting: () => boolean;
@@ -27,7 +24,6 @@ const serverState = 2259;
 
 export class SilenceWatch {
   readonly #options: SilenceOptions;
-  /** Time of the last message of each subscription. */
   readonly #heardMs = new Map<number, number>();
   /** Subscriptions with a message on this connection. */
   readonly #spoken = new Set<number>();
@@ -47,7 +43,6 @@ export class SilenceWatch {
     this.#heardMs.set(subscription, this.#options.runtime.clock.monotonic());
   }
 
-  /** Whether a message has arrived on this connection. */
   hasHeard(subscription: number): boolean {
     return this.#spoken.has(subscription);
   }
@@ -64,8 +59,7 @@ export class SilenceWatch {
       const limitMs = silenceLimitMs(subscription) + (this.#spoken.has(id) ? 0 : leftBehindMs);
       const silentMs = waiting() ? runtime.clock.monotonic() - (this.#heardMs.get(id) ?? 0) : 0;
       if (silentMs >= limitMs) {
-        // If the server answers, it has lost the subscription. Otherwise the network is broken and the server keeps
-        // everything.
+        // A server that answers has lost the subscription. Otherwise, the network is broken.
         const request = { nodesToRead: [{ nodeId: serverState, attributeId: attributes.value }] };
         const answers = await link.call("Read", request, signal, answerWithinMs).catch(() => undefined);
         signal.throwIfAborted();

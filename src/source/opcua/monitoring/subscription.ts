@@ -14,10 +14,7 @@ export interface Subscription extends SubscriptionRecord {
   readonly origin: "new" | "kept" | "transferred";
   /** The requested parameters. */
   readonly wanted: Counts;
-  /**
-   * A subscription of an earlier session, transferred to fetch its kept messages. It is not continued, since some
-   * servers stop sampling once its session is closed.
-   */
+  /** A transferred subscription with kept messages. Not continued: some servers stop sampling after the session. */
   readonly former: Former | undefined;
 }
 
