@@ -95,9 +95,8 @@ function isServerObject({ nodeId }: Child): boolean {
 const content = z.record(z.string().regex(/^\d+$/), z.string());
 
 /**
- * Stores the namespace URI of each index when a tag first uses it. If the index means another namespace after a
- * restart, a tag must not read another variable.
- * Adds new indexes of `used` from `namespaces` and returns all known ones. Rejects on a disk error.
+ * Stores the namespace URI of each index when a tag first uses it, and returns all known ones. If an index changes its
+ * meaning, a tag must not read another variable. Rejects on a disk error.
  */
 export async function rememberNamespaces(
   path: string,

@@ -54,7 +54,6 @@ export async function describe(
   });
 }
 
-/** Property values of each node, by property name. */
 async function readProperties(services: Services, nodes: readonly NodeId[], signal: AbortSignal): Promise<Facts[]> {
   const children = await services.children(nodes, signal);
   const wanted = children.map((all) => all.filter(({ property, name }) => property && properties.includes(name)));

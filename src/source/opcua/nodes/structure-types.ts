@@ -14,7 +14,6 @@ import {
 import { builtIn, type Converted, member, type VariantLike } from "../types/value.ts";
 import { findStructure } from "./type-dictionary.ts";
 
-/** The place of a value: node, element and field. */
 export interface FieldOf {
   readonly nodeId: NodeId;
   readonly index?: readonly number[] | undefined;
@@ -71,9 +70,7 @@ export class StructureTypes implements KnownTypes {
     this.#simple.clear();
   }
 
-  /**
-   * Reads the definitions needed for these values. Rejects with `SOURCE_*` if the connection fails, not on a refusal.
-   */
+  /** Reads the definitions of these values. Rejects with `SOURCE_*` if the connection fails, not on a refusal. */
   async learn(values: Iterable<readonly [FieldOf, NotifiedValue, ...unknown[]]>, signal: AbortSignal): Promise<void> {
     for (const [item, { value }] of values) {
       if (!item.field || !value) continue;
