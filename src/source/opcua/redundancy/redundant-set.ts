@@ -1,5 +1,4 @@
-// A non-transparent redundant set: uses one server, watches all, and fails over if another is clearly better (OPC
-// 10000-4, 6.6.2.4).
+// A redundant set without server-side fail-over: watches all servers and uses the best (OPC 10000-4, 6.6.2.4).
 import { join } from "node:path";
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";

@@ -31,9 +31,7 @@ interface Watched {
 /** Disposing ends the session. */
 export type ServerWatch = Readonly<Watched> & AsyncDisposable;
 
-/**
- * `link`: the options of the source, with this server's address. `dir`: an empty folder, so that no session is resumed.
- */
+/** `link`: options with this server's address. `dir`: an empty folder, so that no session is resumed. */
 export function watchServer(stack: Stack, link: LinkOptions, dir: string, { clock, log }: Runtime): ServerWatch {
   const ending = new AbortController();
   const { signal } = ending;

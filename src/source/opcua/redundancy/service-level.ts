@@ -1,5 +1,4 @@
-// Selects the server of a redundant set by ServiceLevel (OPC 10000-4, 6.6.2.4.2). Remembers the choice across restarts
-// and prefers it.
+// Selects the server of a redundant set by ServiceLevel (OPC 10000-4, 6.6.2.4.2), and remembers the choice.
 import { createHash } from "node:crypto";
 import { copyFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
