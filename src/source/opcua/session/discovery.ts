@@ -24,10 +24,7 @@ export async function discover(stack: Stack, link: LinkOptions, signal: AbortSig
   }
 }
 
-/**
- * Behind a forwarded port, some servers list no endpoint for the forwarded address. Asks such a server for its own
- * addresses, and for the endpoints at those, over the same connection. Empty if it lists none there either.
- */
+/** Asks for the endpoints at the server's own addresses: behind a forwarded port, some servers list none. */
 async function endpointsElsewhere(client: OPCUAClient): Promise<EndpointDescription[]> {
   const servers = await client.findServers().catch(() => []);
   const urls = new Set(servers.flatMap(({ discoveryUrls }) => discoveryUrls ?? []));
@@ -39,19 +36,14 @@ async function endpointsElsewhere(client: OPCUAClient): Promise<EndpointDescript
   return [];
 }
 
-/**
- * Identifies the server, user, security and certificate of a connection; a session on the server belongs to all four.
- */
+/** Identifies server, user, security and certificate, which a session on the server belongs to. */
 export function connectionDigest({ options, pki }: LinkOptions, endpoint: EndpointDescription): string {
   const user = options.username ?? options.userCertificate?.certFile ?? "";
   const parts = [options.url, user, securityOf(endpoint), pki.thumbprint];
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }
 
-/**
- * Selects an endpoint that the server lists, else the one that the configuration describes, and verifies its
- * certificate. Rejects like `chooseEndpoint` and `verifyServer`.
- */
+/** Selects a listed endpoint, else the configured one. Rejects like `chooseEndpoint` and `verifyServer`. */
 export async function findEndpoint(stack: Stack, link: LinkOptions, signal: AbortSignal): Promise<EndpointDescription> {
   const { options } = link;
   await assertReachable(options.url, options.timeout, signal);
@@ -94,11 +86,9 @@ export function loginNeed({ userCertificate }: LinkOptions["options"]): string {
 }
 
 /**
- * The endpoint that the configuration describes, for servers that do not list theirs: some list none behind a forwarded
- * port, others do not answer without security.
- * Undefined if `security` is incomplete: mode none needs no more; other modes need the policy and the certificate file.
- * The endpoint has no logins; the server names them with the session. Rejects with `SOURCE_REFUSED` if the file cannot
- * be read.
+ * The configured endpoint, for servers that list none behind a forwarded port or without security.
+ * Undefined if `security` lacks the policy or certificate that its mode needs. The server names the logins with the
+ * session. Rejects with `SOURCE_REFUSED` if the file cannot be read.
  */
 export async function directEndpoint(
   ua: Ua,

@@ -33,7 +33,7 @@ export interface TokenPolicy {
 }
 
 const modeNames: Readonly<Record<number, string>> = { 1: "none", 2: "sign", 3: "signAndEncrypt" };
-/** Weakest first. */
+/** Ordered from weakest to strongest. */
 const policies: readonly string[] = [...deprecatedPolicies, ...securityPolicies];
 /** RSA with PKCS #1 1.5 padding can be broken and does not protect a password. */
 const unsafeForPasswords = ["Basic128", "Basic128Rsa15"];
@@ -149,9 +149,8 @@ export function passwordInClear(endpoint: EndpointOffer): boolean {
 }
 
 /**
- * The token policy to log in with. The stack's own choice could differ, or change with each answer of the server.
- * For a password inside an encrypted channel, prefers a token without its own encryption: some servers accept no other.
- * Otherwise takes the strongest. Undefined if the endpoint does not accept this kind of login.
+ * The token policy to log in with; undefined if the endpoint has none. The stack's own choice may vary. In an encrypted
+ * channel, prefers an unencrypted password: some servers accept nothing else. Otherwise takes the strongest.
  */
 export function loginToken<E extends EndpointOffer>(
   endpoint: E,

@@ -82,7 +82,6 @@ const remedies: Readonly<Record<string, Remedy>> = {
   BadRequestTimeout: [false, "no answer in time", wait],
 };
 
-/** Error codes of the operating system for network faults. */
 const networkFaults: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nothing listens there",
   ECONNRESET: "the connection was cut",
@@ -94,10 +93,7 @@ const networkFaults: Readonly<Record<string, string>> = {
   ENETUNREACH: "no route to this network",
 };
 
-/**
- * Converts any error to `SOURCE_REFUSED` if the server refused the agent, else to `SOURCE_UNREACHABLE`. The original
- * error is kept as the cause.
- */
+/** `SOURCE_REFUSED` if the server refused the agent, else `SOURCE_UNREACHABLE`, with `error` as the cause. */
 export function sourceError(error: unknown, doing: string): AgentError {
   if (isAgentError(error)) return error;
   // The stack's message if a server sends more than the limits of the transport.

@@ -1,5 +1,4 @@
-// One secure channel with one session. The stack's reconnecting is off: a lost link is not repaired, and the next link
-// resumes the session.
+// One secure channel with one session. It never reconnects: the next link resumes the session.
 import type { OPCUAClient as Client, EndpointDescription } from "node-opcua-client";
 import { AgentError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
@@ -23,25 +22,19 @@ export type ServiceResponse<S extends ServiceName> = Made<Ua[`${S}Response`]>;
 
 export interface Link {
   readonly ua: Ua;
-  /** Whether the session was resumed from the record. */
   readonly resumed: boolean;
   /** What the next link needs to resume the session. */
   readonly session: SessionRecord;
   /** Aborts with an `AgentError` when the channel is gone. */
   readonly lost: AbortSignal;
-  /**
-   * Calls one service with its own deadline. Rejects with `SOURCE_*` (the message contains the status), with
-   * `signal.reason`, or with the reason of `lost`.
-   */
+  /** Calls one service with its own deadline. Rejects with `SOURCE_*`, `signal.reason` or the reason of `lost`. */
   call<S extends ServiceName>(
     service: S,
     fields: Given<Ua[`${S}Request`]>,
     signal: AbortSignal,
     timeoutMs?: number,
   ): Promise<ServiceResponse<S>>;
-  /**
-   * Ids of the session's subscriptions. `close` deletes each of them, since at some servers they outlive the session.
-   */
+  /** Ids of the session's subscriptions. `close` deletes them: at some servers they outlive the session. */
   readonly subscriptions: Set<number>;
   close(): Promise<void>;
   /** Closes only the channel. The session stays on the server for the next link. */
@@ -72,9 +65,7 @@ export async function openLink(
   client.on("connection_lost", fail);
   client.on("close", fail);
 
-  /**
-   * Activates the session of an earlier connection on this one (OPC 10000-4, 5.7.3). Its queued notifications are kept.
-   */
+  /** Activates an earlier session on this connection (OPC 10000-4, 5.7.3), with its queued notifications. */
   const takeUp = async (old: SessionRecord, attempts: number) => {
     const session = new stack.Session(client as unknown as ConstructorParameters<Stack["Session"]>[0]);
     // The stack sets the session's client when the session is activated.

@@ -1,5 +1,4 @@
-// Guards the login. The stack builds the login token from the server's latest answer; this guard limits it to verified
-// data.
+// Guards the login: only verified data of the server may enter the token that the stack builds.
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { OPCUAClient as Client, EndpointDescription, UserIdentityInfo } from "node-opcua-client";
@@ -20,7 +19,7 @@ interface LoginContext {
 }
 type Done = (error: Error | null, token?: unknown) => void;
 
-/** A created session. The server sends its endpoints at the requested address with it. */
+/** A created session, with the server's endpoints at the requested address. */
 interface Session {
   readonly serverEndpoints: readonly EndpointDescription[];
 }
@@ -109,10 +108,7 @@ async function verify(
   await pki.verify(certificate, need);
 }
 
-/**
- * Reads the credentials. Rejects with `SOURCE_REFUSED` if certificate or key cannot be read, do not belong together, or
- * have expired.
- */
+/** Reads the credentials. Rejects with `SOURCE_REFUSED` if they are unreadable, do not match, or have expired. */
 export async function identityOf(
   { ua }: Stack,
   { username, password, userCertificate }: Pick<OpcuaOptions, "username" | "password" | "userCertificate">,

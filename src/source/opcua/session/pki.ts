@@ -1,5 +1,4 @@
-// The agent's certificate and the certificates that it trusts, in one folder for all sources. The agent trusts none on
-// its own.
+// The agent's certificate and those that it trusts, for all sources. The agent trusts none on its own.
 import { X509Certificate } from "node:crypto";
 import { constants } from "node:fs";
 import { access, chmod, cp, lchown, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";
@@ -15,7 +14,7 @@ export interface Pki extends AsyncDisposable {
   readonly store: CertificateStore;
   readonly folder: string;
   readonly certificateFile: string;
-  /** As in the certificate: servers compare the two. */
+  /** Equals the URI in the certificate, since servers compare the two. */
   readonly applicationUri: string;
   readonly validTo: Date;
   /** SHA-1 of the agent's own certificate in hex, as servers show it. */
@@ -41,7 +40,6 @@ export function pkiOf({ agent, configFile, stateDir, sharedDir, forbiddenDir }: 
   return { agent, dir: sharedDir ?? stateDir, configFile, remedy: remedyIn(forbiddenDir) };
 }
 
-/** The advice if this user may not store certificates in the agent's data directory. */
 export function remedyIn(forbiddenDir: string | undefined): PkiOptions["remedy"] {
   if (forbiddenDir === undefined) return undefined;
   return () =>
@@ -90,9 +88,7 @@ export async function openPki(stack: Stack, { agent, dir, configFile, remedy }: 
   };
 }
 
-/**
- * Gives `folder` to the owner of `dir`, if root created it in the data directory of an agent that runs as another user.
- */
+/** Gives `folder`, created by root, to the owner of `dir` if the agent runs as another user. */
 async function giveToOwner(folder: string, dir: string): Promise<void> {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = await stat(dir);
@@ -112,10 +108,7 @@ async function openStore(stack: Stack, rootFolder: string): Promise<CertificateS
   return store;
 }
 
-/**
- * Creates key and certificate in a temporary folder and renames it, since a command may start at the same time as the
- * agent.
- */
+/** Creates key and certificate in a temporary folder, then renames it: other processes may start now. */
 async function makeOwn(stack: Stack, folder: string, agent: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const half = await mkdtemp(`${folder}.`);
@@ -154,7 +147,6 @@ function exists(path: string): Promise<boolean> {
   );
 }
 
-/** Describes the certificate and its fault, with `remedy` if it is untrusted. */
 function describe(certificate: Uint8Array, status: string, remedy: (thumbprint: string) => string): string {
   const server = certificateIn(certificate);
   if (!server) return `the server's certificate cannot be read (${status})`;

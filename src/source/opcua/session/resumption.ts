@@ -1,5 +1,4 @@
-// The record that lets the next connection resume session and subscriptions, also after a crash: the server keeps
-// unacknowledged notifications. Without the file the next connection starts with a new session.
+// The record that lets the next connection resume session and subscriptions, also after a crash. It is optional.
 import { readFile, rm } from "node:fs/promises";
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
@@ -55,10 +54,7 @@ export type SessionRecord = z.output<typeof session>;
 export type SubscriptionRecord = z.output<typeof subscription>;
 type Fields = z.output<typeof record>;
 
-/**
- * The record of one source. Stores nothing while another living process owns it, as when a probe runs next to the
- * agent.
- */
+/** The record of one source. Stores nothing while another process owns it, as next to a running agent. */
 export class Resumption {
   /** Whether another living process owns the record. */
   readonly guest: boolean;
@@ -73,9 +69,7 @@ export class Resumption {
     this.#fields = fields;
   }
 
-  /**
-   * Reads the record. Ignores a record of another `connection`. Never rejects: an unreadable record counts as missing.
-   */
+  /** Reads the record of this `connection`. Never rejects: an unreadable record counts as missing. */
   static async open(path: string, connection: string, log: Logger): Promise<Resumption> {
     const start = { version: 2 as const, attempts: 0, subscriptions: [] };
     const owner = { pid: process.pid, began: await beginningOf(process.pid) };

@@ -56,12 +56,8 @@ export async function readFacts(link: Link, signal: AbortSignal) {
   };
 }
 
-/**
- * A weakness that a server does not report, known by its product. Limits, missing services and revised sizes are read
- * at each connection instead.
- */
+/** A weakness that a server does not report, known by its product. Other properties are read from the server. */
 export interface ServerProfile {
-  /** Text for the operator. */
   readonly weakness: string;
   /** The server does not mark discarded values. A full queue may therefore have overflowed. */
   readonly overflowUntold: boolean;
@@ -69,8 +65,7 @@ export interface ServerProfile {
 
 /** Undefined if the product has no known weakness. */
 export function profileOf({ manufacturer, uri, version }: ServerFacts["product"]): ServerProfile | undefined {
-  // asyncua drops the oldest value of a queue without the overflow bit (2.1, internal_subscription.py); opcua is its
-  // predecessor.
+  // asyncua discards values without the overflow bit (2.1, internal_subscription.py); opcua is its predecessor.
   const asyncua = manufacturer === "FreeOpcUa" || uri.includes("freeopcua");
   // open62541 sets the overflow bit since 1.0 (its issue 1505).
   const oldOpen62541 = uri.includes("open62541") && /^v?0\./.test(version);
@@ -108,10 +103,7 @@ export class SessionKeeper {
     return this.#state === 0 ? undefined : (states[this.#state] ?? "unknown");
   }
 
-  /**
-   * Reads the state often enough that the server does not end the session: a Publish request may wait longer than the
-   * session timeout. Runs until `signal` aborts. Ignores failed reads; other parts detect a lost connection.
-   */
+  /** Reads the state often enough to keep the session alive, also without data. Ignores failed reads. */
   async run(signal: AbortSignal): Promise<never> {
     const { link, services, runtime } = this.#parts;
     // Some servers report a session timeout of zero.

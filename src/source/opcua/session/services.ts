@@ -95,7 +95,6 @@ export function readValues(
   return services.read(targets, signal);
 }
 
-/** Child of a node, as Browse returns it. */
 export interface Child {
   readonly nodeId: NodeId;
   readonly namespace: number;

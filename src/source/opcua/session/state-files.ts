@@ -3,8 +3,8 @@ import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
 
 /**
- * A file overwritten in place with one write and no fsync. It survives a crash of the process; after a power cut it may
- * be outdated, never ahead. It stays open; a file that was removed or replaced is reopened.
+ * A file overwritten in place without fsync, so that it survives a crash. After a power cut it may be outdated, never
+ * ahead. It stays open; a file that was removed or replaced is reopened.
  */
 export class InPlaceFile implements AsyncDisposable {
   readonly #path: string;

@@ -75,7 +75,6 @@ export function isCalled(certificate: X509Certificate, thumbprint: string): bool
   return [thumbprintOf(certificate), sha256Of(certificate)].includes(thumbprint.replaceAll(":", "").toLowerCase());
 }
 
-/** The application URI in a certificate. */
 export function uriOf(certificate: X509Certificate): string | undefined {
   return /URI:([^,\s]+)/.exec(certificate.subjectAltName ?? "")?.[1];
 }
@@ -85,11 +84,9 @@ export function thumbprintOf(certificate: X509Certificate): string {
   return certificate.fingerprint.replaceAll(":", "").toLowerCase();
 }
 
-/** The server to compare its certificate with. */
 export interface CertificateUse {
   /** Application URI that the server reports. */
   readonly applicationUri: string | null;
-  /** Address that the agent connects to. */
   readonly url: string;
 }
 
