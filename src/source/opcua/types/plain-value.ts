@@ -1,5 +1,4 @@
-// A fast decoder for the most common values: good numbers and Booleans with their times (OPC 10000-6, 5.2.2.16 and
-// 5.2.2.17). The stack decodes all others, with an object for each part. Pure.
+// Decodes the most common values fast: good numbers and Booleans with times (OPC 10000-6, 5.2.2.16 and 5.2.2.17). Pure.
 import type { BinaryStream } from "node-opcua-binary-stream";
 import { float32, shortestDecimal } from "../../../lib/shortest-decimal.ts";
 import type { VariantLike } from "./value.ts";

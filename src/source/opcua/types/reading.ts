@@ -16,7 +16,6 @@ export interface DataValueLike {
   readonly serverPicoseconds: number;
 }
 
-/** A value decoded by the stack, or a plain one. */
 export type NotifiedValue = DataValueLike | PlainValue;
 
 /** Which clock stamps the values, and which times are usable. */
@@ -24,7 +23,6 @@ export interface TimeOptions extends TimeRule {
   readonly clock: "source" | "server" | "arrival";
 }
 
-/** The item of a reading, with the state of its clock check. */
 export interface ReadingOf {
   readonly tag: TagId;
   readonly captures: Captures;
@@ -79,10 +77,7 @@ export function toReading(
   return reason === undefined ? reading : { ...reading, quality: value === undefined ? "bad" : quality, reason };
 }
 
-/**
- * Like `toReading`, for a whole number without `part` or `index`. Returns only the time if the number is finite and its
- * time is the device's.
- */
+/** Like `toReading`, for items without part or index. Returns only the time of a finite number with a device time. */
 export function numberReading(
   data: PlainNumber,
   of: ReadingOf,

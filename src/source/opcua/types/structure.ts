@@ -1,5 +1,4 @@
-// Decodes structures by their definitions (OPC 10000-6, 5.2.6 to 5.2.8), and parses field paths of the configuration:
-// `Motor.Axes[2].Position`. Pure.
+// Decodes structures by their definitions (OPC 10000-6, 5.2.6 to 5.2.8), and parses paths to their fields. Pure.
 import type { BinaryStream } from "node-opcua-binary-stream";
 import type { findBuiltInType } from "node-opcua-factory";
 import { reasonOf } from "../../../core/errors.ts";
@@ -24,10 +23,7 @@ export interface Unknown {
   readonly reason: string;
 }
 
-/**
- * Parses a field path such as `Motor.Axes[2].Position` or `Grid[0,1]`. In a name, `&` escapes a dot, a bracket and `&`.
- * Undefined if the text is invalid.
- */
+/** Parses a path such as `Motor.Axes[2].Position` or `Grid[0,1]`; `&` escapes a special character in a name. */
 export function parseField(text: string): FieldStep[] | undefined {
   const steps: FieldStep[] = [];
   if (text.startsWith(".")) return undefined;
@@ -42,7 +38,6 @@ export function parseField(text: string): FieldStep[] | undefined {
   return steps.length > 0 ? steps : undefined;
 }
 
-/** The path as text, for display. */
 export function fieldText(steps: readonly FieldStep[]): string {
   return steps
     .map((step) => ("name" in step ? `.${step.name}` : `[${step.index.join()}]`))
