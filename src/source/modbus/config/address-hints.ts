@@ -27,7 +27,6 @@ const orderNames = byName<Order>({ abcd: "1234 be big big-endian", cdab: "3412",
 /** Ambiguous: used for swapped words, with or without swapped bytes. */
 const littleNames = new Set(["le", "little", "little-endian", "swap", "swapped"]);
 
-/** Table names in manuals and other programs. */
 const tableNames = byName<Table>({
   hr: "h hr hreg holding",
   ir: "ir ireg input",
@@ -57,7 +56,6 @@ export function noAddress(text: string): string {
   return `is no Modbus address; ${addressForm}`;
 }
 
-/** For a number without a table. */
 export function bareNumber(number: number, text: string): string {
   if (number > 65_535) return `${text} names no table, and addresses end at 65535; ${addressForm}`;
   const before = number > 0 ? `, or hr:${number - 1} where the manual counts from 1` : "";

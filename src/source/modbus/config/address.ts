@@ -28,14 +28,11 @@ export interface AddressParts {
   readonly toBit?: number | undefined;
 }
 
-/** An address, or an error message for the user. */
 export type ParsedAddress =
   | { readonly ok: true; readonly address: Address }
   | { readonly ok: false; readonly error: string };
 
-/**
- * `hr:4 f32 cdab`, `hr:20.3 bit`, `co:5`, `hr:0x64`, `40001`, `400001 i16`, `4x00001`. A number is read by its digits.
- */
+/** `hr:4 f32 cdab`, `hr:20.3 bit`, `co:5`, `hr:0x64`, `40001 i16`, `4x00001`. A number is read by its digits. */
 export function parseAddress(input: string | number): ParsedAddress {
   if (typeof input === "number" && !Number.isInteger(input))
     return wrong(`write "${input}" in quotes: as a number it loses its final zeros`);

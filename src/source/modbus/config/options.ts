@@ -24,7 +24,6 @@ const whole = (min: number, max: number, why = "") =>
     .min(min)
     .max(max);
 
-/** The options of a source of type `modbus`. */
 export const modbusOptions = z.strictObject({
   url: endpoint,
   timeout: duration({ min: 10, max: 60_000 }).default(1_000).describe("How long a unit may take to answer a request."),
@@ -112,7 +111,6 @@ const forbid = z
   })
   .meta({ examples: ["hr:100..109"] });
 
-/** The Modbus fields of a tag. */
 export const modbusTag = z.strictObject({
   at,
   unit: z

@@ -25,8 +25,9 @@ export type IdentityRequest =
 export type UnitRequest = ReadRequest | IdentityRequest;
 
 /**
- * The reply of a unit. `bytes` of a `ReadRequest`: registers high byte first, or packed bits, exactly as many as
- * requested. `bytes` of an `IdentityRequest`: the data after the byte count (17) or the MEI type (43).
+ * The reply of a unit.
+ * `bytes` of a `ReadRequest`: registers high byte first, or packed bits, exactly as many as requested.
+ * `bytes` of an `IdentityRequest`: the data after the byte count (17) or the MEI type (43).
  */
 export type Answer =
   | { readonly kind: "data"; readonly bytes: Uint8Array }
@@ -61,7 +62,6 @@ export function functionOf(request: UnitRequest): number {
   return request.identity === "serverId" ? serverIdFunction : identificationFunction;
 }
 
-/** Data bytes in the reply to `request`. */
 export function dataBytes({ table, count }: ReadRequest): number {
   return table === "hr" || table === "ir" ? count * 2 : Math.ceil(count / 8);
 }
@@ -102,10 +102,7 @@ export function mismatchOf(pdu: Uint8Array, request: UnitRequest): string | unde
   return undefined;
 }
 
-/**
- * Length of the identity reply at the start of `bytes`, by its own length fields. 0: not such a reply; undefined: too
- * few bytes.
- */
+/** Length of the identity reply at the start of `bytes`. 0: not such a reply; undefined: too few bytes. */
 export function identityPduBytes(bytes: Uint8Array): number | undefined {
   const [code, second] = bytes;
   if (code === serverIdFunction) return second === undefined ? undefined : second + 2;

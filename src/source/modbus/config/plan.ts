@@ -1,11 +1,9 @@
 // Plans the requests for a set of values: as few as possible, then as few registers as possible. Pure.
 //
-// A request covers consecutive values in address order. It never splits a value or exceeds the limit. It reads at most
-// `maxGap` unused registers between two values.
+// A request covers consecutive values, never splits a value, and includes gaps of at most `maxGap` registers.
 import type { Table } from "./value-type.ts";
 import { isRegisterTable } from "./value-type.ts";
 
-/** The place of one value. */
 export interface Span {
   readonly table: Table;
   readonly start: number;
@@ -62,7 +60,6 @@ interface TableLimits {
   readonly cuts: readonly number[];
 }
 
-/** The items at one place. */
 interface Place<Item> {
   readonly start: number;
   readonly end: number;

@@ -39,10 +39,7 @@ export function decodeRegisters(bytes: Uint8Array, index: number, format: Regist
   return { ok: true, value: value === 0 ? 0 : value }; // −0 is 0
 }
 
-/**
- * A reader like `decodeRegisters` that allocates nothing; NaN if there is no value. Undefined if the format is not
- * simple.
- */
+/** A `decodeRegisters` without allocations; NaN if there is no value. Undefined if the format is not simple. */
 export function simpleReader({ type, order, nullValues }: RegisterFormat): RegisterReader | undefined {
   const read = nullValues === undefined ? simpleReaders[type] : undefined;
   if (!read) return undefined;
