@@ -54,10 +54,7 @@ export class UnitBreaker {
     return this.#down?.reason;
   }
 
-  /**
-   * Whether the unit is down, or one failure away from it. The next request should then be the one most likely
-   * answered.
-   */
+  /** Whether the unit is down, or one failure away. Then request the value most likely answered. */
   get isDoubtful(): boolean {
     return this.#down !== undefined || this.#failures >= failureLimit - 1;
   }
@@ -70,10 +67,7 @@ export class UnitBreaker {
     return true;
   }
 
-  /**
-   * Whether the next request may have a short timeout, since the last one failed. Every fourth probe has the full one,
-   * so that a slow unit is detected.
-   */
+  /** Whether the next request may have a short time-out, as the last one failed. Not for every fourth probe. */
   get brief(): boolean {
     return this.#failures > 0 && this.#backOff.failures % 4 !== 3;
   }
@@ -99,7 +93,6 @@ export class UnitBreaker {
     this.#endProbe(0);
   }
 
-  /** True if a probe was in progress. */
   #endProbe(ms: number): boolean {
     const probed = this.#probing;
     this.#probing = false;

@@ -13,8 +13,8 @@ export interface BusFrame {
 export interface BusCodec {
   encode(frame: BusFrame): Uint8Array;
   /**
-   * Finds all frames with a valid checksum in `bytes`: replies and read requests, with any bytes between. `rest`: the
-   * position from which bytes may still become a frame. A partial answer to `awaited` is not searched for other frames.
+   * Finds the frames with a valid checksum in `bytes`: replies and read requests. A partial answer to `awaited` is not
+   * searched for other frames. `rest`: the position from which bytes may still become a frame.
    */
   scan(bytes: Uint8Array, awaited?: UnitRequest): { readonly frames: readonly BusFrame[]; readonly rest: number };
 }
@@ -53,9 +53,7 @@ export const rtuCodec: BusCodec = {
   },
 };
 
-/**
- * The frame of `length` bytes at `at`. A valid checksum leaves the CRC residue 0. Undefined if invalid or incomplete.
- */
+/** The frame of `length` bytes at `at`; a valid checksum leaves the residue 0. Undefined if invalid or incomplete. */
 function rtuFrame(bytes: Uint8Array, at: number, length: number): BusFrame | undefined {
   if (length === 0 || at + length > bytes.length) return undefined;
   const frame = bytes.subarray(at, at + length);

@@ -55,7 +55,6 @@ export class BusFraming implements Framing {
   #answeredAt: number | undefined;
   /** The last accepted data. `isContradicted`: a different answer has come since. */
   #accepted: { readonly request: ReadRequest; readonly pdu: Uint8Array; isContradicted: boolean } | undefined;
-  /** The request that must confirm it. */
   #confirmation: ReadRequest | undefined;
   /** Kinds of replies to another master that were possible since the request. */
   #contested = new Set<string>();

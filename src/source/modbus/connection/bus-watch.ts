@@ -60,11 +60,9 @@ export class BusWatch {
   readonly #unconfirmed = new Map<string, number>();
   /** Replies that may have answered a request of this agent, accepted or not. */
   #recent: Heard[] = [];
-  /** Time of the last reply of each kind. */
   readonly #lastOfKind = new Map<string, number>();
   /** Time of the last time-out of a request for each kind. */
   readonly #gaveUpAt = new Map<string, number>();
-  /** Recent slowest answer of each unit. */
   readonly #slowestMs = new Map<number, number>();
   #answers = 0;
   #signAt = Number.NEGATIVE_INFINITY;
@@ -87,12 +85,10 @@ export class BusWatch {
     return this.#clock.monotonic();
   }
 
-  /** Whether replies are known to be repeated. */
   get repeating(): boolean {
     return this.#repeats >= fewestSigns;
   }
 
-  /** Records that `request` timed out. */
   gaveUp(request: UnitRequest): void {
     for (const kind of kindsOf(request.unit, expectedOf(request))) this.#gaveUpAt.set(kind, this.now);
   }

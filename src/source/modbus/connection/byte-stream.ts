@@ -23,8 +23,7 @@ export interface ByteStream extends AsyncDisposable {
 }
 
 /**
- * Builds a stream. Feed received bytes to `data` and the end to `lose`; later calls have no effect. `close` is called
- * once, when the stream is lost or disposed.
+ * Builds a stream from received bytes (`data`) and its end (`lose`). `close` is called once, at the end or on disposal.
  */
 export function byteStream(write: (bytes: Uint8Array) => void, close: (isLost: boolean) => Promise<void> | void) {
   let listener: ByteStreamListener | undefined;

@@ -87,12 +87,10 @@ export class ModbusClient {
     return this.#decoded(this.#framing.receive(chunk));
   }
 
-  /** See `Framing.expire`. */
   expire(): Answer | undefined {
     return this.#decoded(this.#framing.expire());
   }
 
-  /** See `Framing.settle`. */
   settle(): Answer | undefined {
     return this.#decoded(this.#framing.settle?.());
   }

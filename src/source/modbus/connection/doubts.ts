@@ -1,7 +1,6 @@
 // Tracks late answers on a bus, where frames have no id: answers to requests that timed out may still come. Pure.
 //
-// A unit answers in order, so an answer that matches no doubt shows that all doubts are over. If the next answer could
-// match a doubt, a request with a different answer can be sent first.
+// A unit answers in order, so an answer that matches no doubt ends all doubts.
 import type { ReadRequest, UnitRequest } from "../config/pdu.ts";
 import { dataBytes, functionOf, isException, protocolLimit } from "../config/pdu.ts";
 import type { Table } from "../config/value-type.ts";
@@ -38,7 +37,6 @@ export class Doubts {
     return Object.fromEntries(this.#byUnit);
   }
 
-  /** Records that `request` timed out. */
   add(request: UnitRequest): void {
     const { unit } = request;
     this.#byUnit.set(unit, [...this.#of(unit), expectedOf(request)].slice(-maxDoubts));
@@ -58,7 +56,6 @@ export class Doubts {
     else this.#byUnit.set(unit, open.slice(at + 1));
   }
 
-  /** Removes all doubts of `unit`. */
   settle(unit: number): void {
     this.#byUnit.delete(unit);
   }

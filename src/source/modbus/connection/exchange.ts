@@ -50,7 +50,6 @@ export function streamExchange(
   let stale = false;
   let heardAt = Number.NEGATIVE_INFINITY;
   let expiredAt: number | undefined;
-  /** End of the last request. */
   let endedAt = Number.NEGATIVE_INFINITY;
   let longestTimeoutMs = 0;
   /** Unit → shortest duration of a late answer. */
@@ -121,10 +120,7 @@ export function streamExchange(
       lateMs.set(unit, Math.min(lateMs.get(unit) ?? Number.POSITIVE_INFINITY, heardAt - sentAt));
   };
 
-  /**
-   * How long to wait beyond the deadline while an answer is held. If it is late, the next answer takes about as long,
-   * and perhaps started only then.
-   */
+  /** Wait beyond the deadline for a held answer. If it is late, the next one takes about as long. */
   const nextAnswerMs = (unit: number) => {
     const [before] = held ? ofLate(unit, held.since) : [];
     if (!held || before === undefined || !framing.holding) return 0;

@@ -15,10 +15,7 @@ export interface ForeignBytes {
 export const tellingBytes = 64;
 const modbusPort = 502;
 
-/**
- * `bytes`: the first ones after `request`. `peer`: their origin as `host:port`. Undefined if they are unknown, or in
- * the expected format.
- */
+/** `peer`: origin of the bytes as `host:port`. Undefined if they are unknown, or in the expected format. */
 export function foreignBytes(
   bytes: Uint8Array,
   { request, expected, peer }: { request: UnitRequest; expected: FrameFormat; peer: string },

@@ -1,18 +1,13 @@
-// Contracts of a connection. Framing: encodes requests and extracts matching answers. Exchange: one request and its
-// answer.
+// Contracts: a framing encodes requests and extracts matching answers; an exchange runs one request.
 import type { AgentError } from "../../../core/errors.ts";
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Answer, ReadRequest, UnitRequest } from "../config/pdu.ts";
 
 /**
- * Handles one request at a time, also across connections: `begin`, then `receive` until it returns the answer. At the
- * deadline `expire`, then `abandon`.
+ * One request at a time: `begin`, then `receive` until it returns the answer. At the deadline `expire`, then `abandon`.
  */
 export interface Framing {
-  /**
-   * A request to send before `request`, whose answer could be mistaken for a late one. An answer to it resolves the
-   * doubt. Undefined if it is unnecessary or impossible.
-   */
+  /** A request to send first, if the answer to `request` could be mistaken for a late one. Undefined if none helps. */
   telling(request: UnitRequest): UnitRequest | undefined;
   /** The frame of `request`, whose PDU is `pdu`. */
   begin(request: UnitRequest, pdu: Uint8Array): Uint8Array;
@@ -22,20 +17,11 @@ export interface Framing {
    * `SOURCE_PROTOCOL` if frames can no longer be separated: close the connection.
    */
   receive(chunk: Uint8Array): Uint8Array | undefined;
-  /**
-   * A request to send instead of `request`; its answer contains that to `request`. Default: `request`. Undefined if any
-   * answer could be a reply to another master.
-   */
+  /** A request whose answer contains that to `request`. Undefined if any could be a reply to another master. */
   distinct?(request: UnitRequest): UnitRequest | undefined;
-  /**
-   * Records the outcome of `asked`, chosen by `distinct`. `answer` undefined: silence. True if the unit rejects the
-   * extension.
-   */
+  /** Records the `answer` to `asked` (undefined: silence). True if the unit rejects more than `request`. */
   refusesMore?(asked: UnitRequest, request: UnitRequest, answer: Answer | undefined): boolean;
-  /**
-   * Monotonic time when `request` may be sent, which has waited since `since`. Earlier, a foreign reply could look like
-   * its answer. Default: at once.
-   */
+  /** Monotonic time when `request`, waiting since `since`, may be sent without confusion. Default: at once. */
   clearAt?(request: UnitRequest, since: number): number;
   /** Time until which an answer is held, in case another contradicts it. Undefined if none is held. */
   readonly settlesAt?: number | undefined;
@@ -43,19 +29,13 @@ export interface Framing {
   settle?(): Uint8Array | undefined;
   /** A request to send next, whose answer confirms the data received for `asked`. Undefined if none is needed. */
   confirmation?(asked: UnitRequest): ReadRequest | undefined;
-  /**
-   * Reports the result of the confirmation. `closed`: the connection ended during it; `lost`: before it. False if the
-   * first answer may be foreign.
-   */
+  /** Reports the confirmation. `closed`: the connection ended during it; `lost`: before. False: a foreign answer. */
   isConfirmed?(outcome: "answered" | "silent" | "contested" | "closed" | "lost"): boolean;
   /** Whether a received answer may be late, so that another one may follow. */
   readonly holding: boolean;
   /** At the deadline: the answer that was held because it might be late. */
   expire(): Uint8Array | undefined;
-  /**
-   * Abandons the request. A late answer is not mistaken for another. False if that cannot be ensured: close the
-   * connection.
-   */
+  /** Abandons the request. False if a late answer could be mistaken for another: close the connection. */
   abandon(): boolean;
   /** Replies discarded so far: late or mismatched. */
   readonly discarded: number;
@@ -107,7 +87,6 @@ export interface Exchange extends AsyncDisposable {
   readonly lost: AgentError | undefined;
   /** It was closed because a late answer could not be distinguished. A new connection has no such doubt. */
   readonly stale: boolean;
-  /** Replies discarded: late or mismatched. */
   readonly discarded: number;
   /** Monotonic time of the last byte. */
   readonly heardAt: number;

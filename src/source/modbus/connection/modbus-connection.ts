@@ -1,5 +1,4 @@
-// One connection shared by all polls: one request in flight, with pauses, reopened on demand after the device closed
-// it, and abandoned when the device is silent.
+// One connection shared by all polls: one request in flight, reopened on demand, abandoned when the device is silent.
 import { AgentError, isAgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { UnitRequest } from "../config/pdu.ts";
@@ -10,7 +9,6 @@ import type { Exchange, Result } from "./framing.ts";
 import { discardedTotal, exceptionsTotal, reconnectsTotal, requestsTotal, roundTrip } from "./metrics.ts";
 
 export interface ModbusConnectionOptions {
-  /** Source name, for metrics. */
   readonly name: string;
   /** All units that are ever polled. */
   readonly units: ReadonlySet<number>;
@@ -18,9 +16,7 @@ export interface ModbusConnectionOptions {
   readonly delayMs: number;
   /** Additional time of a request on a slow line, beyond the time-out of its unit. */
   readonly extraMs?: (request: UnitRequest) => number;
-  /** Whether to close an idle connection. */
   readonly closeAfterPoll?: boolean;
-  /** Whether the device can close the connection. */
   readonly isCloseable?: boolean;
   readonly disturbances?: () => readonly Disturbance[];
   /** Pause between connecting and the first request. */
@@ -42,10 +38,8 @@ export class ModbusConnection implements AsyncDisposable {
   readonly #runtime: Runtime;
   readonly #turns = new Turns();
   #exchange: Exchange;
-  /** Units that have ever answered. */
   readonly #answered = new Set<number>();
   #silent = 0;
-  /** End of the last request. */
   #endedAt = Number.NEGATIVE_INFINITY;
   /** Discarded replies of this exchange that the metric includes. */
   #counted = 0;
@@ -79,23 +73,17 @@ export class ModbusConnection implements AsyncDisposable {
     return new ModbusConnection(options, runtime, await options.connect(signal));
   }
 
-  /**
-   * Whether one more silent request may end the connection. The next one should then be the one most likely answered.
-   */
+  /** Whether one more silence may end the connection. Then request the value most likely answered. */
   get isNearlyLost(): boolean {
     return this.#silent >= silentLimit - 1;
   }
 
-  /**
-   * Milliseconds after which an answer is unlikely: four times the recent slowest, from 50 to `timeoutMs`. Equals
-   * `timeoutMs` before the first answer. For units that probably do not answer.
-   */
+  /** Milliseconds after which an answer is unlikely: four times the recent slowest, from 50 to `timeoutMs`. */
   unlikelyAfter(timeoutMs: number): number {
     if (this.#answered.size === 0) return timeoutMs;
     return Math.min(timeoutMs, Math.max(shortestProbeMs, this.#slowestMs * 4));
   }
 
-  /** See `BusWatch`. */
   get disturbances(): readonly Disturbance[] {
     return this.#options.disturbances?.() ?? [];
   }
@@ -131,9 +119,7 @@ export class ModbusConnection implements AsyncDisposable {
     await this.#exchange[Symbol.asyncDispose]();
   }
 
-  /**
-   * First sends another request if the answer could be mistaken for a late one. Extends the time-out for a slow unit.
-   */
+  /** First resolves doubts about late answers. Extends the time-out for a slow unit. */
   async #exchangeTold(
     request: UnitRequest,
     timeoutMs: number,
@@ -204,10 +190,7 @@ export class ModbusConnection implements AsyncDisposable {
     this.#counted = discarded;
   }
 
-  /**
-   * A connection that the device closed during a request counts as silence, and the next request reopens it. Rethrows
-   * for a conclusive request if no unit has ever answered.
-   */
+  /** Treats a close during a request as silence. Rethrows for a conclusive request if no unit has ever answered. */
   #closed(error: unknown, conclusive: boolean): Result {
     if (this.#failure || !this.#options.isCloseable || (conclusive && this.#answered.size === 0)) throw error;
     if (error !== this.#exchange.lost || !isAgentError(error, "SOURCE_UNREACHABLE")) throw error;
@@ -215,10 +198,7 @@ export class ModbusConnection implements AsyncDisposable {
     return { kind: "silence", mismatch: undefined, heard: false, closed: error.message };
   }
 
-  /**
-   * Detects a dead connection: none of the units that have ever answered does so now, or none at all. A single dead
-   * unit behind a gateway does not count.
-   */
+  /** Throws if no unit answers that did before, or none at all. A single dead unit behind a gateway does not count. */
   #hearNothing(unit: number, conclusive: boolean, closed: boolean): void {
     this.#silent++;
     if (conclusive) this.#silentUnits.add(unit);

@@ -5,7 +5,6 @@ import { longestReply, type UnitRequest } from "../config/pdu.ts";
 import { type ByteStream, byteStream } from "./byte-stream.ts";
 import type { LineRest } from "./framing.ts";
 
-/** The part of `serialport` that is used. */
 interface Port {
   open(done: (error: Error | null) => void): void;
   close(done: (error: Error | null) => void): void;
@@ -15,9 +14,7 @@ interface Port {
   on(event: "close", listener: (error: Error | null) => void): unknown;
 }
 
-/**
- * On Node 26, received bytes stay in the binding until another event wakes the loop (serialport/node-serialport#3148).
- */
+/** On Node 26, received bytes wait for another event to wake the loop (serialport/node-serialport#3148). */
 const wakeEveryMs = 5;
 
 /** Opens the port exclusively. Rejects with `SOURCE_UNREACHABLE` or with `signal.reason`. */
