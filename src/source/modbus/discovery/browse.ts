@@ -31,7 +31,7 @@ interface Wish {
   readonly units: readonly number[];
   readonly from: number;
   readonly to: number;
-  /** `to` is the default. */
+  /** `to` was not given. */
   readonly isUsualEnd: boolean;
   readonly replyUnit?: "any";
 }
@@ -82,7 +82,6 @@ export async function* browseModbus(
   yield* unitNodes(only, link, options, wish);
 }
 
-/** Lists all units that are present, with notes on the others. */
 async function* allUnits(
   units: readonly number[],
   link: ProbeConnection,
@@ -132,7 +131,6 @@ async function* allUnits(
     throw new AgentError("SOURCE_UNREACHABLE", `no unit answered${instead}`, { hint: silenceHint(options.url) });
 }
 
-/** Lists identification and contents of `unit`, and notes what is omitted. */
 async function* unitNodes(
   unit: number,
   link: ProbeConnection,

@@ -15,10 +15,7 @@ export interface SunspecPoint {
 export interface SunspecModel {
   readonly name: string;
   readonly points: readonly SunspecPoint[];
-  /**
-   * A group that repeats to the end of the model. Offsets of its points count from the start of the group, scale
-   * factors from the id.
-   */
+  /** A group that repeats to the end of the model. Point offsets count from its start, scale factors from the id. */
   readonly group?: {
     readonly name: string;
     readonly offset: number;
@@ -32,10 +29,7 @@ export const sunspecRegisters = { i16: 1, u16: 1, u32: 2, u64: 4, acc32: 2, f32:
   number
 >;
 
-/**
- * Consecutive points from `offset` on. `names` are separated by spaces; `W*ph` expands to sum and phases: `W WphA WphB
- * WphC`.
- */
+/** Consecutive points. `names` are separated by spaces; `W*ph` expands to sum and phases: `W WphA WphB WphC`. */
 type Row = readonly [offset: number, type: SunspecPoint["type"], names: string, unit?: string, scale?: number];
 
 function points(...rows: readonly Row[]): readonly SunspecPoint[] {
@@ -91,10 +85,7 @@ const inverter = points(
   [38, "u16", "St StVnd"],
 );
 
-/**
- * A meter model. `between` and `phase` are names from its published table: voltages between phases, and the suffix of
- * reactive energy.
- */
+/** `between` and `phase`: the table's names of voltages between phases, and of phases of reactive energy. */
 function meter(between: string, phase = "Ph", powerFactor = "%"): readonly SunspecPoint[] {
   const reactive = ["ImpQ1", "ImpQ2", "ExpQ3", "ExpQ4"].map((quadrant) => `TotVArh${quadrant}*${phase}`);
   return points(

@@ -58,9 +58,7 @@ export function sunspecNodes({ id, start, length }: FoundModel, unit: number): r
   return [title, ...[...own, ...repeated(model, length)].map((point) => pointNode(point, start, unit))];
 }
 
-/**
- * Repeats the points of a group to the end of the model. Omits points too far from their scale factor for one request.
- */
+/** Repeats the points of a group to the end of the model, omitting those too far from their scale factor. */
 function repeated({ group }: SunspecModel, length: number): readonly SunspecPoint[] {
   if (!group) return [];
   const { name, offset, size, points } = group;

@@ -73,18 +73,12 @@ export async function* survey(
 
 // Reads the tables of a unit during discovery; an address without an answer counts as missing.
 
-/**
- * Consecutive silences per table before it is abandoned. Some devices ignore missing addresses, and each silence takes
- * a second.
- */
+/** Consecutive silences before a table is abandoned. Some devices ignore missing addresses for a second each. */
 const mostSilences = 10;
 /** Consecutive refusals of a table without any data. Some devices answer a missing address with exception 1, too. */
 const mostUnsupported = 40;
 
-/**
- * Reads words, or bits as 0 and 1. Abandons a table that the unit lacks or ignores, and adds it to `abandoned` with the
- * current address.
- */
+/** Reads words, or bits as 0 and 1. Adds a table to `abandoned`, with the address, if the unit lacks or ignores it. */
 export function tableReader(
   link: Pick<ProbeConnection, "read">,
   unit: number,
@@ -112,10 +106,7 @@ export function tableReader(
 
 /** A connection for discovery. A device may ignore unknown requests or close the connection. */
 export interface ProbeConnection extends AsyncDisposable {
-  /**
-   * Like `ModbusConnection.read`. After the first answer, a lost connection is reopened and counts as silence. Rejects
-   * with `SOURCE_*` if reopening fails.
-   */
+  /** Like `ModbusConnection.read`, but reopens a lost connection after the first answer and treats it as silence. */
   read(request: UnitRequest, timeoutMs: number): Promise<Result>;
 }
 
