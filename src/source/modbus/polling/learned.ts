@@ -1,5 +1,4 @@
-// Persists facts about devices across restarts: boundaries that no request may cross (retried after a day), and late
-// answers on a bus.
+// Persists facts about devices: boundaries that no request may cross (for a day), and late answers on a bus.
 import { join } from "node:path";
 import { z } from "zod";
 import type { Runtime } from "../../../core/runtime.ts";

@@ -59,7 +59,6 @@ const heldOnLineMs = 50;
 /** A gateway hides the requests of its other clients and serves them one by one. */
 const heldBehindGatewayMs = 300;
 
-/** What a connection needs to know of its source. */
 export interface ConnectionConfig {
   readonly name: string;
   readonly options: ModbusOptions;
@@ -117,7 +116,6 @@ interface Bus {
   readonly mayAsk: BusOptions["mayAsk"];
   readonly watch: BusWatch;
   readonly givenUp: GivenUp;
-  /** Pause between a reply and the next request. */
   readonly delayMs: number;
 }
 

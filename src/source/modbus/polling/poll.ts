@@ -17,14 +17,12 @@ import { type Asked, UnitReader, type UnitReaderOptions, type WantedBlock } from
 export interface PollOptions extends UnitReaderOptions {
   /** `poll`: see `timeOfReply`; `reply`: when the reply was complete. */
   readonly time: "poll" | "reply";
-  /** Boundaries learned from the unit. */
   readonly learned: { cuts(): readonly BlockBoundary[]; add(cut: BlockBoundary): void };
 }
 
 /** The result for a block, or why it was not requested. */
 type Attempt = (Asked & { readonly isOfUnit: boolean }) | { readonly notAsked: string } | "too long";
 
-/** A polling cycle: its slot, the target of its readings, and its abort signal. */
 interface Cycle {
   readonly slot: EpochMicros;
   readonly into: ReadingBatch[];
@@ -44,7 +42,6 @@ export class Poll {
   #plannedAt: number;
   readonly #refusals: Refusals;
   readonly #silences = new FailureRuns();
-  /** Blocks that were read. */
   readonly #given = new WeakSet<WantedBlock>();
   /** Exceptions that do not depend on the address. */
   readonly #faults = new FailureRuns();
@@ -70,8 +67,8 @@ export class Poll {
   }
 
   /**
-   * Reads every block once and adds one reading per tag to `into`. Rejects with `SOURCE_*` if the link is lost, or with
-   * `signal.reason`; `into` then holds the readings so far.
+   * Adds one reading per tag to `into`. Rejects with `SOURCE_*` if the link is lost, or with `signal.reason`; `into`
+   * then holds the readings so far.
    */
   async cycle(slot: EpochMicros, into: ReadingBatch[], signal: AbortSignal): Promise<void> {
     this.#planAnew();
@@ -258,7 +255,6 @@ function isGood({ values, apart }: ReadingBatch): boolean {
   return values.some((_, i) => (apart?.get(i)?.quality ?? "good") === "good");
 }
 
-/** Whether the block was requested but not answered. */
 function isSilent(attempt: Attempt): boolean {
   return typeof attempt === "object" && "result" in attempt && !attempt.isOfUnit && attempt.result.kind === "silence";
 }

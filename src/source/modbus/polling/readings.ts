@@ -73,7 +73,6 @@ function decodingOf(block: ReadBlock<Wanted>): Decoding {
   return decoding;
 }
 
-/** One bad reading per value in `block`. */
 export function failedReadings(block: ReadBlock<Wanted>, reason: string, time: EpochMicros): ReadingBatch {
   return batchOf(block.items.flatMap((item) => item.values.map((value) => failedReading(value, reason, time))));
 }
@@ -142,8 +141,8 @@ export class ReadingsQueue {
   }
 
   /**
-   * Resolves with whole cycles of about `max` readings, at least one. Reports dropped readings first, as one bad
-   * reading per tag. Rejects like `HandOver.take`.
+   * Resolves with whole cycles of about `max` readings, after one bad reading per tag with dropped ones. Rejects like
+   * `HandOver.take`.
    */
   take(max: number, signal: AbortSignal): Promise<readonly ReadingBatch[]> {
     return this.#handOver.take(() => this.#takeNow(max), signal);

@@ -26,10 +26,7 @@ export class Refusals {
     return rest && this.#clock.monotonic() < rest.until ? rest.reason : undefined;
   }
 
-  /**
-   * Records a refusal. `forLong`: use the longest time at once, as the device will never have the block. True for the
-   * first refusal.
-   */
+  /** Records a refusal; `forLong`: for the longest time at once. True for the first refusal. */
   add(block: object, reason: string, { forLong }: { readonly forLong: boolean }): boolean {
     const known = this.#rests.get(block);
     const ms = forLong ? longestMs : Math.min(known === undefined ? shortestMs : known.ms * 2, longestMs);
@@ -102,12 +99,10 @@ export class LengthSearch {
     return this.#silent.filter((length) => length <= count).length >= silentToBeTooLong;
   }
 
-  /** Whether to check first if the unit is still present. */
   get isInDoubt(): boolean {
     return this.#silentInARow >= silentToDoubt;
   }
 
-  /** The unit answered another request. */
   unitAnswered(): void {
     this.#silentInARow = 0;
   }

@@ -30,8 +30,8 @@ interface CheckTexts {
 }
 
 /**
- * Resolves within about a minute with one check per unit, in the order of `targets`, and all refused addresses. Rejects
- * like `ModbusConnection.read`.
+ * Resolves within about a minute with one check per unit, and all refused addresses. Rejects like
+ * `ModbusConnection.read`.
  */
 export async function checkUnits(
   targets: readonly PollTarget[],

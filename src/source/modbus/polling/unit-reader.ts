@@ -1,5 +1,4 @@
-// Sends requests to one unit: retries where useful, uses short time-outs for unlikely answers, and updates the unit's
-// state.
+// Sends requests to one unit, with retries and suitable time-outs, and updates the unit's state.
 import type { Runtime } from "../../../core/runtime.ts";
 import { formatDuration } from "../../../lib/duration.ts";
 import type { ReadRequest } from "../config/pdu.ts";
@@ -50,7 +49,7 @@ export class UnitReader {
   #busyLeft = busyRetries;
   /** Whether the unit has answered within its time-out. */
   #inTime = false;
-  /** Duration of an answer after the time-out. */
+  /** Response time of the last answer that came after the time-out. */
   #slowMs: number | undefined;
 
   constructor(options: UnitReaderOptions, runtime: Runtime) {
@@ -70,8 +69,8 @@ export class UnitReader {
   }
 
   /**
-   * Requests `block`. First requests a single value if one more silence would count unit or connection as lost.
-   * `isOfUnit`: that value got no answer, so `block` was not requested.
+   * Requests `block`, after a single value if one more silence would count as a failure of unit or connection.
+   * `isOfUnit`: the value got no answer, so `block` was not requested.
    */
   async ask(block: WantedBlock, signal: AbortSignal): Promise<Asked & { readonly isOfUnit: boolean }> {
     const { breaker, isNearlyLost } = this.#options;
@@ -84,10 +83,7 @@ export class UnitReader {
     return { ...(await this.#request(block, signal, isOnly)), isOfUnit: false };
   }
 
-  /**
-   * Requests one value of `within`, or the one most likely answered. `isGlance`: after a silence, use the short
-   * time-out.
-   */
+  /** Requests a value of `within`, or the one most likely answered. `isGlance`: short time-out after a silence. */
   async probe(signal: AbortSignal, within?: WantedBlock, isGlance = false): Promise<Asked> {
     return await this.#probe(this.#probes.take(within), signal, isGlance);
   }
@@ -109,7 +105,6 @@ export class UnitReader {
     this.#options.breaker.cancelled();
   }
 
-  /** Describes the silence of the unit. */
   silence({ mismatch, lateMs, closed }: Pick<Silence, "mismatch" | "lateMs" | "closed">, ms: number): string {
     const { unit, timeoutMs } = this.#options.target;
     if (closed !== undefined) return `unit ${unit} did not answer: ${closed}`;
@@ -185,10 +180,7 @@ function isSame(a: WantedBlock, b: WantedBlock): boolean {
 
 // Chooses the value whose answer shows that a unit is present. Pure.
 
-/**
- * Prefers a value that was read. If it is not answered, tries others in turn: some devices ignore missing addresses,
- * which must not make a unit seem dead.
- */
+/** Prefers a value that was read, else tries all in turn: some devices ignore addresses that they lack. */
 export class ProbeChoice<Item extends Span> {
   readonly #items: readonly Item[];
   /** One block for each value, to find one that the unit answers. Dropped after the first answer to save memory. */
