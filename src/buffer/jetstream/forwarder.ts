@@ -4,8 +4,9 @@
 //                                                   ▲                        │ lost in the cluster
 //                                                   └────────────────────────┘
 //
-// One message is in flight, and the server stores it only behind the one that it stored last for this node. So frames stand
-// in the stream in the order of their numbers, and a stream that lost its end is noticed before anything follows the hole.
+// One message is in flight, and the server stores it only after the last message that the node knows of. So the stream
+// has the frames in the order of their numbers, and a lost end of the stream is detected before anything is stored
+// behind it.
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { KeyBucket, PointStream } from "../../cluster/jetstream.ts";
@@ -28,37 +29,35 @@ import {
 import { PublishedNames, subjectOf } from "./stream-names.ts";
 
 export interface ForwarderOptions {
-  /** The local buffer, whose one reader this is. */
+  /** The local buffer. The forwarder opens its only reader. */
   readonly buffer: Pick<PointBuffer, "reader">;
   readonly stream: PointStream;
-  /** Bucket without time to live. */
+  /** A bucket whose entries do not expire. */
   readonly state: KeyBucket;
   readonly node: string;
-  /** Differs at each start of the agent. */
+  /** Unique for each start of the agent. */
   readonly bootEpoch: string;
-  /** Folder of the kept tail. */
   readonly directory: string;
-  /** How long what was published is kept, at most; 10 minutes. */
+  /** Maximum age and size of the kept tail: 10 minutes and 1 GiB by default. */
   readonly keepMs?: number;
-  /** How much of it; 1 GiB. */
   readonly keepBytes?: number;
 }
 
 export interface ForwarderStatus {
-  /** How long it has not been at the end of the local buffer; 0: it is. */
+  /** Time since the forwarder last reached the end of the local buffer; 0: it is there. */
   readonly lagMs: number;
-  /** `full`: the stream has `maxSize`. */
+  /** `full`: the stream has reached `maxSize`. */
   readonly paused: "full" | "unreachable" | undefined;
   readonly publishedPoints: number;
   readonly publishedBytes: number;
-  /** Frames that were published again because the cluster had lost them. */
+  /** Frames published again after the cluster had lost them. */
   readonly republished: number;
   readonly keptBytes: number;
 }
 
-/** New points are gathered for so long. A frame of few points costs the servers as much as one of many. */
+/** Interval for gathering points: a frame costs the servers about the same whether it holds few or many points. */
 const gatherMs = 200;
-/** Points of a live block: what is new is not kept waiting by what is old. */
+/** Maximum points of a live block. */
 const livePoints = 16_384;
 const checkEveryMs = 10_000;
 const retry = { minMs: 250, maxMs: 5_000 } as const;
@@ -68,20 +67,20 @@ export class Forwarder {
   readonly #runtime: Runtime;
   readonly #subject: string;
   readonly #names: PublishedNames;
-  /** Of this forwarder alone: frames are told apart by it and their number. */
+  /** Unique for this forwarder; a frame is identified by node, epoch and number. */
   readonly #epoch: string;
   #tail: KeptTail | undefined;
-  /** Sequence of the last message of this node, and of which stream. */
+  /** Sequence of the node's last message, and the creation time of the stream that has it. */
   #last = 0;
   #created = "";
   #number = 0;
   #points = 0;
   #bytes = 0;
   #republished = 0;
-  /** Times up to this one go as late: an earlier start, or another node, may have published them. */
+  /** Points up to this time are published as late: an earlier start or another node may have published them. */
   #floor = Number.NEGATIVE_INFINITY;
   #latest = Number.NEGATIVE_INFINITY;
-  /** Starts of other processes of the same name. */
+  /** Epochs of other processes with the same node name. */
   readonly #others = new Set<string>();
   #hasMoved = false;
   #mustVerify = true;
@@ -109,15 +108,15 @@ export class Forwarder {
   }
 
   /**
-   * A source was moved to this node or away from it. Call it before the first reading is appended: points with times that
-   * any node has published so far then go as late ones, and the order in the stream decides which value is the last.
+   * To be called when a source was moved to or from this node, before its first reading is appended. Points up to the
+   * latest time published by any node are then late, so that the order in the stream decides which value wins.
    */
   sourceMoved(): void {
     this.#hasMoved = true;
     this.#mustVerify = true;
   }
 
-  /** Publishes until `signal` aborts; rejects with its reason, or as the local buffer or the disk does. */
+  /** Publishes until `signal` aborts. Rejects with its reason, or as the local buffer or the disk does. */
   async run(signal: AbortSignal): Promise<never> {
     const { buffer, directory, keepMs = 600_000, keepBytes = 2 ** 30 } = this.#options;
     await using tail = await KeptTail.open({ directory, keepMs, keepBytes }, this.#runtime.clock);
@@ -137,7 +136,7 @@ export class Forwarder {
     return this.#tail;
   }
 
-  /** Some new points, then some of the backlog. Waits where there is nothing. Resolves with how many. */
+  /** Publishes new points, then part of the backlog. Waits if there are none. Resolves with the number of points. */
   async #forwardSome(reader: BufferReader, signal: AbortSignal): Promise<number> {
     const { clock } = this.#runtime;
     const live = await reader.take("live", { wait: false, maxPoints: livePoints }, signal);
@@ -149,7 +148,7 @@ export class Forwarder {
     }
     if (live || old) return (live?.points ?? 0) + (old?.points ?? 0);
     this.#behindSince = undefined;
-    // Wakes up for the next check, too.
+    // Also wake up when the next check of the stream is due.
     const due = new AbortController();
     const any = AbortSignal.any([signal, due.signal]);
     const timer = clock.sleep(checkEveryMs, any).then(
@@ -174,9 +173,9 @@ export class Forwarder {
 
   /** Resolves once the block is published, kept and settled. */
   async #forward(reader: BufferReader, block: Block, signal: AbortSignal): Promise<void> {
-    // A source may have been moved while the block was awaited.
+    // A source may have been moved while `take` was waiting.
     await this.#untilDone(signal, () => this.#verifyIfDue());
-    // As of now: publishing may raise the floor.
+    // Read once, since publishing may raise the floor.
     const floor = this.#floor;
     const isLate = (at: number) => block.late[at] === 1 || block.times[block.timeStarts[at]!]! <= floor;
     const all = Array.from(block.inputs.keys());
@@ -210,7 +209,7 @@ export class Forwarder {
       for (const part of halves(block, series[0]!)) await this.#publishSeries(part, [0], late, signal);
       return;
     }
-    // Never again for another frame, even where this one comes to nothing: it may be in the stream.
+    // Never reuse the number, even if the publication fails: the frame may be in the stream.
     this.#number++;
     this.#points += points;
     this.#latest = latest;
@@ -219,7 +218,7 @@ export class Forwarder {
     this.#bytes += frame.length;
   }
 
-  /** Goes on until the disk takes the frame: another forwarder would publish it under another name, and it would come twice. */
+  /** Retries until the frame is on disk: another forwarder would publish its points again under another number. */
   async #keep(sequence: number, frame: Uint8Array, signal: AbortSignal): Promise<void> {
     const { clock, log, random } = this.#runtime;
     const backOff = new BackOff({ ...retry, random });
@@ -236,14 +235,14 @@ export class Forwarder {
     }
   }
 
-  /** Rejects as the stream does; then `#verifyIfDue` comes before the next try. */
+  /** Rejects as the stream does; the next try then verifies the stream first. */
   async #publish(frame: Uint8Array, id: string, header: FrameHeader): Promise<number> {
     await this.#verifyIfDue();
     for (;;) {
       const sequence = await this.#stored(frame, id);
       if (sequence !== undefined) return sequence;
       const last = await this.#verify();
-      // It was stored, and the answer was lost longer ago than the servers remember.
+      // The frame was stored, but its acknowledgement was lost longer ago than the servers' duplicate window.
       if (last && epochKey(last) === epochKey(header) && last.number === header.number) return this.#last;
     }
   }
@@ -258,7 +257,7 @@ export class Forwarder {
     if (this.#mustVerify || this.#runtime.clock.monotonic() - this.#verifiedAt >= checkEveryMs) await this.#verify();
   }
 
-  /** Finds out what the cluster has lost, and publishes that again. Resolves with the last frame of this node. */
+  /** Detects frames that the cluster has lost and publishes them again. Resolves with the node's last frame. */
   async #verify(): Promise<FrameHeader | undefined> {
     this.#mustVerify = true;
     const { stream, state: bucket } = this.#options;
@@ -279,7 +278,7 @@ export class Forwarder {
     if (last && header?.epoch !== this.#epoch) this.#raiseFloorTo(header);
     this.#latest = Math.max(this.#latest, this.#floor);
     if (this.#hasMoved) await this.#raiseFloor();
-    // Frames are published in the order of the tail, so all up to the last one are there, wherever they were before.
+    // Frames are published in the order of the tail, so all frames up to the node's last one are present.
     const frames = this.#kept.frames;
     const isUpTo = (kept: FrameHeader) =>
       header !== undefined && epochKey(kept) === epochKey(header) && kept.number <= header.number;
@@ -295,8 +294,8 @@ export class Forwarder {
   }
 
   /**
-   * Whether another process has published as this node: behind the last message of this one, which a loss cannot bring about.
-   * Then the order of the tail does not say what is lost, and the two would publish their tails against each other.
+   * Whether another process publishes as this node: its message follows the node's last one, which no loss can cause.
+   * The order of the tail then does not show what was lost, and both would publish their tails forever.
    */
   #isOthers(sequence: number, header: FrameHeader, created: string): boolean {
     const key = epochKey(header);
@@ -309,7 +308,7 @@ export class Forwarder {
     return true;
   }
 
-  /** In their order, under other IDs: the servers may remember one whose message they have lost. */
+  /** Publishes in order, with new message IDs: the servers may remember the ID of a message that they lost. */
   async #republish(lost: readonly KeptFrame[]): Promise<FrameHeader | undefined> {
     const { log, random } = this.#runtime;
     const round = Math.floor(random() * 2 ** 32).toString(36);
@@ -334,12 +333,12 @@ export class Forwarder {
     this.#hasMoved = false;
   }
 
-  /** Undefined: the header of a message that cannot be decoded, which has times up to now, as far as is known. */
+  /** Undefined: a header that cannot be decoded. The present is assumed as its latest time. */
   #raiseFloorTo(header: FrameHeader | undefined): void {
     this.#floor = Math.max(this.#floor, header?.latest ?? this.#runtime.clock.now());
   }
 
-  /** Tries again until `call` succeeds: the points wait in the local buffer, whose own limits apply. */
+  /** Retries until `call` succeeds. Meanwhile the points wait in the local buffer within its limits. */
   async #untilDone<T>(signal: AbortSignal, call: () => Promise<T>): Promise<T> {
     const { clock, log, random } = this.#runtime;
     const backOff = new BackOff({ ...retry, random });
@@ -363,7 +362,6 @@ export class Forwarder {
   }
 }
 
-/** Undefined: a later version wrote the message, or it is damaged. */
 function readableHeader(frame: Uint8Array): FrameHeader | undefined {
   try {
     return decodeFrameHeader(frame);
@@ -388,7 +386,6 @@ function* byPoints({ valueStarts }: Block, series: readonly number[]): Generator
   yield group;
 }
 
-/** Both halves of one series, as blocks. */
 function halves(block: Block, at: number): Block[] {
   const { input, times, values } = block.series[at]!;
   const middle = times.length >> 1;

@@ -1,4 +1,4 @@
-// Which series of which frames are leased to the reader, settled, or free.
+// Tracks which series of a frame are free, leased or settled.
 import { RangeSet } from "../disk/accounts/range-set.ts";
 import type { FrameHeader } from "./stream-frame.ts";
 
@@ -6,18 +6,17 @@ const free = 0;
 const leased = 1;
 const settled = 2;
 
-/** A frame of which something is leased, or a part is settled. */
+/** A frame with leased series, or with some settled ones. */
 export class OpenFrame {
   readonly header: FrameHeader;
-  /** Where it stands in the stream; undefined: not known since the stream has lost messages. */
+  /** Sequence in the stream. Undefined: unknown since the stream lost messages. */
   sequence: number | undefined;
-  /** Numbers of its inputs, by series, and what became of each. */
   readonly inputs: Uint32Array;
   readonly #states: Uint8Array;
   #free: number;
   #unsettled: number;
 
-  /** `open`: ranges of the series that are not settled; undefined: none is. */
+  /** `open`: ranges of unsettled series. Undefined: all are unsettled. */
   constructor(header: FrameHeader, inputs: Uint32Array, open?: readonly number[]) {
     this.header = header;
     this.inputs = inputs;
@@ -38,7 +37,6 @@ export class OpenFrame {
     return this.#unsettled === 0;
   }
 
-  /** Nothing of it is leased or settled. */
   get isUntouched(): boolean {
     return this.#free === this.inputs.length;
   }
@@ -62,7 +60,6 @@ export class OpenFrame {
     this.#unsettled--;
   }
 
-  /** Ranges of the series that are not settled. */
   get open(): readonly number[] {
     const ranges = new RangeSet();
     for (const [series, state] of this.#states.entries()) if (state !== settled) ranges.add(series, series + 1);
@@ -70,10 +67,9 @@ export class OpenFrame {
   }
 }
 
-/** What a block holds: by input, ascending, which series of which frames. */
+/** A leased block: columns of frame and series, sorted by input. */
 export class FrameLease {
   readonly frames: readonly OpenFrame[];
-  /** Inputs with late points. */
   readonly late: ReadonlySet<number>;
   readonly #inputs: Uint32Array;
   readonly #frameAt: Uint32Array;
@@ -81,7 +77,6 @@ export class FrameLease {
   readonly #isOpen: Uint8Array;
   #count = 0;
 
-  /** `series`: of each frame, what was taken of it. */
   constructor(frames: readonly OpenFrame[], series: readonly (readonly number[])[]) {
     this.frames = frames;
     const entries = frames.flatMap((frame, f) => series[f]!.map((s) => [frame.inputs[s]!, f, s] as const));
@@ -95,12 +90,11 @@ export class FrameLease {
     for (const [f, frame] of frames.entries()) for (const s of series[f]!) frame.lease(s);
   }
 
-  /** Inputs that are not settled. */
   get count(): number {
     return this.#count;
   }
 
-  /** As `SettlementOrder` asks. */
+  /** For `SettlementOrder`. */
   get series(): this {
     return this;
   }

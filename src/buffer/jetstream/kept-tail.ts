@@ -1,9 +1,10 @@
-// The frames published last, on disk, until the service has them or they are old: servers that lose the stream get them again.
+// Keeps the last published frames on disk until they are settled or too old, and republishes them if the servers lose
+// them.
 //
-//   tail-<n>.log    records one behind the other: u32 length, u32 checksum; then float64 sequence in the stream, text of the
-//                   stream's creation, and the frame
+//   tail-<n>.log    a sequence of records: u32 length, u32 checksum; then float64 sequence in the stream, text with the
+//                   stream's creation time, and the frame
 //
-// A record is synced before the local buffer forgets its points. A file goes when nothing of it is kept any more.
+// A record is synced before the local buffer settles its points. A file is deleted when none of its frames is kept.
 import { type FileHandle, mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../../core/runtime.ts";
@@ -17,7 +18,7 @@ const headBytes = 8;
 
 export interface KeptFrame {
   readonly header: FrameHeader;
-  /** Where it stands in the stream that was created then. */
+  /** Sequence in the stream with this creation time. */
   readonly sequence: number;
   readonly created: string;
 }
@@ -40,7 +41,7 @@ const nameOf = ({ node, epoch, number }: FrameHeader) => `${node}\n${epoch}\n${n
 export class KeptTail implements AsyncDisposable {
   readonly #options: KeptTailOptions;
   readonly #clock: Clock;
-  /** By the name of the frame, in the order in which they were published. */
+  /** Keyed by node, epoch and number, in the order of publication. */
   readonly #places = new Map<string, Place>();
   #file: FileHandle | undefined;
   #number = 0;
@@ -53,7 +54,7 @@ export class KeptTail implements AsyncDisposable {
     this.#clock = clock;
   }
 
-  /** Reads what an earlier start has left. Rejects as the disk does. */
+  /** Loads the frames of earlier starts. Rejects as the disk does. */
   static async open(options: KeptTailOptions, clock: Clock): Promise<KeptTail> {
     const tail = new KeptTail(options, clock);
     await mkdir(options.directory, { recursive: true });
@@ -67,12 +68,11 @@ export class KeptTail implements AsyncDisposable {
     return this.#bytes;
   }
 
-  /** Oldest first. */
   get frames(): readonly KeptFrame[] {
     return [...this.#places.values()];
   }
 
-  /** Resolves once the frame is on disk. One that is kept already is kept as of now, at its new place in the stream. */
+  /** Resolves once the frame is on disk. A frame kept before gets the new sequence and a new age. */
   async add(sequence: number, created: string, frame: Uint8Array): Promise<void> {
     const payload = new ByteWriter(frame.length + 64);
     payload.f64(sequence);
@@ -89,7 +89,7 @@ export class KeptTail implements AsyncDisposable {
         throw new Error(`${this.#path(this.#number)}: the disk took a part of a record`);
       await file.datasync();
     } catch (error) {
-      // What the kernel still has of the file after a failed sync is unknown: the next try writes to another one.
+      // After a failed sync, the kernel's copy of the file is unreliable: the next try writes to a new file.
       await this.#close();
       throw error;
     }
@@ -97,7 +97,7 @@ export class KeptTail implements AsyncDisposable {
     this.#length += record.length;
   }
 
-  /** The frame as it was published. Rejects as the disk does, or where it is damaged. */
+  /** Reads a frame. Rejects as the disk does, or if the frame is damaged. */
   async read({ header }: KeptFrame): Promise<Uint8Array> {
     const place = this.#places.get(nameOf(header))!;
     await using file = await open(this.#path(place.file));
@@ -109,7 +109,7 @@ export class KeptTail implements AsyncDisposable {
     return reader.raw(reader.left);
   }
 
-  /** Forgets what is settled, too old or too much. */
+  /** Removes frames that are settled, too old, or beyond the size limit. */
   async trim(isSettled: (header: FrameHeader) => boolean): Promise<void> {
     const { keepMs, keepBytes } = this.#options;
     for (const [name, { header, since, bytes }] of this.#places)
@@ -138,7 +138,7 @@ export class KeptTail implements AsyncDisposable {
   #note(frame: KeptFrame, file: number, offset: number, bytes: number): void {
     const name = nameOf(frame.header);
     this.#bytes += bytes - (this.#places.get(name)?.bytes ?? 0);
-    // One that is published again keeps its place in the order.
+    // A republished frame keeps its position in the order.
     this.#places.set(name, { ...frame, file, offset, bytes, since: this.#clock.monotonic() });
   }
 
@@ -179,7 +179,7 @@ export class KeptTail implements AsyncDisposable {
   }
 }
 
-/** The payload of the record at `at`; undefined: there is no whole one. */
+/** The payload of the record at `at`. Undefined: there is no intact one. */
 function recordAt(bytes: Uint8Array, at: number): ByteReader | undefined {
   if (bytes.length - at < headBytes) return undefined;
   const head = new ByteReader(bytes, at);

@@ -1,4 +1,4 @@
-// Which frames the service has, whatever place they have in the stream. The key-value bucket keeps them under one key.
+// The settled frames, regardless of their positions in the stream. Stored under one key of the bucket.
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import type { KeyBucket } from "../../cluster/jetstream.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
@@ -7,33 +7,31 @@ import { RangeSet } from "../disk/accounts/range-set.ts";
 import { epochKey, type FrameHeader } from "./stream-frame.ts";
 
 const settledKey = "settled.points";
-/** Starts of one node that are remembered while the stream may hold frames of them, and once it is drained. */
+/** Maximum epochs kept per node: while the stream may hold their frames, and once it is drained. */
 const mostEpochs = 256;
 const keptEpochs = 8;
 const retryMs = 250;
-/** NATS takes 1 MiB unless it is configured otherwise. */
+/** Below the default limit of NATS, 1 MiB. */
 const mostBytes = 900 * 1_024;
-/** Of one start of a node, where the record would be larger; even. */
+/** Bounds kept per epoch if the record would be too large; even. */
 const mostBounds = 2_000;
 
-/** A frame of which some series are settled. */
 export interface PartialFrame {
   readonly epoch: string;
   readonly number: number;
-  /** Begin and end of each range of series that are not. */
+  /** Start and end of each range of unsettled series. */
   readonly open: readonly number[];
 }
 
-/** As it is stored. */
 export interface StoredSettlement {
-  /** Of the reader that wrote it: one of an earlier term finds another one here. */
+  /** Identifies the reader that wrote it. A reader of an earlier term detects another one by it. */
   readonly token: string;
   readonly generation: number;
-  /** Of the stream whose sequences `whole` are, and which server led it. */
+  /** Stream and leader that the sequences in `whole` refer to. */
   readonly stream: string;
   readonly whole: readonly number[];
   readonly partial: readonly PartialFrame[];
-  /** Numbers of frames by `epochKey`, the newest epoch of a node last. */
+  /** Settled frame numbers by `epochKey`, the newest epoch of a node last. */
   readonly frames: readonly (readonly [epoch: string, bounds: readonly number[]])[];
 }
 
@@ -58,7 +56,7 @@ export class SettledFrames {
     ranges.add(frame.number, frame.number + 1);
   }
 
-  /** The stream is drained: only kept tails may still bring frames of earlier starts. */
+  /** After a drain, only kept tails may still bring frames of earlier epochs. */
   drained(): void {
     this.#forget(keptEpochs);
   }
@@ -76,7 +74,7 @@ export class SettledFrames {
 
 async function readEntry(bucket: KeyBucket) {
   const entry = await bucket.get(settledKey);
-  // Written by a reader of the stream.
+  // The cast is safe: only readers of the stream write this key.
   return (
     entry && {
       stored: JSON.parse(String(zstdDecompressSync(entry.value))) as StoredSettlement,
@@ -90,7 +88,7 @@ export async function readSettlement(bucket: KeyBucket): Promise<StoredSettlemen
   return (await readEntry(bucket))?.stored;
 }
 
-/** What the reader of one term writes. A write by a reader of a later term ends it. */
+/** Writes the settlement for the reader of one term. A write of a later term ends this one. */
 export class SettlementRecord {
   readonly #bucket: KeyBucket;
   readonly #clock: Clock;
@@ -103,14 +101,14 @@ export class SettlementRecord {
     this.#clock = clock;
   }
 
-  /** What the term before has left. Call `write` next, which takes it over. Rejects as the bucket does. */
+  /** The record of the earlier term. Call `write` next, which takes it over. Rejects as the bucket does. */
   async open(): Promise<StoredSettlement | undefined> {
     const found = await readEntry(this.#bucket);
     this.#revision = found?.revision;
     return found?.stored;
   }
 
-  /** Resolves once it is stored. Rejects with `CLUSTER_FENCED` where another reader has written since, or with the reason of `signal`. */
+  /** Resolves once stored. Rejects with `CLUSTER_FENCED` if another reader has written since, or on abort. */
   async write(settlement: Omit<StoredSettlement, "token">, signal: AbortSignal): Promise<void> {
     const value = this.#encode(settlement);
     for (;;) {
@@ -132,7 +130,7 @@ export class SettlementRecord {
     }
   }
 
-  /** Leaves out what can be found out again, then what makes the fewest points come twice in another term. */
+  /** If too large, omits what can be recomputed first, then what causes the fewest repeated deliveries. */
   #encode(settlement: Omit<StoredSettlement, "token">): Uint8Array {
     const newest = settlement.frames.map(([epoch, bounds]) => [epoch, bounds.slice(-mostBounds)] as const);
     const smaller = [{}, { whole: [] }, { whole: [], partial: [] }, { whole: [], partial: [], frames: newest }];
@@ -144,7 +142,7 @@ export class SettlementRecord {
     return value;
   }
 
-  /** A write whose answer was lost is ours, and goes on. */
+  /** Continues after an own write whose answer was lost. */
   async #lookAgain(): Promise<void> {
     const found = await readEntry(this.#bucket);
     if (found && found.stored.token !== this.#token)

@@ -1,7 +1,7 @@
-// Reads frames from the stream and cuts blocks out of them. Knows which positions of the stream hold nothing that is free;
-// frames themselves are told apart by node, epoch and number, so that one that was published again is taken once.
+// Reads frames from the stream and cuts blocks out of them. Tracks the positions of the stream that have no free
+// points. Frames are identified by node, epoch and number, so that a frame published again is taken once.
 //
-// Memory: a range for what is done with, the series of frames that are leased or partly settled, and a few decoded frames.
+// Memory: a range set of settled positions, the series of leased or partly settled frames, and a few decoded frames.
 import type { PointStream, StreamMessage, StreamState } from "../../cluster/jetstream.ts";
 import type { Lane, TakeOptions } from "../../core/buffer.ts";
 import { isAgentError } from "../../core/errors.ts";
@@ -13,16 +13,15 @@ import type { PartialFrame, SettledFrames } from "./settled-frames.ts";
 import { decodeFrame, epochKey, type FrameHeader, type StreamFrame } from "./stream-frame.ts";
 import type { StreamNames } from "./stream-names.ts";
 
-/** Decoded frames that are kept, since a take may leave a part of one. */
+/** Decoded frames kept in memory, since a take may leave part of a frame. */
 const decodedFrames = 8;
-/** Partly settled frames that are stored, about 10 bytes each: what is settled of further ones comes again in another term. */
+/** Maximum partly settled frames stored, 10 bytes each. Settled points of others are delivered again. */
 const mostPartial = 20_000;
-/** Frames that one take by inputs looks through. */
+/** Maximum frames that one take with `inputs` examines. */
 const mostLooks = 256;
 
 export interface StreamCut {
   readonly frames: readonly OpenFrame[];
-  /** Of each frame, the series that were taken. */
   readonly series: readonly (readonly number[])[];
   readonly places: Uint32Array;
   readonly times: Float64Array;
@@ -40,9 +39,9 @@ export interface CutterParts {
   readonly names: StreamNames;
   readonly inputs: InputTable;
   readonly settled: SettledFrames;
-  /** Messages that were not settled are missing from the stream, or damaged. */
+  /** Unsettled messages are missing from the stream or damaged. */
   readonly onLost: (messages: number) => void;
-  /** The message stays in the stream, and those behind it are read. */
+  /** A message cannot be delivered: it stays in the stream, and later messages are read. */
   readonly onPassed: (reason: string) => void;
 }
 
@@ -59,17 +58,16 @@ const nameOf = (header: Pick<FrameHeader, "node" | "epoch" | "number">) => `${ep
 
 export class StreamCutter {
   readonly #parts: CutterParts;
-  /** Positions of frames that are settled. */
   readonly #done = new RangeSet();
-  /** Positions with nothing free, and with nothing for the live lane. */
+  /** Positions without free points, and positions of late frames, which the live lane skips. */
   readonly #taken = new RangeSet();
   readonly #late = new RangeSet();
   readonly #open = new Map<string, OpenFrame>();
   readonly #partial = new Map<string, readonly number[]>();
   readonly #decoded = new Map<number, ReadFrame>();
-  /** By position, the inputs that are free where a take left all of them out: they are not read again for as long. */
+  /** Free inputs by position, of frames that a take passed over. They are read again only if one is requested. */
   readonly #unwanted = new Map<number, Uint32Array>();
-  /** Positions of frames whose names the cluster has lost, and the highest number in them, by dictionary. */
+  /** By dictionary: positions of frames whose input names the cluster has lost, and the highest number used. */
   readonly #nameless = new Map<string, Nameless>();
   #stream = "";
   #first = 1;
@@ -80,7 +78,7 @@ export class StreamCutter {
     for (const { epoch, number, open } of partial) this.#partial.set(`${epoch}\n${number}`, open);
   }
 
-  /** Which stream its positions are of. */
+  /** Identifies the stream that the positions refer to. */
   get stream(): string {
     return this.#stream;
   }
@@ -89,7 +87,6 @@ export class StreamCutter {
     return this.#done.bounds;
   }
 
-  /** Frames of which a part is settled. */
   get partial(): PartialFrame[] {
     const leased = Array.from(this.#open, ([name, { open }]) => [name, open] as const);
     return [...this.#partial, ...leased].slice(-mostPartial).map(([name, open]) => {
@@ -98,12 +95,10 @@ export class StreamCutter {
     });
   }
 
-  /** Everything before this position is settled. */
   get settledUpTo(): number {
     return this.#done.endOf(this.#first) ?? this.#first;
   }
 
-  /** Everything on the stream is settled. */
   get isDrained(): boolean {
     return this.settledUpTo > this.#last;
   }
@@ -113,8 +108,8 @@ export class StreamCutter {
   }
 
   /**
-   * Takes over what the stream is like now. Positions hold as long as the same server leads it without a break: before
-   * another one does, messages may have been lost and others have got their sequences.
+   * Applies the current state of the stream. Positions are valid as long as the same server leads it without a break. A
+   * new leader may have lost messages and reused their sequences.
    */
   follow(state: StreamState, done: readonly number[] = []): void {
     const stream = `${state.created} ${state.leader}`;
@@ -125,7 +120,7 @@ export class StreamCutter {
     this.#last = state.lastSequence;
   }
 
-  /** Resolves undefined where nothing is free. Rejects as the stream does. */
+  /** Resolves undefined if nothing is free. Rejects as the stream does. */
   async cut(
     lane: Lane,
     { maxPoints, enough = maxPoints, inputs, except }: TakeOptions,
@@ -143,11 +138,11 @@ export class StreamCutter {
       const isWanted = (input: number) => only?.has(input) !== false && without?.has(input) !== true;
       if (this.#unwanted.get(at)?.some(isWanted) === false) continue;
       const read = await this.#read(at);
-      // A late frame must not come before it: the next look may be answered by another replica.
+      // Later frames may be late and must not overtake this one. The next request may reach another replica.
       if (read === "behind" && lane === "backlog") break;
       if (read === "behind" || read === "nothing") continue;
       const { frame, open } = read;
-      // Reading the frame may have made its inputs known.
+      // Reading the frame may have added its inputs to the table.
       [only, without] = [numbersOf(inputs), numbersOf(except)];
       if (inputs && looks++ === mostLooks) break;
       if (lane === "live" && frame.late) {
@@ -177,7 +172,7 @@ export class StreamCutter {
     return points === 0 ? undefined : assemble(taken, series, points);
   }
 
-  /** The states of these frames have changed. */
+  /** To be called after series of these frames were leased, released or settled. */
   update(frames: readonly OpenFrame[]): void {
     for (const frame of frames) {
       const { sequence, header } = frame;
@@ -186,13 +181,13 @@ export class StreamCutter {
         if (sequence !== undefined) this.#finish(sequence, sequence + 1);
       } else if (sequence !== undefined) this.#taken[frame.hasFree ? "remove" : "add"](sequence, sequence + 1);
       const name = nameOf(header);
-      // What is left of a frame of which nothing is leased takes little room: its message is read again.
+      // Of a frame without leases only the unsettled series are kept: its message is read again.
       this.#open.delete(name);
       this.#partial.delete(name);
       if (frame.isLeased) this.#open.set(name, frame);
       else if (!frame.isSettled && !frame.isUntouched) this.#partial.set(name, frame.open);
       if (sequence !== undefined) this.#unwanted.delete(sequence);
-      // A copy of the message at another position.
+      // Drop decoded copies of the frame at other positions.
       for (const [at, { open }] of this.#decoded)
         if (open !== frame && nameOf(open.header) === name) this.#decoded.delete(at);
     }
@@ -210,18 +205,17 @@ export class StreamCutter {
     this.#first = 1;
   }
 
-  /** Messages before `first` are gone. */
   #dropBefore(first: number): void {
     if (first <= this.#first) return;
     const gone = first - this.#first - this.#done.countIn(this.#first, first);
-    // Of a stream that is new to this reader nothing is known.
+    // Of a stream that is new to this reader, nothing is known to be lost.
     if (gone > 0 && this.#first > 1) this.#parts.onLost(gone);
     for (const ranges of [this.#done, this.#taken, this.#late]) ranges.remove(0, first);
     for (const at of this.#unwanted.keys()) if (at < first) this.#unwanted.delete(at);
     this.#first = first;
   }
 
-  /** The next position that may have something free: upwards for the backlog, downwards for the live lane. */
+  /** The next position that may have free points: ascending for the backlog, descending for the live lane. */
   #next(lane: Lane, after?: number): number | undefined {
     if (lane === "backlog") {
       const at = after === undefined ? this.#first : after + 1;
@@ -236,7 +230,7 @@ export class StreamCutter {
     return undefined;
   }
 
-  /** Frames whose names are there again can be taken. */
+  /** Makes frames available again whose names have reappeared. */
   async #lookForNames(): Promise<void> {
     for (const [dictionary, { header, positions, most }] of this.#nameless) {
       if (!(await this.#parts.names.of(header, most + 1))) continue;
@@ -248,7 +242,7 @@ export class StreamCutter {
   async #read(at: number): Promise<Look> {
     const known = this.#decoded.get(at);
     if (known) {
-      // The frame was decoded earlier. Meanwhile all of it may have been settled.
+      // The frame was decoded earlier and may have been settled since.
       known.open.sequence = at;
       return this.#isElsewhere(known.open.header, at)
         ? "nothing"
@@ -288,7 +282,7 @@ export class StreamCutter {
     return { frame, open };
   }
 
-  /** Undefined: the message is damaged, and counts as lost; or a later version wrote it, which may deliver it. */
+  /** Undefined: the message is damaged and counts as lost, or it is from a later version, which may deliver it. */
   #decode({ sequence, data }: StreamMessage): StreamFrame | undefined {
     try {
       return decodeFrame(data);
@@ -315,14 +309,13 @@ export class StreamCutter {
     return "nothing";
   }
 
-  /** A copy of a frame that is out at another position: it may be taken where that is given back. */
+  /** Whether the frame is leased at another position. This copy may be taken if that lease is released. */
   #isElsewhere(header: FrameHeader, at: number): boolean {
     const sequence = this.#open.get(nameOf(header))?.sequence;
     return sequence !== undefined && sequence !== at;
   }
 }
 
-/** The points of frames, in the order of the stream. */
 function assemble(taken: readonly ReadFrame[], series: readonly (readonly number[])[], points: number): StreamCut {
   const order = [...taken.keys()].sort((a, b) => taken[a]!.open.sequence! - taken[b]!.open.sequence!);
   const [places, times, values] = [new Uint32Array(points), new Float64Array(points), new Float64Array(points)];

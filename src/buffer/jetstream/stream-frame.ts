@@ -1,18 +1,18 @@
 // A message of the stream: points of one node, in columns.
 //
 //   version     u8                1
-//   node, epoch text, text        who published it: the node, and which start of it
+//   node, epoch text, text        the publishing node, and one start of it
 //   number      varint            ascends by one over the frames of an epoch
-//   before      varint            points of all frames of the epoch before this one
-//   dictionary  text              the list of names that `numbers` counts in (`stream-names.ts`)
-//   late        u8                1: its points may replace points of frames before it
+//   before      varint            points in all earlier frames of the epoch
+//   dictionary  text              the list of names that `numbers` refers to (`stream-names.ts`)
+//   late        u8                1: its points may replace points of earlier frames
 //   latest      float64           the latest time that the node has published, in this epoch or before
 //   series      varint
-//   streams     as in cold records of the disk buffer (`columns.ts`); columns in them (`dense-values.ts`):
+//   streams     as in cold records of the disk buffer (`columns.ts`); with these columns (`dense-values.ts`):
 //     numbers                     names of the series
-//     counts                      points a series; 0: as many as the series before it, at the same times
-//     times                       of the series that share none
-//     values                      one column a series; where series are short, one column for all
+//     counts                      points per series; 0: same count and times as the series before
+//     times                       of each series with times of its own
+//     values                      one column per series; if series are short, one column for all
 import { Block, type BlockId, type SeriesColumns } from "../../core/block.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
@@ -23,14 +23,13 @@ import { readDenseColumn } from "../disk/format/dense-reader.ts";
 import { DenseStreams } from "../disk/format/dense-values.ts";
 import { coldCompress } from "../disk/log/compactor.ts";
 
-/** A message is no larger: NATS takes 1 MiB unless it is configured otherwise. */
+/** Maximum size of a message, below the default limit of NATS, 1 MiB. */
 export const maxFrameBytes = 512 * 1_024;
-/** As many as a record of the disk buffer has at most: the uploader keeps room for as many of one series. */
+/** As in a record of the disk buffer: the uploader reserves memory for this many points of a series. */
 export const maxFramePoints = 65_536;
-/** With fewer points a series on average, all values are one column: the head of a column takes several bytes. */
+/** With fewer points per series on average, all values form one column, since a column header takes several bytes. */
 const shortSeries = 8;
 const version = 1;
-/** Later versions are small numbers as well. */
 const mostVersions = 31;
 
 export interface FrameHeader {
@@ -45,7 +44,6 @@ export interface FrameHeader {
 
 export interface StreamFrame extends FrameHeader {
   readonly points: number;
-  /** Numbers in the dictionary, one a series. */
   readonly numbers: Float64Array;
   /** As in a block. */
   readonly timeStarts: Uint32Array;
@@ -54,14 +52,14 @@ export interface StreamFrame extends FrameHeader {
   readonly values: Float64Array;
 }
 
-/** Names a frame wherever it stands in the stream. */
+/** Together with its number, identifies a frame independently of its position in the stream. */
 export const epochKey = ({ node, epoch }: Pick<FrameHeader, "node" | "epoch">) => `${node}\n${epoch}`;
 export const messageIdOf = ({ node, epoch, number }: FrameHeader) => `${node}.${epoch}.${number}`;
 
 const streams = new DenseStreams();
 const writer = new ByteWriter();
 
-/** `series`: which series of `columns` are in the frame. `numbers`: of each of them in the dictionary. */
+/** `series`: the series of `columns` to encode. `numbers`: their dictionary numbers. */
 export function encodeFrame(
   header: FrameHeader,
   columns: SeriesColumns,
@@ -130,7 +128,7 @@ function readHeader(reader: ByteReader): FrameHeader {
   };
 }
 
-/** Throws `BUFFER_NEWER` where a later version wrote it, `RangeError` or an error of zlib where it is damaged. */
+/** Throws `BUFFER_NEWER` for a later version, `RangeError` or an error of zlib for a damaged message. */
 export function decodeFrameHeader(bytes: Uint8Array): FrameHeader {
   return readHeader(new ByteReader(bytes));
 }
@@ -163,7 +161,7 @@ export function decodeFrame(bytes: Uint8Array): StreamFrame {
   return { ...header, points, numbers, timeStarts, valueStarts, times, values };
 }
 
-/** The points of a frame as a block, for tests and measurements. */
+/** Converts a frame to a block, for tests and benchmarks. */
 export function blockOfFrame(frame: StreamFrame, nameOf: (number: number) => InputId): Block {
   const { numbers, timeStarts, valueStarts, times, values, late } = frame;
   const inputs = Array.from(numbers, nameOf);

@@ -1,6 +1,7 @@
-// Names of the inputs, so that frames carry numbers. Each node has a dictionary in the key-value bucket, in parts that are
-// never changed: `names.<node>.<dictionary>.<first number>`. A part is stored before the first frame that uses it. The node has
-// them in a file too: servers that lose the bucket while it is off get them again, for the frames of its kept tail.
+// Input names, so that frames carry numbers. Each node has a dictionary in the key-value bucket, in parts that never
+// change: `names.<node>.<dictionary>.<first number>`. A part is stored before the first frame that uses it. The node
+// also keeps the names in a file. If the servers lose the bucket while the node is off, it stores them again for the
+// frames of its kept tail.
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
@@ -13,15 +14,15 @@ import { writeAtomically } from "../../lib/atomic-file.ts";
 import { InputTable } from "../disk/format/input-table.ts";
 import type { FrameHeader } from "./stream-frame.ts";
 
-/** Names of a part at most: it stays far below 1 MiB. */
+/** Maximum names in a part, which then stays far below 1 MiB. */
 const partNames = 4_096;
-/** Names that are missing for longer are lost; then they are looked for as often. */
+/** Names missing for this long count as lost, and are looked up again at this interval. */
 const missingMs = 10_000;
 
 export const subjectOf = ({ subject }: Pick<PointStream, "subject">, node: string) => `${subject}.${keyToken(node)}`;
 const prefixOf = (node: string, dictionary: string) => `names.${keyToken(node)}.${dictionary}.`;
 
-/** The names of entries that follow each other from number 0 on. */
+/** Joins the names of consecutive parts from number 0 on. */
 function chainOf(entries: readonly KeyEntry[]): InputId[] {
   const names: InputId[] = [];
   const firstOf = ({ key }: KeyEntry) => Number(key.slice(key.lastIndexOf(".") + 1));
@@ -32,14 +33,13 @@ function chainOf(entries: readonly KeyEntry[]): InputId[] {
   return names;
 }
 
-/** The dictionary of this node, as the forwarder writes it. Each call rejects as the bucket does. */
+/** The dictionary of this node, written by the forwarder. Each call rejects as the bucket does. */
 export class PublishedNames {
   readonly #bucket: KeyBucket;
   readonly #node: string;
   readonly #path: string;
   #table = new InputTable();
   #stored = 0;
-  /** How many of the names are in the file. */
   #saved = 0;
   dictionary = "";
 
@@ -49,7 +49,6 @@ export class PublishedNames {
     this.#path = path;
   }
 
-  /** Goes on with the dictionary of an earlier start. */
   async open(): Promise<void> {
     const own = await savedNames(this.#path);
     if (own) {
@@ -73,14 +72,13 @@ export class PublishedNames {
     this.#stored = names.length;
   }
 
-  /** Resolves once the names of these inputs are stored. */
   async numbersOf(inputs: readonly InputId[]): Promise<number[]> {
     const numbers = inputs.map((input) => this.#table.numberOf(input));
     await this.#store();
     return numbers;
   }
 
-  /** Stores again what the servers have lost: frames that refer to it may be in the stream or come again. */
+  /** Stores names again that the servers have lost: frames in the stream or the tail may refer to them. */
   async restore(): Promise<void> {
     const entries = await this.#bucket.list(prefixOf(this.#node, this.dictionary));
     if (chainOf(entries).length === this.#stored) return;
@@ -101,13 +99,12 @@ export class PublishedNames {
       const key = `${prefixOf(this.#node, this.dictionary)}${first}`;
       const value = zstdCompressSync(JSON.stringify(names));
       if ((await this.#bucket.create(key, value)) === undefined) {
-        // Ours, if the answer was lost. A former part may be shorter: what follows it then begins at its end.
+        // The part is our own if an answer was lost. An older part may be shorter; the next part then follows it.
         const entry = await this.#bucket.get(key);
         if (!entry) throw new AgentError("CLUSTER_UNREACHABLE", `${key} is not there and cannot be created`);
         const found = chainOf([{ ...entry, key: ".0" }]);
         if (found.length > 0 && isPrefix(found, this.#table.since(first))) this.#stored = first + found.length;
         else {
-          // Another process has published as this node.
           this.dictionary = randomBytes(4).toString("hex");
           this.#stored = 0;
           await this.#save();
@@ -117,7 +114,7 @@ export class PublishedNames {
   }
 }
 
-/** Undefined: there is no such file, or it is damaged. */
+/** Undefined: the file is missing or damaged. */
 async function savedNames(path: string): Promise<{ dictionary: string; names: readonly InputId[] } | undefined> {
   try {
     const saved: unknown = JSON.parse(await readFile(path, "utf8"));
@@ -132,12 +129,12 @@ function isPrefix(some: readonly InputId[], all: readonly InputId[]): boolean {
   return some.every((name, i) => name === all[i]);
 }
 
-/** The dictionaries of all nodes, as the reader of the stream loads them. */
+/** The dictionaries of all nodes, as loaded by the reader of the stream. */
 export class StreamNames {
   readonly #bucket: KeyBucket;
   readonly #clock: Clock;
   readonly #names = new Map<string, readonly InputId[]>();
-  /** Since when names of a dictionary are missing, and when they were looked for last. */
+  /** By dictionary: when names were first missed and last looked up. */
   readonly #missing = new Map<string, { readonly since: number; lookedAt: number }>();
 
   constructor(bucket: KeyBucket, clock: Clock) {
@@ -146,8 +143,8 @@ export class StreamNames {
   }
 
   /**
-   * The names by number, at least as many as `count`. Undefined: the cluster has lost them. Rejects as the bucket does, and
-   * for the first 10 s in which they are not there: a replica may be behind.
+   * At least `count` names, by number. Undefined: the cluster has lost them. Rejects as the bucket does, and while they
+   * are missing for less than 10 s, since a replica may be behind.
    */
   async of({ node, dictionary }: FrameHeader, count: number): Promise<readonly InputId[] | undefined> {
     const prefix = prefixOf(node, dictionary);

@@ -1,4 +1,4 @@
-// Reads the stream of the cluster as the uploader reads the local buffer.
+// Reads the stream of the cluster through the same interface as the local buffer.
 import { randomBytes } from "node:crypto";
 import type { KeyBucket, PointStream } from "../../cluster/jetstream.ts";
 import { Block, type BlockId } from "../../core/block.ts";
@@ -16,19 +16,18 @@ import { StreamNames } from "./stream-names.ts";
 
 export interface StreamReaderOptions {
   readonly stream: PointStream;
-  /** Bucket without time to live. */
+  /** A bucket whose entries do not expire. */
   readonly state: KeyBucket;
-  /** Of the term of leadership: shown in the record. */
   readonly generation: number;
 }
 
-/** How often the stream is looked at while a take waits. */
+/** Polling interval of a waiting take. */
 const pollMs = 200;
-/** The stream is trimmed when so many settled messages are at its beginning, or so long after the last time. */
+/** The stream is trimmed after this many settled messages at its start, or after this time. */
 const trimMessages = 64;
 const trimMs = 10_000;
 
-/** Takes over from the reader of an earlier term, whose next settlement fails. Rejects as the servers do, or with `signal.reason`. */
+/** Takes over from an earlier term's reader, whose next settlement fails. Rejects as the servers do, or on abort. */
 export async function openStreamReader(
   options: StreamReaderOptions,
   runtime: Runtime,
@@ -59,7 +58,6 @@ export class StreamReader implements BufferReader {
   #wake = Promise.withResolvers<void>();
   #trimmedAt = 0;
   #lostMessages = 0;
-  /** Reasons that were logged. */
   readonly #passedFor = new Set<string>();
 
   constructor(
@@ -82,17 +80,16 @@ export class StreamReader implements BufferReader {
       onPassed: (reason: string) => this.#passed(reason),
     };
     this.#cutter = new StreamCutter(parts, before?.partial ?? []);
-    // Blocks of an earlier term are no longer leased.
+    // A random start, so that block IDs of an earlier term are unknown.
     this.#nextId = Math.floor(runtime.random() * 2 ** 20) * 2 ** 32;
   }
 
-  /** Resolves once an earlier reader can settle nothing more. */
+  /** Resolves once an earlier reader can no longer settle. */
   async open(signal: AbortSignal): Promise<void> {
     await this.#follow();
     await this.#write(signal);
   }
 
-  /** Messages that were gone before they were delivered. */
   get lostMessages(): number {
     return this.#lostMessages;
   }
@@ -102,7 +99,7 @@ export class StreamReader implements BufferReader {
       signal.throwIfAborted();
       this.#closed.signal.throwIfAborted();
       const news = this.#wake.promise;
-      // Late points alone are no reason to go on waiting, and only the backlog has them.
+      // Without a block in the live lane, take late points, which only the backlog has.
       const lanes: readonly Lane[] = lane === "live" && options.wait ? ["live", "backlog"] : [lane];
       for (const each of lanes) {
         const block = await this.#inTurn(() => this.#cut(each, options, signal));
@@ -176,9 +173,9 @@ export class StreamReader implements BufferReader {
       this.#leased.set(id, lease);
       const { block } = layOut(id, { ...cut, late: lease.late }, numbersUpTo(this.#inputs.size), this.#sorter);
       const inputs = Array.from(block.inputs, (number) => this.#inputs.inputAt(number));
-      return new Block(id as BlockId, { ...block, inputs }); // as the next one of this reader
+      return new Block(id as BlockId, { ...block, inputs }); // brand of a new block ID
     } catch (error) {
-      // Servers that do not answer have nothing to give for now.
+      // Unreachable servers count as an empty stream for now.
       if (isAgentError(error) && error.code === "CLUSTER_UNREACHABLE") return undefined;
       throw error;
     }
@@ -194,7 +191,7 @@ export class StreamReader implements BufferReader {
     await this.#trim();
   }
 
-  /** Only what was stored as settled is removed, and only positions that `#follow` has just confirmed. */
+  /** Removes only messages stored as settled, at positions that `#follow` has just confirmed. */
   async #trim(): Promise<void> {
     const { settledUpTo, first } = this.#cutter;
     const now = this.#runtime.clock.monotonic();
@@ -204,7 +201,6 @@ export class StreamReader implements BufferReader {
     this.#trimmedAt = now;
   }
 
-  /** One write after the other. */
   #persist(): Promise<void> {
     const writing = this.#writing.then(() => this.#write(this.#closed.signal));
     this.#writing = writing.catch(() => {});
@@ -228,7 +224,7 @@ export class StreamReader implements BufferReader {
     this.#runtime.log.error({ reason }, "messages of the cluster cannot be delivered; they stay in the stream");
   }
 
-  /** One take looks at the stream at a time. */
+  /** Takes run one after the other. */
   #inTurn<T>(call: () => Promise<T>): Promise<T> {
     const result = this.#turn.then(call);
     this.#turn = result.catch(() => {});
@@ -236,7 +232,7 @@ export class StreamReader implements BufferReader {
   }
 }
 
-/** Places of a cut are numbers of inputs already. */
+/** In a cut of the stream, places already are input numbers. */
 let identity: number[] = [];
 function numbersUpTo(count: number): readonly number[] {
   if (identity.length < count) identity = Array.from({ length: 2 * count }, (_, i) => i);
