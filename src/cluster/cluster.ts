@@ -1,4 +1,4 @@
-// The cluster as one of its agents sees it: what all of them share, who is a member, and who delivers.
+// The cluster from the view of one agent: the shared stream and buckets, the members, and the delivering agent.
 import { reasonOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { KeyBucket, PointStream } from "./jetstream.ts";
@@ -10,38 +10,33 @@ import { natsStream } from "./nats-stream.ts";
 import type { ClusterOptions } from "./options.ts";
 
 export interface ClusterView {
-  /** Whether a NATS server is connected. */
   readonly connected: boolean;
-  /** Name of that server. */
   readonly server?: string;
-  /** Why there is no connection. */
   readonly reason?: string;
-  /** Name of the agent that delivers for all; left out: nobody does, or it is not known. */
+  /** Name of the agent that delivers for all. Missing: there is none, or it is unknown. */
   readonly delivers?: string;
-  /** Agents that are alive, this one among them. */
   readonly members: number;
-  /** Another agent has the same `agent.name`: one of them must get another. */
   readonly sameName: boolean;
 }
 
-/** Entries of leases expire so many times later than the leases themselves, which agents time with their own clocks. */
+/** Lifetime of lease entries in multiples of `leaseTtl`; agents time the leases with their own clocks. */
 const entryLife = 10;
 const lookEveryMs = 2_000;
 
 export interface ClusterParts {
   readonly options: ClusterOptions;
-  /** `service.integration`: those that deliver to another one share nothing with this agent. */
+  /** `service.integration`. Agents of other integrations share nothing with this one. */
   readonly integration: string;
   /** `agent.name`. */
   readonly node: string;
   readonly report: () => MemberReport;
 }
 
-/** Connects, and connects again, by itself. */
+/** Connects and reconnects automatically. */
 export class JoinedCluster implements AsyncDisposable {
   readonly stream: PointStream;
   readonly leases: KeyBucket;
-  /** Without time to live. */
+  /** A bucket whose entries do not expire. */
   readonly state: KeyBucket;
   readonly members: Membership;
   readonly #link: NatsLink;

@@ -1,53 +1,46 @@
-// What the program uses of NATS JetStream: one stream and key-value buckets. `nats-connection.ts` implements it with the client.
+// The parts of NATS JetStream that the program uses: one stream and key-value buckets. Implemented in `nats-stream.ts`
+// and `nats-bucket.ts`.
 
-/** A message as the stream stores it. */
 export interface StreamMessage {
-  /** Ascends; a sequence that was given once is not given again, unless the stream was deleted or lost data. */
+  /** Ascends. A sequence is not reused unless the stream was deleted or lost data. */
   readonly sequence: number;
   readonly subject: string;
   readonly data: Uint8Array;
 }
 
 export interface StreamState {
-  /** When the stream was created, as the servers wrote it: another text means another stream. */
+  /** Creation time in the servers' text form. A different text means a different stream. */
   readonly created: string;
-  /** Which server leads the stream, and since when: only where it changes can the stream lose messages at its end. */
+  /** The leading server and the start of its leadership. The stream can lose messages at its end only if it changes. */
   readonly leader: string;
-  /** `lastSequence + 1` where the stream is empty. */
   readonly firstSequence: number;
   readonly lastSequence: number;
   readonly messages: number;
   readonly bytes: number;
   readonly maxBytes: number;
   readonly replicas: number;
-  /** Replicas that are online and up to date, the leader included. */
+  /** Replicas that are online and up to date, including the leader. */
   readonly replicasInPlace: number;
 }
 
-/** The stream of the points. Each call rejects with `CLUSTER_UNREACHABLE` where the servers do not answer within 5 s. */
+/** The stream of points. Each call rejects with `CLUSTER_UNREACHABLE` if the servers do not answer in time. */
 export interface PointStream {
-  /** Each node publishes under a subject of one token below this one. */
+  /** Each node publishes under a subject with one more token. */
   readonly subject: string;
   /**
-   * Resolves with the sequence once a quorum of the replicas stores the message, or had stored one with this ID within the
-   * last 2 minutes. Undefined: the last message of the subject is not the one at `expectedLast` (0: there is none), and
-   * nothing was stored. Rejects with `CLUSTER_FULL` where the stream has `maxSize`.
+   * Resolves with the sequence once a quorum has stored the message, or if it stored one with this ID within the last 2
+   * minutes. Undefined: the last message of the subject is not at `expectedLast` (0: none), and nothing was stored.
+   * Rejects with `CLUSTER_FULL` if the stream has reached `maxSize`.
    */
   publish(subject: string, data: Uint8Array, messageId: string, expectedLast: number): Promise<number | undefined>;
-  /** The last message of the subject, as the leader of the stream has it. */
+  /** The last message of the subject, read from the stream's leader. */
   last(subject: string): Promise<StreamMessage | undefined>;
-  /** Those that the stream has messages of. */
   subjects(): Promise<readonly string[]>;
-  /** Undefined: the stream does not exist (any more). */
+  /** Undefined: the stream does not exist. */
   state(): Promise<StreamState | undefined>;
-  /** Creates the stream where it does not exist. */
   create(): Promise<void>;
-  /**
-   * The first message from `sequence` on. Undefined: there is none yet on the replica that answered, which may be a little
-   * behind its leader.
-   */
+  /** The first message from `sequence` on. Undefined: the replica that answered has none yet; it may lag. */
   next(sequence: number): Promise<StreamMessage | undefined>;
-  /** Removes the messages before `sequence`. */
   purgeBefore(sequence: number): Promise<void>;
 }
 
@@ -58,19 +51,16 @@ export interface KeyEntry {
   readonly revision: number;
 }
 
-/**
- * A key-value bucket. Each call rejects with `CLUSTER_UNREACHABLE` where the servers do not answer in time; a write that
- * rejects may still take effect.
- */
+/** Calls reject with `CLUSTER_UNREACHABLE` without an answer in time; a rejected write may still take effect. */
 export interface KeyBucket {
-  /** The leader of the bucket answers; one that is cut off from the others may give an older value until it notices. */
+  /** Answered by the bucket's leader. A leader that is partitioned may return an older value until it notices. */
   get(key: string): Promise<KeyEntry | undefined>;
-  /** Writes a key that does not exist. Resolves with its revision; undefined: the key exists. */
+  /** Writes a new key. Resolves with its revision, or undefined if the key exists. */
   create(key: string, value: Uint8Array): Promise<number | undefined>;
-  /** Writes the key if its last revision is `revision`. Resolves with the new revision; undefined: it is another one. */
+  /** Writes the key if its last revision is `revision`. Resolves with the new one, or undefined on a mismatch. */
   update(key: string, value: Uint8Array, revision: number, timeoutMs?: number): Promise<number | undefined>;
-  /** Deletes the key if its last revision is `revision`. False: it is another one. */
+  /** Deletes the key if its last revision is `revision`. False: it is not. */
   delete(key: string, revision: number): Promise<boolean>;
-  /** The entries whose key begins with `prefix`, which ends with a dot. */
+  /** The entries whose keys begin with `prefix`, which ends with a dot. */
   list(prefix: string): Promise<readonly KeyEntry[]>;
 }

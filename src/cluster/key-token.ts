@@ -1,8 +1,9 @@
-// Names of agents and sources as one token of a key or subject: those have dots, which divide tokens, and other signs.
+// Encodes names of agents and sources as one token of a key or subject. Dots, which separate tokens, and other
+// characters are escaped.
 
 const plain = /^[A-Za-z0-9_-]$/;
 
-/** Different names have different tokens: `north.gw1` → `north=2egw1`. */
+/** Different names give different tokens: `north.gw1` → `north=2egw1`. */
 export function keyToken(name: string): string {
   const bytes = [...Buffer.from(name, "utf8")];
   return bytes

@@ -1,10 +1,11 @@
-// Lets requests to the service out only while this agent holds the delivery lease, so that the agents keep one rate together.
+// Admits requests to the service only while this agent holds the delivery lease, so that all agents together keep one
+// rate.
 //
 //   old holder   renew ──700 ms──┊ no request starts after this
 //   new holder          acquire ─── interval + 700 ms + 500 ms ───▶ first request
 //
-// The old holder's last renewal was before the acquisition. Its last request starts at most 700 ms after the renewal was
-// sent and reaches the service 500 ms later, as far as the pacer allows for; the interval follows.
+// The old holder's last renewal precedes the acquisition. Its last request starts at most 700 ms after this renewal was
+// sent, and the service counts it at most 500 ms later, as the pacer assumes. Then the interval follows.
 import { isAgentError } from "../core/errors.ts";
 import type { Clock } from "../core/runtime.ts";
 import type { RequestGate } from "../core/sink.ts";
@@ -12,11 +13,11 @@ import { orAbort } from "../lib/abort.ts";
 import type { LeaseTerm } from "./lease.ts";
 
 export const startWithinMs = 700;
-/** What a request may take from its start until the service counts it; as in the pacer. */
+/** Maximum time from the start of a request until the service counts it; as in the pacer. */
 const transitMs = 500;
 const retryMs = 100;
 
-/** `intervalMs`: between two requests of the slowest method. */
+/** `intervalMs`: interval between requests of the slowest method. */
 export function leaseGate(term: LeaseTerm, intervalMs: number, clock: Clock): RequestGate {
   const opensAt = term.since + intervalMs + startWithinMs + transitMs;
   let renewedAt = Number.NEGATIVE_INFINITY;
@@ -32,7 +33,7 @@ export function leaseGate(term: LeaseTerm, intervalMs: number, clock: Clock): Re
         signal.throwIfAborted();
         try {
           const sentAt = await orAbort(term.renew(), signal);
-          // The term is over: the owner of the uploader closes it now.
+          // The term is over: wait for the owner of the uploader to close it.
           if (sentAt === undefined) await orAbort(new Promise<never>(() => {}), signal);
           else renewedAt = sentAt;
           if (isOpen()) return;

@@ -1,10 +1,11 @@
-// A lease in a key-value bucket: at most one agent holds it. Create is acquire, update with the last revision is renew.
+// A lease in a key-value bucket: at most one agent holds it. Create acquires it, update with the last revision renews
+// it.
 //
 //   agent A   acquire ── renew ── renew ──x (dies)
 //   agent B   get: revision 7 ····· get: still 7 for leaseTtl ── update(7) = acquire
 //
-// Each agent measures with its own monotonic clock how long it has seen the same revision. The wall clocks of the servers,
-// by which entries of a bucket expire, decide nothing: an entry that expires early or late is at most taken earlier or later.
+// Each agent measures with its own monotonic clock how long it has seen the same revision. Entries expire by the wall
+// clocks of the servers, but this only makes another agent take the lease earlier or later.
 import { randomUUID } from "node:crypto";
 import { isAgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
@@ -13,42 +14,42 @@ import type { KeyBucket, KeyEntry } from "./jetstream.ts";
 export interface LeaseOptions {
   readonly bucket: KeyBucket;
   readonly key: string;
-  /** `agent.name`: shown as the holder. */
+  /** `agent.name`, shown as the holder. */
   readonly node: string;
   readonly ttlMs: number;
 }
 
-/** One uninterrupted holding of a lease. */
+/** One uninterrupted period of holding a lease. */
 export interface LeaseTerm {
-  /** Revision of the lease at its acquisition. A later term of the same bucket has a higher one. */
+  /** Revision of the entry at its acquisition. Later terms in the same bucket have higher ones. */
   readonly generation: number;
-  /** Monotonic time at which it was acquired. */
+  /** Monotonic time of the acquisition, in milliseconds. */
   readonly since: number;
-  /** Aborts once the lease is another agent's, or could not be renewed for `ttlMs`. */
+  /** Aborts once another agent holds the lease, or it was not renewed for `ttlMs`. */
   readonly signal: AbortSignal;
   /**
-   * Renews the lease. Resolves with the monotonic time just before the renewal was sent; undefined: the term is over. Rejects
-   * with `CLUSTER_UNREACHABLE` where nothing is known. Calls may overlap: they run one after the other.
+   * Renews the lease. Resolves with the monotonic time just before the request was sent, or undefined if the term is
+   * over. Rejects with `CLUSTER_UNREACHABLE` if the outcome is unknown. Overlapping calls run one after the other.
    */
   renew(): Promise<number | undefined>;
   /** Ends the term and deletes the entry, so that another agent need not wait for `ttlMs`. */
   release(): Promise<void>;
 }
 
-/** Key of the lease whose holder delivers. */
+/** The holder of this lease delivers for the cluster. */
 export const deliveryLease = "delivery";
-/** Renewals in one time to live, so that two may fail. */
+/** Renewals per `ttlMs`, so that two may fail. */
 export const renewals = 3;
-/** Looks at the entry in one time to live while another agent holds it. */
+/** Reads of the entry per `ttlMs` while another agent holds it. */
 const looks = 12;
 const retryMs = 200;
-/** Of a time to live: a renewal that a server took with it when it died is sent again after this. */
+/** Timeout of a renewal as a fraction of `ttlMs`: if the server died with the request, it is sent again. */
 const answerShare = 1 / 6;
 
 /**
- * Waits for the lease and resolves with the term. It takes an entry that does not exist, or one that nobody has renewed for
- * `ttlMs`. Rejects with `signal.reason`. Servers that do not answer are asked again. `mayTake`: asked before the lease is
- * taken; false leaves it to others for now.
+ * Waits for the lease and resolves with the term. Takes an entry that does not exist or was not renewed for `ttlMs`.
+ * Retries if the servers do not answer. Rejects with `signal.reason`. `mayTake`: false leaves the lease to others for
+ * now.
  */
 export async function acquireLease(
   options: LeaseOptions,
@@ -57,7 +58,7 @@ export async function acquireLease(
   mayTake: () => boolean = () => true,
 ): Promise<LeaseTerm> {
   const { bucket, key, node, ttlMs } = options;
-  // Shows whether an entry is this attempt's, where an answer of the servers was lost.
+  // Identifies this attempt's entry if the answer of the servers was lost.
   const token = randomUUID();
   const value = Buffer.from(JSON.stringify({ node, token }));
   let seen: { readonly revision: number; readonly since: number } | undefined;
@@ -80,7 +81,7 @@ export async function acquireLease(
   }
 }
 
-/** Who holds the lease of an entry. An entry that cannot be read has no holder. */
+/** The holder of an entry; none if the entry cannot be parsed. */
 export function holderOf({ value }: KeyEntry): {
   readonly node: string | undefined;
   readonly token: string | undefined;
@@ -151,7 +152,7 @@ class Term implements LeaseTerm {
         this.#renewedAt = sentAt;
         return this.signal.aborted ? undefined : sentAt;
       }
-      // The answer to a renewal of this term may have been lost: then the entry is still its own.
+      // The answer to an earlier renewal may have been lost: then the entry still has this term's token.
       const entry = await bucket.get(key);
       if (!entry || holderOf(entry).token !== this.#acquired.token) {
         this.#end(`${entry ? (holderOf(entry).node ?? "another agent") : "no agent"} has the lease now`);
@@ -162,7 +163,6 @@ class Term implements LeaseTerm {
     return undefined;
   }
 
-  /** Renews until the term is over. */
   async #keep(): Promise<void> {
     const { clock } = this.#runtime;
     const { ttlMs } = this.#options;

@@ -1,5 +1,5 @@
-// The members of the cluster and the orders of operators, as this agent sees them. Each member writes a record of its own
-// at each beat. It is alive for others while they see its record change: they measure with their own monotonic clocks.
+// The members of the cluster and the operators' orders, as this agent sees them. Each member updates a record at each
+// heartbeat. It is alive for others while its record changes, measured with their own monotonic clocks.
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { isAgentError } from "../core/errors.ts";
@@ -10,7 +10,7 @@ import type { Candidate, Orders } from "./placement.ts";
 
 const memberRecord = z.object({
   node: z.string(),
-  /** Of this start of the program. */
+  /** Unique for each start of the program. */
   boot: z.string(),
   version: z.string(),
   offers: z.array(z.string()),
@@ -21,11 +21,10 @@ const memberRecord = z.object({
 });
 type MemberRecord = z.output<typeof memberRecord>;
 
-/** What a member says of itself at each beat. */
 export type MemberReport = Omit<MemberRecord, "node" | "boot">;
 
 export interface Member extends MemberRecord {
-  /** How long it has been seen alive without a break; undefined: it is gone. */
+  /** How long it has been alive without a break. Undefined: it is not alive. */
   readonly aliveMs: number | undefined;
 }
 
@@ -36,7 +35,7 @@ const orderRecord = z.discriminatedUnion("kind", [
 export type ClusterOrder = z.output<typeof orderRecord>;
 
 const beatMs = 2_000;
-/** A member that misses so many beats is gone. */
+/** A member that misses this many heartbeats is not alive. */
 const beatsMissed = 3;
 
 export interface MembershipOptions {
@@ -66,12 +65,12 @@ export class Membership {
     this.#runtime = runtime;
   }
 
-  /** Another program with this name is a member too: one of them must get another `agent.name`. */
+  /** Another process with the same `agent.name` is a member too: one of them must be renamed. */
   get hasNamesake(): boolean {
     return this.#namesake;
   }
 
-  /** All whose record is there, this agent among them once it has written its own. */
+  /** All members with a record, including this agent once it has written its own. */
   get members(): readonly Member[] {
     const now = this.#runtime.clock.monotonic();
     return [...this.#seen.values()].map(({ record, changedAt, aliveSince }) => ({
@@ -80,7 +79,6 @@ export class Membership {
     }));
   }
 
-  /** The members that are alive, and this agent. */
   get candidates(): readonly Candidate[] {
     const { node, report } = this.#options;
     const own = this.#seen.get(keyToken(node));
@@ -98,7 +96,7 @@ export class Membership {
     return { drained: new Set(drained), moves: new Map(moves) };
   }
 
-  /** Writes and looks at each beat until `signal` aborts, then resolves. Servers that do not answer are asked again. */
+  /** Writes and reads records at each heartbeat until `signal` aborts, then resolves. Retries on server failures. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
@@ -120,7 +118,7 @@ export class Membership {
     if (this.#revision !== undefined) return;
     const entry = await state.get(key);
     if (!entry) return;
-    // Another record than the last one of this program: of its last start, or of a program that has the same name.
+    // The record is from an earlier start of this program, or from another one with the same name.
     const isOther = parsed(memberRecord, entry)?.boot !== this.#boot;
     if (known !== undefined && isOther && !this.#namesake) {
       this.#namesake = true;
@@ -156,7 +154,7 @@ export class Membership {
   }
 }
 
-/** Gives an order, in place of one of the same kind for the same node or source. It stays until it is taken back. */
+/** Stores an order. It replaces one of the same kind for the same node or source and is valid until deleted. */
 export async function giveOrder(state: KeyBucket, order: ClusterOrder): Promise<void> {
   const value = Buffer.from(JSON.stringify(order));
   for (;;) {
@@ -168,12 +166,11 @@ export async function giveOrder(state: KeyBucket, order: ClusterOrder): Promise<
   }
 }
 
-/** False: there is no such order. */
 export function takeBackOrder(state: KeyBucket, order: ClusterOrder): Promise<boolean> {
   return deleteEntry(state, orderKey(order));
 }
 
-/** Removes the record of a member that will not come back; what it has handed over is delivered. False: there is none. */
+/** Removes the record of a member that will not come back. Its points in the stream are still delivered. */
 export function removeMember(state: KeyBucket, node: string): Promise<boolean> {
   return deleteEntry(state, `members.${keyToken(node)}`);
 }
@@ -190,7 +187,7 @@ async function deleteEntry(state: KeyBucket, key: string): Promise<boolean> {
   }
 }
 
-/** Undefined: a record of another version that this one does not know. */
+/** Undefined: an unknown record, for example of another version. */
 function parsed<T>(schema: z.ZodType<T>, { value }: KeyEntry): T | undefined {
   try {
     return schema.safeParse(JSON.parse(Buffer.from(value).toString("utf8"))).data;

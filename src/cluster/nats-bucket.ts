@@ -6,14 +6,14 @@ import { answerWithinMs, jetstreamCode, type NatsClient, type NatsLink } from ".
 export interface KeyBucketOptions {
   readonly name: string;
   readonly replicas: number;
-  /** Entries that were not written for longer disappear, by the clock of the server that leads the bucket. Undefined: none does. */
+  /** Entries not written for this long expire by the clock of the bucket's leader. Undefined: never. */
   readonly ttlMs?: number;
 }
 
-/** The key has another revision than the writer expects; the second one without saying which. */
+/** Error codes for a revision mismatch; the second one does not say which. */
 const wrongRevision: ReadonlySet<number | undefined> = new Set([10_071, 10_164]);
 
-/** `link` stays the caller's. The bucket is created with the first call, and again where the servers have lost it. */
+/** Creates the bucket on the first call, and again if the servers have lost it. The caller owns `link`. */
 export function natsBucket(link: NatsLink, { name, replicas, ttlMs }: KeyBucketOptions): KeyBucket {
   let opened: { readonly client: NatsClient; readonly bucket: Promise<KV> } | undefined;
 
@@ -21,7 +21,7 @@ export function natsBucket(link: NatsLink, { name, replicas, ttlMs }: KeyBucketO
     if (opened?.client !== client)
       opened = {
         client,
-        // Only the leader of the bucket answers reads: others may be behind.
+        // Only the bucket's leader answers reads; replicas may lag.
         bucket: client.buckets.create(name, {
           replicas,
           history: 1,
@@ -42,7 +42,6 @@ export function natsBucket(link: NatsLink, { name, replicas, ttlMs }: KeyBucketO
       }
     });
 
-  /** Resolves with undefined where the key has another revision. */
   const conditional = <T>(what: string, call: (bucket: KV) => Promise<T>) =>
     use(what, async (bucket) => {
       try {
@@ -70,7 +69,7 @@ export function natsBucket(link: NatsLink, { name, replicas, ttlMs }: KeyBucketO
     list: (prefix) =>
       use(`list ${prefix}`, async (bucket) => {
         const entries: KeyEntry[] = [];
-        // A bucket keeps one revision of a key.
+        // The bucket keeps one revision per key.
         for await (const entry of await bucket.history({ key: `${prefix}>` }))
           if (entry.operation === "PUT") entries.push(entryOf(entry));
         return entries;

@@ -1,4 +1,5 @@
-// What is used of the NATS client. Imported when a connection is made, and a file of its own in the built program.
+// The parts of the NATS client that are used. Imported only when a connection is made, and bundled as a file of its
+// own.
 export { jetstream } from "@nats-io/jetstream";
 export { Kvm } from "@nats-io/kv";
 export { connect, credsAuthenticator, nkeyAuthenticator } from "@nats-io/transport-node";

@@ -1,4 +1,4 @@
-// The connection to the NATS servers that the agents of a cluster share. It connects, and connects again, by itself.
+// The connection of an agent to the NATS servers. It connects and reconnects automatically.
 import { readFile } from "node:fs/promises";
 import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
 import type { Kvm } from "@nats-io/kv";
@@ -9,15 +9,14 @@ import { deadline, orAbort } from "../lib/abort.ts";
 import { BackOff } from "../lib/back-off.ts";
 import type { ClusterOptions } from "./options.ts";
 
-/** How long the servers may take to answer: an election of a stream's leader takes up to about 4 s. */
+/** Timeout of a request: electing a leader of a stream takes up to about 4 s. */
 export const answerWithinMs = 5_000;
-/** A call of several requests: the list of a bucket has no end where its server goes away in between. */
+/** Timeout of a call with several requests. Without it, listing a bucket never ends if its server fails meanwhile. */
 const longestAnswerMs = 8_000;
-/** A partition that drops packets is noticed within three of these, and the next server is tried. */
+/** A partition that drops packets is detected after at most three intervals; the next server is tried then. */
 const pingEveryMs = 1_500;
 const longestWaitMs = 5_000;
 
-/** What is open while there is a connection. */
 export interface NatsClient {
   readonly connection: NatsConnection;
   readonly jetstream: JetStreamClient;
@@ -27,9 +26,7 @@ export interface NatsClient {
 
 export interface ConnectionState {
   readonly isConnected: boolean;
-  /** Name and version of the server that is connected, or was last. */
   readonly server: { readonly name: string; readonly version: string } | undefined;
-  /** Why there is no connection. */
   readonly reason: string | undefined;
 }
 
@@ -45,7 +42,7 @@ export class NatsLink implements AsyncDisposable {
   #server: ConnectionState["server"];
   #changed = Promise.withResolvers<void>();
 
-  /** Starts to connect and returns. `name`: of the agent, which the servers show in their list of connections. */
+  /** Starts connecting and returns. `name`: the agent's name in the servers' list of connections. */
   constructor(options: ClusterOptions, name: string, runtime: Runtime) {
     this.#options = options;
     this.#name = name;
@@ -57,14 +54,13 @@ export class NatsLink implements AsyncDisposable {
     return { isConnected: this.#isConnected, server: this.#server, reason: this.#reason };
   }
 
-  /** Resolves once there is a connection; rejects with `signal.reason`. */
   async connected(signal: AbortSignal): Promise<void> {
     while (!this.#isConnected) await orAbort(this.#changed.promise, signal);
   }
 
   /**
-   * Resolves as `call` does. Rejects with `CLUSTER_UNREACHABLE` at once where there is no connection: the client would
-   * keep the request and send it with the next connection, however late. `what` stands in the message.
+   * Resolves as `call` does. Without a connection, rejects at once with `CLUSTER_UNREACHABLE`: the client would queue
+   * the request and send it much later. `what` is the start of the error message.
    */
   async use<T>(what: string, call: (client: NatsClient) => Promise<T>): Promise<T> {
     if (!this.#client || !this.#isConnected)
@@ -105,7 +101,7 @@ export class NatsLink implements AsyncDisposable {
     }
   }
 
-  /** Resolves when the connection is closed for good; in between the client connects again by itself. */
+  /** Resolves when the connection is closed for good. Until then, the client reconnects by itself. */
   async #connectOnce(onConnected: () => void): Promise<void> {
     const { connect, jetstream, Kvm: Buckets, ...keys } = await import("./nats-client.ts");
     const connection = await connect(await connectionOptions(this.#options, this.#name, keys));
@@ -161,7 +157,7 @@ async function connectionOptions(
   keys: Record<"credsAuthenticator" | "nkeyAuthenticator", (secret: Uint8Array) => Authenticator>,
 ): Promise<NodeConnectionOptions> {
   let authenticator: Authenticator | undefined;
-  // Read at each connection, so that a file that is replaced takes effect.
+  // Read at each connection, so that replaced files take effect.
   if (credsFile !== undefined) authenticator = keys.credsAuthenticator(await readFile(credsFile));
   if (nkeyFile !== undefined)
     authenticator = keys.nkeyAuthenticator(Buffer.from((await readFile(nkeyFile, "utf8")).trim()));
@@ -183,10 +179,10 @@ async function connectionOptions(
   };
 }
 
-/** JetStream error of a stream that has its greatest size, with `discard: new`. */
+/** JetStream error code of a full stream with `discard: new`. */
 const storeFailed = 10_077;
 
-/** Codes of the client's errors by name: its classes are loaded with it only. */
+/** Checks names, because the client's error classes are loaded only with a connection. */
 function isRefused(error: unknown): boolean {
   return (
     error instanceof Error && /^(Authorization|UserAuthenticationExpired|PermissionViolation)Error$/.test(error.name)
@@ -200,7 +196,7 @@ function clusterFailure(what: string, cause: unknown): AgentError {
   return new AgentError(code, `${what}: ${reasonOf(cause)}`, { cause });
 }
 
-/** `err_code` of an answer of JetStream; undefined: the error is something else. */
+/** JetStream's `err_code` of an error. Undefined: it is another kind of error. */
 export function jetstreamCode(error: unknown): number | undefined {
   if (!(error instanceof Error)) return undefined;
   if ("code" in error && typeof error.code === "number") return error.code;

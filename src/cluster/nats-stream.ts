@@ -1,16 +1,16 @@
-// The stream of the points on NATS JetStream.
+// The stream of points on NATS JetStream.
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { PointStream, StreamState } from "./jetstream.ts";
 import { jetstreamCode, type NatsClient, type NatsLink } from "./nats-connection.ts";
 import type { ClusterOptions } from "./options.ts";
 
-/** Streams that are repeated within it are stored once, whichever server leads the stream. */
+/** Messages with the same ID within this window are stored once, even if the leader changes. */
 const duplicateWindowMs = 120_000;
 const streamNotFound = 10_059;
 const wrongLastSequence: ReadonlySet<number | undefined> = new Set([10_071, 10_164]);
 const nanosPerMs = 1_000_000;
 
-/** `integration` is part of its name: integrations share no points on the same servers. `link` stays the caller's. */
+/** `integration` is part of its name, so that integrations share no points. The caller owns `link`. */
 export function natsStream(
   link: NatsLink,
   options: Pick<ClusterOptions, "replicas" | "maxSize" | "maxAge">,

@@ -1,4 +1,4 @@
-// The `cluster:` section of the configuration: which NATS servers the agents share, and how much their stream may hold.
+// The `cluster:` section of the configuration: the NATS servers, and the limits of the shared stream.
 import { z } from "zod";
 import { byteSize, duration, secret } from "../lib/fields.ts";
 

@@ -1,4 +1,4 @@
-// Reads each source that several agents could read on exactly one of them: a lease for each source.
+// Ensures with one lease per source that exactly one agent reads a source that several agents could read.
 import type { Runtime } from "../core/runtime.ts";
 import { isAbort } from "../lib/abort.ts";
 import type { KeyBucket } from "./jetstream.ts";
@@ -12,18 +12,18 @@ export interface SourceLeasesOptions {
   readonly node: string;
   readonly ttlMs: number;
   readonly view: Pick<Membership, "candidates" | "orders">;
-  /** Called when this agent has become the one that reads a source. */
+  /** Called when this agent starts to read a source. */
   readonly start: (source: string) => void;
-  /** Called when it no longer is. Resolves once the connection to the device is closed. */
+  /** Called when it no longer reads the source. Resolves once the connection to the device is closed. */
   readonly stop: (source: string) => Promise<void>;
 }
 
-/** How often it is looked whether a source should be read elsewhere. */
+/** Interval of checking whether another agent should read the source. */
 const lookMs = 500;
-/** How long a holder may take to close its connections once it knows that the lease is lost. */
+/** Maximum time for a holder to close its connections after it has noticed the loss of its lease. */
 const closingMs = 500;
 
-/** Takes and gives back the lease of `source` until `signal` aborts, then stops it, gives the lease back and resolves. */
+/** Acquires and releases the lease of `source` until `signal` aborts. Then stops the source and resolves. */
 export async function holdSource(
   source: string,
   { leases, node, ttlMs, view, start, stop }: SourceLeasesOptions,
@@ -39,14 +39,14 @@ export async function holdSource(
     if (!term) return;
     const over = AbortSignal.any([signal, term.signal]);
     const wait = (ms: number) => runtime.clock.sleep(ms, over).catch(() => {});
-    // A former holder whose entry expired early learns of it when it renews.
+    // A former holder whose entry expired early notices this at its next renewal.
     await wait(ttlMs / renewals + closingMs);
     if (!over.aborted) {
       start(source);
       while (!over.aborted && may(true)) await wait(lookMs);
       await stop(source);
     }
-    // Only now: two connections to one device are never open at once.
+    // Only now, so that two agents are never connected to the device at once.
     await term.release();
   }
 }
