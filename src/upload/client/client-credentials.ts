@@ -1,4 +1,5 @@
-// Tokens for a client: fetched once, used until shortly before they expire, kept across restarts, since fetching is limited.
+// OAuth client credentials. A token is cached across restarts and renewed shortly before it expires, since fetching is
+// limited.
 import { z } from "zod";
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
@@ -29,7 +30,7 @@ const tokenAnswer = z.object({
     .default("Bearer"),
 });
 const keptToken = z.object({
-  /** Whom it was issued to and by whom: another one has no use for it. */
+  /** Client and issuer of the token. A token of another owner is not used. */
   owner: z.string(),
   token: z.string(),
   /** Wall time in milliseconds. */
@@ -39,7 +40,7 @@ const keptToken = z.object({
 type Token = z.output<typeof keptToken>;
 
 const mostAnswerBytes = 64 * 1024;
-/** How old a token is before it is renewed for the rights that it has: fetching is limited. Longer each time it did not help. */
+/** Least age of a token before it is renewed for new rights, since fetching is limited. Doubles with each renewal. */
 const rightsAgeMs = { least: 600_000, most: 7_200_000 } as const;
 
 export class ClientCredentials implements Credentials {
@@ -51,7 +52,7 @@ export class ClientCredentials implements Credentials {
   #rightsAgeMs: number = rightsAgeMs.least;
   #fetching: Promise<Token> | undefined;
   #http: { readonly url: string; readonly post: HttpPost } | undefined;
-  /** Not before this, on the monotonic clock in milliseconds, and why. */
+  /** No request before `until` (monotonic milliseconds); callers get `error` meanwhile. */
   #pause: { readonly until: number; readonly error: unknown } | undefined;
 
   private constructor(options: ClientCredentialsOptions, runtime: Runtime, token: Token | undefined) {
@@ -62,7 +63,7 @@ export class ClientCredentials implements Credentials {
     this.#token = token;
   }
 
-  /** Reads the token of the last run; a damaged one counts as none. The file is not looked at before it is needed. */
+  /** Loads the token of the last run; a damaged one is ignored. The credentials file is read on first use. */
   static async open(options: ClientCredentialsOptions, runtime: Runtime): Promise<ClientCredentials> {
     return new ClientCredentials(options, runtime, await readStateFile(options.tokenPath, keptToken));
   }
@@ -82,7 +83,7 @@ export class ClientCredentials implements Credentials {
     const left = this.#token ? this.#leftMs(this.#token) : 0;
     if (this.#token && left > renewAheadMs(this.#token)) return `Bearer ${this.#token.token}`;
     try {
-      // One request for all callers that wait; it continues when one of them aborts.
+      // All waiting callers share one request. It continues if one of them aborts.
       this.#fetching ??= this.#fetch(content, owner).finally(() => (this.#fetching = undefined));
       const { token } = await orAbort(this.#fetching, signal);
       return `Bearer ${token}`;
@@ -101,7 +102,7 @@ export class ClientCredentials implements Credentials {
       }
       this.#token = undefined;
     }
-    // Renewed for another call already, or to be renewed now. One that was refused right after it was issued is not.
+    // True if another call has renewed the token, or the next one will. False right after a new token was refused.
     return (
       this.#token !== undefined || this.#pause === undefined || this.#runtime.clock.monotonic() >= this.#pause.until
     );
@@ -114,7 +115,7 @@ export class ClientCredentials implements Credentials {
 
   #leftMs({ issuedAt, lifetimeMs }: Token): number {
     const age = this.#runtime.clock.now() / 1_000 - issuedAt;
-    // A clock that was set back would keep it for longer than it lives.
+    // After the clock was set back, the computed age would keep the token beyond its lifetime.
     return age < 0 ? 0 : lifetimeMs - age;
   }
 
@@ -125,7 +126,7 @@ export class ClientCredentials implements Credentials {
       const token = { ...(await this.#request(content)), owner };
       this.#token = token;
       this.#backOff.reset();
-      // Not again for a while, whatever the service says to this one.
+      // No further request for a while, even if the service refuses this token.
       const error = new AgentError("SERVICE_REFUSED", "the service refuses a token that was issued just now");
       this.#pause = { until: clock.monotonic() + 5_000, error };
       await writeAtomically(this.#options.tokenPath, JSON.stringify(token)).catch((cause: unknown) =>
@@ -164,7 +165,7 @@ export class ClientCredentials implements Credentials {
       return { token: access_token, issuedAt, lifetimeMs: expires_in * 1_000 };
     } catch (cause) {
       if (isAgentError(cause)) throw cause;
-      // The cause could quote the token.
+      // The cause could contain the token.
       throw new AgentError("SERVICE_UNREACHABLE", `${url} answers, but not with a token`);
     }
   }
@@ -179,12 +180,12 @@ export class ClientCredentials implements Credentials {
   }
 }
 
-/** A tenth of its life before its end, at most 5 minutes. */
+/** A tenth of the lifetime, at most 5 minutes. */
 function renewAheadMs({ lifetimeMs }: Token): number {
   return Math.min(300_000, lifetimeMs / 10);
 }
 
-/** `tokenPath`: where a token is kept across restarts. */
+/** `tokenPath`: file that keeps the token across restarts. */
 export async function openCredentials(
   options: ServiceOptions,
   tokenPath: string,

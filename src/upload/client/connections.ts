@@ -1,6 +1,6 @@
-// The connections to one origin, directly or through a proxy: pools of undici with the limits of this program; and where the
-// name of the service leads. Connections stay open for as long as they work, so the name is looked up again from time to
-// time: a service that has moved is followed although its old address still answers.
+// Connections to one origin, directly or through a proxy: undici pools with the limits of this program. Connections
+// stay open as long as they work. The host name is therefore resolved periodically, so that a moved service is noticed
+// while its old address still answers.
 
 import { ADDRCONFIG, type LookupAddress, type LookupAllOptions } from "node:dns";
 import { lookup } from "node:dns/promises";
@@ -15,37 +15,39 @@ import type { Clock } from "../../core/runtime.ts";
 import type { Secret } from "../../core/secret.ts";
 
 export interface ConnectionOptions {
-  /** Scheme, host and port of the service. */
   readonly origin: string;
-  /** Address of the proxy; may hold a user name and a password. */
+  /** URL of the proxy; may contain a user name and a password. */
   readonly proxy?: Secret | undefined;
-  /** Certificates of the trusted authorities, in PEM. Undefined: those that Node trusts. */
+  /** Trusted certificate authorities in PEM. Undefined: those of Node. */
   readonly ca?: string | undefined;
-  /** Connections that may be open at once. */
+  /** Most open connections. */
   readonly connections: number;
-  /** Looks up the name of the proxy where there is one, of the service otherwise. */
+  /** Resolves the host name of the proxy if there is one, otherwise of the service. */
   readonly lookup: LookupFunction;
 }
 
 export interface Connections {
   readonly dispatcher: Dispatcher;
-  /** All that are established. */
+  /** All established connections. */
   readonly sockets: ReadonlySet<Socket>;
 }
 
-/** How long establishing a connection may take, name lookup and TLS included. */
+/** Time-out for a connection, including name lookup and TLS. */
 const connectWithinMs = 20_000;
-/** A connection that takes no data for this long is destroyed. Node checks at this interval, so it takes up to twice as long. */
+/**
+ * A connection that accepts no data for this long is destroyed. Node checks at this interval, so it may take twice as
+ * long.
+ */
 const stalledAfterMs = 20_000;
-/** Idle connections stay open for as long as the server keeps them; undici requires a bound. */
+/** Idle connections stay open until the server closes them, but undici requires a limit. */
 const idleMs = 3_600_000;
 
 type Connector = buildConnector.connector;
 
-/** Connects to nothing yet. */
+/** Does not connect yet. */
 export function openConnections({ origin, proxy, ca, connections, lookup }: ConnectionOptions): Connections {
   const sockets = new Set<Socket>();
-  // `rejectUnauthorized` is set because an environment variable of Node would switch it off otherwise.
+  // Explicit, because an environment variable of Node could disable the verification.
   const tls = { timeout: connectWithinMs, rejectUnauthorized: true, ...(ca !== undefined && { ca }) };
   const toPool = (to: string | URL, connect: Connector) =>
     new Pool(to, {
@@ -55,7 +57,7 @@ export function openConnections({ origin, proxy, ca, connections, lookup }: Conn
           if (result[1]) watch(result[1], sockets);
           callback(...result);
         }),
-      // The caller limits the whole exchange.
+      // The caller limits the duration of the whole exchange.
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: idleMs,
@@ -63,11 +65,11 @@ export function openConnections({ origin, proxy, ca, connections, lookup }: Conn
       keepAliveTimeoutThreshold: 1_000,
     });
   if (!proxy) return { sockets, dispatcher: toPool(origin, buildConnect({ ...tls, lookup })) };
-  // undici's index adds this to all dispatchers; tunnels are opened with it.
+  // The index of undici adds this method to all dispatchers. The proxy agent needs it to open tunnels.
   Object.assign(BareDispatcher.prototype, { connect: connectMethod });
   const dispatcher = new ProxyAgent({
     uri: proxy.reveal(),
-    // Requests to a service without TLS go to the proxy as they are: many proxies permit tunnels to port 443 only.
+    // Requests to a service without TLS use no tunnel, since many proxies permit tunnels to port 443 only.
     proxyTunnel: false,
     proxyTls: { ...tls, lookup },
     requestTls: tls,
@@ -78,29 +80,29 @@ export function openConnections({ origin, proxy, ca, connections, lookup }: Conn
   return { sockets, dispatcher };
 }
 
-/** Data on its way to a machine that is gone would otherwise wait for the whole time that a slow uplink may need. */
+/** Without this, a request to an unreachable machine would wait as long as a slow uplink may need. */
 function watch(socket: Socket, sockets: Set<Socket>): void {
   sockets.add(socket);
   socket.once("close", () => sockets.delete(socket));
-  // Data that the system has taken since the last check counts as activity.
+  // Data that the system accepted since the last check counts as activity.
   socket.setTimeout(stalledAfterMs, () => {
     if (socket.writableLength > 0)
       socket.destroy(new Error(`nothing more of the request was taken for ${stalledAfterMs / 1_000} s`));
   });
 }
 
-/** As `dns.lookup` does it. */
+/** Has the signature of `dns.lookup`. */
 export type Resolve = (name: string, options: LookupAllOptions) => Promise<readonly LookupAddress[]>;
 
-/** Between two questions while a connection stays open. */
+/** Interval of lookups while connections stay open. */
 const askedEveryMs = 60_000;
-/** For how long at most an answer that took its time is used for the next connections too. */
+/** Longest reuse of a slow answer for further connections. */
 const mostKeptMs = 30_000;
 
 interface Question {
   readonly name: string;
   readonly answer: Promise<readonly LookupAddress[]>;
-  /** Who asks before this (monotonic, ms) is given the same answer. */
+  /** Until this time (monotonic, ms), the answer is reused. */
   until: number;
 }
 
@@ -112,7 +114,7 @@ export class Addresses {
   #current: ReadonlySet<string> = new Set();
   #askedAt: number;
 
-  /** `name`: of the machine that is connected to. */
+  /** `name`: host name of the peer. */
   constructor(name: string, clock: Clock, resolve: Resolve = lookup) {
     this.#name = name;
     this.#clock = clock;
@@ -120,7 +122,7 @@ export class Addresses {
     this.#askedAt = clock.monotonic();
   }
 
-  /** For `net.connect`. */
+  /** Lookup function for `net.connect`. */
   readonly lookup: LookupFunction = (name, options, callback) => {
     this.#ask(name, { ...options, all: true }).then(
       (found) => {
@@ -131,23 +133,23 @@ export class Addresses {
     );
   };
 
-  /** Asks again, in the background, when the last answer is a minute old. One that fails changes nothing. */
+  /** Repeats the lookup in the background if the last one is a minute old. Ignores failures. */
   refresh(): void {
     const now = this.#clock.monotonic();
     if (isIP(this.#name) !== 0 || now - this.#askedAt < askedEveryMs) return;
     this.#askedAt = now;
-    // As `net.connect` asks.
+    // The options of `net.connect`.
     this.#ask(this.#name, { all: true, hints: ADDRCONFIG }).catch(() => {});
   }
 
-  /** Whether the name led to `address` when it was asked for last. */
+  /** Whether the last lookup returned `address`. */
   leadTo(address: string | undefined): boolean {
     return address === undefined || this.#current.size === 0 || this.#current.has(address);
   }
 
   /**
-   * One question at a time, whoever asks: a name server that does not answer keeps one of the few threads for half a
-   * minute. What came so late is kept for as long as it took, for whoever asked may not have waited for it.
+   * Allows one lookup at a time, because an unresponsive name server blocks one of few threads for half a minute. A
+   * slow answer is reused for as long as it took, since the first caller may have timed out.
    */
   #ask(name: string, options: LookupAllOptions): Promise<readonly LookupAddress[]> {
     const begun = this.#clock.monotonic();

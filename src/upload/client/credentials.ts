@@ -1,4 +1,4 @@
-// What goes into the `Authorization` header, and the credentials file that it may come from.
+// Values of the `Authorization` header, and the credentials file.
 import { readFile, stat } from "node:fs/promises";
 import { z } from "zod";
 import { AgentError, reasonOf } from "../../core/errors.ts";
@@ -6,13 +6,13 @@ import { Secret } from "../../core/secret.ts";
 
 export interface Credentials extends AsyncDisposable {
   /**
-   * The header's value. Rejects with `SERVICE_REFUSED` when there are no credentials or the issuer refuses them, with
-   * `SERVICE_UNREACHABLE` when it does not answer, or with `signal.reason`.
+   * Resolves with the value of the header. Rejects with `SERVICE_REFUSED` if there are no credentials or the issuer
+   * refuses them, with `SERVICE_UNREACHABLE` if the issuer does not answer, or with `signal.reason`.
    */
   authorization(signal: AbortSignal): Promise<string>;
   /**
-   * The service does not take this value (401), or does not permit what was asked with it: rights given since it was issued
-   * may be in the next one. True when the next one will be another one.
+   * Reports that the service rejected this value (401), or denied the request. New credentials may include rights
+   * granted since. Returns whether the next value will be another one.
    */
   renew(authorization: string, lacking: "validity" | "rights"): boolean;
 }
@@ -21,12 +21,12 @@ export function basicAuthorization(username: string, password: string): string {
   return `Basic ${Buffer.from(`${username}:${password}`, "utf8").toString("base64")}`;
 }
 
-/** Shorter ones would take half of the text along. */
+/** Replacing shorter secrets would destroy much of the text. */
 const shortest = 4;
 
 /**
- * What the other side says, without the credentials it was shown: proxies and services under test give back the request
- * that they refuse. The header's value without its scheme is looked for, and the password in it.
+ * Removes credentials from a text of the other side, since proxies and test services may echo a refused request. Covers
+ * the header value without its scheme, and the password in it.
  */
 export function withoutCredentials(text: string, authorization: string): string {
   const [scheme, credential = ""] = authorization.split(" ");
@@ -40,7 +40,7 @@ const schema = z.object({
   apiUrl: z.url(),
   integration: z.string(),
   credentials: z.object({
-    /** `basic-auth`: the ID is the user name and the secret the password. */
+    /** `basic-auth`: the client ID is the user name, the client secret the password. */
     type: z.enum(["client-credentials", "basic-auth"]),
     clientId: z.string().min(1),
     clientSecret: z
@@ -52,8 +52,8 @@ const schema = z.object({
 export type CredentialsContent = z.output<typeof schema>;
 
 /**
- * Gives a function that resolves with the credentials file as it is now, as the service hands it out; the same object while
- * the file stays the same. It rejects with `SERVICE_REFUSED`.
+ * Returns a function that resolves with the current content of the credentials file, in the format of the service. It
+ * returns the same object while the file is unchanged, and rejects with `SERVICE_REFUSED`.
  */
 export function credentialsFile(path: string): () => Promise<CredentialsContent> {
   let version = "";
@@ -72,7 +72,7 @@ export function credentialsFile(path: string): () => Promise<CredentialsContent>
   };
 }
 
-/** Never puts what stands in the file into an error. */
+/** Errors never contain content of the file. */
 function parse(text: string): CredentialsContent {
   let json: unknown;
   try {

@@ -1,4 +1,4 @@
-// Posts to one URL over connections that stay open.
+// HTTP POST to one URL over persistent connections.
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { connect } from "node:net";
@@ -13,35 +13,35 @@ import { Addresses, type Connections, openConnections, type Resolve } from "./co
 
 export interface HttpAnswer {
   readonly status: number;
-  /** Names in lower case. */
+  /** Keys in lower case. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Buffer;
-  /** The body in UTF-8, decoded with each access. */
+  /** The body in UTF-8, decoded on each access. */
   readonly text: string;
 }
 
 export interface HttpPostOptions {
-  /** Where requests go, path included. */
+  /** URL of the requests, including the path. */
   readonly url: string;
-  /** Address of the proxy; may hold a user name and a password. */
+  /** URL of the proxy; may contain a user name and a password. */
   readonly proxy?: Secret | undefined;
   readonly caFile?: string | undefined;
-  /** Connections that may be open at once. */
+  /** Most open connections. */
   readonly connections: number;
-  /** Looks up names. Undefined: the system does. */
+  /** Name resolution. Undefined: that of the system. */
   readonly resolve?: Resolve | undefined;
 }
 
-/** The turn of the request was over before its first byte was written. */
+/** The turn of the request ended before its first byte was written. */
 export class NotSentError extends Error {}
 
-/** How long the service may take in addition to the time that the body needs: it may queue a request for 15 s. */
+/** Time for the service in addition to that for the body. The service may queue a request for 15 s. */
 const patienceMs = 30_000;
-/** How long a connection may take that only shows whether there is one. A slower way is left to the requests. */
+/** Time-out of a connection test. Slower connections are left to the requests. */
 const probeWithinMs = 1_000;
-/** The slowest uplink that a whole request is waited for, in bytes a millisecond: 16 kB/s. */
+/** Slowest uplink for which a request is awaited, in bytes per millisecond: 16 kB/s. */
 const slowestBytesPerMs = 16;
-/** How undici reports that a proxy requires a password, as an error. */
+/** undici reports a missing proxy password as an error with this text. */
 const proxyRefusal = /\(407\)/;
 
 export class HttpPost implements AsyncDisposable {
@@ -63,7 +63,7 @@ export class HttpPost implements AsyncDisposable {
     this.#connections = this.#connect();
   }
 
-  /** Connects to nothing yet. Rejects with `SERVICE_UNREACHABLE` when `caFile` cannot be read. */
+  /** Does not connect yet. Rejects with `SERVICE_UNREACHABLE` if `caFile` is unreadable. */
   static async open(options: HttpPostOptions, clock: Clock): Promise<HttpPost> {
     const ca = await authoritiesIn(options.caFile).catch((cause: unknown) => {
       const message = `service.caFile ${options.caFile} cannot be read: ${reasonOf(cause)}`;
@@ -73,9 +73,9 @@ export class HttpPost implements AsyncDisposable {
   }
 
   /**
-   * Resolves with any status; redirects are not followed, bodies not decompressed, and nothing is sent twice. Rejects with
-   * `SERVICE_UNREACHABLE` when no complete answer of at most `maxAnswerBytes` came in time, with `SERVICE_UNTRUSTED`,
-   * with a `NotSentError`, or with `signal.reason`. `body` must not be changed before it settles.
+   * Resolves with any status. Does not follow redirects, decompress bodies, or send a request twice. Rejects with
+   * `SERVICE_UNREACHABLE` if no complete answer of at most `maxAnswerBytes` arrives in time, with `SERVICE_UNTRUSTED`,
+   * with a `NotSentError`, or with `signal.reason`. `body` must not change before it settles.
    */
   async post(
     body: Uint8Array,
@@ -101,8 +101,8 @@ export class HttpPost implements AsyncDisposable {
     } catch (error) {
       if (isAbort(error, signal)) throw signal.reason;
       if (error instanceof NotSentError) throw error;
-      // The cause may affect the other open connections too: the next request starts with the name lookup and `caFile`,
-      // which may be unreadable for a moment while it is being replaced.
+      // The cause may affect the other connections too, so the next request resolves the name and reads `caFile` again.
+      // While `caFile` is being replaced, it may be unreadable; then the old content stays in use.
       this.#ca = await authoritiesIn(this.#options.caFile).catch(() => this.#ca);
       this.#reconnect();
       if (limit.signal.aborted) throw limit.signal.reason;
@@ -117,8 +117,8 @@ export class HttpPost implements AsyncDisposable {
   }
 
   /**
-   * Resolves with whether the service, or the proxy where there is one, takes a TCP connection within a second. Nothing is
-   * sent over it. Rejects with `signal.reason` only.
+   * Whether the service, or the proxy if there is one, accepts a TCP connection within a second. Sends no data. Rejects
+   * with `signal.reason` only.
    */
   async connects(signal: AbortSignal): Promise<boolean> {
     const { proxy } = this.#options;
@@ -137,12 +137,12 @@ export class HttpPost implements AsyncDisposable {
       signal.throwIfAborted();
       return false;
     } finally {
-      // Later errors of the closed connection are ignored.
+      // Ignores later errors of the closed connection.
       socket.on("error", () => {}).destroy();
     }
   }
 
-  /** Requests in flight are aborted. */
+  /** Aborts requests in flight. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#connections.dispatcher.destroy();
   }
@@ -153,7 +153,7 @@ export class HttpPost implements AsyncDisposable {
     return openConnections({ origin: this.#url.origin, proxy, ca: this.#ca, connections, lookup });
   }
 
-  /** Idle connections are closed now, the others after their request. */
+  /** Closes idle connections now, and others after their request. */
   #reconnect(): void {
     this.#connections.dispatcher.close().catch(() => {});
     this.#connections = this.#connect();
@@ -214,7 +214,7 @@ async function authoritiesIn(caFile: string | undefined): Promise<string | undef
 
 const unknownAuthority = "its certificate is of an authority that is not trusted; name that in service.caFile";
 
-/** Why a connection over TLS was not trusted, and what to do about it, by Node's code. */
+/** Node's code → reason why TLS failed, with the remedy. */
 const reasons: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID:
     "its certificate is for another name: is service.url right, or does something answer in its place?",
@@ -223,13 +223,13 @@ const reasons: Readonly<Record<string, string>> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: unknownAuthority,
   UNABLE_TO_GET_ISSUER_CERT: unknownAuthority,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: unknownAuthority,
-  /** An authority of the same name as one that is trusted, with another key. */
+  /** The authority has a trusted name, but another key. */
   CERT_SIGNATURE_FAILURE: unknownAuthority,
 };
-/** All others that are about certificates. */
+/** Further codes for certificates. */
 const aboutCertificates = /^CERT_|_CERT$|^INVALID_(CA|PURPOSE)$/;
 
-/** Undefined: it was not about trust. `now`: what the clock of this machine says. */
+/** Undefined: the error does not concern trust. `now`: time of the local clock. */
 function untrusted(error: unknown, now: EpochMicros): string | undefined {
   if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return undefined;
   const date = () => new Date(now / 1_000).toISOString().slice(0, 19);

@@ -1,4 +1,4 @@
-// Calls of the service that give a result or fail: for what reads and publishes, not for points, which have `Outcome`.
+// Service calls that return a result or throw, for reading and publishing. Points use `Outcome` instead.
 import type { z } from "zod";
 import { AgentError, type ErrorCode, isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
@@ -12,20 +12,20 @@ import type { CallOutcome, RpcClient } from "./rpc-client.ts";
 
 export interface MethodCallerParts {
   readonly options: ServiceOptions;
-  /** Stays the caller's. */
+  /** The caller disposes it. */
   readonly client: Pick<RpcClient, "call">;
-  /** Answers longer than this are not read. */
+  /** Longer answers are rejected. */
   readonly maxAnswerBytes: number;
-  /** Where other processes call too. Stays the caller's. */
+  /** Set if other processes call too. The caller disposes it. */
   readonly turns?: Pick<TurnFolder, "of"> | undefined;
-  /** Where other agents call too. */
+  /** Set if other agents call too. */
   readonly gate?: RequestGate | undefined;
 }
 
-/** How often the service may ask for patience before that is its answer. */
+/** Retries of a throttled call before it fails. */
 const patience = 5;
 
-/** Within the permitted rate of each method. One at a time for each method. */
+/** Observes the permitted rate of each method, with one call at a time per method. */
 export class MethodCaller {
   readonly #parts: MethodCallerParts;
   readonly #runtime: Runtime;
@@ -37,7 +37,7 @@ export class MethodCaller {
     this.#runtime = runtime;
   }
 
-  /** The version that is spoken. */
+  /** API version of the calls. */
   get version() {
     return readingVersion(this.#parts.options.apiVersion);
   }
@@ -46,13 +46,13 @@ export class MethodCaller {
     return this.#parts.options.integration;
   }
 
-  /** The whole request as it goes out, to see how large it is. */
+  /** The encoded request, for measuring its size. */
   body(method: Method, params: object): Uint8Array {
     const name = wireName(method, this.#parts.options.namespace);
     return Buffer.from(JSON.stringify({ jsonrpc: "2.0", method: name, id: ++this.#id, params }), "utf8");
   }
 
-  /** Bytes that a request to `method` may have. */
+  /** Largest request to `method`, in bytes. */
   maxBytes(method: Method): number {
     const { limits, apiVersion } = this.#parts.options;
     const { maxRequestBytes } = requestLimits(method, apiVersion);
@@ -88,7 +88,7 @@ export class MethodCaller {
     if (known) return known;
     const { options, turns, gate } = this.#parts;
     const { requestsPerSecond } = requestLimits(method, this.version);
-    // What is set is a share of what the service allows those who write.
+    // The configured limit is a share of the service's limit for writing methods.
     const isWriting = method === "integration.saveSignals" || method === "admin.publishSignals";
     const share = isWriting ? options.limits.requestsPerSecond : 1;
     const pacer = new Pacer(this.#runtime.clock, requestsPerSecond * share, turns?.of(method), gate);
@@ -97,14 +97,14 @@ export class MethodCaller {
   }
 }
 
-/** The service refuses what was sent: less of it, or something else, may go through. */
+/** The service refused the content of the request. A smaller or different one may succeed. */
 class RefusedRequest extends Error {}
 
 export function isRefusal(error: unknown): error is AgentError {
   return isAgentError(error, "SERVICE_PROTOCOL") && error.cause instanceof RefusedRequest;
 }
 
-/** What an answer that is no result means for a command that ends. `what`: what was asked, and of whom. */
+/** Converts an unsuccessful answer to the error of a command. `what`: the request and its destination. */
 export function serviceFailure(what: string, verdict: Exclude<CallOutcome, { kind: "done" }>): AgentError {
   const failure = (code: ErrorCode, text: string, cause?: Error, hint?: string) =>
     new AgentError(code, `${what}: ${text}`, { ...(cause && { cause }), ...(hint !== undefined && { hint }) });
@@ -117,7 +117,7 @@ export function serviceFailure(what: string, verdict: Exclude<CallOutcome, { kin
     case "unavailable": {
       const { answered, cause, isServerError } = verdict;
       if (isAgentError(cause, "SERVICE_UNTRUSTED")) return cause;
-      // One that answers, though not as it should, has been reached.
+      // A service with an invalid answer is reachable.
       const isReached = answered || isAgentError(cause, "SERVICE_PROTOCOL");
       const hint = isServerError && isAgentError(cause) ? cause.hint : undefined;
       return failure(isReached ? "SERVICE_PROTOCOL" : "SERVICE_UNREACHABLE", cause.message, cause, hint);
@@ -133,19 +133,19 @@ export function serviceFailure(what: string, verdict: Exclude<CallOutcome, { kin
   }
 }
 
-/** The dialect that signals, items and data are read in: version 1.0 has no method for it, 1.1beta1 added them to its words. */
+/** Version for reading signals, items and data. 1.0 has no such methods; 1.1beta1 adds them in the same dialect. */
 export function readingVersion(version: ApiVersion): Exclude<ApiVersion, "1.0"> {
   return version === "1.0" ? "1.1beta1" : version;
 }
 
-/** A save view as `version` writes it: the current dialect says `valueType` for `type`. */
+/** A save view in the dialect of `version`: 1.1 names `type` `valueType`. */
 export function saveViewIn(version: ApiVersion, view: SignalSaveView | ItemSaveView): object {
   if (version !== "1.1") return view;
   const { type, ...others } = view;
   return { ...others, valueType: type };
 }
 
-/** The member of `integration.saveSignals` that holds the views. */
+/** Name of the member of `integration.saveSignals` with the views. */
 export function inputsMember(version: ApiVersion): "inputs" | "signalsByInput" {
   return version === "1.1" ? "signalsByInput" : "inputs";
 }

@@ -1,4 +1,4 @@
-// The `service:` block of the configuration: where points go, as whom, and how much at a time.
+// The `service:` block of the configuration: destination, credentials and limits.
 import { z } from "zod";
 import { Secret } from "../../core/secret.ts";
 import type { PartialSignalMetadata } from "../../core/signal.ts";
@@ -34,7 +34,7 @@ const auth = z
 
 const plain = ["name", "description", "engUnit", "labels", "sampleInterval", "gapDetection"] as const;
 
-/** `name`, `engUnit`, `labels`, `labels.site` … */
+/** Examples: `name`, `engUnit`, `labels`, `labels.site`. */
 export const qualityRule = z
   .string()
   .refine(
@@ -128,10 +128,10 @@ export const serviceOptions = service.superRefine(({ apiVersion, signals: { publ
     });
 });
 
-/** The `service:` block, checked and with its defaults. Times in milliseconds, sizes in bytes. */
+/** The parsed `service:` block. Times in milliseconds, sizes in bytes. */
 export type ServiceOptions = z.output<typeof serviceOptions>;
 
-/** The rules that `signal` does not meet. Names of states take the place of a unit where it is an enumeration. */
+/** The rules that `signal` does not meet. Enumerations need names of states instead of a unit. */
 export function unmetRules(signal: PartialSignalMetadata, rules: readonly string[]): readonly string[] {
   return rules.flatMap((rule) => {
     const wanted = rule === "engUnit" && signal.type === "enum" ? "enumValues" : rule;

@@ -1,4 +1,4 @@
-// One method of the service: its calls run one at a time and start at least an interval apart, never in a burst.
+// Paces one method of the service: calls run one at a time, at least an interval apart, and never in bursts.
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
@@ -12,28 +12,28 @@ import type { RequestGate, RequestTurn } from "../../core/sink.ts";
 import { ownAs } from "../../lib/atomic-file.ts";
 import type { Method } from "../../wire/method.ts";
 
-/** What is always allowed for the way to the service, and what at most, in milliseconds. */
+/** Bounds of the allowance for network transit, in milliseconds. */
 const usualTransit = 50;
 const mostTransit = 500;
-/** Calls that the shortest way is taken from. */
+/** Calls over which the shortest transit is determined. */
 const remembered = 8;
-/** Between two looks whether another process has ended its call, and how long one may take at most, in milliseconds. */
+/** Poll interval while another process calls, and the longest wait for it, in milliseconds. */
 const turnPollMs = 25;
 const turnPatienceMs = 60_000;
 
-/** Spacing on the monotonic clock. Counts from its creation, so that not even a crash loop goes over the rate. */
+/** Monotonic spacing. It starts with an interval, so that even a crash loop stays within the rate. */
 export class Pacer {
-  /** Order and concurrency. Its own interval runs on the wall clock and is not used. */
+  /** Serialises calls. Its own interval uses the wall clock and is not used. */
   readonly #queue = new PQueue({ concurrency: 1 });
   readonly #clock: Clock;
   readonly #intervalMs: number;
   readonly #turns: RateLease | undefined;
   readonly #gate: RequestGate | undefined;
   #next: number;
-  /** Milliseconds that the last calls took. */
+  /** Durations of the last calls, in milliseconds. */
   #transits: number[] = [];
 
-  /** `turns`: with other processes, whose calls count too. `gate`: with other agents; then a call starts with its request. */
+  /** `turns`: coordinates processes. `gate`: coordinates agents; the interval then starts when the request does. */
   constructor(clock: Clock, requestsPerSecond: number, turns?: RateLease, gate?: RequestGate) {
     this.#clock = clock;
     this.#turns = turns;
@@ -42,14 +42,14 @@ export class Pacer {
     this.#next = clock.monotonic() + this.#intervalMs;
   }
 
-  /** Milliseconds until a call may start, if none is under way. */
+  /** Milliseconds until the next call may start, if none is running. */
   get waitMs(): number {
     return Math.max(0, this.#next - this.#clock.monotonic());
   }
 
   /**
-   * Settles as `call` does, which starts when its turn has come and the interval is over. Rejects with `signal.reason`
-   * when that comes first; `call` is not interrupted.
+   * Runs `call` once its turn has come and the interval has elapsed, and settles as it does. Rejects with
+   * `signal.reason` if `signal` aborts before; a running `call` is not interrupted.
    */
   run<T>(call: (turn: RequestTurn | undefined) => Promise<T>, signal: AbortSignal): Promise<T> {
     return this.#queue.add(async () => {
@@ -83,11 +83,11 @@ export class Pacer {
 
   #callAgainAt(time: number): void {
     this.#turns?.callAgainAt(time);
-    // Others first, where they wait.
+    // Gives waiting processes precedence.
     this.#next = this.#turns ? time + 2 * turnPollMs : time;
   }
 
-  /** Resolves when the interval is over and, where there are other processes, it is our turn. */
+  /** Resolves once the interval has elapsed and no other process holds the turn. */
   async #turn(signal: AbortSignal): Promise<void> {
     const clock = this.#clock;
     let busySince: number | undefined;
@@ -97,13 +97,13 @@ export class Pacer {
       const now = clock.monotonic();
       if (this.#turns.take()) {
         const next = (await this.#turns.next()) ?? now;
-        // Further away it can only be of before the machine was started.
+        // A time further ahead was stored before the machine was restarted.
         if (next <= now || next > now + this.#intervalMs + mostTransit) return;
         await this.#turns.give();
         this.#next = next;
       } else {
         busySince ??= now;
-        // One that was stopped in the middle of a call must not stop others.
+        // A process that was suspended during a call must not block others.
         if (now - busySince >= turnPatienceMs) return;
         await clock.sleep(turnPollMs, signal);
       }
@@ -111,9 +111,9 @@ export class Pacer {
   }
 
   /**
-   * The service counts when a request reaches it: some time between its start and its answer. A late one before a prompt
-   * one would reach it less than the interval apart, so what this one took longer than others do is added. Of the first
-   * nobody knows: it connects, and may have been late by all it took.
+   * The service counts a request on arrival, between its start and its answer. If a slow request precedes a fast one,
+   * both may arrive less than an interval apart. The excess over the shortest recent duration is therefore added to the
+   * interval. The first call has no comparison, so its whole duration counts.
    */
   #allowance(transit: number): number {
     const first = this.#transits.length === 0;
@@ -123,26 +123,26 @@ export class Pacer {
   }
 }
 
-// Where commands run beside an agent the permitted rate is theirs together. Two files for each method: a lock that is held
-// during a call, which the system takes from a process that dies, and when the next call may start. Times are on the
-// monotonic clock, which all processes of the machine share.
+// Agent and commands on one machine share the permitted rate. Each method has two files: a lock held during a call,
+// which the system releases if the process dies, and the time of the next call. Times are those of the monotonic clock,
+// which all processes of the machine share.
 
-/** Milliseconds after which a request no longer waits for the disk to write a few bytes. */
+/** Longest wait of a request for the file write, in milliseconds. */
 const writtenWithinMs = 1_000;
 
-/** Coordinates the request rate of the agent and of commands. A file that cannot be used delays no request. */
+/** Coordinates the request rate of the agent and commands. An unusable file delays no request. */
 export class TurnFolder implements Disposable {
   readonly #folder: string;
   readonly #log: Logger;
   readonly #files = new Map<Method, TurnFile | undefined>();
 
-  /** `stateDir`: of the agent. */
+  /** `stateDir`: folder of the agent. */
   constructor(stateDir: string, log: Logger) {
     this.#folder = join(stateDir, "turns");
     this.#log = log;
   }
 
-  /** Undefined: the files cannot be made or opened, and each process keeps the rate for itself. */
+  /** Undefined: the files are unusable, so each process observes the rate on its own. */
   of(method: Method): RateLease | undefined {
     if (this.#files.has(method)) return this.#files.get(method);
     let file: TurnFile | undefined;
@@ -160,38 +160,38 @@ export class TurnFolder implements Disposable {
   }
 }
 
-/** Turns of one method among processes; within one, calls wait for each other by themselves. */
+/** Turns of one method among processes. Within a process, the pacer serialises calls. */
 export type RateLease = Pick<TurnFile, "take" | "next" | "callAgainAt" | "give">;
 
 class TurnFile implements Disposable {
   readonly #lock: DatabaseSync;
   readonly #path: string;
-  /** Not on the event loop: a disk that hangs must not stop everything. */
+  /** Pending writes. Asynchronous, so that a blocked disk does not stop the event loop. */
   #written: Promise<void> = Promise.resolve();
 
   constructor(folder: string, method: Method) {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     this.#path = join(folder, method);
     const lock = `${this.#path}.lock`;
-    // The lock is SQLite's: any other descriptor on its file would drop it when it is closed.
+    // Only SQLite may open the lock file, since closing any other descriptor would release the lock.
     for (const path of [this.#path, lock]) if (!existsSync(path)) writeFileSync(path, "", { mode: 0o600, flag: "a" });
     for (const path of [folder, this.#path, lock]) ownAs(dirname(folder), path);
     this.#lock = new DatabaseSync(lock, { timeout: 0 });
   }
 
-  /** False: another process is at it. */
+  /** False: another process holds the turn. */
   take(): boolean {
     try {
-      // Nothing is ever written to it.
+      // Locks the file; writes nothing.
       this.#lock.exec("BEGIN EXCLUSIVE");
     } catch (error) {
-      // SQLITE_BUSY; a disk that fails holds up nothing.
+      // SQLITE_BUSY. Other errors, such as a failing disk, block no call.
       return !(error instanceof Error && "errcode" in error && error.errcode === 5);
     }
     return true;
   }
 
-  /** When the next call may start, in monotonic milliseconds; undefined: no process has said. Asked for while it is one's turn. */
+  /** Time of the next call, in monotonic milliseconds. Undefined: unknown. Call it only during one's turn. */
   async next(): Promise<number | undefined> {
     try {
       const text = await readFile(this.#path, "utf8");
@@ -202,13 +202,13 @@ class TurnFile implements Disposable {
     }
   }
 
-  /** Says when the next call may start. */
+  /** Stores the time of the next call. */
   callAgainAt(time: number): void {
-    // A full disk, say: then the lock alone keeps calls apart.
+    // If the write fails, as on a full disk, the lock alone separates calls.
     this.#written = this.#written.then(() => writeFile(this.#path, String(time))).catch(() => {});
   }
 
-  /** Resolves when what was said can be read by others, and it is their turn. */
+  /** Ends the turn once other processes can read the stored time. */
   async give(): Promise<void> {
     await Promise.race([this.#written, setTimeout(writtenWithinMs, undefined, { ref: false })]);
     if (this.#lock.isTransaction) this.#lock.exec("ROLLBACK");

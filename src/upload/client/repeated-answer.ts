@@ -1,18 +1,18 @@
-// Recognises an answer that repeats an earlier one. A service names each input of a request in its answer: while nothing
-// changes, two answers differ in the request ID alone, and what the second means is known without parsing it.
+// Detects answers that repeat an earlier one. The service names each input of a request in its answer. While nothing
+// changes, answers differ only in the request ID, and need not be parsed again.
 //
 //   {"jsonrpc":"2.0","id":1000000007,"result":{"signalsByInput":{…}}}
-//                         └─ replaced ─┘   all other bytes must be the same
+//                         └─ replaced ─┘   all other bytes must be equal
 import type { InputId } from "../../core/point.ts";
 
-/** Larger answers are not kept: 10,000 inputs take about 600 kB. */
+/** Largest cached answer. 10,000 inputs take about 600 kB. */
 const mostBytes = 2 ** 20;
-/** Requests for all inputs may take turns with those for a few. */
+/** Requests for all inputs may alternate with requests for a few. */
 const mostKept = 2;
 
 interface Kept {
   readonly body: Buffer;
-  /** Where the request ID stands, and its digits. */
+  /** Position and length of the request ID. */
   readonly at: number;
   readonly digits: number;
   readonly inputs: readonly InputId[];
@@ -20,10 +20,10 @@ interface Kept {
 }
 
 export class RepeatedAnswer {
-  /** The last one first. */
+  /** Most recent first. */
   #kept: readonly Kept[] = [];
 
-  /** Whether `body` answers request `id` for `inputs` as a kept answer did. `revision`: of what its meaning depends on beside. */
+  /** Whether `body` repeats a cached answer. `revision`: version of other state that affects the meaning. */
   repeats(body: Buffer, id: number, inputs: readonly InputId[], revision: number): boolean {
     const text = String(id);
     return this.#kept.some((kept) => {
@@ -34,12 +34,12 @@ export class RepeatedAnswer {
     });
   }
 
-  /** Keeps the answer to request `id`, in which the caller has found that ID. It must not be changed afterwards. */
+  /** Caches the answer to request `id`, which must contain that ID. `body` must not change afterwards. */
   keep(body: Buffer, id: number, inputs: readonly InputId[], revision: number): void {
     const text = String(id);
     const member = `"id":${text}`;
     const at = body.indexOf(member) + member.length - text.length;
-    // Elsewhere the same digits may stand for something else.
+    // The digits of the ID must not occur elsewhere with another meaning.
     if (body.length > mostBytes || !body.includes(member) || body.indexOf(text) !== body.lastIndexOf(text)) return;
     const others = this.#kept.filter((kept) => !sameInputs(kept.inputs, inputs));
     this.#kept = [{ body, at, digits: text.length, inputs, revision }, ...others].slice(0, mostKept);

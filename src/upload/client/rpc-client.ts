@@ -1,4 +1,4 @@
-// Calls of the service: request out, answer back, and what that answer means for what was sent.
+// Calls the service, and interprets the answers.
 import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Outcome, RequestTurn } from "../../core/sink.ts";
@@ -9,47 +9,47 @@ import { type Credentials, withoutCredentials } from "./credentials.ts";
 import { type HttpAnswer, HttpPost, NotSentError } from "./http-post.ts";
 import type { ServiceOptions } from "./options.ts";
 
-/** A call whose body is written already. */
+/** A call with an encoded body. */
 export interface Call {
   readonly id: number;
   readonly body: Uint8Array;
-  /** Answers longer than this are not read. */
+  /** Longer answers are rejected. */
   readonly maxAnswerBytes: number;
-  /** Undefined: the version of the configuration. */
+  /** Undefined: the configured version. */
   readonly apiVersion?: ApiVersion;
-  /** Whether the caller knows what the body of an answer says: then it is not parsed, and the result is `repeatedResult`. */
+  /** True: the answer is known. It is not parsed, and the result is `repeatedResult`. */
   readonly isRepeated?: (answer: Buffer) => boolean;
   readonly turn?: RequestTurn | undefined;
 }
 
-/** Stands for a result that was not parsed. */
+/** Result of a call whose answer was not parsed. */
 export const repeatedResult: Readonly<Record<string, unknown>> = {};
 
 /**
- * What became of a call: the words of `Outcome`, before its result is read. `throttled` for 0 ms: credentials are renewed, or
- * nothing was sent as the turn was over; the same call may go out again in its next turn.
+ * Outcome of a call before its result is interpreted, in the terms of `Outcome`. `throttled` with 0 ms: the credentials
+ * were renewed, or the turn ended before sending; the call may be repeated in its next turn.
  */
 export type CallOutcome =
   | { readonly kind: "done"; readonly result: Readonly<Record<string, unknown>> }
   | { readonly kind: "partly"; readonly error: RpcErrorObject }
   | { readonly kind: "refused"; readonly code: number; readonly reason: string; readonly paths: readonly string[] }
-  /** `answered`: it was the service that said so, in JSON-RPC, rather than the network or something in between. */
+  /** `answered`: the service itself reported it in JSON-RPC, not the network or an intermediary. */
   | (Extract<Outcome, { readonly kind: "unavailable" }> & { readonly answered: boolean })
-  /** `answered`: the same, rather than the credentials: the method, or something in the call, is not permitted. */
+  /** `answered`: as above. The method or the content is not permitted; the credentials are valid. */
   | (Extract<Outcome, { readonly kind: "unauthorized" }> & { readonly answered: boolean })
   | Exclude<
       Outcome,
       { readonly kind: "accepted" | "partial" | "unconfirmed" | "refused" | "unavailable" | "unauthorized" }
     >;
 
-/** Room for envelope and error texts in an answer. */
+/** Bytes for envelope and error texts of an answer. */
 export const answerBytes = 2 ** 20;
 
 export interface RpcClientParts {
   readonly options: ServiceOptions;
   readonly credentials: Credentials;
   readonly agent: string;
-  /** Undefined: names lead where the system says. */
+  /** Name resolution. Undefined: that of the system. */
   readonly resolve?: Resolve | undefined;
 }
 
@@ -64,7 +64,7 @@ export class RpcClient implements AsyncDisposable {
     this.#runtime = runtime;
   }
 
-  /** Connects to nothing yet. Rejects with `SERVICE_UNREACHABLE` when `caFile` cannot be read. */
+  /** Does not connect yet. Rejects with `SERVICE_UNREACHABLE` if `caFile` is unreadable. */
   static async open(parts: RpcClientParts, runtime: Runtime): Promise<RpcClient> {
     const { options, resolve } = parts;
     const { proxy, caFile } = options;
@@ -73,7 +73,7 @@ export class RpcClient implements AsyncDisposable {
     return new RpcClient(http, parts, runtime);
   }
 
-  /** Resolves with what became of the call; rejects with `signal.reason` only. */
+  /** Resolves with the outcome. Rejects with `signal.reason` only. */
   async call(
     { id, body, maxAnswerBytes, apiVersion, isRepeated, turn }: Call,
     signal: AbortSignal,
@@ -122,28 +122,31 @@ export class RpcClient implements AsyncDisposable {
   }
 }
 
-/** What other credentials may mend. */
+/** What new credentials may correct. */
 function lackingIn(status: number, verdict: CallOutcome): "validity" | "rights" | undefined {
   if (status === 401) return "validity";
   return status === 403 || (verdict.kind === "unauthorized" && verdict.answered) ? "rights" : undefined;
 }
 
-/** Takes out of a text what must not be shown. */
+/** Removes credentials from a text. */
 type Clean = (text: string) => string;
 
-/** Success is JSON-RPC 2.0 with the right ID, a result and no error; anything else may or may not have been stored. */
+/**
+ * Success is a JSON-RPC 2.0 result with the right ID. After any other answer, it is unknown whether the points are
+ * stored.
+ */
 function verdictOnBody(text: string, id: number, clean: Clean): CallOutcome {
   let body: unknown;
   try {
     body = JSON.parse(text);
   } catch {
-    // The error would quote the answer.
+    // The parser's error would quote the answer.
     return unavailable("the answer is not JSON; does a proxy or portal answer in place of the service?");
   }
   const parsed = rpcResponse.safeParse(body);
   if (!parsed.success) return unavailable("the answer is not a JSON-RPC 2.0 response");
   const response = parsed.data;
-  // The service may not have read the ID of what it refuses.
+  // A refused request may have been unreadable up to its ID.
   if (response.id !== id && !("error" in response && response.id === null))
     return unavailable(`the answer is to request ${response.id}, not ${id}`);
   return "result" in response ? { kind: "done", result: response.result } : verdictOnError(response.error, clean);
@@ -176,7 +179,7 @@ function verdictOnError(error: RpcErrorObject, clean: Clean): CallOutcome {
   }
 }
 
-/** What is said of single resources comes into the log and among the rejects. */
+/** Messages about single resources appear in the log and in the rejects. */
 function cleaned({ code, message, data }: RpcErrorObject, clean: Clean): RpcErrorObject {
   const invalidResources = data?.invalidResources?.map(({ message: said, invalidFields, ...one }) => {
     const fields = Object.entries(invalidFields ?? {}).map(([path, texts]) => [path, texts.map(clean)]);
@@ -210,7 +213,7 @@ function excerpt(text: string): string {
   return line === "" ? "" : `: ${line.slice(0, 200)}`;
 }
 
-/** What to do about an answer that reports a failure of the service. */
+/** Remedy for a failure that the service reports. */
 const failing = "the service, or a proxy before it, fails; ask its operator if it goes on";
 
 function unavailable(message: string, hint?: string): Extract<CallOutcome, { readonly kind: "unavailable" }> {
@@ -220,12 +223,12 @@ function unavailable(message: string, hint?: string): Extract<CallOutcome, { rea
 
 const mostRetryAfterMs = 3_600_000;
 
-/** Milliseconds to wait, from 0 to an hour; undefined when the header is missing or makes no sense. */
+/** Milliseconds to wait, from 0 to an hour. Undefined: no header, or an invalid one. */
 function retryAfterMs(header: string | string[] | undefined, nowMs: number): number | undefined {
   const text = (Array.isArray(header) ? header[0] : header)?.trim();
   if (text === undefined || text === "") return undefined;
   if (/^\d+$/.test(text)) return Math.min(mostRetryAfterMs, Number(text) * 1_000);
-  // Date.parse reads "-1" as a date; a real one begins with the name of the day.
+  // `Date.parse` accepts "-1". A valid HTTP date starts with the name of the day.
   const at = /^[A-Z][a-z]{2}/.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(at) ? undefined : Math.min(mostRetryAfterMs, Math.max(0, at - nowMs));
 }

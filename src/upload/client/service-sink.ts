@@ -1,4 +1,4 @@
-// The service as a sink: one frame is one `integration.insert`.
+// The service as a sink. Each frame is one `integration.insert` call.
 import { z } from "zod";
 import type { InputId, SignalId } from "../../core/point.ts";
 import type { Outcome, Refusal, Sink } from "../../core/sink.ts";
@@ -8,18 +8,18 @@ import type { ServiceOptions } from "./options.ts";
 import { RepeatedAnswer } from "./repeated-answer.ts";
 import { answerBytes, type RpcClient, repeatedResult } from "./rpc-client.ts";
 
-/** `"<input>":{"id":"<20 characters>","created":false},` beside the Input ID, with room for a member or two more. */
+/** Size of `"<input>":{"id":"<20 characters>","created":false},` without the Input ID, plus a reserve. */
 export const summaryBytes = 160;
 
-/** The slice of the catalog that is needed here. */
+/** The part of the catalog that the sink needs. */
 interface KnownSignals {
-  /** Changes when `hasId` may answer differently for an input whose signal it knew. */
+  /** Changes when the result of `hasId` may change for a known signal. */
   readonly revision: number;
-  /** Whether the signal of `input` is known to be this one. */
+  /** Whether `id` is the known signal of `input`. */
   hasId(input: InputId, id: SignalId): boolean;
 }
 
-/** `client` stays the caller's. */
+/** The caller disposes `client`. */
 export function serviceSink(
   client: RpcClient,
   confirmation: ServiceOptions["confirmation"],
@@ -52,7 +52,7 @@ export function serviceSink(
   };
 }
 
-/** An input counts as stored if the result names it. Names that are not in the frame are ignored. */
+/** An input counts as stored if the result names it. Names outside the frame are ignored. */
 async function confirmed(
   result: Readonly<Record<string, unknown>>,
   inputs: readonly InputId[],
@@ -60,7 +60,7 @@ async function confirmed(
   known: KnownSignals,
 ): Promise<Outcome> {
   if (confirmation === "status" && isEmpty(result)) return { kind: "accepted", signals: new Map() };
-  // Mostly all are named with the signals that they had before: what is kept of an answer are the exceptions.
+  // Usually all inputs are named with known signals, so only exceptions are collected.
   const signals = new Map<InputId, SignalId>();
   const missing = new Set<InputId>();
   await forEachSignal(result, inputs, (input, id) => {
@@ -87,20 +87,20 @@ async function partial(error: RpcErrorObject, inputs: readonly InputId[]): Promi
   return { kind: "partial", accepted: stored, refused };
 }
 
-/** A summary for each series: they are looked at one by one, for there may be 20,000. */
+/** Without a schema for the summaries, since there may be 20,000. */
 const summarized = z.object({
   signalsByInput: z.custom<Readonly<Record<string, unknown>>>((value) => typeof value === "object" && value !== null),
 });
-/** Whether the result says nothing of any input. One that lists inputs is believed for those alone. */
+/** Whether the result names no input at all. A result that names some inputs confirms only those. */
 function isEmpty(result: Readonly<Record<string, unknown>>): boolean {
   const parsed = summarized.safeParse(result);
   return !parsed.success || Object.keys(parsed.data.signalsByInput).length === 0;
 }
 
-/** Looking at a summary takes as long as copying so many points. */
+/** Cost of checking a summary, in points. */
 const summaryWork = 20;
 
-/** Signal IDs of those of `inputs` that have one in the result. */
+/** Signal IDs that the result contains for `inputs`. */
 export async function signalsOf(result: unknown, inputs: readonly InputId[]): Promise<ReadonlyMap<InputId, SignalId>> {
   const ids = new Map<InputId, SignalId>();
   await forEachSignal(result, inputs, (input, id) => {
@@ -109,7 +109,7 @@ export async function signalsOf(result: unknown, inputs: readonly InputId[]): Pr
   return ids;
 }
 
-/** Calls `look` for each of `inputs` with its Signal ID in the result; undefined: the result has none. */
+/** Calls `look` for each of `inputs` with its Signal ID in the result, or undefined. */
 async function forEachSignal(
   result: unknown,
   inputs: readonly InputId[],
@@ -124,20 +124,20 @@ async function forEachSignal(
   );
 }
 
-/** The service's own. Looked at without a schema: there are as many as points in a small request. */
+/** The service's Signal ID. Checked without a schema, since there are many. */
 function idOf(summary: unknown): SignalId | undefined {
   if (typeof summary !== "object" || summary === null || !("id" in summary)) return undefined;
   const { id } = summary;
   return typeof id === "string" && id !== "" ? (id as SignalId) : undefined;
 }
 
-/** Inputs that fault paths such as `data.series.boiler.temp.0` name. Input IDs have dots of their own: the longest that is known counts. */
+/** Inputs named by paths such as `data.series.boiler.temp.0`. IDs may contain dots: the longest known one counts. */
 export function namedIn(paths: readonly string[], prefix: string, known: ReadonlySet<InputId>): InputId[] {
   const named = new Set<InputId>();
   for (const path of paths) {
     let rest = path.startsWith(prefix) ? path.slice(prefix.length) : path;
     for (;;) {
-      // Only looked up, never trusted.
+      // Used for a lookup only.
       const input = rest as InputId;
       if (known.has(input)) {
         named.add(input);

@@ -1,5 +1,5 @@
-// The parts of undici that are used. Its index also loads fetch, WebSocket, caches and mocks: memory that a gateway can use
-// better. `test/integration/upload-proxy.test.ts` and `upload-tls.test.ts` fail when an update moves one of them.
+// The parts of undici in use. Its index would also load fetch, WebSocket, caches and mocks, which need memory.
+// `test/integration/upload-proxy.test.ts` and `upload-tls.test.ts` fail if an update moves a part.
 declare module "undici/lib/dispatcher/pool.js" {
   import { Pool } from "undici";
   export default Pool;
