@@ -1,22 +1,22 @@
-// Finds the points at fault in what the service refused: halves it until single points are left, so that the rest goes
-// through. At most two requests for each halving; a half is not sent as a whole when the other one was accepted.
+// Finds the points that cause a refusal by bisection, so that the others can be delivered. Each step takes at most two
+// requests. If one half is accepted, the other is split without being sent as a whole.
 import type { InputId } from "../../core/point.ts";
 import { Portion, type PortionColumn } from "./portion.ts";
 
 interface Suspect {
   portion: Portion;
-  /** The other half, while it has not been decided. */
+  /** The other half, while undecided. */
   readonly sibling?: Suspect;
-  /** The service refused it, or took the other half of something refused. */
+  /** The service refused it, or accepted the other half of a refused portion. */
   guilty: boolean;
 }
 
 export class Bisection {
-  /** A stack: the last suspect is tried next. */
+  /** A stack: the last suspect is next. */
   readonly #suspects: Suspect[] = [];
   #points = 0;
 
-  /** Points taken out of the window and not decided. */
+  /** Undecided points outside the window. */
   get points(): number {
     return this.#points;
   }
@@ -25,12 +25,12 @@ export class Bisection {
     return this.#suspects.length === 0;
   }
 
-  /** Whether points of `input` are undecided. */
+  /** Whether `input` has undecided points. */
   holds(input: InputId): boolean {
     return this.#suspects.some(({ portion }) => portion.columns.some((column) => column.input === input));
   }
 
-  /** A frame was refused. `named`: the inputs that the service found fault with, if it said so. */
+  /** Adds a refused frame. `named`: the inputs that the service blamed, if any. */
   add(portion: Portion, named: readonly InputId[]): void {
     this.#points += portion.points;
     const suspect = { portion, guilty: true };
@@ -39,7 +39,7 @@ export class Bisection {
     else this.#suspects.push(suspect);
   }
 
-  /** Sends a portion as it is, before anything else: nothing is known against it. */
+  /** Schedules unsuspicious points to be sent first. */
   resend(columns: readonly PortionColumn[]): void {
     if (columns.length === 0) return;
     const portion = new Portion(columns);
@@ -47,7 +47,7 @@ export class Bisection {
     this.#suspects.push({ portion, guilty: false });
   }
 
-  /** Takes out all points of `input`: the caller decides about them. */
+  /** Removes all points of `input`. The caller decides about them. */
   withdraw(input: InputId): PortionColumn[] {
     const withdrawn: PortionColumn[] = [];
     for (let at = this.#suspects.length - 1; at >= 0; at--) {
@@ -62,20 +62,20 @@ export class Bisection {
     return withdrawn;
   }
 
-  /** What to send next. Stays the same until it is accepted, refused or split. */
+  /** The next portion to send. Stays the same until it is accepted, refused or split. */
   next(): Portion | undefined {
     for (;;) {
       const suspect = this.#suspects.at(-1);
       if (!suspect) return undefined;
       const halves = suspect.guilty ? suspect.portion.halves() : undefined;
-      // Known to be refused as a whole: only its halves can tell more. A single point is asked about for itself.
+      // A portion known to be refused is split. A single point is always sent by itself.
       if (!halves) return suspect.portion;
       this.#suspects.pop();
       this.#push(halves[1], halves[0]);
     }
   }
 
-  /** The service has what `next` gave. */
+  /** The portion of `next` was accepted. */
   accepted(): void {
     const suspect = this.#suspects.pop();
     if (!suspect) return;
@@ -83,7 +83,7 @@ export class Bisection {
     if (suspect.sibling) suspect.sibling.guilty = true;
   }
 
-  /** The service refused what `next` gave. Gives it back when it was a single point: that is what was searched for. */
+  /** The portion of `next` was refused. Returns it if it is a single point, which ends its search. */
   refused(named: readonly InputId[]): Portion | undefined {
     const suspect = this.#suspects.at(-1);
     if (!suspect) return undefined;
@@ -101,7 +101,7 @@ export class Bisection {
     return undefined;
   }
 
-  /** The service fails over what `next` gave: whatever has other inputs goes first. Points of one input keep their order. */
+  /** The service failed on the portion of `next`: others go first. Points of one input keep their order. */
   postpone(): void {
     const inputs = new Set<InputId>();
     const behind: Suspect[] = [];
@@ -118,7 +118,7 @@ export class Bisection {
     this.#suspects.push(...behind, ...others);
   }
 
-  /** What `next` gave is too large for a request. */
+  /** The portion of `next` exceeds the request size. */
   split(): void {
     const suspect = this.#suspects.pop();
     const halves = suspect?.portion.halves();

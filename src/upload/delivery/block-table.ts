@@ -1,4 +1,4 @@
-// Blocks that have points in the window, by number.
+// Blocks with points in the window, by number.
 import type { BlockId } from "../../core/block.ts";
 import type { Lane } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
@@ -7,46 +7,44 @@ export interface OpenBlock {
   readonly id: BlockId;
   readonly number: number;
   readonly inputs: readonly InputId[];
-  /** When it was taken, on the monotonic clock in milliseconds. */
+  /** When it was leased, in monotonic milliseconds. */
   readonly since: number;
-  /** Series of it that have points here, those in the log included. */
+  /** Series with points here, including those in the log. */
   series: number;
-  /** Settled since the last `takeSettled`: a list of series that is shared with other blocks, and further lists. */
+  /** Series settled since the last `takeSettled`: a list shared with other blocks, and further lists. */
   settled: readonly InputId[] | undefined;
   more: (readonly InputId[])[] | undefined;
-  /** The same for series that had points apart, and how many points the service refused. */
+  /** As `settled`, for series that had points outside the queues, and the number of refused points. */
   done: InputId[] | undefined;
   refused: number;
-  /** It is one of `#progressed`. */
+  /** Whether the block is in `#progressed`. */
   progressed: boolean;
-  /** Series of which points are outside the queues: extracted, unsendable, or late ones that wait. */
+  /** Series with points outside the queues: extracted, unsendable, or waiting late points. */
   apart: Map<InputId, SeriesApart> | undefined;
-  /** Some of its points were forgotten: the buffer gets the block back when nothing of it is left here. */
+  /** Some points were forgotten. Once none is left here, the block is released to the buffer. */
   forgotten: boolean;
-  /** It has late points. */
   readonly late: boolean;
-  /** Inputs that were forgotten one by one. */
+  /** Inputs that were forgotten individually. */
   returning: Set<InputId> | undefined;
 }
 
-/** A series of a block of which some points left the queue undecided. */
+/** A series of a block with undecided points outside its queue. */
 interface SeriesApart {
-  /** Points outside the queue that are undecided. */
+  /** Undecided points outside the queue. */
   left: number;
   refused: number;
-  /** The queue holds further points of it. */
+  /** Whether the queue holds further points of the series. */
   queued: boolean;
-  /** Points of it were forgotten: it is not settled, and comes again. */
+  /** Points were forgotten: the series is not settled, and will be leased again. */
   forgotten: boolean;
 }
 
-/** Blocks of a lane are numbered one after the other. Those of the backlog come as far as the live lane begins after years. */
+/** Blocks of a lane have consecutive numbers. Those of the backlog reach the live range only after years. */
 const firstNumber = { live: 0, backlog: -(2 ** 31) } as const;
 
 export class BlockTable {
   readonly #lanes = { live: new NumberedBlocks(firstNumber.live), backlog: new NumberedBlocks(firstNumber.backlog) };
 
-  /** Number of the next block of the lane. */
   next(lane: Lane): number {
     return this.#lanes[lane].next;
   }
@@ -72,12 +70,12 @@ export class BlockTable {
   }
 }
 
-/** Blocks go about in their order, so that they stand in an array whose front moves on: a map takes several times as long. */
+/** An array whose start moves forward, since blocks leave roughly in order. A map takes several times as long. */
 class NumberedBlocks {
   #blocks: (OpenBlock | undefined)[] = [];
-  /** Number of the first one in the array. */
+  /** Number of the first array element. */
   #first: number;
-  /** As many at its front are gone. */
+  /** Number of deleted elements at the start. */
   #gone = 0;
 
   constructor(first: number) {

@@ -1,4 +1,4 @@
-// What an operator wants to know of the uploader, and the one place that keeps count of it.
+// State and counters of the uploader, for the status and the metrics.
 import { type ErrorCode, errorCodes, isAgentError } from "../../core/errors.ts";
 import type { EpochMicros, InputId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
@@ -9,8 +9,9 @@ import type { SignalWatchStatus } from "../signals/signal-watch.ts";
 import type { ParkedStatus } from "./parked-inputs.ts";
 
 /**
- * `idle`: nothing to send. `sending`: requests go out. `throttled`: the service asked for patience. `holding`: it refuses
- * us or what we send, a person is needed, nothing is dropped. `unreachable`: no valid answer, tried again for ever.
+ * `idle`: nothing to send. `sending`: requests are running. `throttled`: the service asked to wait. `holding`: it
+ * refuses the agent or its data; an operator must act, and nothing is dropped. `unreachable`: no valid answer; retried
+ * indefinitely.
  */
 export type DeliveryState = "idle" | "sending" | "throttled" | "holding" | "unreachable";
 
@@ -20,48 +21,46 @@ export interface UploadFailure {
   readonly code: ErrorCode;
   /** What happened, for people. */
   readonly message: string;
-  /** What to do about it. */
   readonly hint: string;
   readonly at: EpochMicros;
 }
 
-/** What an operator wants to know. All counts are since the start of the process unless said otherwise. */
+/** Counts start with the process unless stated otherwise. */
 export interface DeliveryStatus {
   readonly state: DeliveryState;
-  /** When `state` was entered; `idle` and `sending` by turns are one state. */
+  /** When `state` was entered. `idle` and `sending` count as one state. */
   readonly since: EpochMicros;
-  /** The last failure; `current` while it stands, kept afterwards. */
+  /** The last failure. `current`: it persists. */
   readonly lastError: (UploadFailure & { readonly current: boolean }) | undefined;
   readonly lastSuccess: EpochMicros | undefined;
-  /** Milliseconds that fresh points took from the buffer to acceptance, or have waited by now. */
+  /** Time of fresh points from the buffer to acceptance, or their present waiting time, in milliseconds. */
   readonly lagMs: number;
   readonly requests: { readonly started: number; readonly accepted: number; readonly failed: number };
-  /** Points the service has accepted. */
   readonly points: number;
-  /** Points accepted a second, over the last minute: what a backlog drains at. */
+  /** Points accepted per second during the last minute, which is the drain rate of a backlog. */
   readonly pointsPerSecond: number;
   readonly bytes: number;
   /** Of the last accepted request; 0: none yet. */
   readonly pointsPerRequest: number;
   readonly bytesPerRequest: number;
-  /** Points the service refused for good, since the data directory exists. */
+  /** Points refused for good, since the data directory was created. */
   readonly rejected: number;
-  /** Points the service refused for good that cannot be written down now: they stay in the buffer. */
+  /** Refused points that cannot be written to disk at present and stay in the buffer. */
   readonly unkept: number;
-  /** Share of the requests that the limits allow which were started within the last minute, 0 to 1. */
+  /** Requests started within the last minute, as a share of the permitted rate, 0 to 1. */
   readonly budgetShare: number;
-  /** Points taken from the buffer and not settled. */
+  /** Leased points that are not settled. */
   readonly inFlight: number;
-  /** Inputs whose points wait in the buffer because the service does not take them. */
+  /** Inputs whose points wait in the buffer, because the service refuses or does not confirm them. */
   readonly parked: ParkedStatus;
   readonly signals: {
     readonly known: number;
-    /** Metadata that waits to be saved. */
+    /** Signals whose metadata must still be saved. */
     readonly pending: number;
     readonly saved: number;
-    /** Metadata that the service would not take, at most 100 of them; their points are sent all the same. */
+    /** Metadata that the service refused, at most 100 entries. Their points are still sent. */
     readonly refused: readonly { readonly input: InputId; readonly reason: string }[];
-    /** How they compare with what the service has; undefined: they are not compared. */
+    /** Comparison with the signals of the service. Undefined: disabled. */
     readonly watch: SignalWatchStatus | undefined;
   };
 }
@@ -82,7 +81,7 @@ const mostShown = 100;
 
 const isWell = (state: DeliveryState) => state === "idle" || state === "sending";
 
-/** Counts, and remembers state and failure. */
+/** Counts requests and points, and stores state and last failure. */
 export class UploadTally {
   readonly #runtime: Runtime;
   readonly #requestsPerSecond: number;
@@ -90,7 +89,7 @@ export class UploadTally {
   readonly #since: Since;
   #lastError: UploadFailure | undefined;
   #failing = false;
-  /** What stands in the way of saving metadata, apart from points. */
+  /** Why metadata cannot be saved, independent of points. */
   #saveFailure: { readonly state: DeliveryState; readonly failure: UploadFailure } | undefined;
   #lastSuccess: EpochMicros | undefined;
   #started = 0;
@@ -101,9 +100,9 @@ export class UploadTally {
   #lastPoints = 0;
   #lastBytes = 0;
   #lastLagMs = 0;
-  /** Starts of the last minute, on the monotonic clock. */
+  /** Request starts of the last minute, in monotonic milliseconds. */
   #starts: number[] = [];
-  /** What was accepted in the last minute, and when. */
+  /** Accepted points of the last minute with their times. */
   #recent: { readonly at: number; readonly points: number }[] = [];
   readonly #opened: number;
 
@@ -141,7 +140,7 @@ export class UploadTally {
     this.enter("sending");
   }
 
-  /** A request was answered with something else than acceptance. */
+  /** A request was not accepted. */
   failed(outcome: string): void {
     this.#failed++;
     this.#runtime.metrics.counter(requests).add(1, { outcome });
@@ -151,7 +150,7 @@ export class UploadTally {
     this.#runtime.metrics.counter(rejects).add(count);
   }
 
-  /** Enters a state that stands until the next success. Logged when it begins, not each time it is tried again. */
+  /** Enters a state that lasts until the next success. Logs its start, not each retry. */
   trouble(state: Trouble, code: ErrorCode, message: string, hint: string = errorCodes[code].hint): void {
     const at = this.#runtime.clock.now();
     const news = !this.#failing || this.#state !== state;
@@ -162,7 +161,7 @@ export class UploadTally {
       this.#runtime.log.warn({ code, reason: message, hint }, `delivery is ${state}, points stay in the buffer`);
   }
 
-  /** What became of saving metadata. It shows where points fare better. */
+  /** Records the outcome of saving metadata. The status shows a failure unless points have one too. */
   saved(verdict: CallOutcome): void {
     const failed = (state: DeliveryState, code: ErrorCode, reason: string, hint: string = errorCodes[code].hint) => {
       const failure = {
@@ -188,8 +187,8 @@ export class UploadTally {
   }
 
   /**
-   * Nothing is left to send. `someParked`: points wait for the service to take their inputs. Then what failed last is still
-   * the matter, until something is accepted.
+   * Nothing is left to send. `someParked`: points of parked inputs wait. The last failure then stays current until a
+   * request is accepted.
    */
   idle(someParked: boolean): void {
     if (!someParked || !this.#failing || this.#lastError?.code === "BUFFER_UNAVAILABLE") this.enter("idle");
@@ -201,7 +200,7 @@ export class UploadTally {
       this.#failing = false;
       this.#runtime.log.info({ before: this.#state }, "delivery goes on");
     }
-    // The pause between two requests is no news.
+    // The pause between two requests is no change of state.
     if (!isWell(state) || !isWell(this.#state)) this.#since.restart();
     this.#state = state;
   }

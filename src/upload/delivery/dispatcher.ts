@@ -1,4 +1,4 @@
-// The loop of the uploader: take, pack, admit, send, decide, settle.
+// The main loop of the uploader: lease, pack, send, decide, settle.
 import type { BufferReader, Lane } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
@@ -29,43 +29,43 @@ export interface DispatcherParts {
   readonly limit: LearnedLimit;
   readonly integration: string;
   readonly maxLagMs: number;
-  /** Whether the points of an input have to wait for its metadata. */
+  /** Whether the points of an input must wait for its metadata. */
   readonly holds: (input: InputId) => boolean;
-  /** Whether inputs that the service does not take wait in the buffer. False: their points are refused for good. */
+  /** True: inputs that the service does not accept wait in the buffer. False: their points are rejected. */
   readonly parks: boolean;
 }
 
 /**
- * How much the window holds, in points per byte of the largest frame. A point in a dense frame takes about 5 bytes: then
- * somewhat more than one frame is enough. Of series that share no times a frame carries the more the deeper they are.
+ * Capacity of the window, in points per byte of the largest frame. A point takes about 5 bytes in a dense frame, so
+ * slightly more than one frame suffices. If series share no times, a frame carries more points the deeper they are.
  */
 const windowShare = { live: 1 / 14, dense: 1 / 4.6, sparse: 1 / 2.3 } as const;
 /**
- * Bytes of the largest frame for each point of a block of the backlog. A frame ends where a block does, so that nothing is
- * delivered of which the buffer cannot know. Where all its series share their times, up to a block is missing in it: at
- * 5.3 bytes a point that is 1/32 of the frame at most, 1/64 on average. Without shared times a frame carries whole series
- * of many blocks. There a block of a single series, 32 bytes a point, has to fit.
+ * Bytes of the largest frame per point of a backlog block. A frame ends at a block boundary, so that the buffer can
+ * record everything delivered. With shared times, it may miss up to one block: at 5.3 bytes a point, at most 1/32 of
+ * the frame, and 1/64 on average. Without shared times, a frame carries whole series of many blocks. There a block of a
+ * single series, 32 bytes a point, must fit.
  */
 const blockShare = { dense: 170, sparse: 42 } as const;
 /**
- * The live lane leases as many points as this number of requests carries. Older points stay in the buffer and follow as
- * backlog, so that the newest ones do not queue behind them.
+ * The live lane leases the points of this many requests. Older points stay in the buffer and follow as backlog, so that
+ * the newest ones do not queue behind them.
  */
 const liveFrames = 4;
-/** Bytes of the largest frame for each point that is taken before it is known what a frame carries. */
+/** Bytes of the largest frame per leased point, until the size of frames is known. */
 const bytesPerLive = 1_700;
-/** However small requests are: the buffer gives what was stored together as a whole, or some of its series without the others. */
+/** Minimum, however small requests are. The buffer returns records as a whole, or single series of them. */
 const leastPoints = { live: 1_000, backlog: 60_000 } as const;
 const leastCapacity = 200_000;
-/** The next frame is built this long before it may go, so that it carries what came until then. */
+/** How long before its start the next frame is built, so that it carries recent points. */
 const buildAheadMs = 60;
-/** How long to wait while all there is waits for its metadata. */
+/** Wait while all points wait for metadata. */
 const heldMs = 100;
-/** How long to wait while refused points cannot be written down and nothing else is to be done. */
+/** Wait while rejects cannot be written and nothing else is pending. */
 const unkeptMs = 1_000;
-/** The least to wait for points while parked inputs are due. */
+/** Shortest wait for points while parked inputs are due. */
 const leastWaitMs = 100;
-/** Refused points that wait in memory to be written down; beyond that nothing is sent. */
+/** Rejects that may wait in memory to be written. Beyond that, nothing is sent. */
 const mostUnkept = 10_000;
 
 export class Dispatcher {
@@ -78,7 +78,7 @@ export class Dispatcher {
   readonly #outcomes: OutcomeHandler;
   readonly #parked: ParkedInputs;
   readonly #probes: RetryProbes;
-  /** Undefined: the sink cannot find out. */
+  /** Undefined: the sink cannot detect the return of the service. */
   readonly #serviceReturn: ReturnType<typeof openServiceReturn> | undefined;
 
   constructor(parts: DispatcherParts, runtime: Runtime) {
@@ -95,7 +95,7 @@ export class Dispatcher {
         const share = windowShare[this.#loader.sparse ? "sparse" : "dense"];
         return Math.max(leastPoints.backlog, Math.ceil(maxBytes * share));
       }
-      // What rides along in frames with few nulls is no burden.
+      // Live points that fit into frames with few nulls cost little.
       if (this.#loader.sparse === false) return Math.ceil(maxBytes * windowShare.live);
       const soon = Math.max(leastPoints.live, maxBytes / bytesPerLive, this.#loader.livePoints * liveFrames);
       return Math.ceil(Math.min(maxBytes * windowShare.live, soon));
@@ -115,7 +115,7 @@ export class Dispatcher {
     this.#probes = new RetryProbes({ prefetcher: this.#prefetcher, loader: this.#loader, parked, window, random });
   }
 
-  /** Points in hand, how long the oldest fresh one has waited, and which inputs the service does not take. */
+  /** Points in flight, waiting time of the oldest fresh point, and parked inputs. */
   progress(): { readonly inFlight: number; readonly waitedMs: number | undefined; readonly parked: ParkedStatus } {
     const since = this.#loader.oldest("live");
     return {
@@ -125,14 +125,14 @@ export class Dispatcher {
     };
   }
 
-  /** Delivers until `stop` aborts; what is then under way is decided, unless `grace` aborts first. */
+  /** Delivers until `stop` aborts. Completes the current request, unless `grace` aborts first. */
   async run(stop: AbortSignal, grace: AbortSignal): Promise<void> {
     let again: Shipment | undefined;
     try {
       while (!stop.aborted) {
         const handled = await this.#sendOne(again, stop, grace);
         const isBack = handled.waitMs > 0 && (await this.#rest(handled, stop));
-        // No request reached it meanwhile: the next one carries what has come since, instead of the first points of the outage.
+        // No request arrived meanwhile, so a new one with the latest points replaces the first of the outage.
         again = isBack && handled.again?.kind === "fresh" ? undefined : handled.again;
         if (isBack) await this.#outcomes.returned();
       }
@@ -144,8 +144,8 @@ export class Dispatcher {
   }
 
   /**
-   * Sends `again`, or the next request. A method of its own: what a function that waits has in its variables stays in
-   * memory, and the last request with its answer would be there until the next point comes.
+   * Sends `again`, or the next request. A separate method, because the variables of a waiting function would keep the
+   * last request and its answer in memory.
    */
   async #sendOne(again: Shipment | undefined, stop: AbortSignal, grace: AbortSignal) {
     const { pacer, sink, tally } = this.#parts;
@@ -159,7 +159,7 @@ export class Dispatcher {
     return { ...handled, isAway: outcome.kind === "unavailable" && outcome.isServerError !== true };
   }
 
-  /** Waits, or less where the service was not to be reached and is again: then resolves true. */
+  /** Waits. Resolves with true as soon as an unreachable service is reachable again. */
   async #rest({ waitMs, isAway }: { readonly waitMs: number; readonly isAway: boolean }, stop: AbortSignal) {
     const over = new AbortController();
     const either = AbortSignal.any([stop, over.signal]);
@@ -173,7 +173,7 @@ export class Dispatcher {
     }
   }
 
-  /** Resolves with a request that is ready to go, about when it may. */
+  /** Resolves with a request shortly before it may be sent. */
   async #next(stop: AbortSignal): Promise<Shipment> {
     const { clock } = this.#runtime;
     for (;;) {
@@ -194,7 +194,7 @@ export class Dispatcher {
       if (shipment) return shipment;
       if (this.#points() > 0) {
         await clock.sleep(heldMs, stop);
-        // Late points may wait for refused ones to be written down.
+        // Late points may wait until rejects are written.
         if (this.#window.waiting > 0) await this.#settle();
       } else if (this.#parts.rejects.waiting > 0) {
         await clock.sleep(unkeptMs, stop);
@@ -206,7 +206,7 @@ export class Dispatcher {
     }
   }
 
-  /** Resolves when points have been taken, or when a parked input is due. */
+  /** Resolves when points were leased, or a parked input is due. */
   async #wait(stop: AbortSignal): Promise<void> {
     const { dueInMs } = this.#parked;
     if (dueInMs === undefined) return await this.#prefetcher.wait(stop);
@@ -234,7 +234,7 @@ export class Dispatcher {
     await this.#prefetcher.fill(stop);
     const unsendable = this.#prefetcher.takeUnsendable();
     if (unsendable.length === 0) return;
-    // As with what the service refuses: not settled before it is written down.
+    // Settled only after they are written, as with rejected points.
     await this.#parts.rejects.add(unsendable, () => {
       this.#parts.tally.rejected(unsendable.length);
       this.#window.settleUnsendable(unsendable);

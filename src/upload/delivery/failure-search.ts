@@ -1,35 +1,35 @@
-// Finds the series over which the service fails, where it answers every request that carries them with a server error.
+// Finds the series on which the service fails, if every request with them gets a server error.
 //
-// Nothing leaves the window. When one request has failed for a while, its series are suspects. Requests with some of them
-// go out in turn with requests of all other series:
+// All points stay in the window. After one request has failed for a while, its series become suspects. Requests with
+// some of them then alternate with requests of all other series:
 //
-//   nothing is accepted    one suspect a request, another one each time: what a service that is down does not notice
-//   first acceptance       all suspects at once: if the service was down, that was all
+//   nothing is accepted    one suspect a request, a different one each time: harmless if the service is down
+//   first acceptance       all suspects at once: if the service was down, this succeeds
 //   then                   half as many after a failure, twice as many after an acceptance
-//   one fails by itself    not long after another request was accepted: its input is at fault
+//   one fails by itself    shortly after another request was accepted: its input is at fault
 import type { InputId } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { Part } from "../packing/frame-plan.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
 
-/** How often and how long the same request fails before its series are suspects. */
+/** Consecutive failures and duration before the series of a request become suspects. */
 const leastFailures = 5;
 const leastMs = 30_000;
-/** After so many failures in a row the service may be down: enough to find one series among a million. */
+/** After this many failures in a row, the service may be down. Enough to find one series in a million. */
 export const mostFailures = 32;
 
 export class FailureSearch {
   readonly #clock: Clock;
-  /** Failures of one request in a row, and when the first of them was, on the monotonic clock in milliseconds. */
+  /** Consecutive failures of one request, and the monotonic time of the first in milliseconds. */
   #failures = 0;
   #since = 0;
-  /** How many points of each were in the request that failed and are not accepted yet. */
+  /** Suspect → its points in the failed request that are not accepted yet. */
   readonly #suspects = new Map<SeriesQueue, number>();
-  /** Suspects in the next request that carries some. */
+  /** Suspects in the next trial. */
   #size = 1;
-  /** The last request carried suspects. */
+  /** Whether the last request carried suspects. */
   #isTrial = false;
-  /** A request was accepted since the search began. */
+  /** Whether a request was accepted since the search began. */
   #isAnswering = false;
   /** Failures since the last acceptance. */
   #vain = 0;
@@ -46,7 +46,7 @@ export class FailureSearch {
     return this.#isAnswering;
   }
 
-  /** Which series the next request may carry; undefined: all of them. */
+  /** Filter for the series of the next request. Undefined: all series. */
   next(): ((queue: SeriesQueue) => boolean) | undefined {
     for (const queue of this.#suspects.keys()) if (queue.count === 0) this.#suspects.delete(queue);
     if (!this.isOn) return undefined;
@@ -56,7 +56,7 @@ export class FailureSearch {
     return (queue) => some.has(queue);
   }
 
-  /** The service answered a request of the window with a server error. `blamed`: the input that is at fault. */
+  /** The service answered a request with a server error. `blamed`: the input at fault. */
   failed(parts: readonly Part[]): { readonly isSearched: boolean; readonly blamed?: InputId } {
     if (!this.isOn) {
       const now = this.#clock.monotonic();
@@ -76,13 +76,13 @@ export class FailureSearch {
       const left = this.#suspects.get(first.queue) ?? 0;
       this.#suspects.delete(first.queue);
       if (mayBlame) return { isSearched: true, blamed: first.queue.input };
-      // Behind the others.
+      // Moves it to the end.
       this.#suspects.set(first.queue, left);
     }
     return { isSearched: true };
   }
 
-  /** The service accepted these, or points that are not in the window. */
+  /** The service accepted these parts, or points outside the window. */
   accepted(parts: readonly Part[]): void {
     this.#failures = 0;
     this.#vain = 0;

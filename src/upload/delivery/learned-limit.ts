@@ -1,4 +1,4 @@
-// The largest request that the service, or a proxy before it, accepts. It is stored, so that a start does not learn it again.
+// The largest request that the service, or a proxy before it, accepts. Stored for the next start.
 import { z } from "zod";
 import type { Runtime } from "../../core/runtime.ts";
 import { writeAtomically } from "../../lib/atomic-file.ts";
@@ -10,27 +10,27 @@ const schema = z.object({
   at: z.number(),
 });
 
-/** After this long larger requests are tried again: what stood in the way may have been mended. */
+/** After this time, larger requests are tried again, since the cause may be removed. */
 const keptMs = 86_400_000;
-/** A point fits into this whatever its Input ID. Who finds that too large does not speak of size. */
+/** Any single point fits into this size. A smaller request refused as too large has another cause. */
 const leastBytes = 1_024;
-/** Requests that go out at most between two tries of a larger size: at one a second, a larger one about once a minute. */
+/** Most requests between two tries of a larger size. At one a second, a try takes place about once a minute. */
 const mostPatience = 64;
 
 export class LearnedLimit {
   readonly #write: (text: string) => Promise<void>;
   readonly #runtime: Runtime;
-  /** What the interface allows. */
+  /** Limit of the interface, in bytes. */
   readonly most: number;
   #maxBytes: number;
-  /** When larger requests are tried again, on the monotonic clock in milliseconds. */
+  /** When larger requests are tried again, in monotonic milliseconds. */
   #until: number;
-  /** Nearly full requests that have to be accepted before the next ones may be larger. Doubles when larger ones fail. */
+  /** Nearly full requests that must be accepted before the size grows. Doubles when a larger one fails. */
   #patience = 1;
   #accepted = 0;
-  /** The size before it was doubled, until a request larger than that is accepted. */
+  /** Size before the last doubling, until a larger request is accepted. */
   #provenBytes: number | undefined;
-  /** The largest request that was accepted since one of that size was too large. */
+  /** Largest request accepted since one of that size was too large. */
   #largestBytes = 0;
 
   private constructor(
@@ -46,7 +46,7 @@ export class LearnedLimit {
     this.#runtime = runtime;
   }
 
-  /** `maxBytes`: what the interface allows. A file that is missing, damaged or older than a day says nothing. */
+  /** `maxBytes`: limit of the interface. A missing, damaged or day-old file is ignored. */
   static async open(path: string, maxBytes: number, runtime: Runtime): Promise<LearnedLimit> {
     const found = await readStateFile(path, schema);
     const age = found ? runtime.clock.now() / 1_000 - found.at : keptMs;
@@ -55,7 +55,7 @@ export class LearnedLimit {
     return new LearnedLimit((text) => writeAtomically(path, text), maxBytes, learned, runtime);
   }
 
-  /** One that no file keeps. */
+  /** A limit without a file. */
   static inMemory(maxBytes: number, runtime: Runtime): LearnedLimit {
     return new LearnedLimit(async () => {}, maxBytes, { maxBytes, forMs: 0 }, runtime);
   }
@@ -65,17 +65,17 @@ export class LearnedLimit {
     return this.#maxBytes;
   }
 
-  /** Whether requests are as small as they ever get. */
+  /** Whether requests have their smallest size. */
   get least(): boolean {
     return this.#maxBytes === Math.min(this.most, leastBytes);
   }
 
-  /** Whether a request of `bytes` or a larger one was accepted, and none of that size was too large since. */
+  /** Whether a request of at least `bytes` was accepted, and none of that size was too large since. */
   isProven(bytes: number): boolean {
     return bytes <= this.#largestBytes;
   }
 
-  /** It was not for their size that requests were found too large. */
+  /** Removes the limit, since size was not the cause. */
   forget(): void {
     this.#maxBytes = this.most;
     this.#patience = 1;
@@ -84,8 +84,8 @@ export class LearnedLimit {
   }
 
   /**
-   * A request of `bytes` was accepted: the next ones may be twice as large. Where larger ones are found too large again and
-   * again, 2, 4, … 64 have to be accepted first. A request of less than half the limit says nothing of larger ones.
+   * A request of `bytes` was accepted, so the next ones may be twice as large. If larger ones repeatedly fail, 2, 4, …
+   * 64 requests must be accepted first. A request below half the limit does not count.
    */
   accepted(bytes: number): void {
     this.#largestBytes = Math.max(this.#largestBytes, bytes);
@@ -100,7 +100,7 @@ export class LearnedLimit {
     this.#maxBytes = Math.min(this.most, this.#maxBytes * 2);
   }
 
-  /** A request of `bytes` was too large: from now on at most half of that. */
+  /** A request of `bytes` was too large. Limits the next ones to half of that. */
   async tooLarge(bytes: number): Promise<void> {
     this.#largestBytes = Math.min(this.#largestBytes, bytes - 1);
     if (this.#provenBytes !== undefined) this.#patience = Math.min(mostPatience, this.#patience * 2);

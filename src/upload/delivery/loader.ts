@@ -1,4 +1,4 @@
-// Decides what the next request carries, and writes it: which lane, which series, or which part of what was refused.
+// Chooses the content of the next request and encodes it: a lane and its series, or part of a refused request.
 import type { Lane } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
@@ -23,24 +23,24 @@ export interface LoaderParts {
   readonly integration: string;
   readonly limit: LearnedLimit;
   readonly maxLagMs: number;
-  /** Whether all of the backlog is in the window. */
+  /** Whether the window contains the whole backlog. */
   readonly hasAll: () => boolean;
-  /** Whether the points of an input have to wait for its metadata. */
+  /** Whether the points of an input must wait for its metadata. */
   readonly holds: (input: InputId) => boolean;
 }
 
-/** Which series may be in a request; undefined: all. */
+/** Filter for the series of a request. Undefined: all. */
 type Choice = ((queue: SeriesQueue) => boolean) | undefined;
 
-/** Answers name every series; this many make 6 MB of answer at most. */
+/** Answers name every series. This number makes at most 6 MB. */
 const mostSeries = 20_000;
-/** Between the starts of two requests. */
+/** Interval between the starts of two requests. */
 const leastSpacingMs = 1_000;
-/** Requests in a row that the live lane may take while a backlog waits. */
+/** Consecutive requests of the live lane while a backlog waits. */
 const mostLiveInARow = 9;
-/** Share of `maxLag` after which a series leads the frame, so that it arrives within the whole of it: best of 0.2 to 0.8. */
+/** Share of `maxLag` after which a series leads the frame, to arrive in time. The best of 0.2 to 0.8 in tests. */
 export const urgentShare = 0.3;
-/** How long points of the backlog may lie in the window before they lead a frame, in milliseconds. */
+/** How long backlog points may be in the window before they lead a frame, in milliseconds. */
 const backlogPatienceMs = 60_000;
 
 export class Loader {
@@ -53,7 +53,7 @@ export class Loader {
   #suspectsTurn = true;
   #sparse: boolean | undefined;
   #livePoints = 0;
-  /** Points of the last frame that the backlog led. Infinity: it is not known what one would carry. */
+  /** Points of the last frame that the backlog led. Infinity: unknown. */
   #backlogPoints = Number.POSITIVE_INFINITY;
   #liveFirst = true;
 
@@ -63,15 +63,15 @@ export class Loader {
     this.#writer = new FrameWriter(this.#envelope, parts.limit.most);
   }
 
-  /** The next frame is led by the live lane, whatever waits in the other: people want to see now, now. */
+  /** The live lane leads the next frame, so that current values appear first. */
   leadWithLive(): void {
     this.#liveFirst = true;
     this.#backlogPoints = Number.POSITIVE_INFINITY;
   }
 
   /**
-   * Whether frames of the backlog have more nulls than points: then each point more in the window is worth its memory.
-   * Undefined: there was none yet.
+   * Whether frames of the backlog have more nulls than points, so that a larger window pays off. Undefined: there was
+   * no such frame yet.
    */
   get sparse(): boolean | undefined {
     return this.#sparse;
@@ -82,11 +82,11 @@ export class Loader {
     return this.#livePoints;
   }
 
-  /** Undefined when nothing may go out now. The body is good until the next call. */
+  /** Undefined: no request may be sent now. The body is valid until the next call. */
   async next(): Promise<Shipment | undefined> {
     const { window, bisection } = this.#parts;
     const fresh = window.points("live") + window.points("backlog");
-    // What was refused must not stand in the way of the rest, nor the rest in its way: turn by turn.
+    // Refused and other points alternate, so that neither blocks the other.
     if (!bisection.empty && (this.#suspectsTurn || fresh === 0)) {
       this.#suspectsTurn = false;
       return this.#suspect();
@@ -94,11 +94,11 @@ export class Loader {
     this.#suspectsTurn = true;
     const { search } = this.#parts;
     const shipment = await this.#ofEither(this.#lane(), search.next());
-    // Where only suspects are left, or none of them can go out, the next ones have their turn.
+    // If the first choice yields nothing, tries the other group: suspects or non-suspects.
     return shipment ?? (search.isOn ? await this.#ofEither(this.#lane(), search.next()) : undefined);
   }
 
-  /** When the oldest point of a lane that may go out was taken, on the monotonic clock in milliseconds. */
+  /** When the oldest sendable point of a lane was leased, in monotonic milliseconds. */
   oldest(lane: Lane): number | undefined {
     let oldest: number | undefined;
     const { queues, since } = this.#candidates(lane);
@@ -110,8 +110,8 @@ export class Loader {
   }
 
   /**
-   * Fresh points get the requests that `maxLag` needs, the backlog the rest and never less than one in ten. A backlog that is
-   * gone within `maxLag` goes first, and fresh points between its requests once they have waited for as long as they always may.
+   * Fresh points get the requests that `maxLag` needs; the backlog gets the rest, at least one in ten. A backlog that
+   * drains within `maxLag` goes first. Fresh points are sent in between once they have waited for the usual limit.
    */
   #lane(): Lane {
     const { window, clock, maxLagMs } = this.#parts;
@@ -165,7 +165,7 @@ export class Loader {
     return { kind: "fresh", frame: await this.#write(plan), parts, since };
   }
 
-  /** Undefined when it is too large for a request. */
+  /** Undefined: too large for a request. */
   async probe(portion: Portion, rest: readonly PortionColumn[]): Promise<Shipment | undefined> {
     const plan = await inSlices(portion.plan(this.#envelope.bytes));
     if (plan.bytes > this.#parts.limit.maxBytes && portion.points > 1) return undefined;

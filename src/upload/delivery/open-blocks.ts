@@ -1,4 +1,4 @@
-// Which blocks of the buffer have points in the window, and what is decided of each of their series.
+// Tracks blocks with points in the window, and the decisions on their series.
 import type { Block, BlockId } from "../../core/block.ts";
 import type { Lane, Settlement } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
@@ -7,19 +7,19 @@ import type { SeriesQueue } from "../series/series-queue.ts";
 import { BlockTable, type OpenBlock } from "./block-table.ts";
 import { SettledLog } from "./settled-log.ts";
 
-/** A block is known by its number while points of it are in the window. */
+/** Identifies a block by its number while the window holds points of it. */
 export class OpenBlocks {
   readonly #blocks = new BlockTable();
-  /** Blocks of which series were settled since the last `takeSettled`, but for those in the log. */
+  /** Blocks with series settled since the last `takeSettled`, except those in the log. */
   #progressed: OpenBlock[] = [];
-  /** Series that were settled from a queue, and are still counted as here. */
+  /** Series settled from a queue, but still counted here. */
   readonly #log = new SettledLog();
   #released: BlockId[] = [];
   #settling: InputId | undefined;
-  /** Blocks with points apart. */
+  /** Number of blocks with points outside the queues. */
   #withApart = 0;
 
-  /** Gives the number. A block without series is settled at once. */
+  /** Returns the number of the block. Settles a block without series at once. */
   open(lane: Lane, block: Block, since: number): number {
     const number = this.#blocks.next(lane);
     const open: OpenBlock = {
@@ -46,24 +46,24 @@ export class OpenBlocks {
     return number;
   }
 
-  /** Of a series of a new block, so many of all its points are in its queue; the others are undecided outside of it. */
+  /** A series of a new block has `queued` of `all` points in its queue. The others are undecided. */
   opened(number: number, input: InputId, all: number, queued: number): void {
     if (queued < all) this.setApart(number, input, all - queued, queued === 0);
     else if (queued === 0) this.leave(number, input);
   }
 
-  /** When the block was taken, on the monotonic clock in milliseconds. */
+  /** When the block was leased, in monotonic milliseconds. */
   since(number: number): number {
     return this.#blocks.get(number)?.since ?? 0;
   }
 
-  /** The service has the oldest `count` points of `queue`, which leave it. */
+  /** The oldest `count` points of `queue` are stored and leave it. */
   settle(queue: SeriesQueue, count: number): void {
     this.#settling = queue.input;
     queue.drop(count, this.#settled);
   }
 
-  /** One callback for all series. A closure for each would cost as many objects as points where series have one point. */
+  /** One callback for all series: a closure for each would allocate too many objects. */
   readonly #settled: BlockVisit = (first, blocks, _points, last) => {
     const input = this.#settling;
     if (!last || input === undefined) return;
@@ -74,7 +74,7 @@ export class OpenBlocks {
         else this.#log.add(input, number, 1);
   };
 
-  /** Points left the queue undecided; `last`: it holds no further point of that block. */
+  /** Points left the queue undecided. `last`: it holds no further point of the block. */
   setApart(number: number, input: InputId, points: number, last: boolean): void {
     const open = this.#blocks.get(number);
     if (!open) return;
@@ -88,13 +88,13 @@ export class OpenBlocks {
     open.apart.set(input, apart);
   }
 
-  /** An undecided point is in its queue again. */
+  /** An undecided point returned to its queue. */
   putBack(number: number, input: InputId): void {
     const apart = this.#blocks.get(number)?.apart?.get(input);
     if (apart) Object.assign(apart, { left: apart.left - 1, queued: true });
   }
 
-  /** The queue of `input` holds no further point of that block. */
+  /** The queue of `input` holds no further point of the block. */
   leave(number: number, input: InputId, forgotten = false): void {
     const open = this.#blocks.get(number);
     if (!open) return;
@@ -103,7 +103,7 @@ export class OpenBlocks {
     if (!apart || apart.left === 0) this.#finish(open, input, forgotten);
   }
 
-  /** Points outside the queue are stored or refused. */
+  /** Points outside the queue were stored or refused. */
   decide(number: number, input: InputId, points: number, refused: boolean): void {
     const open = this.#blocks.get(number);
     const apart = open?.apart?.get(input);
@@ -113,7 +113,7 @@ export class OpenBlocks {
     if (apart.left === 0 && !apart.queued) this.#finish(open, input);
   }
 
-  /** Points outside the queue go back to the buffer. `isSingle`: because of their input, not with all of a lane. */
+  /** Returns points outside the queue to the buffer. `isSingle`: for their input, not with a whole lane. */
   forgetApart(number: number, input: InputId, points: number, isSingle: boolean): void {
     const apart = this.#blocks.get(number)?.apart?.get(input);
     if (!apart) return;
@@ -122,7 +122,7 @@ export class OpenBlocks {
     this.decide(number, input, points, false);
   }
 
-  /** Points of the queue go back to the buffer; `last`: it holds no further point of that block. */
+  /** Returns points of the queue to the buffer. `last`: it holds no further point of the block. */
   forgetQueued(number: number, input: InputId, last: boolean, isSingle: boolean): void {
     this.#forget(number, input, isSingle);
     const apart = this.#blocks.get(number)?.apart?.get(input);
@@ -130,7 +130,7 @@ export class OpenBlocks {
     if (last) this.leave(number, input, true);
   }
 
-  /** Whether points of `input` go back to the buffer as soon as nothing else of their blocks is here. */
+  /** Whether points of `input` return to the buffer once their blocks have no other points here. */
   isReturning(input: InputId): boolean {
     this.#applyLog();
     return this.#blocks.all().some(({ returning }) => returning?.has(input) === true);
@@ -141,7 +141,7 @@ export class OpenBlocks {
     return this.#blocks.all().some(({ late }) => late);
   }
 
-  /** What was settled since the last call. */
+  /** Settlements since the last call. */
   takeSettled(): Settlement[] {
     this.#applyLog();
     const settled = this.#progressed.map((open): Settlement => {
@@ -164,19 +164,19 @@ export class OpenBlocks {
     return this.#released.length > 0;
   }
 
-  /** Blocks to give back to the buffer since the last call. */
+  /** Blocks to release since the last call. */
   takeReleased(): BlockId[] {
     this.#applyLog();
     return this.#released.splice(0);
   }
 
-  /** All blocks that are not settled. */
+  /** All unsettled blocks. */
   ids(): BlockId[] {
     this.#applyLog();
     return this.#blocks.all().map(({ id }) => id);
   }
 
-  /** What stands in the log is settled block by block rather than point by point. */
+  /** Settles the entries of the log by block instead of by point. */
   #applyLog(): void {
     for (const { first, blocks, inputs } of this.#log.take())
       for (let number = first; number < first + blocks; number++) {
@@ -197,7 +197,7 @@ export class OpenBlocks {
     if (isSingle) (open.returning ??= new Set()).add(input);
   }
 
-  /** Nothing of this series of the block is left here. */
+  /** No point of this series of the block is left here. */
   #finish(open: OpenBlock, input: InputId, forgotten = false): void {
     const apart = open.apart?.get(input);
     if (!forgotten && apart?.forgotten !== true) {

@@ -1,4 +1,4 @@
-// What each answer of the service leads to: what becomes of its points, what an operator sees, and when the next request goes.
+// Handles answers of the service: decides on points, status and the time of the next request.
 import { type ErrorCode, isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Outcome } from "../../core/sink.ts";
@@ -23,20 +23,20 @@ export interface OutcomeHandlerParts extends PointDispositionParts {
 }
 
 export interface Next {
-  /** Before the next request, beside the spacing. */
+  /** Milliseconds before the next request, in addition to the spacing. */
   readonly waitMs: number;
-  /** Sent, but not known to be stored: goes out again as it is. */
+  /** A request to repeat unchanged, since it is unknown whether its points are stored. */
   readonly again: Shipment | undefined;
 }
 
 const onward: Next = { waitMs: 0, again: undefined };
-/** Between two tries while the service refuses whatever it is sent. */
+/** Pause between attempts while the service refuses every request. */
 const breakerMs = 60_000;
-/** Requests that may be answered without a name before they are tried slowly. */
+/** Unconfirmed requests that are repeated quickly. Further ones wait longer. */
 const mostUnconfirmed = 3;
-/** After this many requests in a row of which no point is accepted, `status` blames the service instead of the inputs. */
+/** After this many requests in a row without an accepted point, the status blames the service, not the inputs. */
 const mostVain = 3;
-/** Why nothing gets through, with what to do about it where that is known. */
+/** Cause of a failure, with the remedy if known. */
 type Cause = Error | { readonly hint?: string };
 const smallestTooLarge: Cause = {
   hint: "the service, or a proxy before it, answers 413 to a single point: raise the size of requests that it takes",
@@ -51,7 +51,7 @@ export class OutcomeHandler {
   readonly #holdOff: BackOff;
   readonly #unconfirmedOff: BackOff;
   #unconfirmed = 0;
-  /** Requests in a row of which the service took nothing, retries aside. */
+  /** Consecutive requests without an accepted point, except retries of parked inputs. */
   #vain = 0;
   #troubleSince: number | undefined;
 
@@ -65,7 +65,6 @@ export class OutcomeHandler {
     this.#unconfirmedOff = new BackOff({ minMs: 60_000, maxMs: 300_000, random });
   }
 
-  /** Acts on the answer. */
   async handle(shipment: Shipment, outcome: Outcome): Promise<Next> {
     if (outcome.kind !== "accepted") this.#parts.tally.failed(outcome.kind);
     switch (outcome.kind) {
@@ -76,7 +75,7 @@ export class OutcomeHandler {
       case "partial":
         return this.#partial(shipment, outcome);
       case "unconfirmed":
-        // Inputs that answers left out before, while they named others, are the matter, not the service as a whole.
+        // Earlier answers omitted these inputs but named others, so the inputs are the cause, not the service.
         if (shipment.kind === "probe" || shipment.frame.inputs.every((input) => this.#parts.parked.wasLeftOut(input))) {
           await this.#points.settle(shipment, () => false);
           await this.#points.leaveOut(shipment, () => false);
@@ -89,7 +88,7 @@ export class OutcomeHandler {
       case "tooLarge":
         return this.#tooLarge(shipment);
       case "throttled":
-        // No patience asked for: the credentials were renewed, and it goes out again in its turn.
+        // Without a delay, the credentials were renewed, and the request is repeated in its turn.
         if (outcome.retryAfterMs > 0)
           return this.#trouble(shipment, "throttled", "the service asked to wait", outcome.retryAfterMs);
         return { waitMs: 0, again: shipment };
@@ -126,7 +125,9 @@ export class OutcomeHandler {
     await this.returned();
   }
 
-  /** The service is there again. What waits in the live lane after a long trouble is no news: it goes back, and the newest come first. */
+  /**
+   * The service is available again. After a long failure, old live points return to the buffer, so the newest go first.
+   */
   async returned(): Promise<void> {
     const since = this.#troubleSince;
     this.#troubleSince = undefined;
@@ -135,7 +136,7 @@ export class OutcomeHandler {
     this.#parts.loader.leadWithLive();
   }
 
-  /** −32021, or a result that names some inputs. What it says of an input holds for all points of it in the request. */
+  /** −32021, or a result that names some inputs. A decision on an input applies to all of its points in the request. */
   async #partial(shipment: Shipment, outcome: Extract<Outcome, { kind: "partial" }>): Promise<Next> {
     const stored = new Set(outcome.accepted);
     const reasons = new Map(outcome.refused.map(({ input, reason }) => [input, reason]));
@@ -155,12 +156,12 @@ export class OutcomeHandler {
     return this.#inVain(shipment);
   }
 
-  /** Nothing of it was taken. A retry says nothing of other inputs, and each of its own waits for its next turn. */
+  /** No point was accepted. A failed retry does not delay other inputs. */
   #inVain({ kind }: Shipment): Next {
     return kind === "probe" ? onward : { waitMs: this.#backOff.next(), again: undefined };
   }
 
-  /** Nothing says that anything is stored: the same request again, soon a few times, then slowly. */
+  /** No point is confirmed. The request is repeated, quickly at first, then slowly. */
   #notConfirmed(shipment: Shipment): Next {
     const waitMs = ++this.#unconfirmed <= mostUnconfirmed ? this.#backOff.next() : this.#unconfirmedOff.next();
     return this.#trouble(shipment, "holding", "a request was accepted without naming any input", waitMs);
@@ -168,7 +169,7 @@ export class OutcomeHandler {
 
   async #refused(shipment: Shipment, outcome: Extract<Outcome, { kind: "refused" }>): Promise<Next> {
     this.#breaker.refused();
-    // No point is dropped then; the loader keeps trying suspects and others in turn, one a minute.
+    // No point is dropped. The loader continues to alternate, at one request a minute.
     if (this.#breaker.open) {
       if (shipment.kind === "probe") this.#points.setAside(shipment, outcome.reason);
       return this.#hold(`${this.#breaker.cause}: ${outcome.reason}`);
@@ -187,7 +188,7 @@ export class OutcomeHandler {
       const held = this.#trouble(shipment, "holding", message, breakerMs, smallestTooLarge);
       return isAside ? onward : held;
     }
-    // A retry that is too large where larger requests are accepted says nothing of the size of others.
+    // A retry that is too large, although larger requests are accepted, does not lower the limit.
     const isSize = kind !== "probe" || !limit.isProven(frame.body.length);
     if (isSize && !limit.least) await limit.tooLarge(frame.body.length);
     if (kind === "suspect") bisection.split();
@@ -202,7 +203,7 @@ export class OutcomeHandler {
     const waitMs = this.#backOff.next();
     const isSearched = isServerError === true && parks;
     if (shipment.kind === "suspect" && isSearched) {
-      // Others were accepted not long ago: the cause is in this part of a refused request.
+      // Other requests were accepted recently, so the cause is in this part of a refused request.
       const isAtFault = this.#vain < mostFailures;
       if (isAtFault && shipment.frame.inputs.length > 1) bisection.split();
       if (isAtFault && this.#points.setAside(shipment, message, true)) {
@@ -214,18 +215,18 @@ export class OutcomeHandler {
     const found = isSearched && shipment.kind === "fresh" ? search.failed(shipment.parts) : undefined;
     if (!found?.isSearched) return this.#failed(shipment, "unreachable", message, waitMs, cause);
     if (found.blamed !== undefined) this.#points.blame(found.blamed, message);
-    // Points of parked inputs can be tried again only when all else of their blocks is in the buffer, too.
+    // Parked inputs can be retried only after all other points of their blocks returned to the buffer.
     else if (!search.isAnswering && parked.except?.some((input) => window.isReturning(input)))
       for (const lane of ["live", "backlog"] as const) await inSlices(window.forget(lane));
     if (++this.#vain >= mostVain) this.#trouble(shipment, "unreachable", message, waitMs, cause);
     return { waitMs, again: undefined };
   }
 
-  /** Not known to be stored. What was sent apart from the others does not hold them up, however often it fails. */
+  /** Unknown whether the points are stored. A failing suspect or retry does not block other points. */
   #failed(shipment: Shipment, state: Trouble, message: string, waitMs: number, cause?: Cause): Next {
     if (shipment.kind === "fresh") return this.#trouble(shipment, state, message, waitMs, cause);
     const isAside = this.#points.setAside(shipment, message);
-    // Where others are accepted in between, it is the input and not the service: they do not wait for it.
+    // If other requests succeed in between, the input is the cause, and others do not wait.
     if (++this.#vain < mostVain) return isAside ? onward : { waitMs, again: undefined };
     this.#trouble(shipment, state, message, waitMs, cause);
     return { waitMs, again: undefined };

@@ -1,26 +1,26 @@
-// Inputs whose points the service does not take now. Their points stay in the buffer, all other inputs go on, and each of
-// them is retried on a schedule of its own.
+// Parked inputs: the service does not accept their points at present. The points stay in the buffer, and each input is
+// retried on its own schedule. Other inputs are not affected.
 import type { EpochMicros, InputId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { BackOff } from "../../lib/back-off.ts";
 
-/** `refused`: −32021 names the input. `unconfirmed`: answers to requests that carry it do not name it. */
+/** `refused`: error −32021 names the input. `unconfirmed`: answers do not name it. */
 export type ParkReason = "refused" | "unconfirmed";
 
 export interface ParkedInput {
   readonly input: InputId;
   readonly why: ParkReason;
-  /** In the words of the service, for people. */
+  /** Reason given by the service, for people. */
   readonly reason: string;
   readonly since: EpochMicros;
-  /** Milliseconds until the next try. */
+  /** Milliseconds until the next retry. */
   readonly retryInMs: number;
 }
 
 export interface ParkedStatus {
   readonly refused: number;
   readonly unconfirmed: number;
-  /** The 20 parked first. */
+  /** The 20 inputs that were parked first. */
   readonly first: readonly ParkedInput[];
 }
 
@@ -29,46 +29,46 @@ interface Entry {
   reason: string;
   readonly since: EpochMicros;
   readonly backOff: BackOff;
-  /** On the monotonic clock in milliseconds. */
+  /** In monotonic milliseconds. */
   nextTryAt: number;
   tries: number;
-  /** Bisection decides about its oldest points; then it joins again. */
+  /** Bisection decides on its oldest points. After that it is no longer parked. */
   draining: boolean;
 }
 
-/** The service may have been told of a missing permission, which takes minutes; or does not name inputs, which takes a person. */
+/** A missing permission is corrected within minutes; a service that does not confirm inputs needs an operator. */
 const schedules = {
   refused: { minMs: 5_000, maxMs: 300_000 },
   unconfirmed: { minMs: 60_000, maxMs: 3_600_000 },
 } as const;
-/** What the buffer remembers of parked inputs in each segment is small while they are few. */
+/** Limits the state that the buffer keeps for parked inputs in each segment. */
 const mostParked = 1_000;
-/** Answers in a row that may leave out an input before it is parked. */
+/** Answers in a row that may omit an input before it is parked. */
 const mostUnnamed = 3;
 const mostShown = 20;
-/** Inputs that are tried at once for each that is taken again: where the cause is gone for all, each request doubles them. */
+/** Retries that each accepted input advances. If a common cause is gone, the number doubles with each request. */
 const hurriedByEach = 2;
-/** Pause between retries after a failed one. However many inputs are parked, other inputs get four of five requests. */
+/** Pause after a failed retry, so that other inputs get four of five requests. */
 const restMs = 5_000;
-/** Points that may go to the rejects in a row before another point of the same input has to be accepted. */
+/** Points of an input that may be rejected in a row before one must be accepted. */
 const mostRejectsInARow = 8;
 
 export class ParkedInputs {
   readonly #runtime: Runtime;
   readonly #entries = new Map<InputId, Entry>();
-  /** How many answers in a row left out an input. */
+  /** Input → number of answers in a row that omitted it. */
   readonly #unnamed = new Map<InputId, number>();
-  /** Inputs of which the service took a point since it refused the input: how many single points may be rejected. */
+  /** Input accepted again after a refusal → number of single points that may be rejected. */
   readonly #proven = new Map<InputId, number>();
   #except: readonly InputId[] | undefined;
-  /** No retry before this, on the monotonic clock in milliseconds. */
+  /** No retry before this, in monotonic milliseconds. */
   #restUntil = Number.NEGATIVE_INFINITY;
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
   }
 
-  /** What is not to be taken from the buffer; undefined: all may be. */
+  /** Inputs not to lease from the buffer. Undefined: none. */
   get except(): readonly InputId[] | undefined {
     return (this.#except ??= this.#entries.size > 0 ? [...this.#entries.keys()] : undefined);
   }
@@ -77,12 +77,12 @@ export class ParkedInputs {
     return this.#entries.has(input);
   }
 
-  /** So many are parked that the service, not single inputs, is at fault. */
+  /** Whether so many inputs are parked that the service must be the cause. */
   get isFull(): boolean {
     return this.#entries.size >= mostParked;
   }
 
-  /** Says whether it was not parked before. The schedule of one that is goes on. */
+  /** Returns whether the input was not parked before. Otherwise its schedule continues. */
   park(input: InputId, why: ParkReason, reason: string): boolean {
     this.#unnamed.delete(input);
     this.#proven.delete(input);
@@ -100,18 +100,18 @@ export class ParkedInputs {
     return true;
   }
 
-  /** A retry of it was refused, or not confirmed. */
+  /** A retry failed. */
   triedInVain(input: InputId, reason: string): void {
     this.#postpone(input, reason, true);
     this.#restUntil = this.#runtime.clock.monotonic() + restMs;
   }
 
-  /** There was nothing to try it with. */
+  /** The buffer had no points for a retry. */
   postpone(input: InputId): void {
     this.#postpone(input, undefined, false);
   }
 
-  /** Bisection decides about the oldest points of it; until `join` no others are taken. */
+  /** Bisection decides on the input's oldest points. No others are leased until `join`. */
   drain(input: InputId, reason: string): void {
     this.park(input, "refused", reason);
     const entry = this.#entries.get(input);
@@ -119,12 +119,12 @@ export class ParkedInputs {
     this.#proven.set(input, mostRejectsInARow);
   }
 
-  /** Those of which bisection may have decided. */
+  /** Inputs that are waiting for bisection. */
   *draining(): Generator<InputId> {
     for (const [input, { draining }] of this.#entries) if (draining) yield input;
   }
 
-  /** The service takes it again. Two others that it would not take are tried at once: they often have the same cause. */
+  /** The service accepts the input again. Advances two others, which often have the same cause. */
   join(input: InputId): void {
     const entry = this.#entries.get(input);
     if (!entry) return;
@@ -139,7 +139,7 @@ export class ParkedInputs {
     this.#runtime.log.info({ input }, "the service takes an input again");
   }
 
-  /** At most `most` whose next try is due, the longest due first. */
+  /** Up to `most` inputs that are due, longest first. */
   due(most: number): InputId[] {
     const now = this.#runtime.clock.monotonic();
     if (now < this.#restUntil) return [];
@@ -150,7 +150,7 @@ export class ParkedInputs {
       .map(([input]) => input);
   }
 
-  /** Milliseconds until one is due; undefined: none will be. */
+  /** Milliseconds until the next retry. Undefined: none. */
   get dueInMs(): number | undefined {
     let at = Number.POSITIVE_INFINITY;
     for (const { nextTryAt, draining } of this.#entries.values()) if (!draining) at = Math.min(at, nextTryAt);
@@ -162,20 +162,20 @@ export class ParkedInputs {
     return this.#entries.get(input)?.tries ?? 0;
   }
 
-  /** An answer names it as stored. */
+  /** An answer confirmed the input. */
   named(input: InputId): void {
     this.#unnamed.delete(input);
     if (this.#proven.has(input)) this.#proven.set(input, mostRejectsInARow);
   }
 
-  /** An answer leaves it out. Says whether that was once too often. */
+  /** An answer omitted the input. Returns whether it should be parked. */
   leftOut(input: InputId): boolean {
     const times = (this.#unnamed.get(input) ?? 0) + 1;
     this.#unnamed.set(input, times);
     return times >= mostUnnamed;
   }
 
-  /** The last answer left it out. */
+  /** Whether the last answer omitted the input. */
   wasLeftOut(input: InputId): boolean {
     return this.#unnamed.has(input);
   }
@@ -184,7 +184,7 @@ export class ParkedInputs {
     return (this.#proven.get(input) ?? 0) > 0;
   }
 
-  /** A single point of it is refused for good. */
+  /** A single point of the input was rejected. */
   rejected(input: InputId): void {
     this.#proven.set(input, (this.#proven.get(input) ?? 0) - 1);
   }

@@ -1,4 +1,4 @@
-// What becomes of the points of a request: settled, searched, sent again, parked with their input, or refused for good.
+// Decides on the points of an answered request: settle, search, resend, park or reject.
 import type { InputId } from "../../core/point.ts";
 import type { Logger } from "../../core/runtime.ts";
 import type { Outcome } from "../../core/sink.ts";
@@ -18,27 +18,26 @@ export interface PointDispositionParts {
   readonly rejects: Rejects;
   readonly tally: UploadTally;
   readonly parked: ParkedInputs;
-  /** Whether inputs that the service does not take wait in the buffer. False: their points are refused for good. */
+  /** True: inputs that the service does not accept wait in the buffer. False: their points are rejected. */
   readonly parks: boolean;
 }
 
-/** Points that left the window. */
 export interface Settled {
   readonly points: number;
-  /** Those that came from its queues. */
+  /** The parts that came from queues of the window. */
   readonly parts: readonly Part[];
 }
 
-/** Which inputs something is said of. */
+/** Filter for inputs. */
 type Says = (input: InputId) => boolean;
 type Probe = Extract<Shipment, { kind: "probe" }>;
 
 const weight = ({ count }: { readonly count: number }) => count;
-/** Inputs that a line of the log names. */
+/** Most inputs named in a log line. */
 const mostNamed = 10;
 export const unnamed = "answers of the service do not name it";
 
-/** A column for each input: a request names each once. */
+/** Joins columns of the same input, since a request names each input once. */
 function merged(columns: readonly PortionColumn[]): PortionColumn[] {
   const byInput = new Map<InputId, PortionColumn>();
   for (const column of columns) byInput.set(column.input, byInput.get(column.input)?.followedBy(column) ?? column);
@@ -51,7 +50,7 @@ export class PointDisposition {
   readonly #parts: PointDispositionParts;
   readonly #breaker: Breaker;
   readonly #log: Logger;
-  /** Parked since the last line of the log. */
+  /** Inputs parked since the last log line. */
   #news: InputId[] = [];
 
   constructor(parts: PointDispositionParts, breaker: Breaker, log: Logger) {
@@ -60,7 +59,7 @@ export class PointDisposition {
     this.#log = log;
   }
 
-  /** The service has the points of these inputs. The request is answered: what it searched for is decided. */
+  /** Settles the points of the inputs selected by `isStored`, and ends the search for them. */
   async settle(shipment: Shipment, isStored: Says): Promise<Settled> {
     const { window, parked, bisection } = this.#parts;
     const parts: Part[] = [];
@@ -87,7 +86,7 @@ export class PointDisposition {
     return { points, parts };
   }
 
-  /** The service names these inputs as refused: all of them, or single points of one that it took since it refused the input. */
+  /** Refuses the named inputs as a whole, or single points of an input that was accepted before. */
   async refuse(shipment: Shipment, reasons: ReadonlyMap<InputId, string>): Promise<void> {
     for (const column of await this.#columnsOf(shipment, (input) => reasons.has(input))) {
       const reason = reasons.get(column.input) ?? "";
@@ -96,7 +95,7 @@ export class PointDisposition {
     }
   }
 
-  /** Inputs of which the answer says nothing are sent again, and parked when that has happened too often. */
+  /** Resends inputs that the answer omits, and parks those omitted too often. */
   async leaveOut(shipment: Shipment, isDecided: Says): Promise<void> {
     const { parked, parks, bisection } = this.#parts;
     const again: PortionColumn[] = [];
@@ -115,14 +114,14 @@ export class PointDisposition {
     this.joinDrained();
   }
 
-  /** Something in the request is wrong: what it is gets searched for while the rest goes on. */
+  /** Starts or continues the search for the cause of a refusal. Other points are not delayed. */
   async search(shipment: Shipment, { code, reason, inputs }: Extract<Outcome, { kind: "refused" }>): Promise<void> {
     const { parked, bisection } = this.#parts;
     if (shipment.kind === "fresh") bisection.add(new Portion(await this.#columnsOf(shipment, () => true)), inputs);
     else if (shipment.kind === "probe") {
-      // It is not refused as input any more: what is wrong with its points is found as with those of others.
+      // The input itself is accepted now; its bad points are found by bisection.
       for (const { input } of shipment.portion.columns) parked.drain(input, reason);
-      // The rest follows what was sent: it may hold later points of the same time.
+      // The rest follows what was sent, since it may contain later points of the same time.
       bisection.resend(merged(shipment.rest));
       bisection.add(new Portion([...shipment.portion.columns]), inputs);
     } else
@@ -134,8 +133,8 @@ export class PointDisposition {
   }
 
   /**
-   * Parks the inputs of a retry, or that of a single point; `isAtFault`: of several points, too. False: the points stay where
-   * they are.
+   * Parks the inputs of a retry, or the input of a single point; with `isAtFault` also that of several points. False:
+   * the points stay in place.
    */
   setAside(shipment: Shipment, reason: string, isAtFault = false): boolean {
     const { parked, parks } = this.#parts;
@@ -146,7 +145,7 @@ export class PointDisposition {
     const { points, inputs } = shipment.frame;
     const [input] = inputs;
     if (input === undefined || inputs.length > 1 || !parks) return false;
-    // What follows a point of a parked input is a part of its retry.
+    // Further points of a parked input belong to its retry.
     const isRetry = parked.has(input);
     if (!isRetry && ((points > 1 && !isAtFault) || parked.isFull)) return false;
     this.#forget(input, []);
@@ -155,7 +154,7 @@ export class PointDisposition {
     return true;
   }
 
-  /** Requests that carry the input fail, and others do not. */
+  /** Parks an input, because requests with it fail and others succeed. */
   blame(input: InputId, reason: string): void {
     if (this.#parts.parked.isFull) return;
     this.#forget(input, []);
@@ -163,13 +162,13 @@ export class PointDisposition {
     this.report(reason);
   }
 
-  /** Inputs whose oldest points were searched are not parked any more once nothing of that is left. */
+  /** Ends the parking of inputs whose bisection is complete. */
   joinDrained(): void {
     const { parked, bisection } = this.#parts;
     for (const input of parked.draining()) if (!bisection.holds(input)) parked.join(input);
   }
 
-  /** Logs which inputs were parked since the last time. */
+  /** Logs the inputs parked since the last call. */
   report(reason: string): void {
     const { length: count } = this.#news;
     if (count === 0) return;
@@ -189,7 +188,7 @@ export class PointDisposition {
       parked.rejected(input);
       await this.#reject(column, undefined, reason);
     } else if (parked.isProven(input)) {
-      // Later points of it wait, so that they are not stored before these.
+      // Later points wait, so that they are not stored before these.
       window.forgetInput(input);
       parked.drain(input, reason);
       bisection.add(new Portion([column]), []);
@@ -200,7 +199,7 @@ export class PointDisposition {
     }
   }
 
-  /** Columns of these inputs; those of a fresh request are taken out of the window. */
+  /** Columns of the selected inputs. Those of a fresh request leave the window. */
   async #columnsOf(shipment: Shipment, isWanted: Says): Promise<readonly PortionColumn[]> {
     if (shipment.kind !== "fresh") return shipment.portion.columns.filter(({ input }) => isWanted(input));
     const columns: PortionColumn[] = [];
@@ -215,14 +214,14 @@ export class PointDisposition {
     if (this.#parts.parked.park(input, why, reason)) this.#news.push(input);
   }
 
-  /** All points of the input go back to the buffer: one that was sent alone could arrive before an older one. */
+  /** Returns all points of the input to the buffer, since a later one could otherwise arrive before an older one. */
   #forget(input: InputId, columns: readonly PortionColumn[]): void {
     const { window, bisection } = this.#parts;
     for (const column of [...columns, ...bisection.withdraw(input)]) window.forgetExtracted(column);
     window.forgetInput(input);
   }
 
-  /** The service took points of a parked input. What else was taken from the buffer goes out before later points of it. */
+  /** The service accepted points of a parked input. The rest of its lease is sent before later points. */
   #retried(shipment: Probe, input: InputId): void {
     const { parked, bisection } = this.#parts;
     const rest = merged(restOf(shipment, input));
@@ -241,7 +240,7 @@ export class PointDisposition {
     const { input, times, values, count } = column;
     const { rejects, tally, window } = this.#parts;
     const refused = Array.from(times, (time, i) => ({ input, time, value: values[i] ?? Number.NaN, code, reason }));
-    // Not before it is written down: until then it comes again after a restart.
+    // Settled only after the reject is written, so that a restart repeats the point.
     await rejects.add(refused, () => {
       tally.rejected(count);
       window.settleExtracted(column, true);

@@ -1,4 +1,4 @@
-// Points that were taken out of the window because the service refused the frame they were in.
+// Points that left the window because the service refused their frame.
 import type { InputId } from "../../core/point.ts";
 import type { Frame } from "../../core/sink.ts";
 import { type Steps, stepWork } from "../../lib/in-slices.ts";
@@ -14,11 +14,11 @@ import { lookupWork, RowSet } from "../packing/row-set.ts";
 import { Columns } from "../series/columns.ts";
 import { numberForm, scaledNumber, textLength, timeLength } from "../series/number-text.ts";
 
-/** Finding the text of a number takes as long as copying so many points. */
+/** Cost of determining the text of a number, in points. */
 const formWork = 8;
 const perStep = stepWork / formWork;
 
-/** Points of one series, with the number of the block that each came in. */
+/** Points of one series with the block number of each. */
 export class PortionColumn implements ColumnSource {
   readonly input: InputId;
   readonly times: Float64Array;
@@ -54,7 +54,6 @@ export class PortionColumn implements ColumnSource {
     if (!ascending) yield* into.sort();
   }
 
-  /** Both as one column. */
   followedBy(other: PortionColumn): PortionColumn {
     const times = new Float64Array(this.count + other.count);
     const values = new Float64Array(this.count + other.count);
@@ -79,7 +78,7 @@ export class PortionColumn implements ColumnSource {
   }
 }
 
-/** What goes out together to find out which of it the service refuses. */
+/** Points that are sent together to find a refused one. */
 export class Portion {
   readonly columns: readonly PortionColumn[];
   readonly points: number;
@@ -89,7 +88,10 @@ export class Portion {
     this.points = columns.reduce((points, { count }) => points + count, 0);
   }
 
-  /** Two portions of about half the points each: by series while there are several, else by time. Undefined for a single point. */
+  /**
+   * Two portions with about half the points each, split by series or, for a single series, by time. Undefined: a single
+   * point.
+   */
   halves(): [Portion, Portion] | undefined {
     const [first] = this.columns;
     if (this.points < 2 || !first) return undefined;
@@ -110,7 +112,7 @@ export class Portion {
     return [new Portion(named), new Portion(this.columns.filter(({ input }) => !inputs.has(input)))];
   }
 
-  /** Plans a frame that carries all points of the sub-batch. */
+  /** Plans a frame with all points of the portion. */
   *plan(envelopeBytes: number): Steps<FramePlan<PortionColumn>> {
     const rows = new RowSet();
     const column = new Columns();
@@ -142,19 +144,19 @@ export class Portion {
   }
 }
 
-/** A request, with where its points came from: that decides what becomes of them after the answer. */
+/** A request with the origin of its points, which determines how to handle the answer. */
 export type Shipment =
   | {
       readonly kind: "fresh";
       readonly frame: Frame;
-      /** What to take from the window when it is accepted. */
+      /** Points to remove from the window on acceptance. */
       readonly parts: readonly Part[];
-      /** When the oldest of its fresh points was taken, on the monotonic clock in milliseconds; undefined: all are backlog. */
+      /** When its oldest fresh point was leased, in monotonic milliseconds. Undefined: all points are backlog. */
       readonly since: number | undefined;
     }
-  /** A part of a frame that was refused. */
+  /** Part of a refused frame. */
   | { readonly kind: "suspect"; readonly frame: Frame; readonly portion: Portion }
-  /** Points of parked inputs. `rest`: what was taken from the buffer with them and is not sent. */
+  /** A retry of parked inputs. `rest`: leased points that are not sent yet. */
   | {
       readonly kind: "probe";
       readonly frame: Frame;

@@ -1,4 +1,4 @@
-// Fills the window from the buffer, in two lanes, as far as there is room.
+// Fills the window from the two lanes of the buffer.
 import type { Block } from "../../core/block.ts";
 import type { BufferReader, Lane } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
@@ -10,41 +10,43 @@ export interface PrefetcherParts {
   readonly reader: BufferReader;
   readonly window: Window;
   readonly clock: Clock;
-  /** Points older than this when they are taken are no news, whichever lane gives them. */
+  /** Points that are older when leased are not news, in either lane. */
   readonly newsMs: number;
-  /** Points of a lane beyond which no more are taken now. */
+  /** Largest number of points of a lane in the window. */
   readonly mostPoints: (lane: Lane) => number;
-  /** Points of a block of the backlog that are few beside those of a frame, which ends where a block does. */
+  /** Points of a backlog block: few compared to a frame, which ends at a block boundary. */
   readonly blockPoints: () => number;
   /** Inputs whose points stay in the buffer. */
   readonly except: () => readonly InputId[] | undefined;
 }
 
-/** Points asked for at a time, so that others run in between. */
+/** Points per lease, so that other tasks can run in between. */
 const mostPerTake = 100_000;
-/** Below this much room nothing is taken: blocks may be somewhat larger than what was asked for. */
+/** Least space for a lease. Blocks may slightly exceed the requested size. */
 const leastRoom = 100;
-/** Room for the points of one input in the largest record of the buffer: eight of them take as much as one of many inputs. */
+/**
+ * Space for points of one input from the buffer's largest record, of which eight take as much as one of many inputs.
+ */
 const leastSingle = 10_000;
-/** What is asked for while there is a backlog, however little was new the last time. */
+/** Smallest lease of the live lane while there is a backlog. */
 const leastNews = 1_000;
 /**
- * Share of the backlog's room below which no more of it is taken: a small rest would bring some series of a poll without
- * the others, and what shares its times would go out apart. What is less in hand holds nothing up.
+ * Share of the backlog's capacity below which nothing is leased. Small leases would separate series of one poll,
+ * although they share times. The remaining points suffice meanwhile.
  */
 const leastShare = 1 / 8;
 
 interface Take {
   readonly wait: boolean;
-  /** Undefined: as much as there is room for. */
+  /** Undefined: as many as fit. */
   readonly most?: number;
-  /** A block need not have more. */
+  /** The block may end once it has this many points. */
   readonly enough?: number;
 }
 
 export class Prefetcher {
   readonly #parts: PrefetcherParts;
-  /** Points that were news the last two times: a request looks twice, and finds little the second time. */
+  /** News in the last two fills. Each request fills twice, and the second time finds little. */
   #news: readonly [number, number] = [0, 0];
   #unsendable: Unsendable[] = [];
   #hasAll = false;
@@ -53,7 +55,7 @@ export class Prefetcher {
     this.#parts = parts;
   }
 
-  /** Takes what is there, the newest first, without waiting for more. */
+  /** Leases what is available, newest first, without waiting. */
   async fill(signal: AbortSignal): Promise<void> {
     await this.#fillLive(signal);
     const { mostPoints } = this.#parts;
@@ -68,15 +70,15 @@ export class Prefetcher {
     }
   }
 
-  /** Whether the buffer had no more of the backlog when it was last asked. */
+  /** Whether the last lease found no more backlog. */
   get hasAll(): boolean {
     return this.#hasAll;
   }
 
   /**
-   * A block reaches back as far as it is asked to, and what is old in it would have to go out as if it were new. So while
-   * there is a backlog as much is asked for as was new the last time, then as much again as was found, as long as all of it
-   * is new.
+   * A block reaches back as far as requested, and its old points would be sent as if they were new. While there is a
+   * backlog, the first lease requests the number of new points found last time. Further leases follow while all points
+   * are new.
    */
   async #fillLive(signal: AbortSignal): Promise<void> {
     const { mostPoints, window } = this.#parts;
@@ -89,7 +91,7 @@ export class Prefetcher {
       if (!block) break;
       const fresh = this.#newsIn(block);
       if (fresh === 0) {
-        // All that is new has been taken: the rest comes in its order, as backlog.
+        // All new points are leased. The rest follows in order, as backlog.
         this.#parts.reader.release([block.id]);
         break;
       }
@@ -100,15 +102,15 @@ export class Prefetcher {
     this.#news = [this.#news[1], news];
   }
 
-  /** Resolves when something has been taken. */
+  /** Resolves when points were leased. */
   async wait(signal: AbortSignal): Promise<void> {
     const block = await this.#take("live", { wait: true }, signal);
     if (!block) return;
-    // What may replace points taken before keeps its place behind them.
+    // Points that may replace earlier ones stay behind them.
     this.#add(!block.isLate && this.#newsIn(block) > 0 ? "live" : "backlog", block);
   }
 
-  /** The oldest points of an input that is left out otherwise, about `most`, out of the window; undefined: there are none. */
+  /** Leases about `most` oldest points of an otherwise excluded input, outside the window. Undefined: none. */
   async takeSingle(input: InputId, most: number, signal: AbortSignal): Promise<PortionColumn | undefined> {
     const { reader, window } = this.#parts;
     if (window.room < leastSingle) return undefined;
@@ -119,7 +121,7 @@ export class Prefetcher {
     return window.extractAll("backlog", input);
   }
 
-  /** What cannot be sent at all, since the last call. */
+  /** Unsendable points since the last call. */
   takeUnsendable(): Unsendable[] {
     const unsendable = this.#unsendable;
     this.#unsendable = [];
@@ -134,7 +136,7 @@ export class Prefetcher {
     return await reader.take(lane, options, signal);
   }
 
-  /** Points of a lane in the window, those that wait included. */
+  /** Points of a lane in the window, including waiting ones. */
   #taken(lane: Lane): number {
     const { window } = this.#parts;
     return window.points(lane) + (lane === "backlog" ? window.waiting : 0);
@@ -145,7 +147,9 @@ export class Prefetcher {
     for (const unsendable of window.add(lane, block, clock.monotonic())) this.#unsendable.push(unsendable);
   }
 
-  /** How many of its points are no older than news. A device whose clock is behind has none while a backlog drains, and is no later otherwise. */
+  /**
+   * Number of points that are news. Points of a device with a slow clock do not count as news while a backlog drains.
+   */
   #newsIn({ inputs, timeStarts, valueStarts, times }: Block): number {
     const since = this.#parts.clock.now() - this.#parts.newsMs * 1_000;
     let fresh = 0;

@@ -1,7 +1,7 @@
-// The files of refused points as others than the uploader use them: read, counted by reason, taken out to be sent again.
+// Files of refused points, for readers other than the uploader: read, count by reason, and take out for a retry.
 //
-// `rejects.ndjson` is written by the uploader, `rejects.1.ndjson` is the one before it. `rejects.retry.ndjson` is there
-// while the points in it are sent again, and afterwards only where that was killed on the way.
+// The uploader writes `rejects.ndjson` and rotates it to `rejects.1.ndjson`. `rejects.retry.ndjson` holds points during
+// a retry. Later it exists only if the retry was killed.
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
@@ -12,9 +12,9 @@ import { attempt } from "../../lib/attempt.ts";
 const rejectLine = z.object({
   at: z.union([z.string(), z.number()]).optional(),
   input: z.string().refine(isInputId),
-  /** RFC 3339; microseconds where that cannot be written so. */
+  /** RFC 3339, or microseconds if that cannot represent the time. */
   time: z.union([z.string(), z.number()]),
-  /** A text where it is no finite number. */
+  /** A text if the value is not finite. */
   value: z.union([z.number(), z.string()]),
   code: z.number().optional(),
   reason: z.string(),
@@ -24,12 +24,12 @@ export type RejectLine = z.output<typeof rejectLine>;
 export class RejectFiles {
   readonly #folder: string;
 
-  /** `stateDir`: the uploader's. */
+  /** `stateDir`: folder of the uploader. */
   constructor(stateDir: string) {
     this.#folder = stateDir;
   }
 
-  /** Where the uploader writes them. */
+  /** The file that the uploader writes. */
   get path(): string {
     return join(this.#folder, "rejects.ndjson");
   }
@@ -42,21 +42,21 @@ export class RejectFiles {
     return join(this.#folder, "rejects.1.ndjson");
   }
 
-  /** All of them, oldest first; undefined for a line that cannot be read. Rejects as `node:fs` does, but not for files that are not there. */
+  /** All rejects, oldest first. Undefined: an unreadable line. Rejects as `node:fs` does; missing files are empty. */
   async *lines(): AsyncGenerator<RejectLine | undefined> {
     for (const file of [this.#retry, this.#older, this.path])
       for await (const text of linesOf(file)) if (text !== "") yield parse(text);
   }
 
-  /** The latest of them, as many as fit into `bytes`: what a page may ask for again and again. */
+  /** The latest rejects within `bytes`, for pages that request them often. */
   async *latest(bytes: number): AsyncGenerator<RejectLine | undefined> {
     for (const file of [this.#older, this.path])
       for await (const text of linesOf(file, Math.floor(bytes / 2))) if (text !== "") yield parse(text);
   }
 
   /**
-   * Moves `lines`, which are all that can be read, to where a kill does not lose them while they are sent again. The others
-   * stay: a person may make something of them.
+   * Moves `lines`, all readable rejects, to the retry file, so that a kill loses none. Unreadable lines stay for manual
+   * inspection.
    */
   async takeOut(lines: readonly RejectLine[]): Promise<void> {
     let unreadable = "";
@@ -68,7 +68,7 @@ export class RejectFiles {
     await rm(this.path, { force: true });
   }
 
-  /** Ends what `takeOut` began: `rest` is refused as before. */
+  /** Completes a retry. `rest` is refused again. */
   async putBack(rest: readonly RejectLine[]): Promise<void> {
     if (rest.length > 0) {
       await using file = await open(this.#older, "a", 0o600);
@@ -79,13 +79,12 @@ export class RejectFiles {
     await rm(this.#retry, { force: true });
   }
 
-  /** Deletes them all. */
   async drop(): Promise<void> {
     for (const file of [this.#retry, this.#older, this.path]) await rm(file, { force: true });
   }
 }
 
-/** Lines of a file, of the last `bytes` of it if given; a line that begins before them is left out. */
+/** Lines of a file, or complete lines in its last `bytes`. */
 async function* linesOf(path: string, bytes = Number.POSITIVE_INFINITY): AsyncGenerator<string> {
   let file: FileHandle;
   try {
@@ -112,13 +111,13 @@ function textOf(lines: readonly RejectLine[]): string {
 }
 
 export interface RejectReason {
-  /** JSON-RPC error or HTTP status; undefined: they could not be sent at all. */
+  /** JSON-RPC error or HTTP status. Undefined: the points could not be sent. */
   readonly code: number | undefined;
   readonly reason: string;
   readonly points: number;
-  /** Points by Input ID. */
+  /** Input ID → number of points. */
   readonly inputs: ReadonlyMap<string, number>;
-  /** Times of the first and the last of the points, RFC 3339. */
+  /** Times of the earliest and latest point, RFC 3339. */
   readonly earliest: string | undefined;
   readonly latest: string | undefined;
 }
@@ -127,11 +126,10 @@ export interface RejectReasons {
   /** Most points first. */
   readonly reasons: readonly RejectReason[];
   readonly points: number;
-  /** Lines that cannot be read. */
   readonly unreadable: number;
 }
 
-/** `lines`: as `RejectFiles` gives them. Rejects as they do. */
+/** Groups `lines` by reason. Rejects as the iterator does. */
 export async function countRejects(lines: AsyncIterable<RejectLine | undefined>): Promise<RejectReasons> {
   const groups = new Map<string, Group>();
   let points = 0;
@@ -166,7 +164,7 @@ function newGroup({ code }: RejectLine, reason: string): Group {
   return { code, reason, points: 0, inputs: new Map(), earliest: undefined, latest: undefined };
 }
 
-/** Each answer of the service has a trace of its own: the reason is the same all the same. */
+/** Removes the trace ID of the answer, so that equal reasons can be grouped. */
 function withoutTrace(reason: string): string {
   return reason.replace(/, trace [\w-]+/, "");
 }

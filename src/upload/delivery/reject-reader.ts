@@ -1,4 +1,4 @@
-// Refused points as a buffer hands out points, so that the uploader can send them once more.
+// A `BufferReader` for refused points, so that the uploader can send them again.
 import { Block, type BlockId } from "../../core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
@@ -11,7 +11,7 @@ export interface RetriedPoint {
   readonly value: number;
 }
 
-/** The uploader asks for at least as many at a time. */
+/** The uploader requests at least this many. */
 const pointsPerBlock = 100;
 
 export class RejectReader implements BufferReader {
@@ -21,7 +21,7 @@ export class RejectReader implements BufferReader {
   #settled = 0;
   #refused = 0;
 
-  /** Of two points of one input with the same time the later one counts. */
+  /** If two points of an input have the same time, the later one counts. */
   constructor(points: Iterable<RetriedPoint>) {
     const byInput = new Map<InputId, Map<number, number>>();
     for (const { input, time, value } of points) {
@@ -41,12 +41,12 @@ export class RejectReader implements BufferReader {
     return this.#all.promise;
   }
 
-  /** Points that are settled, and how many of them the service refused once more. */
+  /** Settled points, and how many of them the service refused again. */
   get settled(): { readonly points: number; readonly refused: number } {
     return { points: this.#settled, refused: this.#refused };
   }
 
-  /** What is not settled. */
+  /** Points that are not settled. */
   *unsettled(): Generator<RetriedPoint> {
     for (const { series } of [...this.#waiting, ...this.#out.values()])
       for (const { input, times, values } of series)
@@ -55,7 +55,7 @@ export class RejectReader implements BufferReader {
 
   async take(lane: Lane, { wait }: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
     signal.throwIfAborted();
-    // None of it is news.
+    // The points are not news.
     const block = lane === "live" && !wait ? undefined : this.#waiting.shift();
     if (block) this.#out.set(block.id, block);
     else if (wait) await orAbort(new Promise(() => {}), signal);
@@ -84,7 +84,7 @@ export class RejectReader implements BufferReader {
   async [Symbol.asyncDispose](): Promise<void> {}
 
   #add(input: InputId, points: readonly (readonly [time: number, value: number])[]): void {
-    const id = (this.#waiting.length + 1) as BlockId; // lives as long as this reader
+    const id = (this.#waiting.length + 1) as BlockId; // unique within this reader
     const times = Float64Array.from(points, ([time]) => time);
     const values = Float64Array.from(points, ([, value]) => value);
     this.#waiting.push(Block.of(id, [{ input, times, values }]));

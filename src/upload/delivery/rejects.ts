@@ -1,4 +1,4 @@
-// Points that the service refused for good: kept in a readable file with its reasons, and counted.
+// Points that the service refused for good, stored in a readable file with the reasons.
 
 import { createReadStream } from "node:fs";
 import { type FileHandle, mkdir, open, rename, stat } from "node:fs/promises";
@@ -14,24 +14,24 @@ export interface Reject {
   /** Microseconds since the epoch. */
   readonly time: number;
   readonly value: number;
-  /** JSON-RPC error or HTTP status; undefined: it could not be sent at all. */
+  /** JSON-RPC error or HTTP status. Undefined: the point could not be sent. */
   readonly code?: number | undefined;
   readonly reason: string;
 }
 
-/** Two files of this size are kept at most; older rejects are counted, not kept. */
+/** Rotation size of each of the two files. Older rejects are only counted. */
 const mostBytes = 16 * 2 ** 20;
 const newLine = 10;
-/** Between two tries to write. */
+/** Interval between write attempts. */
 const retryMs = 5_000;
 
-/** `rejects.ndjson`: one JSON object a line, `{"at","input","time","value","code","reason"}`. */
+/** `rejects.ndjson`: one JSON object per line, `{"at","input","time","value","code","reason"}`. */
 export class Rejects {
   readonly #path: string;
   readonly #runtime: Runtime;
   readonly #text = new TimeWriter();
   #waiting: { readonly text: string; readonly points: number; readonly kept: () => void }[] = [];
-  /** Monotonic milliseconds; undefined: writing works. */
+  /** Time of the last failed write, in monotonic milliseconds. Undefined: writes succeed. */
   #failedAt: number | undefined;
   #count: number;
 
@@ -41,15 +41,15 @@ export class Rejects {
     this.#runtime = runtime;
   }
 
-  /** A file that cannot be read counts as empty: it must not stop the start. */
+  /** An unreadable file counts as empty, since it must not prevent the start. */
   static async open(path: string, runtime: Runtime): Promise<Rejects> {
     let count = 0;
     for (const file of [path, older(path)]) {
       try {
         for await (const chunk of createReadStream(file))
-          for (const byte of chunk as Buffer) if (byte === newLine) count++; // without an encoding chunks are Buffers
+          for (const byte of chunk as Buffer) if (byte === newLine) count++; // without an encoding, chunks are Buffers
       } catch {
-        // Not there: nothing was refused yet.
+        // No file: no rejects yet.
       }
     }
     return new Rejects(path, count, runtime);
@@ -60,25 +60,25 @@ export class Rejects {
     return this.#count;
   }
 
-  /** Points that could not be written yet. */
+  /** Points that are not written yet. */
   get waiting(): number {
     return this.#waiting.reduce((sum, { points }) => sum + points, 0);
   }
 
   /**
-   * Keeps them; `kept` is called once they are on disk, at the latest after a `flush` that succeeds. Where the disk takes
-   * nothing they wait in memory. Never rejects: that must not hold up the others.
+   * Stores rejects. Calls `kept` once they are on disk, at the latest after a successful `flush`. They wait in memory
+   * while the disk fails. Never rejects, so that other points are not delayed.
    */
   async add(rejects: readonly Reject[], kept: () => void): Promise<void> {
     if (rejects.length === 0) return;
     const at = this.#time(this.#runtime.clock.now());
     const text = rejects.map((reject) => `${this.#line(at, reject)}\n`).join("");
     this.#waiting.push({ text, points: rejects.length, kept });
-    // One after the other fails for the same reason: then it is tried again from time to time.
+    // While the disk fails, only `flush` tries again.
     if (this.#failedAt === undefined) await this.#write();
   }
 
-  /** Tries again what could not be written, from time to time. */
+  /** Repeats failed writes at intervals. */
   async flush(): Promise<void> {
     const { clock } = this.#runtime;
     if (this.#failedAt === undefined || clock.monotonic() - this.#failedAt < retryMs) return;
@@ -106,7 +106,7 @@ export class Rejects {
     for (const { kept } of waiting) kept();
   }
 
-  /** All of it or, where that fails, nothing that a reader would take for a line. */
+  /** Appends all of `text`. After a failure it removes the part that was written. */
   async #append(text: string): Promise<void> {
     await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
     const size = await stat(this.#path).then(
@@ -138,7 +138,7 @@ export class Rejects {
   }
 }
 
-/** False where a crash cut the last line short: what is written behind it must not become a part of it. */
+/** False: a crash truncated the last line, so a newline must precede the next one. */
 async function endsInLine(file: FileHandle, size: number): Promise<boolean> {
   if (size === 0) return true;
   const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1);

@@ -1,4 +1,4 @@
-// Tries parked inputs again, many in one request, with few points each.
+// Retries parked inputs: many in one request, with few points each.
 import type { InputId } from "../../core/point.ts";
 import type { Loader } from "./loader.ts";
 import type { ParkedInputs } from "./parked-inputs.ts";
@@ -6,9 +6,9 @@ import { Portion, type PortionColumn, type Shipment } from "./portion.ts";
 import type { Prefetcher } from "./prefetcher.ts";
 import type { Window } from "./window.ts";
 
-/** Inputs of one request. Where they share no times it has nulls for the square of them. */
+/** Most inputs in a request. If they share no times, the number of nulls is quadratic. */
 const mostInputs = 32;
-/** Points of each, where the buffer stored fewer together. */
+/** Points per input, unless a record of the buffer has more. */
 const mostPoints = 100;
 
 export interface RetryProbesParts {
@@ -21,14 +21,14 @@ export interface RetryProbesParts {
 
 export class RetryProbes {
   readonly #parts: RetryProbesParts;
-  /** Others have their turn between two. */
+  /** Alternates with other requests. */
   #turn = true;
 
   constructor(parts: RetryProbesParts) {
     this.#parts = parts;
   }
 
-  /** A request with the oldest points of inputs that are due; undefined: none is, or it is not its turn. */
+  /** A request with the oldest points of due inputs. Undefined: none is due, or it is not the turn of retries. */
   async next(isAlone: boolean, signal: AbortSignal): Promise<Shipment | undefined> {
     const { prefetcher, loader, parked, window } = this.#parts;
     this.#turn = !this.#turn || isAlone;
@@ -36,7 +36,7 @@ export class RetryProbes {
     const sent: PortionColumn[] = [];
     const rest: PortionColumn[] = [];
     for (const input of parked.due(mostInputs)) {
-      // Older points of it are on their way back to the buffer.
+      // Older points of it are still returning to the buffer.
       const column = window.isReturning(input) ? undefined : await prefetcher.takeSingle(input, mostPoints, signal);
       if (!column) {
         parked.postpone(input);
@@ -48,7 +48,7 @@ export class RetryProbes {
     if (sent.length === 0) return undefined;
     const shipment = await loader.probe(new Portion(sent), rest);
     if (shipment) return shipment;
-    // Too large: a single point of each, and of fewer inputs where that is too large as well.
+    // Too large: sends a single point per input, and fewer inputs if necessary.
     const firsts = sent.map((column) => column.part(0, 1));
     for (const column of sent) if (column.count > 1) rest.push(column.part(1, column.count));
     for (let count = sent.length; count > 0; count >>= 1) {
@@ -63,14 +63,15 @@ export class RetryProbes {
   }
 
   /**
-   * What to send of it, and what not. By turns all of it, which is quickest where the input is taken again; the oldest
-   * point; and another one. Where the service takes a point of an input whose others it refuses, points are at fault.
+   * Splits the points of a retry into those to send and the rest. In turn, it sends all points, the oldest one, or a
+   * random one. All points are fastest if the input is accepted again. If the service accepts a single point only,
+   * other points are at fault.
    */
   #choose(input: InputId, column: PortionColumn): PortionColumn[] {
     const turn = this.#parts.parked.tries(input) % 3;
     const { count } = column;
     if (turn === 0 || count === 1) return [column];
-    // The first of those with one time: the others follow it, and the last of them is to be stored last.
+    // The first point of equal times, because the last of them must be stored last.
     const at = turn === 1 ? 0 : column.times.indexOf(column.times[1 + Math.floor(this.#parts.random() * (count - 1))]!);
     return [column.part(at, at + 1), column.part(0, at), column.part(at + 1, count)];
   }

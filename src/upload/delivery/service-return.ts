@@ -1,25 +1,26 @@
-// Notices that a service which was unreachable takes connections again, so that a back-off need not run to its end.
+// Detects that an unreachable service accepts connections again, to end the back-off early.
 //
 //   request fails   |x                                     x  request at the end of the back-off, without probes
 //   probes          |x . x . x . x . o                        x no connection, o connection
 //   request         |                 x                       at most 1.25 s and a connection after the return
 //
-// Only the change from "no connection" to "connection" counts: a service, proxy or portal that takes connections all the
-// time and answers nothing useful gets one request for each back-off, as before. A request under way is left to its own
-// time-outs: in a network that drops packets, TCP asks for its connection again up to 8 s apart, and it fails after 20 s.
+// Only the change from "no connection" to "connection" counts. A service, proxy or portal that always accepts
+// connections but gives no useful answer still gets one request per back-off. A running request keeps its own
+// time-outs. If the network drops packets, TCP repeats connection attempts up to 8 s apart, and the request fails after
+// 20 s.
 import type { Runtime } from "../../core/runtime.ts";
 import type { Sink } from "../../core/sink.ts";
 
-/** Milliseconds between two probes, on average; agents that lost the same service do not come back in step. */
+/** Average interval of probes in milliseconds. Random, so that agents do not return simultaneously. */
 const probeEveryMs = 1_000;
 const spread = 0.25;
 
-/** Gives a function that resolves when the destination takes a connection after it took none. It rejects with `signal.reason`. */
+/** Returns a function that resolves when the destination accepts connections again. Rejects with `signal.reason`. */
 export function openServiceReturn(
   connects: NonNullable<Sink["connects"]>,
   { clock, random }: Pick<Runtime, "clock" | "random">,
 ): (signal: AbortSignal) => Promise<void> {
-  /** What the last probe found, also the one before the last request: that may have failed as the service came back. */
+  /** Result of the last probe, even from before the last request, which may have failed during the return. */
   let wasAway = false;
   return async (signal) => {
     for (;;) {

@@ -1,8 +1,8 @@
-// Which series of which blocks were settled, as stretches of blocks: a request settles thousands of series of hundreds of blocks,
-// and mostly all of them in the same blocks.
+// Log of settled series by ranges of blocks. A request settles thousands of series in hundreds of blocks, usually all
+// of them in the same blocks.
 import type { InputId } from "../../core/point.ts";
 
-/** Settled in `blocks` blocks, the one numbered `first` and those that follow it. */
+/** Series settled in `blocks` consecutive blocks, starting with number `first`. */
 export interface SettledStretch {
   readonly first: number;
   readonly blocks: number;
@@ -10,9 +10,9 @@ export interface SettledStretch {
 }
 
 export class SettledLog {
-  /** By first block, then by how many. */
+  /** First block → number of blocks → entry. */
   readonly #stretches = new Map<number, Map<number, SettledStretch>>();
-  /** Where the last series went: most go to the same. */
+  /** Entry of the last series, which the next one usually shares. */
   #last: SettledStretch | undefined;
 
   add(input: InputId, first: number, blocks: number): void {
@@ -27,7 +27,7 @@ export class SettledLog {
     stretch.inputs.push(input);
   }
 
-  /** All since the last call. */
+  /** All entries since the last call. */
   take(): SettledStretch[] {
     if (!this.#last) return [];
     const all = [...this.#stretches.values()].flatMap((sameFirst) => [...sameFirst.values()]);

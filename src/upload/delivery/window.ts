@@ -1,4 +1,4 @@
-// The unsettled points by series, bounded in memory, and which blocks of the buffer they came in.
+// Unsettled points by series, in bounded memory, and their blocks of the buffer.
 import type { Block, BlockId } from "../../core/block.ts";
 import type { Lane, Settlement } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
@@ -9,27 +9,27 @@ import { SeriesQueue } from "../series/series-queue.ts";
 import { OpenBlocks } from "./open-blocks.ts";
 import { PortionColumn } from "./portion.ts";
 
-/** A point that cannot be sent at all, and why. */
+/** A point that cannot be sent, with the reason. */
 export interface Unsendable {
   readonly input: InputId;
   readonly time: number;
   readonly value: number;
   readonly reason: string;
-  /** Number of the block that it came in. */
+  /** Number of its block. */
   readonly number: number;
 }
 
 /**
- * Queues of the live lane that are kept while they are empty. With more, those go that no point came to while so many blocks
- * were taken: a burst of many inputs must not keep 300 bytes of each for ever, and polled inputs need theirs every second.
- * The backlog lane keeps none: once it is delivered, most inputs have no points there for days.
+ * Empty queues of the live lane that are always kept. Above this, queues are removed that got no points while
+ * `blocksUntilUnused` blocks were leased. A burst of many inputs must not retain 300 bytes each, but polled inputs need
+ * their queue every second. The backlog lane keeps none, since most inputs have no backlog for days.
  */
 const keptQueues = 4_096;
 const blocksUntilUnused = 64;
 
 /**
- * Holds what was taken from the buffer. A series of a block is settled when the service has stored or refused all of its
- * points in that block. Until then a restart delivers these points again.
+ * Holds leased points. A series of a block is settled once the service has stored or refused all of its points in the
+ * block. Until then, a restart delivers the points again.
  */
 export class Window {
   readonly #arena: PointArena;
@@ -38,7 +38,7 @@ export class Window {
   readonly #late: LateOrder;
   readonly #blocks = new OpenBlocks();
 
-  /** 17 bytes a point, touched only as they are needed. */
+  /** 17 bytes per point; memory is touched on use only. */
   constructor(capacity: number) {
     this.#arena = new PointArena(capacity);
     this.#late = new LateOrder(this.#arena, {
@@ -48,7 +48,7 @@ export class Window {
     });
   }
 
-  /** Points that fit for certain, even if each is of another series. */
+  /** Number of points that fit even if each has its own series. */
   get room(): number {
     return this.#arena.freeSegments;
   }
@@ -58,7 +58,7 @@ export class Window {
     return this.#points[lane];
   }
 
-  /** Late points of the backlog that wait for points in their way. */
+  /** Late points of the backlog that wait for earlier points. */
   get waiting(): number {
     return this.#late.points;
   }
@@ -67,22 +67,22 @@ export class Window {
     return this.#queues[lane].values();
   }
 
-  /** The queues of `lane` that are not empty and that `may` accepts. */
+  /** Non-empty queues of `lane` that `may` accepts. */
   filled(lane: Lane, may: (queue: SeriesQueue) => boolean = () => true): SeriesQueue[] {
     const filled: SeriesQueue[] = [];
-    // An iterator would make an object for each.
+    // An iterator would allocate an object for each queue.
     this.#queues[lane].forEach((queue) => {
       if (queue.count > 0 && may(queue)) filled.push(queue);
     });
     return filled;
   }
 
-  /** When the oldest point of a queue that is not empty was taken, on the monotonic clock in milliseconds. */
+  /** When the oldest point of a non-empty queue was leased, in monotonic milliseconds. */
   since(queue: SeriesQueue): number {
     return this.#blocks.since(queue.firstBlock);
   }
 
-  /** Copies a block into the window. What cannot be written as JSON is returned, and is unsettled until `settleUnsendable`. */
+  /** Copies a block. Returns points that JSON cannot express; they stay unsettled until `settleUnsendable`. */
   add(lane: Lane, block: Block, since: number): Unsendable[] {
     const number = this.#blocks.open(lane, block, since);
     const unsendable: Unsendable[] = [];
@@ -112,14 +112,14 @@ export class Window {
     return unsendable;
   }
 
-  /** The service has the oldest `count` points of `queue`. */
+  /** The oldest `count` points of `queue` are stored. */
   settle(queue: SeriesQueue, count: number): void {
     this.#points[queue.lane] -= count;
     this.#blocks.settle(queue, count);
     if (queue.lane === "live") this.#points.backlog += this.#late.advance(queue.input);
   }
 
-  /** Takes the oldest `count` points of `queue` out; they stay unsettled until `settleExtracted`. */
+  /** Extracts the oldest `count` points of `queue`. They stay unsettled until `settleExtracted`. */
   extract(queue: SeriesQueue, count: number): PortionColumn {
     const { input } = queue;
     const { times, values, blocks } = queue.copy(count);
@@ -131,25 +131,25 @@ export class Window {
     return new PortionColumn(input, times, values, blocks);
   }
 
-  /** Takes all points of `input` out of a lane; undefined: there are none. */
+  /** Extracts all points of `input` from a lane. Undefined: none. */
   extractAll(lane: Lane, input: InputId): PortionColumn | undefined {
     const queue = this.#queues[lane].get(input);
     return queue && queue.count > 0 ? this.extract(queue, queue.count) : undefined;
   }
 
-  /** Points that were taken out are stored, or refused for good. */
+  /** Extracted points were stored or refused for good. */
   settleExtracted({ input, blocks }: PortionColumn, refused: boolean): void {
     for (const [number, points] of runsOf(blocks)) this.#blocks.decide(number, input, points, refused);
     this.#points.backlog += this.#late.decided(input, blocks.length);
   }
 
-  /** Points that were taken out go back to the buffer. */
+  /** Returns extracted points to the buffer. */
   forgetExtracted({ input, blocks }: PortionColumn): void {
     for (const [number, points] of runsOf(blocks)) this.#blocks.forgetApart(number, input, points, true);
     this.#points.backlog += this.#late.decided(input, blocks.length);
   }
 
-  /** All points of `input` go back to the buffer, except those taken out. */
+  /** Returns all points of `input` to the buffer, except extracted ones. */
   forgetInput(input: InputId): void {
     for (const lane of ["live", "backlog"] as const) {
       const queue = this.#queues[lane].get(input);
@@ -160,22 +160,22 @@ export class Window {
     }
   }
 
-  /** Whether points of `input` go back to the buffer as soon as nothing else of their blocks is here. */
+  /** See `OpenBlocks.isReturning`. */
   isReturning(input: InputId): boolean {
     return this.#blocks.isReturning(input);
   }
 
-  /** Points that cannot be sent count as refused for good. */
+  /** Settles unsendable points as refused. */
   settleUnsendable(unsendable: readonly Unsendable[]): void {
     for (const { number, input } of unsendable) this.#blocks.decide(number, input, 1, true);
   }
 
-  /** What was settled since the last call. */
+  /** Settlements since the last call. */
   takeSettled(): Settlement[] {
     return this.#blocks.takeSettled();
   }
 
-  /** Forgets the points of a lane, except those taken out: their blocks go back to the buffer. */
+  /** Returns the points of a lane to the buffer, except extracted ones. */
   *forget(lane: Lane): Steps<void> {
     for (const queue of this.#queues[lane].values()) {
       yield queue.count;
@@ -194,15 +194,15 @@ export class Window {
   }
 
   /**
-   * Blocks to give back to the buffer since the last call. They come again behind what is in the backlog lane, and late
-   * points there may replace some of theirs: then the backlog lane goes back, too, so that all come again in their order.
+   * Blocks to release since the last call. They will be leased again behind the present backlog lane, whose late points
+   * may replace some of theirs. In that case the backlog lane is released too, so that all blocks return in order.
    */
   takeReleased(): BlockId[] {
     if (this.#blocks.hasReleased && this.#blocks.hasLate) for (const _ of this.forget("backlog"));
     return this.#blocks.takeReleased();
   }
 
-  /** All blocks that are not settled: what to give back at the end. */
+  /** All unsettled blocks, to be released at the end. */
   open(): BlockId[] {
     return this.#blocks.ids();
   }
@@ -232,7 +232,7 @@ export class Window {
   }
 }
 
-/** Each block, with how often it comes in a row. */
+/** Run-length encoding: each block with the number of its consecutive points. */
 function* runsOf(blocks: Float64Array): Generator<[number: number, points: number]> {
   for (let from = 0; from < blocks.length; ) {
     let to = from + 1;
