@@ -1,41 +1,41 @@
-// Series that belong together in a frame, and the order in which they are tried.
+// Clusters of series that share times in a frame, and the order in which they are tried.
 import { type Steps, stepWork } from "../../lib/in-slices.ts";
 import { Columns } from "../series/columns.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
 
 export interface Candidates {
   readonly queues: readonly SeriesQueue[];
-  /** When the oldest point of one came, on the monotonic clock in milliseconds. */
+  /** When the oldest point of a queue was leased, in monotonic milliseconds. */
   readonly since: (queue: SeriesQueue) => number;
 }
 
-/** Series with the same times: they share every timestamp and need no nulls among themselves. */
+/** Series with the same times. They share all timestamps and need no nulls among each other. */
 export interface Cluster {
-  /** How many of their oldest points are meant: all of them, or as many as the least deep has. */
+  /** Number of oldest points to send per member: all, or as many as the shortest member has. */
   rows: number;
   readonly members: SeriesQueue[];
   since: number;
 }
 
-/** Share of the depth of a cluster by which another one that it goes along with may be deeper. */
+/** Tolerated difference in depth between joined clusters, as a share of the lower depth. */
 const mostLeftBehind = 1 / 2;
 
-/** Putting a series or a cluster in its place takes as long as copying so many points. */
+/** Cost of placing a series or cluster, in points. */
 export const clusterWork = 20;
 
-/** Groups by number and hash of the times; whether they are the same is seen when they are read. */
+/** Groups series by number and hash of their times. Equality is verified when they are read. */
 export function* clustersOf({ queues, since }: Candidates): Steps<Cluster[]> {
   const byKey = new Map<number, Cluster>();
   const clusters: Cluster[] = [];
   let before: Cluster | undefined;
   let work = 0;
-  // Loops over series count: there may be one for each point, and an iterator makes an object for each.
+  // Indexed loops over series: an iterator would allocate an object for each.
   for (let i = 0; i < queues.length; i++) {
     const queue = queues[i]!;
     const { count: rows, timesHash, ascending } = queue;
     if (rows === 0) continue;
     const at = since(queue);
-    // Mostly those of the series before: then nothing needs to be looked up.
+    // The cluster of the previous series, which usually matches and saves a lookup.
     let cluster = before?.rows === rows && before.members[0]!.timesHash === timesHash && ascending ? before : undefined;
     const key = cluster ? 0 : (timesHash >>> 0) + rows * 0x1_0000_0000;
     if (!cluster && ascending) cluster = byKey.get(key);
@@ -57,9 +57,9 @@ export function* clustersOf({ queues, since }: Candidates): Steps<Cluster[]> {
 }
 
 /**
- * Puts those together that have the same times as far as the less deep of them goes, and are about as deep: a poll that came
- * in two parts makes some series one row deeper than others. They go out as deep as the least of them; what is left goes
- * with the next frame. Changes what it is given.
+ * Joins clusters of similar depth whose common rows have equal times. A poll that arrives in two parts makes some
+ * series one row deeper than others. Each joined cluster gets the lowest depth; the remaining points follow in the next
+ * frame. Modifies its arguments.
  */
 export function* joinedClusters(clusters: readonly Cluster[]): Steps<Cluster[]> {
   const apart: Cluster[] = [];
@@ -92,8 +92,8 @@ function* goTogether(one: Cluster, other: Cluster, column: Columns): Steps<boole
 }
 
 /**
- * The deepest first, over their whole depth: a request carries most points that way. When something waits too long, the
- * one that waits longest leads, followed by what is about as deep as it: series of like depth share a frame best.
+ * Returns the deepest clusters first, with their whole depth, which carries the most points per request. If one has
+ * waited too long, the longest waiting cluster leads, followed by clusters of similar depth, which share a frame best.
  */
 export function clustersInOrder(clusters: readonly Cluster[], urgentBefore: number): Generator<Cluster, void> {
   let oldest: Cluster | undefined;
@@ -122,7 +122,7 @@ function byUrgency(a: Ranked, b: Ranked): number {
   return a.distance - b.distance || a.since - b.since || b.weight - a.weight;
 }
 
-/** Mostly few of them are asked for, so that they are put in order while they are: in a heap. */
+/** A heap, since usually few elements are requested. */
 function* smallestFirst(heap: Ranked[], compare: (a: Ranked, b: Ranked) => number): Generator<Cluster, void> {
   const sink = (from: number) => {
     const sinking = heap[from]!;

@@ -1,4 +1,4 @@
-// A frame while it is being planned: which points are in it, and how many bytes that makes, to the byte.
+// A frame during planning: its points and its exact size in bytes.
 import { type Steps, stepWork } from "../../lib/in-slices.ts";
 import { Columns } from "../series/columns.ts";
 import { leastTimeLength, textLength, timeLength } from "../series/number-text.ts";
@@ -7,12 +7,12 @@ import { columnOverhead, nullBytes, type Part, timeOverhead } from "./frame-plan
 import { lookupWork, RowSet } from "./row-set.ts";
 
 const lookupsPerStep = stepWork / lookupWork;
-/** Adding a column takes as long as copying so many points, beside those that it has. */
+/** Cost of adding a column, in points, in addition to its own points. */
 const columnWork = 10;
-/** Columns of so few points are looked at at once. */
+/** Largest column that is processed without yielding. */
 const shortColumn = 1_024;
 
-/** What a column adds to a frame: its cells, their text and commas, times that are new and their bytes. */
+/** Additional size due to a column: cells, their text with commas, and new times with their bytes. */
 interface Cost {
   readonly cells: number;
   text: number;
@@ -20,23 +20,23 @@ interface Cost {
   times: number;
 }
 
-/** Takes columns as long as they fit. Memory is used again for the next frame. */
+/** Accepts columns as long as they fit. Reuses its memory for the next frame. */
 export class FrameDraft {
   readonly #rows = new RowSet();
   readonly #column = new Columns();
-  /** Times of the last column that was read: most columns have the same as the one before. */
+  /** Times of the last added column, which the next one usually shares. */
   readonly #shared = new Columns();
   #parts: Part[] = [];
   #bytes = 0;
   #cells = 0;
   #points = 0;
   #work = 0;
-  /** Work of `addShared` since others ran. */
+  /** Cost of `addShared` since the last yield. */
   #unyielded = 0;
-  /** Bytes of the whole request. */
+  /** Limit for the whole request. */
   maxBytes = 0;
 
-  /** Begins an empty frame of `bytes`. */
+  /** Starts an empty frame of `bytes`. */
   begin(bytes: number, maxBytes: number): void {
     this.#rows.clear();
     this.#parts = [];
@@ -70,17 +70,17 @@ export class FrameDraft {
     return this.#rows.size * this.#parts.length - this.#cells;
   }
 
-  /** Points looked at so far, in this frame and those before. */
+  /** Points examined so far, including those for earlier frames. */
   get work(): number {
     return this.#work;
   }
 
-  /** Ascending, each once. */
+  /** Distinct times, ascending. */
   times(): Steps<Float64Array> {
     return this.#rows.sorted();
   }
 
-  /** Times of `queue` that the frame has not, and their bytes. */
+  /** Number and bytes of the times of `queue` that are not in the frame yet. */
   *freshRows(queue: SeriesQueue): Steps<{ rows: number; bytes: number }> {
     yield* queue.read(queue.count, this.#column);
     const { count } = this.#column;
@@ -90,10 +90,10 @@ export class FrameDraft {
     return { rows: cost.rows, bytes: cost.times };
   }
 
-  /** How many of the oldest points fit beside what is in the frame. */
+  /** Number of oldest points that fit into the frame. */
   *prefix(queue: SeriesQueue): Steps<number> {
     const room = this.maxBytes - this.#bytes - queue.input.length - columnOverhead;
-    // As many as there are times already, and of others as many as there is room for the times alone.
+    // Upper bound: the existing times, plus as many new ones as fit without values.
     const most = this.#rows.size + Math.max(0, Math.floor(room / (leastTimeLength + timeOverhead)));
     yield* queue.read(Math.min(queue.count, most), this.#column);
     const { count } = this.#column;
@@ -109,8 +109,8 @@ export class FrameDraft {
   }
 
   /**
-   * As `add`, at once, where the points have the times of the column before; undefined: they may not have, or it is time to
-   * let others run. Most columns are added so, and nothing is allocated for a step of each.
+   * As `add` without yielding, for points with the times of the last added column. Undefined: the times may differ, or
+   * other tasks must run first. Most columns are added this way, without an allocation per step.
    */
   addShared(queue: SeriesQueue, points: number): boolean | undefined {
     if (this.#isTooLarge(queue, points)) return false;
@@ -146,7 +146,7 @@ export class FrameDraft {
     return true;
   }
 
-  /** Adds all points of `members`, which have the same times, to columns that are in the frame, if that costs few nulls. */
+  /** Appends all points of `members`, which share times, to their existing columns if that needs few nulls. */
   *join(members: readonly SeriesQueue[]): Steps<boolean> {
     const [first] = members;
     if (!first) return false;
@@ -169,7 +169,7 @@ export class FrameDraft {
     return true;
   }
 
-  /** Adds up what the column that was read takes. */
+  /** Determines the cost of the column that was read. */
   *#weigh(cost: Cost): Steps<void> {
     for (let from = 0; from < cost.cells; from += lookupsPerStep) {
       const to = Math.min(cost.cells, from + lookupsPerStep);
@@ -188,7 +188,7 @@ export class FrameDraft {
     }
   }
 
-  /** The first of the column's points that does not fit into what is left, or `to`. */
+  /** Index of the first point that exceeds the remaining bytes, or `to`. */
   #fitting(left: { bytes: number }, from: number, to: number): number {
     const { times, forms } = this.#column;
     const width = this.#parts.length;
@@ -201,7 +201,7 @@ export class FrameDraft {
     return to;
   }
 
-  /** `fresh`: how many of them the frame has not. */
+  /** `fresh`: number of times that are new to the frame. */
   *#addRows(times: Float64Array, count: number, fresh: number): Steps<void> {
     yield* this.#rows.reserve(this.#rows.size + fresh);
     for (let from = 0; from < count; from += lookupsPerStep) {
@@ -211,13 +211,13 @@ export class FrameDraft {
     }
   }
 
-  /** The whole series does not fit even without its times, so its times are not read. */
+  /** True if the whole series exceeds the limit even without its times. Its times are then not read. */
   #isTooLarge({ count, ascending, input, textBytes }: SeriesQueue, points: number): boolean {
     if (points !== count || !ascending) return false;
     return this.#bytes + input.length + columnOverhead + textBytes + points > this.maxBytes;
   }
 
-  /** As `Cost` says it, without an object for each column. */
+  /** Takes the fields of `Cost` as arguments to avoid an object per column. */
   #addColumn(queue: SeriesQueue, points: number, cells: number, text: number, rows: number, times: number): boolean {
     const height = this.#rows.size + rows;
     const nulls = rows * this.#parts.length + height - cells;

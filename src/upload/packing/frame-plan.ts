@@ -1,55 +1,55 @@
-// What goes into one request, and how many bytes that makes: the size model, exact to the byte.
+// The content of a request and its exact size.
 //
 //   {"jsonrpc":"2.0","method":"integration.insert","id":7,"params":{"integration":"…","data":{
 //     "times":["2026-01-01T00:00:00Z",…],"series":{"boiler.temp":[21.5,null,…],…}}}}
 //
-// A frame is a matrix of times and series. Each distinct time costs its text and 3 bytes; each series its Input ID and 5;
-// each cell its text and 1, a null 5; the last of each list has no comma.
+// A frame is a matrix of times and series. Each distinct time takes its text and 3 bytes, each series its Input ID and
+// 5, each cell its text and 1, and each null 5. The last element of each list has no comma.
 import type { InputId } from "../../core/point.ts";
 import type { Steps } from "../../lib/in-slices.ts";
 import type { Columns } from "../series/columns.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
 
-/** Where the points of one column come from. */
+/** Source of the points of a column. */
 export interface ColumnSource {
   readonly input: InputId;
-  /** Copies the first `count` points by ascending time; of those with the same time the last. */
+  /** Copies the first `count` points in ascending time. Of points with equal times, only the last is copied. */
   read(count: number, into: Columns): Steps<void>;
-  /** The same without the times, where they strictly ascend; false where they do not, and nothing was copied. */
+  /** As `read` without times. False: the times do not strictly ascend, and nothing was copied. */
   readValues?(count: number, into: Columns): Steps<boolean>;
-  /** As `read`, or as `readValues`, at once, for few points; false where it cannot, and nothing was copied. */
+  /** As `read` or `readValues` without yielding, for few points. False: not possible, and nothing was copied. */
   readNow?(count: number, into: Columns, what: "points" | "values"): boolean;
 }
 
 export interface PlannedColumn<Source extends ColumnSource = ColumnSource> {
   readonly source: Source;
-  /** Points taken from the front of the source. */
+  /** Number of points from the start of the source. */
   readonly count: number;
 }
 
 export interface FramePlan<Source extends ColumnSource = ColumnSource> {
-  /** Ascending, each once. */
+  /** Distinct times, ascending. */
   readonly times: Float64Array;
   readonly columns: readonly PlannedColumn<Source>[];
   readonly points: number;
   readonly nulls: number;
-  /** Length of the whole request. */
+  /** Size of the whole request. */
   readonly bytes: number;
 }
 
 /** Quotes and comma of a time. */
 export const timeOverhead = 3;
-/** Quotes, colon and brackets of a series, and the comma after it; less the comma that its last value has not. */
+/** Quotes, colon, brackets and comma of a series, less the comma that its last value does not have. */
 export const columnOverhead = 5;
 /** `null` and its comma. */
 export const nullBytes = 5;
 
-/** What stands around the matrix. The ID of the request has ten digits, so that its size is known before it is numbered. */
+/** The request around the matrix. Request IDs have ten digits, so the size is known before numbering. */
 export class Envelope {
   readonly head: (id: number) => string;
   readonly between = '],"series":{';
   readonly tail = "}}}}";
-  /** Bytes of a frame without times and series, their missing last commas taken off. */
+  /** Bytes of an empty frame, less the commas that the last time and series do not have. */
   readonly bytes: number;
 
   constructor(integration: string) {
@@ -59,20 +59,20 @@ export class Envelope {
   }
 }
 
-/** Request IDs count up from here, all of the same length. */
+/** First request ID. All IDs have the same length. */
 export const firstRequestId = 1_000_000_000;
 
-/** The oldest `count` points of a queue; a column of them where nothing follows. */
+/** The oldest `count` points of a queue. */
 export interface Part extends PlannedColumn<SeriesQueue> {
   readonly queue: SeriesQueue;
 }
 
 export interface PackedPlan extends FramePlan {
-  /** What to take from the window when the frame is accepted. */
+  /** Points to remove from the window on acceptance. */
   readonly parts: readonly Part[];
 }
 
-/** Points of the backlog, followed by fresh ones of the same series, all of them later. */
+/** Backlog points of a series, followed by later live points. */
 export class JoinedColumn implements ColumnSource {
   readonly input: InputId;
   readonly #backlog: Part;
@@ -93,7 +93,7 @@ export class JoinedColumn implements ColumnSource {
     return this.#read(count, into, "points");
   }
 
-  /** Reads all of it: `count` is the sum of both parts. */
+  /** `count` must be the sum of both parts. */
   *#read(count: number, into: Columns, what: "points" | "values"): Steps<void> {
     into.reserve(count);
     for (const { queue, count: part } of [this.#backlog, this.#live]) yield* queue.readBehind(part, into, what);

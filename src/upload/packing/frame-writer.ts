@@ -1,18 +1,18 @@
-// Writes a planned frame as bytes into one buffer that is used again for every request.
+// Encodes a planned frame into a reused buffer.
 import { type Steps, stepWork } from "../../lib/in-slices.ts";
 import { Columns } from "../series/columns.ts";
 import { TimeWriter, textLength, writeNumber } from "../series/number-text.ts";
 import type { Envelope, FramePlan } from "./frame-plan.ts";
 
-/** Writing a time takes as long as copying so many points. */
+/** Cost of writing a time, in points. */
 const timeWork = 4;
 const timesPerStep = stepWork / timeWork;
-/** Columns of so few points are written at once, and take as long as copying so many points more. */
+/** Largest column that is written without yielding, and the additional cost of a column, in points. */
 const shortColumn = 1_024;
 const columnWork = 20;
-/** Frames of this many bytes are written where larger ones were: what those have touched is not worth giving back. */
+/** Size below which memory touched by larger frames is not released. */
 const smallFrame = 2 ** 20;
-/** So many times smaller than the largest one before has a frame to be for its memory to be given back. */
+/** Ratio of the largest earlier frame to the current one above which memory is released. */
 const muchSmaller = 8;
 const nullText = Buffer.from("null,".repeat(4_096), "latin1");
 
@@ -21,16 +21,16 @@ export class FrameWriter {
   readonly #column = new Columns();
   readonly #times = new TimeWriter();
   #bytes: Buffer;
-  /** Bytes of `#bytes` that were ever written. */
+  /** Bytes of `#bytes` that were written at least once. */
   #touched = 0;
 
-  /** Memory is not touched before it is used, so `maxBytes` costs nothing until a frame is that large. */
+  /** `maxBytes` only reserves address space; memory is touched on use. */
   constructor(envelope: Envelope, maxBytes: number) {
     this.#envelope = envelope;
     this.#bytes = Buffer.allocUnsafeSlow(maxBytes);
   }
 
-  /** Returns a view of the buffer, good until the next call. */
+  /** Returns a view of the buffer that is valid until the next call. */
   *write(plan: FramePlan, id: number): Steps<Uint8Array> {
     this.#fit(plan.bytes);
     const bytes = this.#bytes;
@@ -51,7 +51,7 @@ export class FrameWriter {
       bytes[at++] = quote;
       bytes[at++] = colon;
       bytes[at++] = open;
-      // The series has as many distinct times as the frame has rows, so its times are the rows and need no lookup.
+      // The column has as many distinct times as the frame has rows, so they are equal.
       const isFull = count === times.length;
       if (count <= shortColumn && source.readNow?.(count, this.#column, isFull ? "values" : "points")) {
         at = isFull ? this.#writeValues(bytes, at, 0, count) : this.#writeFewCells(bytes, at, times);
@@ -75,7 +75,9 @@ export class FrameWriter {
     return bytes.subarray(0, at);
   }
 
-  /** After a burst its memory goes to the garbage collector; not sooner, for a socket may still hold on to it. */
+  /**
+   * Replaces the buffer after a burst. The old one is left to the garbage collector, since a socket may still use it.
+   */
   #fit(bytes: number): void {
     const shrinks = this.#touched > Math.max(smallFrame, bytes * muchSmaller);
     if (shrinks || bytes > this.#bytes.length) {
@@ -119,14 +121,14 @@ export class FrameWriter {
     return at;
   }
 
-  /** As `writeCells`, at once. */
+  /** As `#writeCells` without yielding. */
   #writeFewCells(bytes: Buffer, start: number, rows: Float64Array): number {
     const end = { at: start, row: 0 };
     this.#writeSparse(bytes, end, rows, 0, this.#column.count);
     return writeNulls(bytes, end.at, rows.length - end.row);
   }
 
-  /** One text and comma for each row. */
+  /** Writes a value or null for each row. */
   *#writeCells(bytes: Buffer, start: number, rows: Float64Array): Steps<number> {
     const { count } = this.#column;
     const end = { at: start, row: 0 };
@@ -142,7 +144,7 @@ export class FrameWriter {
     return end.at;
   }
 
-  /** Values of the column in their rows, with nulls before each as needed; moves `end` behind the last. */
+  /** Writes the values to their rows, with nulls in between. Moves `end` past the last one. */
   #writeSparse(bytes: Buffer, end: { at: number; row: number }, rows: Float64Array, from: number, to: number): void {
     const { times, values, forms } = this.#column;
     let { at, row } = end;

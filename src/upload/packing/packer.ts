@@ -1,5 +1,5 @@
-// Decides which points the next request carries: as many as fit, and none for longer than the freshness bound without
-// its turn. See the README of this folder for the reasons, cost and bounds of the algorithm.
+// Chooses the points of the next request: as many as fit, while no series exceeds the freshness bound. The README of
+// this folder explains the algorithm with its cost and bounds.
 import type { InputId } from "../../core/point.ts";
 import type { Steps } from "../../lib/in-slices.ts";
 import { timeLength } from "../series/number-text.ts";
@@ -9,44 +9,44 @@ import { FrameDraft } from "./frame-draft.ts";
 import { columnOverhead, JoinedColumn, nullBytes, type PackedPlan, type Part, timeOverhead } from "./frame-plan.ts";
 
 export interface PackLimits {
-  /** Bytes of the whole request. */
+  /** Limit for the whole request. */
   readonly maxBytes: number;
   /** Bytes of a request without times and series. */
   readonly envelopeBytes: number;
   readonly maxSeries: number;
-  /** Series whose oldest point came before this (monotonic, ms) lead the frame. */
+  /** Series whose oldest point was leased before this (monotonic, ms) lead the frame. */
   readonly urgentBefore: number;
 }
 
-/** Share of a frame of the backlog that is kept free at most for fresh points of the same series. */
+/** Largest share of a backlog frame that is reserved for live points of the same series. */
 const mostShared = 0.5;
-/** Fresh points with the same time that are worth keeping room for. */
+/** Fewest live points with a common time for which bytes are reserved. */
 const leastRiders = 8;
 
-/** Bounds the work of one plan, in points looked at beside those that a frame can hold, and clusters that did not fit. */
+/** Limits for one plan: points examined beyond those of a full frame, and clusters that did not fit. */
 const mostWork = 4_000_000;
 const mostMisfits = 64;
-/** How often a border is looked for at which no member of a cluster is cut. */
+/** Attempts to find a row count that cuts no block of any member. */
 const mostBorders = 4;
-/** Bytes that a timestamp takes at most, with quotes and comma. */
+/** Largest size of a timestamp with quotes and comma. */
 const longestTime = 30;
-/** How often a frame of one cluster is begun again with more rows. */
+/** Restarts of a single-cluster frame with more rows. */
 const mostTries = 2;
-/** Few deep series share their times with few: where a frame of whole blocks carries less than this of the other, blocks are cut. */
+/** If a frame of whole blocks carries less than this share of one with cut blocks, blocks are cut. */
 const leastWholeBlocks = 0.5;
 
-/** Plans frames. Pure: what comes out depends on what goes in alone; only memory is kept and used again. */
+/** Plans frames. The result depends only on the arguments; memory is reused. */
 export class Packer {
   readonly #draft = new FrameDraft();
   #limits: PackLimits = { maxBytes: 0, envelopeBytes: 0, maxSeries: 0, urgentBefore: 0 };
-  /** Fresh points may ride along. */
+  /** Whether live points may join the frame. */
   #hasRiders = false;
-  /** Work of the draft when this plan was begun. */
+  /** Work of the draft at the start of this plan. */
   #begun = 0;
 
   /**
-   * Undefined when there is nothing to send, or when not even one point fits. `live`: fresh points that may ride along
-   * where their series are in the frame anyway. What goes in must not change before it has come to its end.
+   * Undefined: no points, or not even one fits. `live`: live points that may join if their series are in the frame. The
+   * arguments must not change until the plan is complete.
    */
   *plan(candidates: Candidates, limits: PackLimits, live?: Candidates): Steps<PackedPlan | undefined> {
     const draft = this.#draft;
@@ -58,9 +58,9 @@ export class Packer {
     const misfits: Cluster[] = [];
     const apart = yield* clustersOf(candidates);
     const least = leastBytes(apart);
-    // Where all of it goes out at once nothing has to be left behind.
+    // If all points fit, no cluster needs to be shortened.
     const clusters = least > limits.maxBytes ? yield* joinedClusters(apart) : apart;
-    // Where all of it fits in any order, the one of the series stays the same from request to request, and so does the answer.
+    // If all points certainly fit, the order of series stays constant, so that answers repeat.
     const isAll =
       candidates.queues.length <= limits.maxSeries && mostBytes(apart, least) <= draft.maxBytes - draft.bytes;
     for (const cluster of isAll ? apart : clustersInOrder(clusters, limits.urgentBefore)) {
@@ -86,7 +86,7 @@ export class Packer {
     return { times, columns, parts: [...parts, ...joined.values()], points, nulls, bytes };
   }
 
-  /** Adds fresh points to columns that are in the frame; gives them by input. */
+  /** Adds live points to columns of the frame. Returns them by input. */
   *#join(riders: readonly Cluster[]): Steps<Map<InputId, Part>> {
     const joined = new Map<InputId, Part>();
     const inFrame = new Map(riders.length > 0 ? this.#draft.parts.map(({ queue }) => [queue.input, queue]) : []);
@@ -110,7 +110,7 @@ export class Packer {
     return width >= this.#limits.maxSeries || maxBytes - bytes < nullBytes * height + columnOverhead;
   }
 
-  /** Begins a frame with as many rows of `cluster` as fit, the same for all its members. */
+  /** Starts a frame with as many rows of `cluster` as fit, the same number for all members. */
   *#addFirst(cluster: Cluster): Steps<void> {
     const draft = this.#draft;
     const { maxBytes } = draft;
@@ -122,7 +122,7 @@ export class Packer {
       return;
     }
     const fitting = rowsThatFit(members, cluster.rows, maxBytes - draft.bytes);
-    // Fresh points ride along with their series, so a frame of few series would leave most of them behind.
+    // Live points join only series in the frame, so a frame with few series would exclude most of them.
     if (!this.#hasRiders && members.some((member) => member.firstRun > fitting)) {
       yield* this.#addWholeBlocks(members);
       if (draft.width > 0 && draft.points >= leastWholeBlocks * fitting * members.length) return;
@@ -136,32 +136,32 @@ export class Packer {
         fits = draft.addShared(member, rows) ?? (yield* draft.add(member, rows));
         if (!fits) break;
       }
-      // The oldest values may be shorter or longer than all are on average.
+      // The oldest values may be shorter or longer than the average.
       const more = uncut(members, Math.min(cluster.rows, Math.floor(rows * (maxBytes / draft.bytes) * 0.998)));
       if (fits && (tries >= mostTries || more < rows * 1.02)) return;
       draft.begin(this.#limits.envelopeBytes, maxBytes);
       if (fits) rows = more;
       else rows = uncut(members, members.length === 1 ? rows >> 1 : Math.floor(rows * 0.98));
     }
-    // Too wide for even one row: as many members as fit.
+    // Not even one row fits, so as many members as possible are added.
     yield* this.#addPart(cluster);
   }
 
   /**
-   * Adds the oldest block of as many members as fit. Where the rows that fit of all members end within their oldest blocks,
-   * no series could be settled, and a kill would repeat all requests of these blocks.
+   * Adds the oldest block of as many members as fit. If the fitting rows of all members ended within their oldest
+   * blocks, no series could be settled. A kill would then repeat all requests of these blocks.
    */
   *#addWholeBlocks(members: readonly SeriesQueue[]): Steps<void> {
     for (const member of members) if (!(yield* this.#draft.add(member, member.firstRun))) return;
   }
 
-  /** Adds all of `cluster`, or nothing of it. */
+  /** Adds all of `cluster` or nothing. */
   *#addWhole(cluster: Cluster): Steps<boolean> {
     const [first] = cluster.members;
     const draft = this.#draft;
     const { maxBytes, width, height: rows } = draft;
     if (!first || width + cluster.members.length > this.#limits.maxSeries) return false;
-    // The least it can take: every time is in the frame already.
+    // Lower bound, as if every time were in the frame already.
     let least = draft.bytes;
     for (let i = 0; i < cluster.members.length; i++) {
       const member = cluster.members[i]!;
@@ -173,7 +173,7 @@ export class Packer {
     const nulls = fresh.rows * width + (rows + fresh.rows - cluster.rows) * cluster.members.length;
     const already = Math.max(0, rows - cluster.rows) * cluster.members.length;
     if (least + fresh.bytes + (nulls - already) * nullBytes > maxBytes) return false;
-    // Members have the same times but for a collision of hashes: who does not fit then waits for the next frame.
+    // After a hash collision the times may differ. Members that do not fit wait for the next frame.
     for (let i = 0; i < cluster.members.length; i++) {
       const member = cluster.members[i]!;
       if (draft.addShared(member, cluster.rows) === undefined) yield* draft.add(member, cluster.rows);
@@ -181,7 +181,7 @@ export class Packer {
     return true;
   }
 
-  /** Fills what room is left with members of `cluster`, the last of them in part. */
+  /** Fills the remaining bytes with members of `cluster`, the last one partially. */
   *#addPart(cluster: Cluster): Steps<void> {
     for (const member of cluster.members) {
       if (this.#draft.width >= this.#limits.maxSeries || this.#tired) return;
@@ -192,20 +192,20 @@ export class Packer {
     }
   }
 
-  /** Adds the oldest points of `queue` that fit, unless that is so few that their column is better used by another. */
+  /** Adds the oldest fitting points of `queue`, unless they are too few to justify a column. */
   *#addPrefix(queue: SeriesQueue): Steps<void> {
     const alone = this.#draft.width === 0;
     const least = alone ? 1 : Math.max(1, queue.count / 8);
     let count = queue.ascending ? yield* this.#draft.prefix(queue) : queue.count >> 1;
-    // A block is cut only where none goes out otherwise.
+    // Cuts a block only if nothing could be sent otherwise.
     count = queue.wholeBlocks(count) || (alone ? count : 0);
     while (count >= least && !(yield* this.#draft.add(queue, count))) count >>= 1;
   }
 }
 
 /**
- * The most rows, `rows` at most, that cut no block: a kill repeats what was delivered of a block of which the rest was not.
- * `rows` where the oldest block is deeper than that, or where the members came in different blocks.
+ * The largest number of rows up to `rows` that cuts no block, since a kill repeats the delivered part of a cut block.
+ * Returns `rows` if the oldest block is deeper, or the members have different blocks.
  */
 function uncut(members: readonly SeriesQueue[], rows: number): number {
   let most = rows;
@@ -218,7 +218,7 @@ function uncut(members: readonly SeriesQueue[], rows: number): number {
   return rows;
 }
 
-/** About how many rows of series that share their times fit into `room`; all of them only if they do for certain. */
+/** Estimated rows of series with common times that fit into `room`. All rows only if they certainly fit. */
 function rowsThatFit(members: readonly SeriesQueue[], rows: number, room: number): number {
   let columns = 0;
   let text = 0;
@@ -233,7 +233,7 @@ function rowsThatFit(members: readonly SeriesQueue[], rows: number, room: number
   return Math.min(rows, Math.floor(((room - columns) / rowBytes) * 0.998));
 }
 
-/** What all of them take at least: names and values, without times and nulls. */
+/** Lower bound in bytes: names and values, without times and nulls. */
 function leastBytes(clusters: readonly Cluster[]): number {
   let bytes = 0;
   for (const { members } of clusters)
@@ -244,7 +244,7 @@ function leastBytes(clusters: readonly Cluster[]): number {
   return bytes;
 }
 
-/** What they take where no two of them share a time, `least` without times and nulls. */
+/** Upper bound in bytes, as if no two clusters shared a time. `least`: result of `leastBytes`. */
 function mostBytes(clusters: readonly Cluster[], least: number): number {
   let [rows, width, points] = [0, 0, 0];
   for (const cluster of clusters) {
@@ -255,7 +255,7 @@ function mostBytes(clusters: readonly Cluster[], least: number): number {
   return least + longestTime * rows + nullBytes * (rows * width - points);
 }
 
-/** Bytes that fresh points take where they cost no nulls, at most `most`. */
+/** Bytes of live points that cause no nulls, at most `most`. */
 function roomFor(riders: readonly Cluster[], most: number): number {
   let bytes = 0;
   for (const { rows, members } of riders) {

@@ -1,13 +1,13 @@
-// The distinct times of a frame while it is being planned.
+// The distinct times of a frame during planning.
 import { type Steps, stepWork } from "../../lib/in-slices.ts";
 import { mergeOrder } from "../series/columns.ts";
 
 const empty = Number.NaN;
-/** Looking a time up takes as long as copying so many: it is anywhere in memory. */
+/** Cost of a lookup, in points. Lookups are random memory accesses. */
 export const lookupWork = 4;
 const perStep = stepWork / lookupWork;
 
-/** A set of numbers with the order in which they came. Open addressing, at most half full; memory is used again. */
+/** A set of numbers in insertion order. Open addressing, at most half full; reuses its memory. */
 export class RowSet {
   #slots = new Float64Array(4_096).fill(empty);
   #rows = new Float64Array(2_048);
@@ -18,7 +18,7 @@ export class RowSet {
   }
 
   clear(): void {
-    // One at a time would leave holes in the chains of those that are still to be found.
+    // Deleting single entries would break the probe chains.
     if (this.#count > 0) this.#slots.fill(empty);
     this.#count = 0;
   }
@@ -27,7 +27,7 @@ export class RowSet {
     return this.#slots[this.#find(time)] === time;
   }
 
-  /** False when it was there already. There has to be room for it: see `reserve`. */
+  /** False: already present. Requires capacity: see `reserve`. */
   add(time: number): boolean {
     const slot = this.#find(time);
     if (this.#slots[slot] === time) return false;
@@ -37,7 +37,7 @@ export class RowSet {
     return true;
   }
 
-  /** Makes room for so many times in all. */
+  /** Ensures capacity for `count` times in total. */
   *reserve(count: number): Steps<void> {
     let capacity = this.#rows.length;
     if (count <= capacity) return;
@@ -46,7 +46,7 @@ export class RowSet {
     rows.set(this.#rows);
     this.#rows = rows;
     this.#slots = new Float64Array(capacity * 2).fill(empty);
-    // Fresh memory, touched for the first time.
+    // Cost of touching new memory.
     yield capacity / 2;
     for (let from = 0; from < this.#count; from += perStep) {
       const to = Math.min(this.#count, from + perStep);
@@ -55,7 +55,7 @@ export class RowSet {
     }
   }
 
-  /** A copy, by ascending time. */
+  /** A sorted copy. */
   *sorted(): Steps<Float64Array> {
     const rows = this.#rows;
     const order = yield* mergeOrder(rows, this.#count);
@@ -68,7 +68,7 @@ export class RowSet {
     return sorted;
   }
 
-  /** The slot of `time`, or the free one where it would go. */
+  /** The slot of `time`, or the free slot for it. */
   #find(time: number): number {
     const mask = this.#slots.length - 1;
     const low = (time % 0x1_0000_0000) | 0;

@@ -1,17 +1,17 @@
-// Which blocks the points of a queue came in, oldest first. Blocks are numbered in the order in which they were taken. A polled
-// series has as many points in each of them, so that one run stands for many blocks:
+// Run-length encoding of the blocks of a queue's points, oldest first. Blocks are numbered in the order of their
+// leases. A polled series has equally many points in each, so one run covers many blocks:
 //
 //   blocks of the points   7 7 8 8 9 9 12      →      blocks 7 to 9 with 2 points each, block 12 with 1
 
-/** `blocks` blocks, `first` and those that follow it, with `points` each. `last`: the queue holds no further point of them. */
+/** `blocks` consecutive blocks from `first`, with `points` each. `last`: the queue holds no further point of them. */
 export type BlockVisit = (first: number, blocks: number, points: number, last: boolean) => void;
 
-/** First block, blocks, points of each, and how many points had ever come with its last one. */
+/** Elements per run: first block, number of blocks, points per block, and total arrivals up to its end. */
 const width = 4;
-/** What a burst has left beyond this is given back when the queue is empty. */
+/** Capacity beyond this is released when the queue is empty. */
 const keptLength = 16 * width;
 
-/** Never written to. */
+/** Shared; never written to. */
 const noRuns: number[] = [];
 
 export class BlockRuns {
@@ -19,7 +19,7 @@ export class BlockRuns {
   #runs: number[] = noRuns;
   #at = 0;
   #end = 0;
-  /** Points that ever came, and those of them that left. */
+  /** Total points that arrived, and that left. */
   #arrived = 0;
   #gone = 0;
 
@@ -27,17 +27,16 @@ export class BlockRuns {
     return this.#arrived;
   }
 
-  /** Block of the oldest point. */
   get first(): number {
     return this.#at < this.#end ? this.#runs[this.#at]! : 0;
   }
 
-  /** Points that came in the block of the oldest one and are still here. */
+  /** Remaining points of the oldest block. */
   get firstPoints(): number {
     return this.#at < this.#end ? this.#runs[this.#at + 2]! - this.#taken : 0;
   }
 
-  /** Another point came in `block`. */
+  /** Adds a point of `block`. */
   add(block: number): void {
     const runs = this.#runs;
     this.#arrived++;
@@ -50,7 +49,7 @@ export class BlockRuns {
         runs[tail + 3]!++;
         return;
       } else {
-        // It has more points than the blocks before it.
+        // The last block has more points than the others of its run, so it starts a new one.
         const points = runs[tail + 2]!;
         runs[tail + 1] = blocks - 1;
         runs[tail + 3]! -= points;
@@ -61,7 +60,7 @@ export class BlockRuns {
     this.#push(block, 1);
   }
 
-  /** The oldest `count` points leave. */
+  /** Removes the oldest `count` points. */
   drop(count: number, visit: BlockVisit): void {
     const runs = this.#runs;
     for (let left = count; left > 0; ) {
@@ -87,10 +86,7 @@ export class BlockRuns {
     this.#compact();
   }
 
-  /**
-   * The most points, `count` at most, that end where a block ends: the next point came in another block, or there is none.
-   * 0 when the oldest block has more than `count`.
-   */
+  /** The largest number of points up to `count` that ends at a block boundary. 0: the oldest block has more points. */
   whole(count: number): number {
     const runs = this.#runs;
     const upTo = this.#gone + count;
@@ -108,7 +104,7 @@ export class BlockRuns {
     return Math.max(0, begin + Math.floor((upTo - begin) / points) * points - this.#gone);
   }
 
-  /** Writes the block of each of the oldest points, as many as there is room for. */
+  /** Writes the block of each of the oldest points, as many as `into` can hold. */
   fill(into: Float64Array): void {
     const runs = this.#runs;
     let skipped = this.#taken;
@@ -133,7 +129,7 @@ export class BlockRuns {
     const runs = this.#runs;
     const end = this.#end;
     this.#end = end + width;
-    // Mostly there is one run, and an array that is appended to would keep room for 17 numbers.
+    // Usually there is one run, and a growing array would reserve memory for 17 numbers.
     if (runs.length === 0) {
       this.#runs = [block, 1, points, this.#arrived];
       return;
@@ -144,7 +140,7 @@ export class BlockRuns {
     runs[end + 3] = this.#arrived;
   }
 
-  /** The run at `tail` is complete: a single block goes to the run before it where it follows with as many points. */
+  /** Merges a completed single-block run into the previous one if it continues it. */
   #join(tail: number): void {
     const runs = this.#runs;
     const before = tail - width;

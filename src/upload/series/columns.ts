@@ -1,15 +1,15 @@
-// Points of one series side by side, in memory that is used again: what packer and writer look at.
+// Points of one series in columns, in reused memory, for packer and writer.
 import { type Steps, stepWork } from "../../lib/in-slices.ts";
 
-/** Columns of the same length; `length` of each array is capacity, `count` is how much of it is filled. */
+/** Columns of equal capacity, of which the first `count` elements are used. */
 export class Columns {
   times = new Float64Array(1_024);
-  /** As `scaledNumber` gives them. */
+  /** As returned by `scaledNumber`. */
   values = new Float64Array(1_024);
   forms = new Uint8Array(1_024);
   count = 0;
 
-  /** Makes room for `count` points; what stood here before is gone. */
+  /** Ensures capacity for `count` points; discards the content. */
   reserve(count: number): void {
     this.count = 0;
     if (count <= this.times.length) return;
@@ -19,7 +19,7 @@ export class Columns {
     this.forms = new Uint8Array(capacity);
   }
 
-  /** Sorts by time and keeps the last of those with the same time, as storing them one after the other would. */
+  /** Sorts by time. Of equal times, only the last point is kept, as storing them in order would. */
   *sort(): Steps<void> {
     const { times, values, forms, count } = this;
     const order = yield* mergeOrder(times, count);
@@ -47,20 +47,20 @@ export class Columns {
   }
 }
 
-/** Comparing two numbers by way of their positions, and copying one. */
+/** Cost of comparing two numbers by index and copying one. */
 const workOfEach = 2;
 const perStep = stepWork / workOfEach;
 
 interface Merge {
-  /** Next of the left run, of the right one, and where it goes. */
+  /** Next index of the left run and of the right one, and the output position. */
   left: number;
   right: number;
   at: number;
 }
 
 /**
- * Positions of the first `count` of `keys` in ascending order, those that are the same as they stand. Merges runs two by
- * two: few runs take a pass or two.
+ * Natural merge sort: indices of the first `count` `keys` in ascending order, stable. Few ascending runs need only one
+ * or two passes.
  */
 export function* mergeOrder(keys: Float64Array, count: number): Steps<Uint32Array> {
   let from = new Uint32Array(count);

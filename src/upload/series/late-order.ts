@@ -1,16 +1,16 @@
-// Keeps late points of a series behind the points that they may replace, wherever those are.
+// Keeps late points of a series behind the points that they may replace.
 //
-//   live queue       a@10 = 1                   sent before long, or taken out because the service refused its frame
-//   waiting queue    a@10 = 2, a@11 = 5         moves to the backlog queue when no point of that time is in the way
+//   live queue       a@10 = 1                   sent soon, or extracted because the service refused its frame
+//   waiting queue    a@10 = 2, a@11 = 5         moves to the backlog queue once no point with that time precedes it
 //
-// Late points are rare, and points in the way are decided within a few requests. Nothing is looked at while neither is there.
+// Late points are rare, and preceding points are decided within a few requests. Without either, this costs nothing.
 import type { Block } from "../../core/block.ts";
 import type { InputId } from "../../core/point.ts";
 import { isWritableTime, numberForm, scaledNumber } from "./number-text.ts";
 import type { PointArena } from "./point-arena.ts";
 import { SeriesQueue } from "./series-queue.ts";
 
-/** Points of an input that were taken out of their queue and are not decided. */
+/** Extracted, undecided points of an input. */
 interface Extracted {
   count: number;
   from: number;
@@ -19,7 +19,7 @@ interface Extracted {
 
 interface Waiting {
   readonly queue: SeriesQueue;
-  /** The first so many may move once `live` has given out `barrier` points or is empty. */
+  /** The first `covered` points may move once `live` has passed `barrier` arrivals or is empty. */
   covered: number;
   live: SeriesQueue | undefined;
   barrier: number;
@@ -27,9 +27,9 @@ interface Waiting {
 
 export interface LateOrderParts {
   readonly queuesOf: (input: InputId) => { readonly live: SeriesQueue | undefined; readonly backlog: SeriesQueue };
-  /** A point of the block with this number left the backlog queue and waits; `last`: the queue holds no other of that block. */
+  /** A point of the block left the backlog queue and waits. `last`: the queue holds no other point of the block. */
   readonly held: (block: number, input: InputId, last: boolean) => void;
-  /** A point that waited is in the backlog queue now. */
+  /** A waiting point moved to the backlog queue. */
   readonly freed: (block: number, input: InputId) => void;
 }
 
@@ -45,17 +45,16 @@ export class LateOrder {
     this.#parts = parts;
   }
 
-  /** Points that wait. */
   get points(): number {
     return this.#points;
   }
 
-  /** Whether points of the input wait. What the backlog has behind them waits, too: points of one block stay together. */
+  /** Whether the input has waiting points. Later backlog points then wait too, so that blocks stay together. */
   isWaiting(input: InputId): boolean {
     return this.#waiting.has(input);
   }
 
-  /** As `SeriesQueue.appendFrom`, where points may have to wait. */
+  /** As `SeriesQueue.appendFrom`, for points that may have to wait. */
   appendFrom(backlog: SeriesQueue, { times, values }: Block, shift: number, from: number, to: number, block: number) {
     for (let at = from; at < to; at++) {
       const form = numberForm(values[at]!);
@@ -66,7 +65,7 @@ export class LateOrder {
     return to;
   }
 
-  /** Puts a point into the backlog queue, or lets it wait for the points in its way. */
+  /** Appends a point to the backlog queue, or makes it wait for preceding points. */
   append(backlog: SeriesQueue, time: number, scaled: number, form: number, block: number): void {
     const { input } = backlog;
     const { live } = this.#parts.queuesOf(input);
@@ -82,8 +81,8 @@ export class LateOrder {
   }
 
   /**
-   * Points of `queue` were taken out. What stands behind them waits where it may replace them. Gives by how many points
-   * the backlog queue grew; below 0 where it shrank.
+   * Call after points of `queue` were extracted. Points behind them that may replace them must wait. Returns the change
+   * in the number of points of the backlog queue.
    */
   extracted(queue: SeriesQueue, times: Float64Array): number {
     const { input, lane } = queue;
@@ -94,12 +93,12 @@ export class LateOrder {
       extracted.from = Math.min(extracted.from, time);
       extracted.to = Math.max(extracted.to, time);
     }
-    // In the live lane, and in a queue that ascends, no time comes twice.
+    // Times are distinct in the live lane and in an ascending queue.
     const held = lane === "live" || queue.ascending ? 0 : this.#hold(queue);
     return this.advance(input) - held;
   }
 
-  /** Points that were taken out are decided. Gives by how many points the backlog queue grew. */
+  /** Extracted points were decided. Returns how many points the backlog queue gained. */
   decided(input: InputId, count: number): number {
     const extracted = this.#extracted.get(input);
     if (!extracted) return 0;
@@ -109,14 +108,14 @@ export class LateOrder {
     return this.advance(input);
   }
 
-  /** Moves to the backlog queue what nothing is in the way of any more. Gives by how many points it grew. */
+  /** Moves points that need not wait any longer to the backlog queue. Returns their number. */
   advance(input: InputId): number {
     const waiting = this.#waiting.get(input);
     if (!waiting) return 0;
     const { backlog } = this.#parts.queuesOf(input);
     let moved = 0;
     while (waiting.queue.count > 0) {
-      // What came since may have come behind points of the live queue that came since, too.
+      // Points that arrived later may follow later arrivals of the live queue.
       if (waiting.covered === 0) Object.assign(waiting, this.#behindLive(waiting.queue, waiting.queue.count));
       const { live, barrier, covered } = waiting;
       if (live && live.count > 0 && live.arrived - live.count < barrier) break;
@@ -133,12 +132,11 @@ export class LateOrder {
     return moved;
   }
 
-  /** Queues of points that wait. */
   *queues(): Generator<SeriesQueue> {
     for (const { queue } of this.#waiting.values()) yield queue;
   }
 
-  /** Nothing waits any more: the caller has emptied the queues. */
+  /** Call after emptying the queues. */
   clear(): void {
     this.#waiting.clear();
     this.#points = 0;
@@ -154,7 +152,7 @@ export class LateOrder {
     return { queue, covered, live, barrier: live?.arrived ?? 0 };
   }
 
-  /** Everything in the queue of the backlog waits from now on. Gives how many points that are. */
+  /** Makes all points of the backlog queue wait. Returns their number. */
   #hold(queue: SeriesQueue): number {
     const { input } = queue;
     const all = new SeriesQueue("backlog", input, this.#arena);

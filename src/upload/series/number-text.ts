@@ -1,25 +1,25 @@
-// Numbers as JSON text, straight into bytes: exactly what `JSON.stringify` gives, without making a string of each.
+// Writes numbers as JSON text directly into bytes, with the same result as `JSON.stringify` but without strings.
 //
-// A point's text is measured once, when it enters the window. The measure is one byte, its form: in the low five bits the
-// length of the text, in the high three the number of decimals, or 7 where only `String` knows the shortest text. So a
-// frame's size is a sum of bytes. What is kept beside it is the value without its decimal point, a whole number that is
-// divided by a power of ten to get the value back, exactly: writing it is writing digits.
+// The text of a value is measured once, when its point enters the window. The result is one byte, its form: the length
+// of the text in the low five bits, and the number of decimals in the high three, or 7 if only `String` can produce the
+// shortest text. The size of a frame is thus a sum of bytes. The value is stored without its decimal point, as an
+// integer; division by a power of ten restores it exactly.
 //
-// Why it is exact: a decimal text of at most 15 significant digits that parses to a double is the shortest one that does,
-// because two different texts of that length never parse to the same double.
+// Exactness: two different decimal texts of at most 15 significant digits never parse to the same double. Such a text
+// is therefore the shortest one for its double.
 //
-// Times as RFC 3339 text: UTC, `Z`, and no more digits of a second than are needed.
+// Times are RFC 3339 texts in UTC with `Z` and as few fractional digits as possible.
 
-/** Length of the text in the low five bits, decimals in the high three. 0: not a finite number. */
+/** Length of the text in the low five bits, decimals in the high three. 0: not finite. */
 export type NumberForm = number;
 
 const general = 7;
 const mostDecimals = 6;
 const powers = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000] as const;
-/** Up to this a value is a whole number of 32 bits. */
+/** Largest value that fits into a signed 32-bit integer. */
 const mostSmall = 0x7fff_ffff;
 const exactBelow = 1e15;
-/** Below this `String` writes an exponent. */
+/** `String` uses an exponent for smaller values. */
 const plainFrom = 1e-6;
 
 export function numberForm(value: number): NumberForm {
@@ -40,24 +40,24 @@ export function numberForm(value: number): NumberForm {
   return Number.isFinite(value) ? (general << 5) | String(value).length : 0;
 }
 
-/** Bytes of the text of a number of this form. */
+/** Bytes of the text of a number. */
 export function textLength(form: NumberForm): number {
   return form & 31;
 }
 
-/** `value` without its decimal point, as `writeNumber` wants it: 21.5 → 215. */
+/** `value` without its decimal point, for `writeNumber`: 21.5 → 215. */
 export function scaledNumber(value: number, form: NumberForm): number {
   const decimals = form >> 5;
   return decimals === general || decimals === 0 ? value : Math.round(value * powers[decimals]!);
 }
 
-/** The value that `scaledNumber` was given. */
+/** Inverse of `scaledNumber`. */
 export function unscaledNumber(scaled: number, form: NumberForm): number {
   const decimals = form >> 5;
   return decimals === general || decimals === 0 ? scaled : scaled / powers[decimals]!;
 }
 
-/** Writes the text of a number at `at`. Its length follows from its form: see `textLength`. */
+/** Writes a number at `at`, with the length of `textLength`. */
 export function writeNumber(bytes: Uint8Array, at: number, scaled: number, form: NumberForm): void {
   const decimals = form >> 5;
   if (decimals === general) {
@@ -69,7 +69,7 @@ export function writeNumber(bytes: Uint8Array, at: number, scaled: number, form:
     writeLarge(bytes, at, scaled, form);
     return;
   }
-  // Whole-number division is much faster below 2^31; few values are above.
+  // Integer division is much faster below 2^31, and larger values are rare.
   let left = scaled | 0;
   if (left < 0) {
     bytes[at] = minus;
@@ -126,19 +126,19 @@ const minus = 45;
 
 const microsPerSecond = 1e6;
 const secondsPerDay = 86_400;
-/** 0001-01-01T00:00:00Z and the end of 9999: what RFC 3339 can write and the service can store. */
+/** Start of year 1 and end of 9999: the range of RFC 3339 and of the service. */
 const earliest = -62_135_596_800e6;
 const end = 253_402_300_800e6;
 
-/** Whether `micros` is a whole number of microseconds that RFC 3339 can write. */
+/** Whether RFC 3339 can represent `micros`, which must be an integer. */
 export function isWritableTime(micros: number): boolean {
   return micros >= earliest && micros < end && Number.isInteger(micros);
 }
 
-/** Bytes of the text of a whole second. */
+/** Bytes of a time without fraction. */
 export const leastTimeLength = 20;
 
-/** Bytes of the text, without quotes. */
+/** Bytes of a time without quotes. */
 export function timeLength(micros: number): number {
   const fraction = micros - Math.floor(micros / microsPerSecond) * microsPerSecond;
   if (fraction === 0) return leastTimeLength;
@@ -146,13 +146,13 @@ export function timeLength(micros: number): number {
   return fraction % 100 === 0 ? 25 : fraction % 10 === 0 ? 26 : 27;
 }
 
-/** Writes times one after the other. Ascending times are fastest: text of the day and the second before is used again. */
+/** Writes times. Fastest for ascending ones, since the texts of the last day and second are reused. */
 export class TimeWriter {
   readonly #text = Buffer.from("0000-00-00T00:00:00Z", "latin1");
   #day = Number.NaN;
   #second = Number.NaN;
 
-  /** Writes `micros` at `at`, without quotes; returns where it ends. */
+  /** Writes `micros` at `at`, without quotes. Returns the end position. */
   write(bytes: Uint8Array, at: number, micros: number): number {
     const second = Math.floor(micros / microsPerSecond);
     if (second !== this.#second) this.#moveTo(second);

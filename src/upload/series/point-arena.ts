@@ -1,24 +1,24 @@
-// Memory for points of many series, in columns: no object per point, nothing for the garbage collector, bounded.
+// Memory for points of many series in columns: bounded, and without objects for the garbage collector.
 //
-// Points stand in segments of eight, one series each; segments of a series are chained. Eight doubles are one cache line,
-// so walking a chain costs a miss per eight points, and a series of one point wastes seven slots. Memory that was never
-// used is never touched, freed segments are used again first.
+// Points are in segments of eight, each of one series, and the segments of a series are chained. Eight doubles fill a
+// cache line, so walking a chain costs one cache miss per eight points. A series with one point wastes seven slots.
+// Unused memory is never touched, and freed segments are reused first.
 import type { Columns } from "./columns.ts";
 import { textLength } from "./number-text.ts";
 
 export const segmentPoints = 8;
 export const noSegment = -1;
-/** What a burst has touched beyond this is given back to the system once nothing is left in the arena: 2.2 MB are kept. */
+/** Segments kept in memory (2.2 MB). More are released to the system once the arena is empty. */
 const keptSegments = 131_072 / segmentPoints;
 
-/** 17 bytes a point. The columns are replaced when it grows or empties: read them again after `allocate` and `free`. */
+/** 17 bytes per point. `allocate` and `free` may replace the columns: read them again afterwards. */
 export class PointArena {
   times = new Float64Array();
-  /** As `scaledNumber` gives them: see `forms`. */
+  /** As returned by `scaledNumber`: see `forms`. */
   values = new Float64Array();
   /** `NumberForm` of each value. */
   forms = new Uint8Array();
-  /** Segment → the one after it in its chain, `noSegment` at the end. */
+  /** Segment → next segment of its chain, or `noSegment`. */
   next = new Int32Array();
   readonly cursor = new ChainCursor(this, noSegment, 0);
   #freed = noSegment;
@@ -33,7 +33,7 @@ export class PointArena {
     return Math.max(0, this.next.length - this.#allocated);
   }
 
-  /** A segment that ends its chain. Grows when none is left, which happens only if more was put in than was asked for. */
+  /** Returns a segment at the end of its chain. Grows if full, which only happens if callers exceed the capacity. */
   allocate(): number {
     this.#allocated++;
     let segment = this.#freed;
@@ -50,7 +50,7 @@ export class PointArena {
     this.freeChain(segment, segment, 1);
   }
 
-  /** Frees `segments` segments that are chained from `first` to `last`. */
+  /** Frees a chain of `segments` segments from `first` to `last`. */
   freeChain(first: number, last: number, segments: number): void {
     this.#allocated -= segments;
     this.next[last] = this.#freed;
@@ -58,10 +58,10 @@ export class PointArena {
     if (this.#allocated === 0 && this.#unused > keptSegments) this.#release();
   }
 
-  /** Memory that was never touched is free, so the columns are made again as long as they were. */
+  /** Recreates the columns with their length; untouched memory costs nothing. */
   #release(): void {
     const segments = this.next.length;
-    // At once: the garbage collector has no hurry while the agent idles, and would see both.
+    // Releases the memory immediately, since the garbage collector may run late while the agent is idle.
     for (const { buffer } of [this.times, this.values, this.forms, this.next]) buffer.transfer(0);
     this.#make(segments);
     this.#freed = noSegment;
@@ -71,7 +71,7 @@ export class PointArena {
   #grow(): void {
     const segments = Math.ceil(this.next.length * 1.25) + 1;
     const points = segments * segmentPoints;
-    // One column after the other: the memory of one can be collected before the next one is made.
+    // One column at a time, so that old memory can be collected in between.
     this.times = copyInto(new Float64Array(points), this.times);
     this.values = copyInto(new Float64Array(points), this.values);
     this.forms = copyInto(new Uint8Array(points), this.forms);
@@ -92,7 +92,7 @@ function copyInto<Column extends { set(from: Column): void }>(to: Column, from: 
   return to;
 }
 
-/** A place in a chain of segments. Good until points come or go. */
+/** A position in a chain of segments. Invalid after points were added or removed. */
 export class ChainCursor {
   readonly #arena: PointArena;
   #segment: number;
@@ -110,7 +110,7 @@ export class ChainCursor {
     return this;
   }
 
-  /** Copies the next `count` points behind what is in `into`, which has room for them; with `values` alone not their times. */
+  /** Appends the next `count` points to `into`, which must have capacity. With `values`, times are omitted. */
   copy(count: number, into: Columns, what: "points" | "values"): void {
     const { times, values, forms, next } = this.#arena;
     const { times: toTimes, values: toValues, forms: toForms } = into;
@@ -136,7 +136,7 @@ export class ChainCursor {
     into.count = end;
   }
 
-  /** Bytes of the next values as text, where their times are those of `sought` in this range; −1 where they are not. */
+  /** Text bytes of the next values if their times equal `sought` in this range; −1 otherwise. */
   textAt(sought: Float64Array, from: number, to: number): number {
     const { times, forms, next } = this.#arena;
     let segment = this.#segment;

@@ -1,4 +1,4 @@
-// The unsettled points of one series, in the order in which they came.
+// The unsettled points of one series in order of arrival.
 import type { Block } from "../../core/block.ts";
 import type { Lane } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
@@ -13,11 +13,11 @@ export interface MoveOptions {
   readonly moved?: (block: number, last: boolean) => void;
 }
 
-/** First in, first out. Sums that the packer needs are kept as points come and go, so that it reads none of them. */
+/** FIFO. Maintains the sums that the packer needs, so that the packer need not read the points. */
 export class SeriesQueue {
   readonly input: InputId;
   readonly lane: Lane;
-  /** The owner's: points came to it lately. */
+  /** Set by the owner: points arrived recently. */
   isUsed = true;
   readonly #arena: PointArena;
   #head = noSegment;
@@ -27,7 +27,7 @@ export class SeriesQueue {
   #count = 0;
   #textBytes = 0;
   #timesHash = 0;
-  /** Earliest and latest time, where times do not strictly ascend. */
+  /** Earliest and latest time. Undefined: times strictly ascend. */
   #span: readonly [earliest: number, latest: number] | undefined;
   readonly #blocks = new BlockRuns();
 
@@ -46,12 +46,12 @@ export class SeriesQueue {
     return this.#textBytes;
   }
 
-  /** The same for series with the same times; the order does not matter. */
+  /** Equal for series with the same times in any order. */
   get timesHash(): number {
     return this.#timesHash;
   }
 
-  /** Whether times strictly ascend; then no two are the same. */
+  /** Whether times strictly ascend, so that all are distinct. */
   get ascending(): boolean {
     return this.#span === undefined;
   }
@@ -60,30 +60,30 @@ export class SeriesQueue {
     return this.#arena.times[this.#head * segmentPoints + this.#headOffset] ?? Number.NaN;
   }
 
-  /** Time of the newest arrival; −Infinity where none is here. */
+  /** Time of the newest arrival; −Infinity if empty. */
   get lastTime(): number {
     if (this.#count === 0) return Number.NEGATIVE_INFINITY;
     return this.#arena.times[this.#tail * segmentPoints + this.#tailUsed - 1]!;
   }
 
-  /** How many points ever came. */
+  /** Number of points that ever arrived. */
   get arrived(): number {
     return this.#blocks.arrived;
   }
 
-  /** False: no point here has this time. */
+  /** Whether `time` is in the range of the queue. False: no point has this time. */
   spans(time: number): boolean {
     return time >= (this.#span?.[0] ?? this.firstTime) && time <= (this.#span?.[1] ?? this.lastTime);
   }
 
-  /** Number of the block that the oldest point came in. */
+  /** Number of the oldest point's block. */
   get firstBlock(): number {
     return this.#blocks.first;
   }
 
   /**
-   * Appends points of a series of a block, up to the first that JSON cannot express: gives where that is, or `to`. `block` is
-   * its number; `from` and `to` are places among its values, `shift` further are the times.
+   * Appends points of a block's series up to the first that JSON cannot express. Returns its index, or `to`. `block`:
+   * number of the block. `from` and `to` index its values; the times are offset by `shift`.
    */
   appendFrom({ times, values }: Block, shift: number, from: number, to: number, block: number): number {
     for (let at = from; at < to; at++) {
@@ -94,7 +94,7 @@ export class SeriesQueue {
     return to;
   }
 
-  /** `scaled`: as `scaledNumber` gives it for the value. */
+  /** `scaled`: result of `scaledNumber`. */
   append(time: number, scaled: number, form: number, block: number): void {
     const arena = this.#arena;
     const { lastTime } = this;
@@ -120,8 +120,8 @@ export class SeriesQueue {
   }
 
   /**
-   * Moves the oldest points behind those of `other`, `most` at most, up to the first that `stays`. Gives how many. `moved`
-   * is called for each with the number of its block, and whether this queue holds no other point of it.
+   * Moves up to `most` of the oldest points to the end of `other`, until one `stays`. Returns their number. Calls
+   * `moved` for each with its block, and whether it was the last point of the block here.
    */
   moveTo(other: SeriesQueue, most: number, { stays, moved }: MoveOptions = {}): number {
     const { times, values, forms } = this.#arena;
@@ -134,14 +134,14 @@ export class SeriesQueue {
     return count;
   }
 
-  /** Copies the oldest `count` points, by ascending time; of those with the same time the one that came last. */
+  /** Copies the oldest `count` points in ascending time. Of equal times, only the last arrival is copied. */
   *read(count: number, into: Columns): Steps<void> {
     into.reserve(count);
     yield* this.readBehind(count, into, "points");
     if (this.#span) yield* into.sort();
   }
 
-  /** Copies the oldest `count` points, as they came, behind what is in `into`, which has room for them; or their values alone. */
+  /** Appends the oldest `count` points, or their values, to `into` in order of arrival. Requires capacity. */
   *readBehind(count: number, into: Columns, what: "points" | "values"): Steps<void> {
     const cursor = this.#front();
     for (let left = count; left > 0; left -= stepWork) {
@@ -151,7 +151,7 @@ export class SeriesQueue {
     }
   }
 
-  /** The same without the times, where they strictly ascend; false where they do not, and nothing was copied. */
+  /** As `read` without times. False: times do not strictly ascend, and nothing was copied. */
   *readValues(count: number, into: Columns): Steps<boolean> {
     if (this.#span) return false;
     into.reserve(count);
@@ -159,7 +159,7 @@ export class SeriesQueue {
     return true;
   }
 
-  /** As `read`, or the values alone, at once, for few points; false where times do not strictly ascend, and nothing was copied. */
+  /** As `read` or `readValues` without yielding. False: times do not strictly ascend, and nothing was copied. */
   readNow(count: number, into: Columns, what: "points" | "values"): boolean {
     if (this.#span) return false;
     into.reserve(count);
@@ -167,10 +167,7 @@ export class SeriesQueue {
     return true;
   }
 
-  /**
-   * Bytes of the values of the oldest `count` points as JSON text, where their times are `times`; undefined where they are
-   * not. Reads without copying.
-   */
+  /** Text bytes of the oldest `count` values if their times equal `times`; undefined otherwise. Does not copy. */
   *textBytesAt(times: Float64Array, count: number): Steps<number | undefined> {
     if (this.#span) return undefined;
     const cursor = this.#front();
@@ -185,7 +182,7 @@ export class SeriesQueue {
     return bytes;
   }
 
-  /** The same at once, for few points. */
+  /** As `textBytesAt` without yielding, for few points. */
   textBytesNow(times: Float64Array, count: number): number | undefined {
     const bytes = this.#span ? -1 : this.#frontNow().textAt(times, 0, count);
     return bytes < 0 ? undefined : bytes;
@@ -195,12 +192,12 @@ export class SeriesQueue {
     return new ChainCursor(this.#arena, this.#head, this.#headOffset);
   }
 
-  /** The same, good until that of another queue is asked for: there is one for all. */
+  /** A shared cursor, valid until the next call for any queue. */
   #frontNow(): ChainCursor {
     return this.#arena.cursor.moveTo(this.#head, this.#headOffset);
   }
 
-  /** Removes the oldest `count` points. Calls `visit` for the blocks they came in, oldest first. */
+  /** Removes the oldest `count` points. Calls `visit` for their blocks, oldest first. */
   drop(count: number, visit: BlockVisit): void {
     if (count === this.#count) this.#clear();
     else this.#dropPart(count);
@@ -228,17 +225,17 @@ export class SeriesQueue {
     this.#count -= count;
   }
 
-  /** Points that came in the block of the oldest one and are still here. */
+  /** Remaining points of the oldest block. */
   get firstRun(): number {
     return this.#blocks.firstPoints;
   }
 
-  /** As `BlockRuns.whole`. */
+  /** See `BlockRuns.whole`. */
   wholeBlocks(count: number): number {
     return this.#blocks.whole(count);
   }
 
-  /** Copies the oldest `count` points as they came, with the numbers of their blocks. */
+  /** Copies the oldest `count` points in order of arrival, with their block numbers. */
   copy(count: number): { times: Float64Array; values: Float64Array; blocks: Float64Array } {
     const copied = {
       times: new Float64Array(count),
@@ -261,7 +258,6 @@ export class SeriesQueue {
     return copied;
   }
 
-  /** All points are gone. */
   #clear(): void {
     if (this.#count > 0)
       this.#arena.freeChain(this.#head, this.#tail, Math.ceil((this.#headOffset + this.#count) / segmentPoints));
@@ -276,7 +272,7 @@ export class SeriesQueue {
   }
 }
 
-/** Added up over the times of a series, so that it can be kept up when points leave. */
+/** Hash of a time. A series sums the hashes, so that points can be removed again. */
 function hashOf(time: number): number {
   const low = (time % 0x1_0000_0000) | 0;
   const high = (time / 0x1_0000_0000) | 0;
