@@ -1,4 +1,4 @@
-// Sends refused points to the service once more, as when a limit there was raised or an input allowed.
+// Sends refused points again, for example after a limit of the service was raised.
 import { AgentError } from "../core/errors.ts";
 import { epochMicros } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
@@ -13,30 +13,29 @@ export interface RetryParts {
   readonly options: ServiceOptions;
   /** Owned by the caller. */
   readonly catalog: Catalog;
-  /** The uploader's. No uploader may be at work on it meanwhile. */
+  /** State folder of the uploader. No uploader may use it meanwhile. */
   readonly stateDir: string;
   /** Name and version, for User-Agent. */
   readonly agent: string;
   readonly files: RejectFiles;
-  /** How many points are decided so far. */
+  /** Called with the number of decided points. */
   readonly progress: (decided: number) => void;
 }
 
 export interface Retried {
-  /** Points the service has taken. */
   readonly accepted: number;
-  /** Points it refused once more: they are among the refused again, with its new reason. */
+  /** Points refused again. They are stored as rejects with the new reason. */
   readonly refused: number;
-  /** Points that cannot be sent at all: their time or value cannot be written. They stay. */
+  /** Points with an invalid time or value. They stay rejects. */
   readonly unsendable: number;
 }
 
 const pollMs = 50;
 
 /**
- * Resolves when the service has decided about each point. Rejects with `SERVICE_UNREACHABLE` or `SERVICE_REFUSED` at the
- * first sign of it, or with `signal.reason`: then what is not decided is refused as before. A kill loses none: at the
- * next time some are sent twice, which changes nothing.
+ * Resolves when the service has decided on each point. Rejects with `SERVICE_UNREACHABLE` or `SERVICE_REFUSED` on the
+ * first failure, or with `signal.reason`. Undecided points then stay refused. A kill loses none; the next retry may
+ * send some twice, which is harmless.
  */
 export async function retryRejects(parts: RetryParts, runtime: Runtime, signal: AbortSignal): Promise<Retried> {
   const { files } = parts;

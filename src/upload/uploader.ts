@@ -1,4 +1,4 @@
-// Takes points from the buffer and has the service store them, whatever network and service do meanwhile.
+// Delivers points from the buffer to the service, despite failures of network and service.
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { BufferReader } from "../core/buffer.ts";
@@ -29,37 +29,37 @@ export interface UploaderParts {
   readonly reader: BufferReader;
   /** Owned by the caller and disposed after the uploader. */
   readonly catalog: Catalog;
-  /** Folder for what the uploader must remember (rejects, limits, tokens); made when missing. */
+  /** Folder for persistent state (rejects, limits, tokens). Created if missing. */
   readonly stateDir: string;
   /** `agent.name` and version, for User-Agent. */
   readonly agent: string;
-  /** Undefined: the service of `options`. Where it is given it stays the caller's, and no metadata are saved. */
+  /** Replaces the service of `options`. The caller owns it, and no metadata is saved. */
   readonly sink?: Sink;
-  /** Whether the configuration has an input, or may give rise to it. Undefined: signals are not looked after. */
+  /** Whether the configuration contains an input or can produce it. Undefined: signals are not compared. */
   readonly configured?: (input: string) => boolean;
-  /** False: points of inputs that the service does not take are refused for good. Undefined: they wait in the buffer. */
+  /** False: points of inputs that the service does not accept are rejected. Undefined: they wait in the buffer. */
   readonly parks?: boolean;
-  /** Undefined: the name of the service leads where the system says. */
+  /** Name resolution of the service. Undefined: that of the system. */
   readonly resolve?: Resolve;
-  /** Every request of any method passes it in its turn. Undefined: this agent shares the rate with no other. */
+  /** Admits every request of any method. Undefined: this agent shares its rate with no other. */
   readonly gate?: RequestGate | undefined;
 }
 
 export interface Uploader extends AsyncDisposable {
   /**
-   * Delivers until `signal` aborts, then gives the request in flight 5 s, settles what was accepted, releases the rest to
-   * the buffer and resolves. Rejects only with `BUFFER_*`. Called once.
+   * Delivers until `signal` aborts. Then grants the request in flight 5 s, settles what was accepted, releases the rest
+   * to the buffer, and resolves. Rejects with `BUFFER_*` only. Called once.
    */
   run(signal: AbortSignal): Promise<void>;
   status(): DeliveryStatus;
 }
 
-/** How long the request in flight may take when the uploader stops. */
+/** Time for the request in flight when the uploader stops. */
 const graceMs = 5_000;
-/** A signal and its item take 20 kB where their labels and states are many; a page has 500. */
+/** Largest answer: 500 signals a page, each with its item up to 20 kB for many labels and states. */
 const largestPage = 16 * 2 ** 20;
 
-/** Resolves without a word to the service: whether it answers shows in `status`. Rejects with `SERVICE_UNREACHABLE` when `caFile` cannot be read. */
+/** Resolves without contacting the service. Rejects with `SERVICE_UNREACHABLE` if `caFile` is unreadable. */
 export async function openUploader(parts: UploaderParts, runtime: Runtime, signal: AbortSignal): Promise<Uploader> {
   signal.throwIfAborted();
   const { options, catalog, stateDir, reader, resolve, gate } = parts;
@@ -133,7 +133,7 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
   };
 }
 
-/** Looks after the signals where the version and the configuration have it. */
+/** Undefined: the API version or the configuration does not provide for comparisons. */
 function openWatch(
   { options, catalog, configured, sink, stateDir, gate }: UploaderParts,
   client: RpcClient,
@@ -152,7 +152,7 @@ function openWatch(
   return new SignalWatch({ options, caller, catalog, configured, published }, runtime);
 }
 
-/** Runs tasks side by side until `signal` aborts or one of them fails; `grace` aborts 5 s after that. */
+/** Runs tasks concurrently until `signal` aborts or one fails. `grace` aborts 5 s later. */
 async function runUntil(
   signal: AbortSignal,
   { clock }: Runtime,

@@ -1,7 +1,7 @@
-// The attributes of a signal or item laid flat, so that they can be compared and merged one by one. Pure.
+// Flat attributes of a signal or item, for comparing and merging them individually.
 //
-// `labels: { site: ["north"] }` becomes `labels.site`: a label that a person adds at the service is an attribute of its
-// own, not a change of all labels. Lengths of time are compared as lengths: `P1D` is `PT24H`.
+// `labels: { site: ["north"] }` becomes `labels.site`. A label that a person adds at the service is thus one attribute,
+// not a change of all labels. Durations are compared by length: `P1D` equals `PT24H`.
 import { hash } from "node:crypto";
 import type { z } from "zod";
 import type { InputId } from "../../core/point.ts";
@@ -9,10 +9,10 @@ import type { PartialSignalMetadata } from "../../core/signal.ts";
 import { formatRfcDuration, parseRfcDuration } from "../../wire/rfc-duration.ts";
 import { type SignalSaveView, type signalAttributes, signalSaveView } from "../../wire/signal-view.ts";
 
-/** Attributes as the service gives them; those it gives in a form that is not known are left out. */
+/** Attributes returned by the service, without those in an unknown form. */
 export type StoredAttributes = z.output<typeof signalAttributes>;
 
-/** Path of an attribute → its value. A value is JSON and never undefined. */
+/** Path of an attribute → JSON value, never undefined. */
 export type AttributeMap = ReadonlyMap<string, unknown>;
 
 const maps = ["labels", "annotations", "enumValues"];
@@ -45,7 +45,7 @@ export function sameValue(a: unknown, b: unknown): boolean {
   return a === b || (a !== undefined && b !== undefined && canonicalJson(a) === canonicalJson(b));
 }
 
-/** A length of time as the service echoes it. */
+/** A duration in the format of the service. */
 function asServed(value: unknown): unknown {
   const parsed = typeof value === "string" ? parseRfcDuration(value) : undefined;
   return parsed?.months === 0 ? formatRfcDuration(parsed.micros) : value;
@@ -55,7 +55,7 @@ function asObject(value: unknown): object {
   return typeof value === "object" && value !== null ? value : {};
 }
 
-/** JSON with the members of every object in order: one text for the same metadata. */
+/** JSON with sorted members, so that equal metadata has equal text. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, member: unknown) =>
     typeof member === "object" && member !== null && !Array.isArray(member)
@@ -69,21 +69,21 @@ export function hashOf(canonical: string): string {
 }
 
 export interface AttributeChange {
-  /** `engUnit`, `labels.site`. */
+  /** Examples: `engUnit`, `labels.site`. */
   readonly attribute: string;
-  /** Undefined: there is none. */
+  /** Undefined: not set. */
   readonly ours: unknown;
   readonly theirs: unknown;
 }
 
-/** What is saved for `input`, with every default; undefined where that is not what the interface allows. */
+/** The save view of `input` with all defaults. Undefined: invalid for the interface. */
 export function signalView(input: InputId, signal: PartialSignalMetadata): SignalSaveView | undefined {
   return signalSaveView.safeParse({ ...signal, name: signal.name ?? input }).data;
 }
 
 /**
- * Attributes in which `theirs` is not what saving `ours` makes of it. What the service does not show cannot be compared.
- * Annotations are merged there: others may have added their own.
+ * Attributes of `theirs` that differ from the result of saving `ours`. Attributes that the service does not return are
+ * skipped. The service merges annotations, so additional ones of other clients do not count.
  */
 export function changesOf(ours: SignalSaveView, theirs: StoredAttributes): readonly AttributeChange[] {
   const own = flatten(ours);

@@ -1,4 +1,4 @@
-// The file of the catalog: one row a signal, in SQLite, so that a change writes what changed and not all of it.
+// SQLite file of the catalog with one row per signal, so that only changes are written.
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
@@ -9,14 +9,13 @@ import type { PartialSignalMetadata } from "../../core/signal.ts";
 import { attempt } from "../../lib/attempt.ts";
 import { signalAttributes } from "../../wire/signal-view.ts";
 
-/** A row, with `metadata` only where it is wanted. */
+/** A row. `metadata` is only present if needed. */
 export interface CatalogRow {
   readonly input: InputId;
-  /** JSON of the metadata; undefined: none was given. */
+  /** JSON of the metadata. Undefined: none was given. */
   readonly metadata: string | undefined;
-  /** Hash of `metadata`. */
   readonly hash: string | undefined;
-  /** Hash of what the service has. */
+  /** Hash of the metadata that the service has. */
   readonly saved: string | undefined;
   readonly id: SignalId | undefined;
 }
@@ -24,14 +23,14 @@ export interface CatalogRow {
 const layout = 1;
 
 /**
- * Losing it is harmless, so it is written without a sync for each change: a power cut may cost the last changes, never
- * the file. Every method throws when the file is damaged or the disk fails.
+ * Changes are not synced individually, because the file can be rebuilt. A power cut may lose recent changes, but not
+ * the file. Methods throw if the file is damaged or the disk fails.
  */
 export class CatalogFile implements Disposable {
   readonly #database: DatabaseSync;
   readonly #put: StatementSync;
   readonly #metadata: StatementSync;
-  /** There was no room the last time. */
+  /** Whether the disk was full at the last write. */
   #full = false;
 
   private constructor(database: DatabaseSync) {
@@ -44,7 +43,7 @@ export class CatalogFile implements Disposable {
     this.#metadata = database.prepare("SELECT metadata FROM signals WHERE input = ?");
   }
 
-  /** Opens the file or makes it. `:memory:` keeps nothing. */
+  /** Opens or creates the file. `:memory:` is not persistent. */
   static open(path: string): CatalogFile {
     const database = new DatabaseSync(path);
     try {
@@ -66,7 +65,7 @@ export class CatalogFile implements Disposable {
     }
   }
 
-  /** All rows without their metadata. */
+  /** All rows without metadata. */
   *rows(): Generator<CatalogRow> {
     for (const row of this.#database
       .prepare("SELECT input, iif(metadata IS NULL, NULL, hash) AS hash, saved, id FROM signals")
@@ -74,7 +73,7 @@ export class CatalogFile implements Disposable {
       const { input, hash, saved, id } = row;
       if (typeof input !== "string") continue;
       yield {
-        // What the file holds was an Input ID and a Signal ID when it was put there.
+        // The values were valid when they were stored.
         input: input as InputId,
         metadata: undefined,
         hash: text(hash),
@@ -88,7 +87,7 @@ export class CatalogFile implements Disposable {
     return text(this.#metadata.get(input)?.["metadata"]);
   }
 
-  /** Writes rows together; metadata that is undefined stays as it was. False: nothing was written, there is no room for it now. */
+  /** Writes rows in a transaction. Undefined metadata stays unchanged. False: the disk is full, nothing was written. */
   put(rows: Iterable<CatalogRow>, log: Logger): boolean {
     try {
       this.#database.exec("BEGIN");
@@ -98,7 +97,7 @@ export class CatalogFile implements Disposable {
       this.#full = false;
       return true;
     } catch (error) {
-      // SQLite has rolled back by itself where the disk was full.
+      // On a full disk, SQLite has already rolled back.
       if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
       if (!isFullDisk(error)) throw error;
       if (!this.#full) log.warn({ reason: reasonOf(error) }, "the list of signals cannot be written for now");
@@ -120,10 +119,10 @@ export class CatalogFile implements Disposable {
   }
 }
 
-/** A kind of database, and what is logged where one is not as it was. */
+/** How to open a kind of database, and the log messages for its replacement. */
 interface DatabaseKind<T> {
   readonly open: (path: string) => T;
-  /** Whether the file is to be set aside. */
+  /** Whether the file must be moved aside. */
   readonly isDamage: (error: unknown) => boolean;
   readonly begun: string;
   readonly inMemory: string;
@@ -131,25 +130,25 @@ interface DatabaseKind<T> {
 
 const catalogKind: DatabaseKind<CatalogFile> = {
   open: (path) => CatalogFile.open(path),
-  // Nothing is wrong with the file where the disk is full: the next start finds it as it is.
+  // A full disk does not damage the file, so the next start can use it.
   isDamage: (error) => !isFullDisk(error),
   begun: "the list of signals was damaged; a new one was created",
   inMemory: "the list of signals is kept in memory alone",
 };
 
-/** Opens the file at `path`; one that cannot be used is set aside, and where no file can be had memory has to do. */
+/** Opens the file at `path`. Moves an unusable file aside, and falls back to memory. */
 export function openCatalogFile(path: string, log: Logger): CatalogFile {
   return openDatabase(path, catalogKind, log);
 }
 
-/** What to go on with after `failed` threw `cause`. */
+/** Returns a replacement after `failed` threw `cause`. */
 export function replaceCatalogFile(failed: CatalogFile, path: string, cause: unknown, log: Logger): CatalogFile {
-  // What is set aside need not be closed well.
+  // The file will be moved aside, so failures to close it do not matter.
   attempt(() => failed[Symbol.dispose]());
   return startOver(path, cause, catalogKind, log);
 }
 
-/** Opens the database at `path`; a damaged one is moved aside with a warning, and where none can be had memory has to do. */
+/** Opens the database at `path`. Moves a damaged file aside with a warning, and falls back to memory. */
 export function openDatabase<T>(path: string, kind: DatabaseKind<T>, log: Logger): T {
   try {
     return kind.open(path);
@@ -187,19 +186,18 @@ function text(value: unknown): string | undefined {
 
 export interface KeptSignal {
   readonly metadata: PartialSignalMetadata | undefined;
-  /** ID that the service gave. */
   readonly id: SignalId | undefined;
 }
 
 /**
- * What the agent knows of its signals, for commands: reads next to a running agent, without a lock, and leaves no file behind.
- * Undefined: the agent has not run here yet, or its file cannot be read.
+ * The signals that the agent knows, for commands. Reads without a lock while an agent may run, and creates no files.
+ * Undefined: no file, or it is unreadable.
  */
 export function readKeptSignals(path: string, target: string): ReadonlyMap<InputId, KeptSignal> | undefined {
   return attempt(() => {
     if (!existsSync(path)) return undefined;
-    // Without a log file, no process has the database open. Then no file may be created either: files of another user
-    // would keep the agent from opening it.
+    // Without a WAL file, no process has the database open. Reading must then not create one, because the agent could
+    // not open files of another user.
     const url = pathToFileURL(path);
     if (!existsSync(`${path}-wal`)) url.searchParams.set("immutable", "1");
     const database = new DatabaseSync(url, { readOnly: true });
@@ -210,7 +208,7 @@ export function readKeptSignals(path: string, target: string): ReadonlyMap<Input
         if (typeof input !== "string" || !isInputId(input)) continue;
         signals.set(input, {
           metadata: typeof metadata === "string" ? signalAttributes.safeParse(JSON.parse(metadata)).data : undefined,
-          // The service's own. Of another service it means nothing.
+          // An ID from another service is meaningless.
           id: typeof id === "string" && bound === target ? (id as SignalId) : undefined,
         });
       }

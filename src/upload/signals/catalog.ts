@@ -1,4 +1,4 @@
-// The persisted list of signals: what is known of each, what the service was last told, and the ID it gave.
+// The persistent list of signals: metadata, what the service has of it, and Signal IDs.
 import { setImmediate } from "node:timers/promises";
 import type { InputId, SignalId } from "../../core/point.ts";
 import { checkGridMs, type Runtime } from "../../core/runtime.ts";
@@ -7,36 +7,35 @@ import { signalAttributes } from "../../wire/signal-view.ts";
 import { canonicalJson, hashOf } from "./attribute-map.ts";
 import { type CatalogFile, type CatalogRow, openCatalogFile, replaceCatalogFile } from "./catalog-file.ts";
 
-/** What is known of one signal. */
 export interface CatalogEntry {
   readonly input: InputId;
-  /** As described last; undefined: points exist, but nothing was said about them. */
+  /** The last description. Undefined: points exist, but no metadata. */
   readonly signal: PartialSignalMetadata | undefined;
-  /** Names the metadata as they are now; changes when they do. */
+  /** Hash of the current metadata. */
   readonly hash: string | undefined;
   /** Whether the service has this metadata. */
   readonly saved: boolean;
-  /** ID the service gave; undefined: not known yet. */
+  /** Signal ID of the service. Undefined: unknown. */
   readonly id: SignalId | undefined;
 }
 
-/** How long changes may wait to be written, in milliseconds: they are cheap to lose, and flash wears. */
+/** Longest delay of a write in milliseconds. Lost changes are harmless, and flash memory wears. */
 const flushEveryMs = 5_000;
 const rowsPerSlice = 2_000;
 
-/** With `metadata` while they wait to be written; afterwards the file has them. */
+/** `metadata` is only set until it is written to the file. */
 type Known = { -readonly [Key in keyof CatalogRow]: CatalogRow[Key] };
 
 /**
- * Opens the list kept at `path`. Resolves once it is read. A file that cannot be read is set aside with a warning and an
- * empty list begun; where nothing can be written the list is kept in memory alone. Rejects with `signal.reason` only.
+ * Opens the list at `path`, and resolves once it is read. Moves an unreadable file aside with a warning and starts
+ * empty. Falls back to memory if it cannot write. Rejects with `signal.reason` only.
  */
 export async function openCatalog(path: string, runtime: Runtime, signal: AbortSignal): Promise<Catalog> {
   signal.throwIfAborted();
   return new Catalog(path, runtime);
 }
 
-/** The catalog as the uploader uses it; the pipeline needs no more of it than `describe`. */
+/** The catalog of the uploader. The pipeline only uses `describe`. */
 export class Catalog implements SignalCatalog, AsyncDisposable {
   readonly #path: string;
   readonly #runtime: Runtime;
@@ -44,7 +43,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
   readonly #pending = new Set<InputId>();
   readonly #refused = new Map<InputId, string>();
   readonly #dirty = new Set<InputId>();
-  /** Hash of metadata objects seen before: the pipeline gives the same object again while nothing changes. */
+  /** Caches hashes by object, since the pipeline passes the same object while nothing changes. */
   #hashes = new WeakMap<PartialSignalMetadata, string>();
   readonly #stop = new AbortController();
   readonly #flushing: Promise<void>;
@@ -60,17 +59,16 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     this.#flushing = this.#flushForEver();
   }
 
-  /** Number of signals known. */
   get size(): number {
     return this.#known.size;
   }
 
-  /** Inputs whose metadata the service has not, and has not refused. */
+  /** Inputs with metadata that the service has neither accepted nor refused. */
   get pending(): ReadonlySet<InputId> {
     return this.#pending;
   }
 
-  /** Changes when `hasId` may answer differently for an input whose signal it knew. */
+  /** Changes when the result of `hasId` may change for a known signal. */
   get revision(): number {
     return this.#revision;
   }
@@ -79,7 +77,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     return this.#savedCount;
   }
 
-  /** Inputs whose metadata the service refused since the start, with its reason. */
+  /** Inputs whose metadata was refused since the start, with the reason. */
   get refused(): ReadonlyMap<InputId, string> {
     return this.#refused;
   }
@@ -100,12 +98,12 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     return known && { input, signal: this.#metadata(known), hash: known.hash, saved: isSaved(known), id: known.id };
   }
 
-  /** All signals, in no order. */
+  /** All signals, in no particular order. */
   inputs(): Iterable<InputId> {
     return this.#known.keys();
   }
 
-  /** Names the service and integration that the list is about. A new target has received no metadata yet. */
+  /** Sets the service and integration of the list. For a new target, all metadata counts as unsaved. */
   bind(target: string): void {
     try {
       if (this.#file.target === target) return;
@@ -116,26 +114,28 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     for (const known of Array.from(this.#known.values())) this.#change(known, { saved: undefined, id: undefined });
   }
 
-  /** The service has the metadata that `savedHash` names; undefined: it has none any longer, or others, and is to get ours again. */
+  /**
+   * The service has the metadata with `savedHash`. Undefined: none or different metadata, so it must be saved again.
+   */
   markSaved(input: InputId, savedHash: string | undefined, id: SignalId | undefined): void {
     const known = this.#known.get(input);
     if (!known) return;
     this.#change(known, { saved: savedHash, id: id ?? known.id });
   }
 
-  /** The service would not take the metadata that `refusedHash` names. */
+  /** The service refused the metadata with `refusedHash`. */
   markRefused(input: InputId, refusedHash: string, reason: string): void {
     if (this.#known.get(input)?.hash !== refusedHash) return;
     this.#pending.delete(input);
     this.#refused.set(input, reason);
   }
 
-  /** Whether the signal of `input` is known to be this one. */
+  /** Whether `id` is the known signal of `input`. */
   hasId(input: InputId, id: SignalId): boolean {
     return this.#known.get(input)?.id === id;
   }
 
-  /** The service named the signal of `input`. Cheap when it was known. */
+  /** Stores the Signal ID of `input`. Cheap if known. */
   learn(input: InputId, id: SignalId): void {
     const known = this.#known.get(input);
     if (known?.id === id) return;
@@ -187,7 +187,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     }
   }
 
-  /** Writes what changed, in slices, so that others run in between. */
+  /** Writes changes in slices, so that other tasks run in between. */
   async #flush(): Promise<void> {
     while (this.#dirty.size > 0) {
       const slice = [...this.#dirty.values().take(rowsPerSlice)];
@@ -207,7 +207,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     }
   }
 
-  /** Replaces a file that failed in use by a new one with everything but the metadata, which the sources describe again. */
+  /** Replaces a failed file. Restores all but metadata, which the sources describe again. */
   #replace(cause: unknown): void {
     this.#file = replaceCatalogFile(this.#file, this.#path, cause, this.#runtime.log);
     this.#hashes = new WeakMap();

@@ -1,7 +1,7 @@
-// The data of items, read back from the service page by page, in the dialect of the version that is spoken.
+// Reads the data of items from the service in pages, in the dialect of the current version.
 //
-// A page is as long as the service permits at most, and as long as its answer stays of moderate size: nobody knows
-// beforehand how dense the data are. With a rollup pages end where buckets end, so that no bucket is split.
+// A page is limited by the service and by the size of its answer. The density of the data is unknown in advance. With a
+// rollup, pages end at bucket boundaries, so that no bucket is split.
 import { z } from "zod";
 import { isAgentError } from "../../core/errors.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
@@ -11,7 +11,7 @@ import { parseRfcDuration, type RfcDuration } from "../../wire/rfc-duration.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
 import type { MethodCaller } from "../client/method-caller.ts";
 
-/** Undefined: the points themselves. `window`: all in one bucket. */
+/** Undefined: raw points. `window`: a single bucket. */
 export type ReadRollup = undefined | "window" | RfcDuration;
 
 export interface ItemDataQuery {
@@ -21,19 +21,19 @@ export interface ItemDataQuery {
   readonly from: EpochMicros;
   /** Exclusive. */
   readonly before: EpochMicros;
-  /** As it is written for the service. */
+  /** In the notation of the service. */
   readonly rollup: string | undefined;
 }
 
 const second = 1e6;
 const day = 86_400e6;
-/** The first page; the next ones are longer where the data are sparse. */
+/** First page in microseconds. Later pages are longer if the data is sparse. */
 const firstPage = 3_600e6;
-/** Values of one answer that are aimed at. */
+/** Target range for the number of values in an answer. */
 const fewCells = 50_000;
 const manyCells = 400_000;
 
-/** What `text` asks for, or in words why `version` cannot do that. */
+/** The parsed rollup, or why `version` does not support it. */
 export function readRollup(text: string, version: "1.1beta1" | "1.1"): ReadRollup | { readonly wrong: string } {
   if (text === "window") return "window";
   const parsed = parseRfcDuration(text);
@@ -44,7 +44,7 @@ export function readRollup(text: string, version: "1.1beta1" | "1.1"): ReadRollu
   return parsed;
 }
 
-/** The longest span of one request, in microseconds. */
+/** Longest permitted span of a request, in microseconds. */
 export function longestSpan(rollup: ReadRollup, version: "1.1beta1" | "1.1"): number {
   if (rollup === undefined) return 40 * day;
   if (rollup === "window") return version === "1.1" ? Number.POSITIVE_INFINITY : 400 * day;
@@ -55,8 +55,8 @@ export function longestSpan(rollup: ReadRollup, version: "1.1beta1" | "1.1"): nu
 }
 
 /**
- * Frames from the oldest to the newest. With `window` and a span longer than the service permits, the frames are parts
- * of the one bucket. Rejects as `MethodCaller.call` does.
+ * Yields frames from oldest to newest. If `window` exceeds the longest span, the frames are parts of the bucket.
+ * Rejects as `MethodCaller.call` does.
  */
 export async function* itemData(
   caller: MethodCaller,
@@ -74,7 +74,7 @@ export async function* itemData(
     try {
       frame = await readFrame(caller, query, epochMicros(at), epochMicros(end), signal);
     } catch (error) {
-      // More than the service gives in one answer, or than is read.
+      // The answer exceeds the limit of the service or of the reader.
       const shorter = (end - at) / 4;
       if (!isAgentError(error, "SERVICE_PROTOCOL") || parsed === "window" || shorter < leastSpan(parsed)) throw error;
       span = shorter;
@@ -88,7 +88,7 @@ export async function* itemData(
   }
 }
 
-/** How many values a rollup gives is known; how many points there are is not. */
+/** A rollup has a known number of values, raw data does not. */
 function firstSpan(rollup: ReadRollup, items: number): number {
   if (rollup === undefined) return firstPage;
   if (rollup === "window") return Number.POSITIVE_INFINITY;
@@ -96,20 +96,20 @@ function firstSpan(rollup: ReadRollup, items: number): number {
   return Math.max(leastSpan(rollup), ((rollup.micros + rollup.months * 30 * day) * manyCells) / perBucket / 2);
 }
 
-/** A bucket, and no less than that. */
+/** At least one bucket, in microseconds. */
 function leastSpan(rollup: ReadRollup): number {
   if (rollup === undefined || rollup === "window") return second;
   return rollup.micros + rollup.months * 31 * day;
 }
 
-/** Where a page that begins at `at` ends: where a bucket does. */
+/** End of a page that starts at `at`, on a bucket boundary. */
 export function pageEnd(at: number, span: number, rollup: ReadRollup): number {
   if (rollup === undefined || rollup === "window") return at + span;
   const end = bucketStart(at + span, rollup);
   return end > at ? end : bucketStart(at + 2 * leastSpan(rollup), rollup);
 }
 
-/** Monday 2000-01-03 and 2000-01-01: where the service's buckets begin to be counted. */
+/** Origins of the service's buckets: Monday 2000-01-03, and 2000-01-01 for months. */
 const monday = Date.UTC(2000, 0, 3) * 1_000;
 const millennium = 24_000;
 

@@ -1,4 +1,4 @@
-// Publishes signals to items: those that are fit for it, and never over what a person has changed.
+// Publishes qualified signals as items, and never overwrites edits of a person.
 import { reasonOf } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Logger } from "../../core/runtime.ts";
@@ -13,7 +13,7 @@ import type { StoredItem, StoredSignal } from "./stored-signals.ts";
 
 export interface ItemPublisherParts {
   readonly caller: MethodCaller;
-  /** Stays the caller's. */
+  /** The caller disposes it. */
   readonly published: PublishedItems;
   readonly mode: PublishMode;
   /** See `unmetRules`. */
@@ -26,9 +26,9 @@ export interface PlannedItem {
   readonly stored: StoredSignal;
   readonly plan:
     | ItemPlan
-    /** Not fit to be published: `missing` of it. */
+    /** Not qualified; `missing` names the unmet rules. */
     | { readonly action: "unfit"; readonly missing: readonly string[] }
-    /** There is an item that the service does not show. */
+    /** The service does not return the existing item. */
     | { readonly action: "hidden" };
 }
 
@@ -44,7 +44,7 @@ export class ItemPublisher {
     this.#parts = parts;
   }
 
-  /** What is to be done for a signal. Throws when the record of what was published cannot be read. */
+  /** The required action for a signal. Throws if the record of published items is unreadable. */
   plan(input: InputId, signal: PartialSignalMetadata, stored: StoredSignal): PlannedItem {
     const { caller, published, mode, require } = this.#parts;
     const planned = (plan: PlannedItem["plan"]): PlannedItem => ({ input, stored, plan });
@@ -56,7 +56,7 @@ export class ItemPublisher {
     return planned(planItem(itemView(view, input, caller.version === "1.1"), base, stored.item, mode));
   }
 
-  /** Does it. Rejects as `savePaged` does; what was published until then is remembered. */
+  /** Executes the plans. Rejects as `savePaged` does; items published until then are recorded. */
   async publish(items: readonly PlannedItem[], signal: AbortSignal): Promise<Publication> {
     const { caller, mode } = this.#parts;
     const toDo = new Map(items.map((item) => [String(item.stored.id), item]));
@@ -97,7 +97,7 @@ export class ItemPublisher {
     };
   }
 
-  /** An item that has become as it is to be, by whomever: from now on it follows the signal. */
+  /** An item that equals its signal, whoever changed it, follows the signal from now on. */
   #adopted({ input, stored, plan }: PlannedItem): PublishedItem[] {
     if (plan.action !== "keep" || plan.base === undefined || stored.itemId === undefined) return [];
     const before = this.#parts.published.base(input, stored.itemId);
@@ -110,7 +110,7 @@ export class ItemPublisher {
     try {
       this.#parts.published.put(records);
     } catch (error) {
-      // Next time they are found to be as they are to be, and remembered then.
+      // The next run finds the items unchanged and records them.
       this.#parts.log.warn(
         { reason: reasonOf(error), items: records.length },
         "cannot store what was published; trying again",
@@ -126,9 +126,9 @@ function sameMap(a: AttributeMap | undefined, b: AttributeMap): boolean {
 export type PublishMode = "createOnly" | "update";
 
 export type ItemPlan =
-  /** There is no item yet. */
+  /** The item does not exist yet. */
   | { readonly action: "create"; readonly view: ItemSaveView; readonly base: AttributeMap }
-  /** `changes`: what it will have instead. `edited`: what a person has changed, which stays. */
+  /** `changes`: attributes to update. `edited`: attributes that a person changed, which stay. */
   | {
       readonly action: "update";
       readonly view: ItemSaveView;
@@ -136,19 +136,19 @@ export type ItemPlan =
       readonly changes: readonly AttributeChange[];
       readonly edited: readonly AttributeChange[];
     }
-  /** Nothing to do; `base` as it is to be remembered, undefined: nothing was ever published from here. */
+  /** No action. `base`: the state to record; undefined: never published from here. */
   | { readonly action: "keep"; readonly base: AttributeMap | undefined; readonly edited: readonly AttributeChange[] };
 
-/** `visible`: whether the dialect knows of it; an item is made visible then. */
+/** `visible`: whether the dialect has this attribute; the item is then made visible. */
 export function itemView(signal: SignalSaveView, input: string, visible: boolean): ItemSaveView {
   return { ...signal, name: signal.name ?? input, ...(visible && { visible: true }) };
 }
 
 /**
- * Compares three states of each attribute: as it is to be, as it was published last, as the item has it now. Where the item no
- * longer has what was published, a person has edited it, and the edit stays; all other attributes follow the signal. An item
- * that was never published from here counts as edited where it differs. `base`: as published last; undefined: never from here.
- * `item`: undefined where there is none.
+ * Merges three states of each attribute: wanted, last published, and current. If the current state differs from the
+ * published one, a person has edited the attribute, and the edit stays. All other attributes follow the signal.
+ * Differences of an item that was never published from here count as edits. `base`: last published state; undefined:
+ * never published from here. `item`: undefined if it does not exist.
  */
 export function planItem(
   wanted: ItemSaveView,
@@ -167,10 +167,10 @@ export function planItem(
   for (const attribute of [...new Set([...ours.keys(), ...theirs.keys(), ...(base?.keys() ?? [])])].sort()) {
     const [name = attribute] = attribute.split(".", 1);
     const [own, there, before] = [ours, theirs, base].map((map) => map?.get(attribute));
-    // The service does not show it: what is wanted goes along, and nobody can tell whether it was edited.
+    // The service does not return the attribute, so edits cannot be detected, and the wanted value is sent.
     if (!shown.has(name)) setOrDelete(merged, attribute, own);
     if (!shown.has(name) || sameValue(own, there)) setOrDelete(nextBase, attribute, own);
-    // Annotations are merged by the service: those of others are theirs, and none can be taken away.
+    // The service merges annotations. Those of other clients stay, and none can be removed.
     else if (name === "annotations" && own === undefined) continue;
     else if (base !== undefined && sameValue(before, there)) {
       changes.push({ attribute, ours: own, theirs: there });
@@ -184,7 +184,7 @@ export function planItem(
   if (mode === "createOnly") return { action: "keep", base, edited };
   if (changes.length === 0) return { action: "keep", base: nextBase, edited };
   const view = itemSaveView.safeParse(unflatten(merged)).data;
-  // What a person wrote and what is wanted may together be more than an item can hold.
+  // Edits and wanted values combined may exceed the limits of an item.
   if (!view) return { action: "keep", base, edited: [...edited, ...changes] };
   return { action: "update", view, base: nextBase, changes, edited };
 }

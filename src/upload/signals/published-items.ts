@@ -1,7 +1,8 @@
-// What was published last of each signal, kept on disk, so that an edit by a person can be told from our own doing.
+// Persistent record of the last published state of each signal, to distinguish edits of a person from changes by the
+// agent.
 //
-// SQLite in `upload/published.db`, one row a signal. The agent and `tagferry signals publish` may use it side by side.
-// Losing it is safe: what differs then counts as edited by a person and stays.
+// SQLite file `upload/published.db`, one row per signal. The agent and `tagferry signals publish` may use it
+// concurrently. After its loss, all differences count as edits and stay.
 import { dirname } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { z } from "zod";
@@ -17,7 +18,7 @@ export interface PublishedItem {
 }
 
 const attributes = z.record(z.string(), z.unknown());
-/** How long another process may hold the file, in milliseconds: a page is written in a few. */
+/** How long to wait for the lock of another process, in milliseconds. Writing a page takes a few. */
 const busyMs = 1_000;
 
 export class PublishedItems implements Disposable {
@@ -37,8 +38,8 @@ export class PublishedItems implements Disposable {
   }
 
   /**
-   * `target` names service and integration: another one has other items. A file that cannot be used is set aside; where
-   * none can be written it is kept in memory, with a warning.
+   * `target`: service and integration, which determine the items. Moves an unusable file aside, and falls back to
+   * memory with a warning.
    */
   static open(path: string, target: string, log: Logger): PublishedItems {
     const kind = {
@@ -50,14 +51,14 @@ export class PublishedItems implements Disposable {
     return openDatabase(path, kind, log);
   }
 
-  /** As published last to this item; undefined: never from here. Throws when the file cannot be read. */
+  /** The state last published to this item. Undefined: never published from here. Throws if the file is unreadable. */
   base(input: string, itemId: string | undefined): AttributeMap | undefined {
     const row = this.#get.get(this.#target, input);
     if (row?.["item"] !== itemId || typeof row?.["attributes"] !== "string") return undefined;
     return new Map(Object.entries(attributes.parse(JSON.parse(row["attributes"]))));
   }
 
-  /** Throws when they cannot be written. */
+  /** Throws if the write fails. */
   put(items: readonly PublishedItem[]): void {
     this.#database.exec("BEGIN IMMEDIATE");
     try {
@@ -78,8 +79,8 @@ export class PublishedItems implements Disposable {
 function openFile(path: string): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: busyMs });
   try {
-    // A rollback journal, not WAL: nothing stays beside it that an agent of another user could not open. No waiting for
-    // the disk: a power cut may damage it, a kill does not.
+    // A rollback journal instead of WAL, since an agent of another user could not open the additional WAL files.
+    // Without syncs: a power cut may damage the file, a kill does not.
     database.exec(`
       PRAGMA journal_mode = DELETE;
       PRAGMA synchronous = OFF;
@@ -97,7 +98,7 @@ function openFile(path: string): DatabaseSync {
   }
 }
 
-/** SQLITE_CORRUPT and SQLITE_NOTADB, or what `quick_check` found. */
+/** SQLITE_CORRUPT, SQLITE_NOTADB, or a result of `quick_check`. */
 function isDamage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = "errcode" in error ? error.errcode : undefined;

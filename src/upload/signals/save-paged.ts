@@ -1,4 +1,4 @@
-// Saves many signals or items: in requests within the limits, and past those that the service refuses.
+// Saves many signals or items in requests within the limits, and isolates refused ones.
 import { z } from "zod";
 import { type SaveSummary, saveSummaries } from "../../wire/results.ts";
 import type { MethodCaller } from "../client/method-caller.ts";
@@ -7,7 +7,7 @@ import { inputsMember, isRefusal } from "../client/method-caller.ts";
 export interface Saving {
   /** Input ID or Signal ID. */
   readonly key: string;
-  /** As the version in use writes it. */
+  /** In the dialect of the current version. */
   readonly view: object;
 }
 
@@ -19,21 +19,21 @@ export interface NotSaved {
 export interface SavePagedOptions {
   readonly method: "integration.saveSignals" | "admin.publishSignals";
   readonly createOnly: boolean;
-  /** Called after each request with what the service made of it. */
+  /** Called after each request with the summaries of the service. */
   readonly saved: (summaries: ReadonlyMap<string, SaveSummary>) => void;
 }
 
-/** As many as the public clients publish at a time. */
+/** Public clients publish as many at a time. */
 const mostPerRequest = 500;
-/** After this many separate refusals the cause is not a single signal. */
+/** With more separate refusals, single signals are not the cause. */
 const mostRefused = 25;
 
 const savedSignals = z.object({ signalsByInput: saveSummaries }).transform(({ signalsByInput }) => signalsByInput);
 const savedItems = z.object({ itemsBySignal: saveSummaries }).transform(({ itemsBySignal }) => itemsBySignal);
 
 /**
- * Resolves with the refused entries: a refused request is halved until each refused entry is alone. Rejects with the errors of
- * `MethodCaller.call`; entries that were passed to `saved` are saved all the same.
+ * Resolves with the refused entries, found by bisection of refused requests. Rejects with the errors of
+ * `MethodCaller.call`; entries already passed to `saved` stay saved.
  */
 export async function savePaged(
   caller: MethodCaller,
@@ -64,7 +64,7 @@ export async function savePaged(
   return refused;
 }
 
-/** The last one goes out first. */
+/** In reverse order: the last page is sent first. */
 function pagesOf(all: readonly Saving[], room: number, refused: NotSaved[]): Saving[][] {
   const pages: Saving[][] = [];
   let page: Saving[] = [];

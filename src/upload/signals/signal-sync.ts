@@ -1,4 +1,4 @@
-// Keeps the metadata of signals at the service as they are in the catalog: new and changed ones are saved, in batches.
+// Saves new and changed metadata of the catalog at the service, in batches.
 import type { InputId, SignalId } from "../../core/point.ts";
 import { checkGridMs, type Runtime } from "../../core/runtime.ts";
 import { unreachable } from "../../core/unreachable.ts";
@@ -19,9 +19,9 @@ export interface SignalSyncParts {
   readonly pacer: Pacer;
   readonly maxBytes: number;
   readonly call: (call: Call, signal: AbortSignal) => Promise<CallOutcome>;
-  /** Told of every verdict that is not about single signals, and of the first success after one. */
+  /** Receives outcomes that do not concern single signals, and the first success after one. */
   readonly report: (verdict: CallOutcome) => void;
-  /** Told of what the service has taken. */
+  /** Called with the inputs whose metadata was saved. */
   readonly saved?: (inputs: readonly InputId[]) => void;
 }
 
@@ -32,23 +32,23 @@ interface BatchedSignal {
   readonly json: string;
 }
 
-/** Answers grow with the number of signals; 10,000 make 3 MB of answer at most. */
+/** Limits the size of answers: 10,000 signals make 3 MB at most. */
 const mostPerRequest = 10_000;
-/** Checking and writing the metadata of a signal takes as long as copying so many points. */
+/** Cost of checking and encoding the metadata of a signal, in points. */
 const signalWork = 2_500;
 const pollMs = 1_000;
-/** How often the service may fail to save before points go out without: it creates signals by itself. */
+/** Failures before points are sent without metadata. The service then creates the signals itself. */
 const patience = 3;
-/** Until what was not permitted is tried again. */
+/** Wait before a call that was not permitted is repeated. */
 const forbiddenMs = 60_000;
 
 export class SignalSync {
   readonly #parts: SignalSyncParts;
   readonly #runtime: Runtime;
   readonly #backOff: BackOff;
-  /** Parts of batches that were refused as a whole, and batches to try again. */
+  /** Parts of refused batches, and batches to repeat. */
   #suspects: (readonly BatchedSignal[])[] = [];
-  /** In the order in which they are due. */
+  /** Ordered by `dueMs`. */
   #notPermitted: { readonly input: InputId; readonly dueMs: number }[] = [];
   #failures = 0;
   #nextId = firstRequestId;
@@ -59,12 +59,12 @@ export class SignalSync {
     this.#backOff = new BackOff({ minMs: 1_000, maxMs: 15_000, random: runtime.random });
   }
 
-  /** Whether the points of `input` have to wait because its metadata are to be saved first. */
+  /** Whether the points of `input` must wait until its metadata is saved. */
   holds(input: InputId): boolean {
     return this.#failures < patience && this.#parts.catalog.pending.has(input);
   }
 
-  /** Saves what is pending until `signal` aborts, then resolves; the call under way ends with `grace`. */
+  /** Saves pending metadata until `signal` aborts, then resolves. `grace` aborts the current call. */
   async run(signal: AbortSignal, grace: AbortSignal): Promise<void> {
     const { clock } = this.#runtime;
     while (!signal.aborted) {
@@ -78,8 +78,8 @@ export class SignalSync {
   }
 
   /**
-   * Saves one batch: milliseconds to wait before the next one. A method of its own, since what a function that waits has
-   * in its variables stays in memory: the request and the answer of 100,000 signals are 30 MB.
+   * Saves one batch. Returns milliseconds to wait before the next one. A separate method, because the variables of a
+   * waiting function stay in memory: request and answer of 100,000 signals take 30 MB.
    */
   async #saveNext(signal: AbortSignal, grace: AbortSignal): Promise<number> {
     const { pacer, catalog } = this.#parts;
@@ -95,7 +95,7 @@ export class SignalSync {
     return waitMs;
   }
 
-  /** As many pending signals as have room in a request. Those that can be in no request are marked as refused. */
+  /** As many pending signals as fit into a request. Marks those that fit into none as refused. */
   *#nextBatch(): Steps<BatchedSignal[]> {
     const { catalog, maxBytes, options } = this.#parts;
     const room = maxBytes - Buffer.byteLength(this.#body(""));
@@ -131,7 +131,7 @@ export class SignalSync {
     return `{"jsonrpc":"2.0","method":"integration.saveSignals","id":${this.#nextId},"params":{"integration":"${integration}","${inputsMember(apiVersion)}":{${inputs}},"createOnly":${signals.createOnly}}}`;
   }
 
-  /** Milliseconds to wait before the next call. */
+  /** Returns milliseconds to wait before the next call. */
   async #decide(batch: readonly BatchedSignal[], verdict: CallOutcome): Promise<number> {
     const { report } = this.#parts;
     const inputs = batch.map(({ input }) => input);
@@ -175,7 +175,7 @@ export class SignalSync {
     }
   }
 
-  /** Maybe all of it is not permitted, maybe only something in it: the others are saved, points go out without. */
+  /** Only some signals may be forbidden: splits the batch to save the others. Points are sent meanwhile. */
   #forbidden(batch: readonly BatchedSignal[], reason: string): number {
     if (batch.length > 1) {
       this.#split(batch);
@@ -190,7 +190,7 @@ export class SignalSync {
     return this.#failed(true);
   }
 
-  /** A call that was not permitted is repeated from time to time, because an operator may have granted it. */
+  /** Repeats forbidden calls, since an operator may have granted the permission. */
   #retryForbidden(): void {
     const { catalog } = this.#parts;
     const now = this.#runtime.clock.monotonic();
@@ -207,7 +207,7 @@ export class SignalSync {
   }
 
   #failed(answered: boolean): number {
-    // Nobody there: points cannot go out either, so there is no reason to stop holding them.
+    // If the service is unreachable, points cannot be sent either, so they may continue to wait.
     if (answered) this.#failures++;
     return this.#backOff.next();
   }
@@ -227,7 +227,7 @@ export class SignalSync {
     );
   }
 
-  /** One bad signal makes the service refuse all of a batch: finds it, so that the others are saved. */
+  /** Finds the bad signal of a refused batch, so that the others are saved. */
   #bisect(batch: readonly BatchedSignal[], reason: string, paths: readonly string[]): void {
     const [first] = batch;
     if (batch.length === 1 && first) {

@@ -1,4 +1,4 @@
-// Looks after the signals at the service: those lost or changed there are saved again, those fit for it are published.
+// Compares signals with the service: saves lost or changed ones again, and publishes qualified ones.
 import { setImmediate } from "node:timers/promises";
 import { errorCodes, isAgentError, reasonOf } from "../../core/errors.ts";
 import type { EpochMicros, InputId } from "../../core/point.ts";
@@ -16,19 +16,19 @@ export interface SignalWatchParts {
   readonly options: ServiceOptions;
   readonly caller: MethodCaller;
   readonly catalog: Catalog;
-  /** Whether the configuration has an input, or may give rise to it. */
+  /** Whether the configuration contains an input or can produce it. */
   readonly configured: (input: string) => boolean;
-  /** Undefined: nothing is published. Stays the caller's. */
+  /** Undefined: publishing is disabled. The caller disposes it. */
   readonly published: PublishedItems | undefined;
 }
 
 const pollMs = 1_000;
-/** What is new is saved first; after so long the look goes ahead all the same. */
+/** New metadata is saved before a comparison, which waits at most this long. */
 const patienceMs = 60_000;
-/** Between two looks because signals were saved that may be published now. */
+/** Least interval of comparisons that newly saved signals trigger. */
 const newsMs = 10_000;
 const firstMs = 5_000;
-/** So many are planned before others run. */
+/** Signals to plan before other tasks run. */
 const slice = 50;
 
 const resaved = { name: "upload_signals_resaved_total", help: "Signals lost or changed at the service." } as const;
@@ -39,39 +39,39 @@ export interface NamedReason {
   readonly reason: string;
 }
 
-/** Many are counted and the first of them named. */
+/** Total count, and the first entries. */
 export interface Named<T = NamedReason> {
   readonly count: number;
   readonly first: readonly T[];
 }
 
 export interface SignalWatchStatus {
-  /** When all signals were compared last; undefined: not yet. */
+  /** Time of the last complete comparison. Undefined: none yet. */
   readonly checkedAt: EpochMicros | undefined;
-  /** Why that does not succeed now, and what to do. */
+  /** Why comparisons fail at present, with the remedy. */
   readonly error: { readonly message: string; readonly hint: string | undefined } | undefined;
-  /** Found lost at the service or changed there since the start, and saved again. */
+  /** Signals lost or changed at the service since the start, and saved again. */
   readonly lost: number;
   readonly changed: number;
-  /** Saving them again does not help: the service has them otherwise all the same. */
+  /** Signals that still differ after they were saved again. */
   readonly kept: Named;
-  /** Input IDs that the service has and the configuration has not. Never touched. */
+  /** Input IDs of the service that are not configured. Never modified. */
   readonly unconfigured: Named<string>;
-  /** Undefined: nothing is published. */
+  /** Undefined: publishing is disabled. */
   readonly items:
     | {
         /** Created or updated since the start. */
         readonly published: number;
-        /** Not published: `reason` names what is missing. */
+        /** Not qualified; `reason` names what is missing. */
         readonly unfit: Named;
-        /** Attributes that a person has changed, which stay. */
+        /** Attributes that a person changed, which stay. */
         readonly edited: Named;
         readonly refused: Named;
       }
     | undefined;
 }
 
-/** What became of the items in one look. */
+/** Results of one comparison for items. */
 interface ItemTally {
   published: number;
   readonly refused: NamedReason[];
@@ -92,7 +92,7 @@ export class SignalWatch {
   readonly #backOff: BackOff;
   /** Inputs saved since the current comparison began. The signals that it reads may be older. */
   readonly #savedMeanwhile = new Set<InputId>();
-  /** By input: the difference that was saved again. If the next comparison finds it unchanged, saving does not help. */
+  /** Input → difference that was saved again. If the next comparison finds it unchanged, saving does not help. */
   readonly #mended = new Map<InputId, string>();
   #status: SignalWatchStatus = {
     checkedAt: undefined,
@@ -119,13 +119,13 @@ export class SignalWatch {
     return this.#status;
   }
 
-  /** The service has taken the metadata of these. */
+  /** The metadata of these inputs was saved. */
   saved(inputs: readonly InputId[]): void {
     for (const input of inputs) this.#savedMeanwhile.add(input);
     this.#news = true;
   }
 
-  /** Looks until `stop` aborts, then resolves. */
+  /** Compares at intervals until `stop` aborts, then resolves. */
   async run(stop: AbortSignal): Promise<void> {
     const { clock } = this.#runtime;
     const { check } = this.#parts.options.signals;
@@ -144,7 +144,7 @@ export class SignalWatch {
     }
   }
 
-  /** Resolves with milliseconds to wait before it may be tried again; 0: it was done. */
+  /** Resolves with milliseconds to wait before a retry; 0 after success. */
   async #look(stop: AbortSignal): Promise<number> {
     this.#news = false;
     this.#savedMeanwhile.clear();
@@ -221,13 +221,13 @@ export class SignalWatch {
       );
   }
 
-  /** Whether the metadata of a signal go out again because they were changed. */
+  /** Whether a signal was changed at the service and must be saved again. */
   #resave({ input, changes, stored }: ReviewedSignal, kept: NamedReason[]): boolean {
     const { catalog, options } = this.#parts;
     const entry = catalog.entry(input);
     catalog.learn(input, stored.id);
     if (changes.length === 0) this.#mended.delete(input);
-    // With createOnly it is meant to be as it is there.
+    // With `createOnly`, differences are intended.
     if (changes.length === 0 || options.signals.createOnly || !entry?.saved) return false;
     const reason = changes.map(({ attribute }) => attribute).join(", ");
     return this.#again(input, `${entry.hash} ${canonicalJson(changes)}`, `keeps its own ${reason}`, kept);

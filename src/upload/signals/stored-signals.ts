@@ -1,5 +1,5 @@
-// The signals of the integration as the service has them, and the items made of them, in pages, in the dialect of the
-// version that is spoken.
+// Reads the signals of the integration and their items from the service in pages, in the dialect of the current
+// version.
 import { setImmediate } from "node:timers/promises";
 import { z } from "zod";
 import { type InputId, isInputId, type SignalId } from "../../core/point.ts";
@@ -12,32 +12,32 @@ import { type AttributeChange, changesOf, type StoredAttributes, signalView } fr
 export interface StoredItem {
   readonly id: string;
   readonly attributes: StoredAttributes;
-  /** Current dialect only. */
+  /** Only in the current dialect. */
   readonly visible: boolean | undefined;
 }
 
 export interface StoredSignal {
   readonly id: SignalId;
-  /** Undefined: the service does not say, which the specification allows. */
+  /** Undefined: the service omits it, as the specification permits. */
   readonly input: string | undefined;
   readonly attributes: StoredAttributes;
-  /** Item ID of the item that was made of it; undefined: none. */
+  /** ID of the signal's item. Undefined: none. */
   readonly itemId: string | undefined;
-  /** That item, where items were asked for and the service gave it. */
+  /** The item, if it was requested and returned. */
   readonly item: StoredItem | undefined;
 }
 
 export interface StoredSignalsQuery {
-  /** Whether the items are wanted too. */
+  /** Whether to read items too. */
   readonly items: boolean;
-  /** Only these; undefined: all. */
+  /** Restricts the result. Undefined: all signals. */
   readonly ids?: readonly SignalId[];
 }
 
-/** The service gives 1,000 at most; half of it is parsed in half the time, and others run in between. */
+/** The service permits 1,000. Half of it halves the time during which parsing blocks other tasks. */
 const perPage = 500;
 
-/** A resource of the current dialect, as far as it is read. */
+/** The used part of a resource in the current dialect. */
 const resource = z.object({
   id: z.string(),
   meta: z.object({ annotations: z.record(z.string(), z.string()).nullish() }).optional(),
@@ -57,8 +57,8 @@ const selection = z.object({
 type Resource = z.output<typeof resource>;
 
 /**
- * Reads them page by page. Needs the grant of the Admin namespace: rejects with `SERVICE_REFUSED` without it, with
- * `SERVICE_UNREACHABLE` or `SERVICE_PROTOCOL` when a page cannot be read (nothing is tried again), or with `signal.reason`.
+ * Yields pages of signals. Needs the grant of the Admin namespace; rejects with `SERVICE_REFUSED` without it. Rejects
+ * with `SERVICE_UNREACHABLE` or `SERVICE_PROTOCOL` if a page cannot be read, without a retry, or with `signal.reason`.
  */
 export async function* storedSignals(
   caller: MethodCaller,
@@ -68,7 +68,7 @@ export async function* storedSignals(
   const { ids, items } = query;
   const read = caller.version === "1.1" ? readCurrent : readSpecified;
   for (let skip = 0; ids === undefined || skip < ids.length; skip += perPage) {
-    // Of named signals a page is those named, so that none is skipped when another is created meanwhile.
+    // Pages of given IDs, so that none is skipped if a signal is created meanwhile.
     const some = ids?.slice(skip, skip + perPage);
     const filter = some && { id: { $in: some } };
     const page = await read(caller, { items, filter, skip: some ? 0 : skip }, signal);
@@ -102,7 +102,7 @@ async function readSpecified(
   return Object.entries(signals).map(([id, { inputId, item, ...view }]) => {
     const found = item ? included[item] : undefined;
     return {
-      // The service's own.
+      // assigned by the service
       id: id as SignalId,
       input: inputId,
       attributes: known(view),
@@ -119,7 +119,7 @@ async function readCurrent(
 ): Promise<readonly StoredSignal[]> {
   const params = {
     integration: caller.integration,
-    // Pages need an order; the service promises none.
+    // Pagination needs an order, and the service guarantees none by default.
     query: { filter, sort: ["id"], limit: perPage, skip, total: false },
     include: items ? ["item"] : [],
     format: { dataAsArray: true, groupIncludedByType: true },
@@ -131,7 +131,7 @@ async function readCurrent(
     const item = itemId === undefined ? undefined : byId.get(itemId);
     const input = attributes["input"];
     return {
-      // The service's own.
+      // assigned by the service
       id: id as SignalId,
       input: typeof input === "string" ? input : undefined,
       attributes: currentAttributes({ meta, attributes }),
@@ -149,7 +149,7 @@ function currentAttributes({ meta, attributes }: Pick<Resource, "meta" | "attrib
   return known({ ...attributes, type: attributes["valueType"], annotations: meta?.annotations ?? {} });
 }
 
-/** One attribute in a form that is not known does not hide the others. */
+/** Parses attributes individually, so that an unknown form does not affect the others. */
 function known(view: Readonly<Record<string, unknown>>): StoredAttributes {
   const attributes = Object.entries(signalAttributes.shape).flatMap(([name, schema]) => {
     const value = schema.safeParse(view[name]);
@@ -158,45 +158,45 @@ function known(view: Readonly<Record<string, unknown>>): StoredAttributes {
   return signalAttributes.parse(Object.fromEntries(attributes));
 }
 
-/** What is to be there. */
+/** The signals of the agent. */
 export interface OurSignals {
-  /** Of which something is known. */
+  /** Known inputs. */
   inputs(): Iterable<InputId>;
   metadata(input: InputId): PartialSignalMetadata | undefined;
-  /** Whether the configuration has it, or may give rise to it. */
+  /** Whether the configuration contains the input or can produce it. */
   configured(input: string): boolean;
 }
 
-/** A signal at the service that is ours. */
+/** A signal of the agent that exists at the service. */
 export interface ReviewedSignal {
   readonly input: InputId;
-  /** As it is to be. */
+  /** The wanted metadata. */
   readonly signal: PartialSignalMetadata;
   readonly stored: StoredSignal;
-  /** Where the service has it otherwise. */
+  /** Differences at the service. */
   readonly changes: readonly AttributeChange[];
 }
 
 export interface SignalReview {
-  /** Ours, and the service does not have them. Empty where it hides Input IDs. */
+  /** Inputs of the agent that the service does not have. Empty if the service hides Input IDs. */
   readonly missing: readonly InputId[];
-  /** Input IDs that the service has and the configuration has not: shown, never touched. */
+  /** Input IDs of the service that are not configured. Never modified. */
   readonly unconfigured: readonly string[];
-  /** Signals that the service gives without an Input ID: nothing can be said of them. */
+  /** Signals without an Input ID, which cannot be compared. */
   readonly nameless: number;
 }
 
 export interface ReviewOptions {
-  /** Whether the items are read too. */
+  /** Whether to read items too. */
   readonly items: boolean;
-  /** Given those of ours that a page has, before the next one is read. */
+  /** Receives the agent's signals of a page before the next one is read. */
   readonly each: (reviewed: readonly ReviewedSignal[]) => Promise<void>;
 }
 
-/** So many are compared before others run. */
+/** Signals to compare before other tasks run. */
 const slice = 50;
 
-/** Resolves when all are read. Rejects as `storedSignals` and `each` do. */
+/** Resolves after all pages. Rejects as `storedSignals` and `each` do. */
 export async function reviewSignals(
   caller: MethodCaller,
   ours: OurSignals,
