@@ -223,6 +223,6 @@ export const opcuaTag = z
 export type OpcuaOptions = z.output<typeof opcuaOptions>;
 
 export interface OpcuaConfig extends DriverConfig<typeof opcuaOptions, typeof opcuaTag> {
-  /** For a probe: the agent's data directory, if this user may not store certificates there. */
+  /** The agent's data directory, set for a probe whose user may not store certificates there. */
   readonly forbiddenDir?: string;
 }
