@@ -34,7 +34,7 @@ interface ItemValues {
 
 const batchReadings = 1_000;
 const batchesPerDelivery = 10;
-/** At this many batches, the agent stops requesting notifications. */
+/** Number of waiting batches at which the agent stops requesting notifications. */
 const fullAt = 20;
 const mostBatches = 1_000;
 const overflows = {

@@ -132,7 +132,7 @@ async function begin(connected: Connected, signal: AbortSignal): Promise<OpcuaSo
     serverStarted: started === "" ? undefined : epochMicros(Date.parse(started) * 1_000),
     limit: limits.history,
   };
-  // For a configured set, the server watches know the members.
+  // The server watches already know the members of a configured set.
   const set = options.servers.length > 0 ? undefined : await readRedundantSet(link, services, options.url, signal);
   const advice = set && partnerAdvice(set, [], [options.url]);
   if (advice !== undefined) log.warn({ advice }, "the server has partners that are not configured");

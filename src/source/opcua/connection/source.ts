@@ -105,7 +105,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
     reread.arrived(unheard.delete(id) ? monitoring.items(id) : items);
     await structures.learn(structured, signal);
     const acknowledge = async () => {
-      // In this order, so that values discarded by the server do not count as missing.
+      // The order matters: values that the server has discarded must not count as missing.
       if (subscription) await positions.reached(subscription, sequenceNumber);
       publisher?.acknowledge({ subscription: id, sequenceNumber });
     };
