@@ -43,9 +43,9 @@ interface Past {
   readonly key: string;
   /** Index in the memory, once a value is on disk. */
   place: number | undefined;
-  /** Its first value has shown where the gap since the last connection ends. */
+  /** The first value has shown where the gap since the last connection ends. */
   begun: boolean;
-  /** It was monitored without interruption since the last connection. */
+  /** The item was monitored without interruption since the last connection. */
   kept: boolean;
   /** The server kept only one value in the meantime and does not report discarded ones. */
   brief: boolean;
@@ -77,8 +77,8 @@ export class Backfill {
   }
 
   /**
-   * Call before the first value. `fresh`: values may be missing since the last connection; `brief`: also, as the server
-   * kept only one value; `kept`: only unfilled gaps of earlier connections, which are returned.
+   * Call before the first value. `fresh`: values may be missing since the last connection. `brief`: also, as the server
+   * kept only one value. `kept`: returns unfilled gaps of earlier connections.
    */
   begin(items: readonly Item[], state: "fresh" | "brief" | "kept"): TagGap[] {
     const { memory, runtime } = this.#options;

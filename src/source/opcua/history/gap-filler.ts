@@ -86,7 +86,7 @@ export class GapFiller {
   readonly #batch: BatchSize;
   /** Called once a gap is final and the values found are on disk. */
   readonly #close: (gap: HistoryGap<Item>) => void;
-  /** Per gap: reads of an incomplete history, and failed reads. */
+  /** Counts per item: reads of an incomplete history, and failed reads. */
   readonly #tries = new Map<Item, { late: number; failed: number }>();
 
   constructor(options: GapFillerOptions, close: (gap: HistoryGap<Item>) => void) {

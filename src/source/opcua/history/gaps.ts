@@ -18,7 +18,7 @@ export interface HistoryGap<Item> {
 }
 
 export class Gaps<Item> {
-  /** By item: items of one node are filled separately. */
+  /** Keyed by item: items of one node are filled separately. */
   #waiting = new Map<Item, HistoryGap<Item>>();
   /** Key → number of gaps that are pending or taken, and not closed. */
   readonly #open = new Map<string, number>();
