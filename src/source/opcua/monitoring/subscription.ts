@@ -104,7 +104,7 @@ async function takeUp(
     const answer = same ? await orRefused(link.call("SetPublishingMode", request, signal), signal) : undefined;
     // A subscription that had not begun counts as transferred, because no record says what was missing before it.
     if (answer?.results?.[0]?.isGoodish()) return takenUp(record.begun ? "kept" : "transferred", []);
-    // Its nodes have changed, or the service is missing. It would otherwise take answers meant for the new one.
+    // The subscription means other nodes now, or the service is missing. It would take answers meant for the new one.
     if (!answer?.results) await deleteSubscription(link, id, signal).catch(() => {});
     // Without a start time, a restarted server cannot be detected, and the id may belong to another client.
   } else if (same && facts.started !== "") {
