@@ -27,7 +27,7 @@ export interface Item {
   readonly part?: ReadingOf["part"];
   /** Changes that the server must not report. */
   readonly deadband?: Deadband | undefined;
-  /** Which change triggers a notification. */
+  /** The kind of change that triggers a notification. */
   readonly trigger?: Tag["trigger"];
 }
 

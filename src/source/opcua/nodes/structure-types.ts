@@ -92,7 +92,7 @@ export class StructureTypes implements KnownTypes {
       await this.#ask(converted, item, signal).catch((error: unknown) => {
         // If the connection is lost, the value is resent on the next one.
         if (signal.aborted || refusalOf(error) === undefined) throw error;
-        // For example a dictionary above the message limit. The type stays unknown and must not block others.
+        // The type stays unknown and must not block others. An example is a dictionary above the message limit.
         this.#types.set(converted.unknown, undefined);
         this.#log.warn({ err: error, encoding: converted.unknown }, "how a structure is made up cannot be read");
       });

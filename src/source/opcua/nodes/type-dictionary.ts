@@ -1,5 +1,5 @@
-// Reads structures from a type dictionary, as servers before OPC UA 1.04 describe them: XML in OPC Binary (OPC 10000-3,
-// Annex C; optional fields: OPC 10000-6, 5.2.7 and 5.2.8). Pure.
+// Reads structures from a type dictionary in XML, as servers before OPC UA 1.04 describe them (OPC 10000-3, Annex C).
+// Optional fields: OPC 10000-6, 5.2.7 and 5.2.8. Pure.
 import { readValues, type Services } from "../session/services.ts";
 import type { StructureField, StructureType } from "../types/structure.ts";
 import { builtInTypes } from "../types/value.ts";
