@@ -1,4 +1,4 @@
-// A redundant set without server-side fail-over: watches all servers and uses the best (OPC 10000-4, 6.6.2.4).
+// A non-transparent redundant set: watches all servers and uses the best one (OPC 10000-4, 6.6.2.4).
 import { join } from "node:path";
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
@@ -59,7 +59,7 @@ export async function openRedundant(config: OpcuaConfig, runtime: Runtime, signa
   const decide = async (leave: AbortController, ending: AbortSignal) => {
     for (;;) {
       const next = choose();
-      // If the server is unreachable, its own connection decides, as it may bridge a short interruption.
+      // If the server in use is unreachable, its connection decides, as it may bridge a short interruption.
       if (next !== url && own?.level !== undefined) {
         const message = `${url} is at service level ${own.level}, ${next} at ${watchOf(next)?.level}: going on there`;
         leave.abort(new AgentError("SOURCE_UNREACHABLE", message));

@@ -64,7 +64,7 @@ export function watchServer(stack: Stack, link: LinkOptions, dir: string, { cloc
       } catch (error) {
         if (isAbort(error, signal)) return;
         const failure = reasonOf(error);
-        // For example an untrusted certificate, which an operator should know before this server is needed.
+        // An operator should know of such faults, for example an untrusted certificate, before this server is needed.
         if (failure !== watched.failure)
           log.warn({ url, reason: failure }, "a server of the redundant set cannot be reached");
         Object.assign(watched, { failure, level: undefined });

@@ -20,7 +20,7 @@ export interface Choice {
   readonly level: ServiceLevel;
 }
 
-/** From worst to best: unreachable, maintenance, no data, degraded, healthy. */
+/** Ranks from worst to best: unreachable, maintenance, no data, degraded, healthy. */
 function rankOf(level: ServiceLevel): number {
   return level === undefined ? 0 : Object.values(ranges).filter((begin) => level >= begin).length;
 }
