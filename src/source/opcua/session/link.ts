@@ -23,7 +23,7 @@ export type ServiceResponse<S extends ServiceName> = Made<Ua[`${S}Response`]>;
 export interface Link {
   readonly ua: Ua;
   readonly resumed: boolean;
-  /** What the next link needs to resume the session. */
+  /** Data that the next link needs to resume the session. */
   readonly session: SessionRecord;
   /** Aborts with an `AgentError` when the channel is gone. */
   readonly lost: AbortSignal;
@@ -120,7 +120,7 @@ export async function openLink(
       { resumed: former !== undefined, logins: logins() },
     );
   } catch (error) {
-    // Creating the session was abandoned: close it as soon as it exists.
+    // The login was aborted: close the session as soon as it exists.
     const closed = creating?.then((session) => session.close(true)).catch(() => {});
     if (closed && !lost.signal.aborted) await orAbort(closed, AbortSignal.timeout(closeWithinMs)).catch(() => {});
     await hangUp(client);

@@ -54,7 +54,7 @@ export function guardLogin(
     return checked;
   };
   let checked = withToken(endpoint);
-  // With endpoints set, the stack does not request them. Behind a forwarded port the answer may be empty.
+  // The stack requests endpoints only if none are set. Behind a forwarded port, the answer may be empty.
   maker._serverEndpoints = [checked];
   let named = former;
   const activate = maker._activateSession.bind(client);

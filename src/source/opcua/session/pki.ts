@@ -50,7 +50,7 @@ const tenYears = 3_650;
 const dayMs = 86_400_000;
 const ownCertificate = join("own", "certs", "client_certificate.pem");
 
-/** By folder. The sources of an agent start concurrently; one of them creates the certificate for all. */
+/** Keyed by folder. The sources of an agent start concurrently; one of them creates the certificate for all. */
 const making = new Map<string, Promise<void>>();
 
 /** Opens `pki` in `dir`. The first call creates a key (RSA 3072, mode 0600) and a self-signed certificate. */

@@ -1,4 +1,5 @@
-// The record that lets the next connection resume session and subscriptions, also after a crash. It is optional.
+// The record that lets the next connection resume session and subscriptions, also after a crash. If it is missing, a
+// new session is created.
 import { readFile, rm } from "node:fs/promises";
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";

@@ -34,7 +34,7 @@ export async function readFacts(link: Link, signal: AbortSignal) {
   const uris: readonly string[] = namespaces.map((uri) => uri ?? "");
   const started = await value(nodes.started);
   return {
-    /** As text for comparison; empty if the server does not report it. */
+    /** Text for comparison; empty if the server does not report its start time. */
     started: started instanceof Date ? started.toISOString() : "",
     /** Namespace URIs by index. They may change when the server restarts. */
     namespaces: uris,
@@ -121,7 +121,7 @@ export class SessionKeeper {
   }
 }
 
-/** What a server reports about its redundant set (OPC 10000-4, 6.6.2). */
+/** The redundant set as its server reports it (OPC 10000-4, 6.6.2). */
 export interface RedundantSet {
   /** `hot`, `warm` and so on. Undefined if the server reports no set, or fails over by itself. */
   readonly support: string | undefined;

@@ -134,7 +134,7 @@ export class Services {
     return this.#browse(nodes, { ...how, browseDirection: Forward }, signal);
   }
 
-  /** For each node, the nodes of this server that references of the given type lead to or come from. */
+  /** Nodes of this server that references of the given type connect with each of `nodes`. */
   async related(
     nodes: readonly (NodeId | string)[],
     direction: "Forward" | "Inverse",

@@ -37,7 +37,7 @@ export async function loadStack(log: Logger) {
 
 let loading: Promise<typeof parts> | undefined;
 
-/** From now on, plain values in notifications are decoded as `PlainValue`. The stack decodes the others. */
+/** Decodes plain values in notifications as `PlainValue` from now on. The stack decodes the others. */
 function readPlainValues({ DataChangeNotification: { prototype }, MonitoredItemNotification }: Ua): void {
   prototype.decode = function (this: { monitoredItems: unknown }, stream) {
     const length = stream.readUInt32();
