@@ -35,7 +35,7 @@ export class PlainNumber implements PlainValue {
     return { dataType: this.#dataType, arrayType: 0, value: this.#decoded };
   }
 
-  /** Same number as `convert` returns. */
+  /** The number that `convert` returns. */
   get number(): number {
     return this.#dataType === float ? shortestDecimal(this.#decoded, float32) : this.#decoded;
   }

@@ -18,7 +18,7 @@ export interface DataValueLike {
 
 export type NotifiedValue = DataValueLike | PlainValue;
 
-/** Which clock stamps the values, and which times are usable. */
+/** Selects the clock that stamps the values, and the usable times. */
 export interface TimeOptions extends TimeRule {
   readonly clock: "source" | "server" | "arrival";
 }
