@@ -62,7 +62,7 @@ export function bareNumber(number: number, text: string): string {
   return `${text} names no table: for a holding register write hr:${number}${before} (ir: input register, co: coil, di: discrete input)`;
 }
 
-/** For a word after the address that is neither a type nor an order. */
+/** Explains a word after the address that is neither a type nor an order. */
 export function unknownWord(word: string): string {
   const bare = word.replace(/[,;()]/g, "");
   const meant = typeNames[bare] ?? orderNames[bare] ?? (Object.hasOwn(registersOf, bare) ? bare : undefined);

@@ -6,7 +6,7 @@ import { isOrder, isRegisterTable, isValueType, orders, registersOf } from "./va
 /** Zero-based, as on the wire. */
 export interface Address {
   readonly table: Table;
-  /** From 0 to 65535; the whole value lies within. */
+  /** A number from 0 to 65535; the whole value lies within this range. */
   readonly address: number;
   /** Always `bit` in bit tables. */
   readonly type: ValueType;
@@ -14,7 +14,7 @@ export interface Address {
   readonly order?: Order | undefined;
   /** Bit of a register, 0 (lowest) to 15; for `bits` the lowest one, to 63. Undefined in bit tables. */
   readonly bit?: number | undefined;
-  /** For `bits`: the highest one. */
+  /** Highest bit of type `bits`. */
   readonly toBit?: number | undefined;
 }
 

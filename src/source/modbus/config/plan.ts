@@ -18,7 +18,7 @@ export interface ReadBlock<Item extends Span> extends Span {
 export interface Limits {
   readonly maxRegisters: number;
   readonly maxBits: number;
-  /** In registers; eight times as many bits. */
+  /** Limit in registers; eight times as many bits. */
   readonly maxGap: number;
   /** Unused addresses that must not be read. */
   readonly forbid?: readonly Range[] | undefined;
@@ -33,7 +33,7 @@ export interface Range {
   readonly to: number;
 }
 
-/** Between `address` − 1 and `address`. */
+/** The boundary between `address` − 1 and `address`. */
 export interface BlockBoundary {
   readonly table: Table;
   readonly address: number;
@@ -114,7 +114,7 @@ function runs<Item extends Span>(items: readonly Item[], limits: TableLimits): r
   return blocks.reverse();
 }
 
-/** By ascending start and end; an item within a longer one shares its place. */
+/** Places by ascending start and end; an item within a longer one shares its place. */
 function placesOf<Item extends Span>(items: readonly Item[]): readonly Place<Item>[] {
   const places: Place<Item>[] = [];
   for (const item of items.toSorted((a, b) => a.start - b.start || b.count - a.count)) {

@@ -11,9 +11,9 @@ import type { Order, ValueType } from "./value-type.ts";
 export interface RegisterFormat {
   readonly type: ValueType;
   readonly order: Order;
-  /** For type `bit`: 0 (lowest) to 15; for `bits` the lowest one. */
+  /** Bit of type `bit`, 0 (lowest) to 15; lowest bit of type `bits`. */
   readonly bit?: number | undefined;
-  /** For type `bits`: the highest one, to 63. */
+  /** Highest bit of type `bits`, to 63. */
   readonly toBit?: number | undefined;
   /** Raw values that mean "none". */
   readonly nullValues?: readonly number[] | "sunspec" | undefined;

@@ -190,7 +190,7 @@ function limitOf(options: Config["options"], { at, maxRegisters }: Tag): number 
   return Math.min(wanted, protocolLimit[at.table]);
 }
 
-/** From the first register or bit of a tag to after the last, including its scale factor. */
+/** The range from the first register or bit of a tag to after the last, including its scale factor. */
 function reachOf({ at, scaleFactor }: Tag): { readonly start: number; readonly end: number } {
   const spans = [at, scaleFactor].filter((place): place is Address => place !== undefined).map(spanOf);
   return {
