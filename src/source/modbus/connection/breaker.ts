@@ -106,7 +106,7 @@ export class UnitBreaker {
 /** A fair mutex whose waiters can abort. A unit with many requests gets no more turns than others. */
 export class Turns {
   #taken = false;
-  /** By unit; the first entry is next. No set is empty. */
+  /** Waiting callers by unit; the first unit is next. No set is empty. */
   readonly #waiting = new Map<number, Set<() => void>>();
 
   get waiting(): number {

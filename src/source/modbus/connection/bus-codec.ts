@@ -40,7 +40,7 @@ export const rtuCodec: BusCodec = {
       const frame = rtuFrame(bytes, at, length);
       const begun = bytes.subarray(at, at + length);
       if (!frame && begun.length < length && awaited && beginsAnswer(begun, awaited)) break;
-      // A request of another master.
+      // Perhaps a request of another master.
       const request = frame ? undefined : rtuFrame(bytes, at, rtuRequestBytes);
       const found = frame ?? (request && readAskedFor(request.pdu) && request);
       if (found) {

@@ -19,13 +19,13 @@ import { expectedOf, kindOfReply, kindsOf } from "./doubts.ts";
 /** Twice the usual delay of a repeat on a radio link. Grows to 1.5 times the longest repeat seen. */
 const shortestGapMs = 40;
 const longestGapMs = 500;
-/** For a unit that has not answered yet. */
+/** Hold time for a unit that has not answered yet. */
 const unknownHoldMs = 100;
-/** After this many answers in a row without other traffic, the bus counts as exclusive, and answers are not held. */
+/** Number of answers in a row, without other traffic, after which the bus counts as exclusive and nothing is held. */
 const answersForTrust = 5_000;
 /** Answers of each kind that must be confirmed (see `Doubts.confirmation`). Most other masters are detected by then. */
 const answersToConfirm = 32;
-/** After this many unanswered confirmations in a row, a unit or block is no longer confirmed. */
+/** Number of unanswered confirmations in a row after which a unit or block is no longer confirmed. */
 const mostUnconfirmed = 2;
 /** How long the bus counts as disturbed after other traffic; answers are held longer meanwhile. */
 const disturbedForMs = 600_000;

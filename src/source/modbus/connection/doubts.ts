@@ -6,14 +6,14 @@ import { dataBytes, functionOf, isException, protocolLimit } from "../config/pdu
 import type { Table } from "../config/value-type.ts";
 import { isRegisterTable } from "../config/value-type.ts";
 
-/** What identifies the answer to a request. */
+/** The properties that identify the answer to a request. */
 export interface Expected {
   readonly code: number;
   /** Bytes of data. Undefined: any number. */
   readonly bytes?: number | undefined;
 }
 
-/** By unit, in the order of the requests. */
+/** Late answers by unit, in the order of the requests. */
 export type KnownDoubts = Readonly<Record<string, readonly Expected[]>>;
 
 /** Late answers tracked for each unit. A unit that never answers adds one with each request. */
@@ -69,14 +69,14 @@ export class Doubts {
   }
 
   /**
-   * A request to send first if `request` is blurred; its answer is not. It reads the beginning of the same block, so
-   * that no other address is touched. If none is shorter, it reads the other table of the kind, if `mayAsk` permits.
-   * Undefined if it is unnecessary or impossible.
+   * Resolves a doubt before `request` is sent: returns a request whose answer is not ambiguous. It reads the beginning
+   * of the same block, so that no other address is touched. If none is shorter, it reads the other table of the kind,
+   * if `mayAsk` permits. Undefined if it is unnecessary or impossible.
    */
   telling(request: UnitRequest, mayAsk: (request: ReadRequest) => boolean = () => true): UnitRequest | undefined {
     if ("identity" in request || !this.blur(request)) return undefined;
     const step = isRegisterTable(request.table) ? 1 : 8;
-    // The second one, in case the unit ignored the first.
+    // Two lengths: the second one for a unit that ignored the first.
     const inOtherTable = [1, 1 + step].map((count) => ({ ...request, table: otherTables[request.table], count }));
     return [...shorterReads(request), ...inOtherTable.filter((each) => isInProtocol(each) && mayAsk(each))].find(
       (each) => !this.blur(each),

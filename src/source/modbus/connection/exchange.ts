@@ -58,7 +58,7 @@ export function streamExchange(
   let held: { readonly since: number; readonly lastAt: number } | undefined;
   const lose = (error: AgentError) => {
     lost ??= error;
-    // Its answer may come on the next connection.
+    // The answer to the pending request may come on the next connection.
     if (pending) framing.abandon();
     pending?.fail(lost);
   };

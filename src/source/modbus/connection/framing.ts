@@ -29,11 +29,11 @@ export interface Framing {
   settle?(): Uint8Array | undefined;
   /** A request to send next, whose answer confirms the data received for `asked`. Undefined if none is needed. */
   confirmation?(asked: UnitRequest): ReadRequest | undefined;
-  /** Reports the confirmation. `closed`: the connection ended during it; `lost`: before. False: a foreign answer. */
+  /** Reports the confirmation. `closed`: the connection ended during it; `lost`: before. False: reject the answer. */
   isConfirmed?(outcome: "answered" | "silent" | "contested" | "closed" | "lost"): boolean;
   /** Whether a received answer may be late, so that another one may follow. */
   readonly holding: boolean;
-  /** At the deadline: the answer that was held because it might be late. */
+  /** At the deadline, returns the answer that was held because it might be late. */
   expire(): Uint8Array | undefined;
   /** Abandons the request. False if a late answer could be mistaken for another: close the connection. */
   abandon(): boolean;
@@ -72,7 +72,7 @@ export type Result =
       /** How the device closed the connection instead of answering. */
       readonly closed?: string;
     }
-  /** On a bus: the answer may belong to another master. `always`: no distinct request exists, so none was sent. */
+  /** The answer may belong to another master on the bus. `always`: no distinct request exists, so none was sent. */
   | { readonly kind: "contested"; readonly always: boolean };
 
 export interface Exchange extends AsyncDisposable {
@@ -85,7 +85,7 @@ export interface Exchange extends AsyncDisposable {
   run(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result>;
   /** Why the connection is unusable. Undefined if it is usable. */
   readonly lost: AgentError | undefined;
-  /** It was closed because a late answer could not be distinguished. A new connection has no such doubt. */
+  /** The connection was closed because a late answer could not be distinguished. A new one has no such doubt. */
   readonly stale: boolean;
   readonly discarded: number;
   /** Monotonic time of the last byte. */
@@ -100,5 +100,5 @@ export interface LineRest {
   readonly guardMs: number;
 }
 
-/** By unit: send times of the requests that timed out since the unit last answered. */
+/** Send times, by unit, of the requests that timed out since the unit last answered. */
 export type GivenUp = Map<number, readonly number[]>;

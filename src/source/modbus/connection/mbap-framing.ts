@@ -59,7 +59,7 @@ export class MbapFraming implements Framing {
     return this.#mismatch;
   }
 
-  /** Not needed: frames have ids. */
+  /** Needs no such request, as frames have ids. */
   telling(): undefined {}
 
   begin(request: UnitRequest, pdu: Uint8Array): Uint8Array {
@@ -88,7 +88,7 @@ export class MbapFraming implements Framing {
       answer = this.#take(bytes.subarray(0, size)) ?? answer;
       bytes = bytes.subarray(size);
     }
-    // Copy, as the chunk belongs to the socket. At most one frame.
+    // Copy the rest, at most one frame, as the chunk belongs to the socket.
     this.#received = copyBytes(bytes);
     // A truncated frame takes its last bytes from the next one, whose remainder is left over.
     return answer && bytes.length > 0 ? this.#discard("bytes behind its end") : answer;

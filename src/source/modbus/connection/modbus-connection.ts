@@ -78,7 +78,7 @@ export class ModbusConnection implements AsyncDisposable {
     return this.#silent >= silentLimit - 1;
   }
 
-  /** Milliseconds after which an answer is unlikely: four times the recent slowest, from 50 to `timeoutMs`. */
+  /** Milliseconds after which an answer is unlikely: 4 × the recent slowest, from 50 to `timeoutMs` (the default). */
   unlikelyAfter(timeoutMs: number): number {
     if (this.#answered.size === 0) return timeoutMs;
     return Math.min(timeoutMs, Math.max(shortestProbeMs, this.#slowestMs * 4));
@@ -147,7 +147,7 @@ export class ModbusConnection implements AsyncDisposable {
     const waitMs = timeoutMs + (this.#options.extraMs?.(request) ?? 0);
     let start: number;
     let result: Result;
-    // Repeats the request on a new connection if a gateway closes the old one after each reply and never gets it.
+    // Repeats a request that a gateway never received because it closes the connection after each reply.
     do {
       if (this.#exchange.lost) await this.#reopen(this.#exchange.lost, signal);
       const pause = this.#notBefore - clock.monotonic();
@@ -198,7 +198,7 @@ export class ModbusConnection implements AsyncDisposable {
     return { kind: "silence", mismatch: undefined, heard: false, closed: error.message };
   }
 
-  /** Throws if no unit answers that did before, or none at all. A single dead unit behind a gateway does not count. */
+  /** Throws if all units that ever answered, or all units if none did, are silent: the connection is dead. */
   #hearNothing(unit: number, conclusive: boolean, closed: boolean): void {
     this.#silent++;
     if (conclusive) this.#silentUnits.add(unit);
@@ -217,7 +217,7 @@ export class ModbusConnection implements AsyncDisposable {
     this.#lingering = new AbortController();
     const { signal } = this.#lingering;
     await this.#runtime.clock.sleep(lingerMs, signal).catch(() => {});
-    // Also if it was used again at the moment of the time-out.
+    // The connection may be used again at the very moment of the time-out.
     if (signal.aborted) return;
     this.#released = true;
     await this.#exchange[Symbol.asyncDispose]();
