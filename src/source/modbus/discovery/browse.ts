@@ -23,7 +23,7 @@ const pauseMs = 10;
 const defaultTo = 2_000;
 /** Shortest range that is always found, in registers; eight times as many bits. */
 const shortestRange = 6;
-/** Up to this many addresses, each is tested if blocks are refused. */
+/** Longest range in which each address is tested if blocks are refused. */
 const narrow = 200;
 
 interface Wish {
@@ -113,7 +113,7 @@ async function* allUnits(
       place ??= placeOf(node);
       yield node;
     }
-    // It answers like an absent unit: one device may answer for all unit numbers.
+    // The unit answers like an absent one: one device may answer for all unit numbers.
     const isLikeOthers = others !== undefined && others === pattern;
     if (isLikeOthers && (hasData(others) || (place && (await answersForAny(place.table, place.address, ask))))) {
       yield note(unit, "it answers for every unit number, so the others are left out; ?unit=2 looks at unit 2");

@@ -7,7 +7,7 @@ import type { AnsweringRange } from "./survey.ts";
 
 /** Common "no value" codes: all bits, and the least and greatest signed number. */
 const noValues = [0xffff, 0x8000, 0x7fff];
-/** From here on a register is more likely a small negative number (-4096 to -2) than a large one. */
+/** Lowest register value that is more likely a small negative number (-4096 to -2) than a large one. */
 const leastSigned = 0xf000;
 
 export function* rangeNodes({ table, start, values }: AnsweringRange, unit: number): Generator<BrowsedNode> {

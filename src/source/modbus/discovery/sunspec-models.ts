@@ -162,7 +162,7 @@ const battery = points(
   [47, "i16", "W", "W", 63],
 );
 
-/** By id. Other models are listed by id and length only. */
+/** Models by id. Others are listed by id and length only. */
 export const sunspecModels: Readonly<Record<number, SunspecModel>> = {
   101: { name: "single-phase inverter", points: inverter },
   102: { name: "split-phase inverter", points: inverter },

@@ -23,7 +23,7 @@ export interface SurveyOptions {
   readonly to: number;
   /** Longest request. */
   readonly block: number;
-  /** Smaller blocks are not divided further, so a lone register may be missed. */
+  /** Longest block that is not divided further. A lone register in it may be missed. */
   readonly smallest: number;
 }
 
