@@ -31,7 +31,7 @@ interface Lesson {
 }
 
 const validForMicros = 86_400_000_000;
-/** Later answers will not come. */
+/** Time after which a late answer is no longer expected. */
 const doubtfulForMicros = 600_000_000;
 
 /** The facts of one source. If the file is lost, boundaries are learned again and late answers are unknown. */

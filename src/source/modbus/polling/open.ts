@@ -54,7 +54,7 @@ export async function openModbus(config: ModbusConfig, runtime: Runtime, signal:
   return new ModbusSource(config, targets, link, learned, own);
 }
 
-/** On a line, another master's requests are received, and a collision destroys the reply. Only repeats can follow. */
+/** A line shows another master's requests, and a collision destroys the reply. Only repeats can follow. */
 const heldOnLineMs = 50;
 /** A gateway hides the requests of its other clients and serves them one by one. */
 const heldBehindGatewayMs = 300;

@@ -11,7 +11,7 @@ interface Rest {
 const shortestMs = 60_000;
 const longestMs = 3_600_000;
 
-/** By block. Entries of blocks that are no longer polled are never read. */
+/** Refusals by block. Entries of blocks that are no longer polled are never read. */
 export class Refusals {
   readonly #clock: Clock;
   #rests = new WeakMap<object, Rest>();
@@ -46,7 +46,7 @@ export class Refusals {
 /** Some devices are silent or fail if a request is too long. After this many failures, halves are tried. */
 export const failuresToSplit = 3;
 
-/** By block. Entries of blocks that are no longer polled are never read. */
+/** Consecutive failures by block. Entries of blocks that are no longer polled are never read. */
 export class FailureRuns {
   #runs = new WeakMap<object, number>();
 
@@ -73,7 +73,7 @@ export function isTimeToSplit(failures: number): boolean {
 
 // Learns which lengths a unit answers while a silent block is split. Pure.
 
-/** After this many silent blocks up to a length, longer than any answered, the length counts as the cause. */
+/** Number of silent blocks, none longer than the block in question, that show that the length is the cause. */
 const silentToBeTooLong = 2;
 /** Consecutive silences after which the unit may be gone. */
 const silentToDoubt = 3;

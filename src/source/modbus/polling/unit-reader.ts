@@ -39,7 +39,7 @@ type Silence = Extract<Result, { kind: "silence" }>;
 /** Time-outs to wait for a unit that may be slow. */
 const patience = 3;
 const busyWaitMs = 200;
-/** Per cycle for all blocks, so that a busy unit cannot take the time of several cycles. */
+/** Limit per cycle for all blocks, so that a busy unit cannot take the time of several cycles. */
 const busyRetries = 3;
 
 export class UnitReader {
