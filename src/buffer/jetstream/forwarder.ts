@@ -175,7 +175,7 @@ export class Forwarder {
   async #forward(reader: BufferReader, block: Block, signal: AbortSignal): Promise<void> {
     // A source may have been moved while `take` was waiting.
     await this.#untilDone(signal, () => this.#verifyIfDue());
-    // Read once, since publishing may raise the floor.
+    // As of now, because publishing may raise the floor.
     const floor = this.#floor;
     const isLate = (at: number) => block.late[at] === 1 || block.times[block.timeStarts[at]!]! <= floor;
     const all = Array.from(block.inputs.keys());
