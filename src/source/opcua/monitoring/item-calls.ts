@@ -26,7 +26,7 @@ interface Created {
   size: number;
 }
 
-/** The server refuses the dead band or trigger, but can monitor the node without them. */
+/** Statuses of a server that refuses only the dead band or trigger, and can monitor the node without them. */
 const notFiltered = [
   "BadMonitoredItemFilterUnsupported",
   "BadMonitoredItemFilterInvalid",

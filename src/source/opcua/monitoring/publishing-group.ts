@@ -68,7 +68,7 @@ export function requestedCounts({ subscription }: OpcuaOptions, publishingMs: nu
 /** Queue size for sampling on each change. */
 const unsteady = 100;
 
-/** Sizes the queue to hold all values of a publishing interval and of an interruption of `bridge`. */
+/** Sizes the queue (2 to 1,000) for all values of a publishing interval and of an interruption of `bridge`. */
 export function queueSize({ subscription }: OpcuaOptions, everyMs: number, publishingMs: number): number {
   if (subscription.queue !== "auto") return subscription.queue;
   if (everyMs === 0) return unsteady;
