@@ -25,7 +25,7 @@ export interface Item {
   /** Path to a field of a structure. Undefined for the whole value. */
   readonly field?: readonly FieldStep[] | undefined;
   readonly part?: ReadingOf["part"];
-  /** Changes that the server must not report. */
+  /** The smallest change that the server reports. */
   readonly deadband?: Deadband | undefined;
   /** The kind of change that triggers a notification. */
   readonly trigger?: Tag["trigger"];
