@@ -59,7 +59,7 @@ export class DecodedChange<V> {
 }
 /** Milliseconds from 1601-01-01, the epoch of OPC UA, to 1970. */
 const epochMs = 11_644_473_600_000;
-/** Keys: encoding byte of the Variant, here a scalar of this built-in type. */
+/** Readers by the encoding byte of a Variant that holds a scalar: the number of its built-in type. */
 const readers: Readonly<Record<number, (stream: BinaryStream) => number | boolean>> = {
   1: (stream) => stream.readUInt8() !== 0,
   2: (stream) => stream.readInt8(),
