@@ -16,7 +16,7 @@ import { DistinctReads, type DistinctRules } from "./distinct-reads.ts";
 import type { Expected } from "./doubts.ts";
 import { expectedOf, kindOfReply, kindsOf } from "./doubts.ts";
 
-/** Twice the usual delay of a repeat on a radio link. Grows to 1.5 times the longest repeat seen. */
+/** Twice the usual delay of a repeat on a radio link. The gap grows to 1.5 times the longest repeat seen. */
 const shortestGapMs = 40;
 const longestGapMs = 500;
 /** Hold time for a unit that has not answered yet. */

@@ -18,7 +18,7 @@ export interface ByteStream extends AsyncDisposable {
   /** Call once, before the first `write`. */
   listen(listener: ByteStreamListener): void;
   write(bytes: Uint8Array): void;
-  /** Whether an answer is pending now. */
+  /** Tells the stream whether an answer is pending. */
   awaiting?(yes: boolean): void;
 }
 
