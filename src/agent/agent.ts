@@ -38,23 +38,16 @@ export interface AgentOptions {
   readonly timeEvidence?: TimeEvidence;
   /** Destination of the points. Default: the configured service; tests replace it. */
   readonly sink?: Sink;
-  /**
-   * Called when the agent stops. True: the stop is permanent, so the sources leave no state at the devices. Default:
-   * the agent may start again.
-   */
+  /** Called when the agent stops. True: it stops for good and leaves no state at the devices. Default: false. */
   readonly final?: () => boolean;
 }
 
 /**
- * The running agent. Disposing it stops the sources, stores what they have read, gives the request in flight 5 s and
- * closes the buffer. Undelivered points stay on disk.
+ * The running agent. Disposing it stops the sources, stores what they have read, and gives the request in flight 5 s.
  */
 export interface Agent extends AsyncDisposable {
   status(): Status;
-  /**
-   * The status with at most `count` tags from index `first` on. If `first` is beyond the end, the last tags are
-   * returned.
-   */
+  /** The status with `count` tags from index `first` on; beyond the end, the last tags. */
   statusOf(first: number, count: number): StatusPart;
   /** The plotted values of the status. The cost does not depend on the number of tags. */
   sample(): StatusSample;
@@ -66,10 +59,7 @@ export interface Agent extends AsyncDisposable {
   gaps(sinceMs: number, most: number): GapList;
   /** Whether the agent itself makes progress. An unreachable service or device does not make it unhealthy. */
   health(): { readonly ok: boolean; readonly reason?: string };
-  /**
-   * Applies the sources of `config`: starts new ones, restarts changed ones and stops removed ones. Unchanged sources
-   * keep running. Resolves with the changes, and with the sections whose change needs a restart of the program.
-   */
+  /** Starts new sources, restarts changed ones and stops removed ones. Unchanged sources keep running. */
   reload(config: Config): Promise<Reload>;
 }
 
@@ -83,16 +73,13 @@ const stuckAfterMs = 60_000;
 
 /** An agent that has not started its sources and delivery yet. */
 export interface WaitingAgent extends Agent {
-  /**
-   * Starts sources and delivery. Resolves once they are started, whether they can connect or not. Must be called at
-   * most once.
-   */
+  /** Resolves once sources and delivery are started, whether they can connect or not. Call it at most once. */
   start(): Promise<void>;
 }
 
 /**
- * Resolves once the buffer is open and the sources are started. `status` shows what happens from then on. Rejects with
- * `DATA_DIR_IN_USE`, `DATA_DIR_UNWRITABLE`, `BUFFER_NEWER`, `BUFFER_OLDER` or with `signal.reason`.
+ * Resolves once the buffer is open and the sources are started. Rejects with `DATA_DIR_IN_USE`, `DATA_DIR_UNWRITABLE`,
+ * `BUFFER_NEWER`, `BUFFER_OLDER` or `signal.reason`.
  */
 export async function openAgent(...given: Parameters<typeof openWaitingAgent>): Promise<Agent> {
   const agent = await openWaitingAgent(...given);
@@ -105,10 +92,7 @@ export async function openAgent(...given: Parameters<typeof openWaitingAgent>): 
   }
 }
 
-/**
- * Like `openAgent`, but sources and delivery wait for `start`. Loading their libraries takes longer than all other
- * steps and must not delay those.
- */
+/** Like `openAgent`, but sources and delivery wait for `start`, since loading their libraries takes longest. */
 export async function openWaitingAgent(
   config: Config,
   options: AgentOptions,

@@ -1,4 +1,3 @@
-// The options of the buffer for a configuration.
 import { constants } from "node:fs";
 import { access, mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,8 +11,7 @@ export function bufferOf({ agent, service, buffer }: Config): OpenBufferOptions 
 }
 
 /**
- * Creates the buffer's folder if it does not exist. Rejects with `DATA_DIR_UNWRITABLE` if a file, the permissions or
- * the disk prevent its use.
+ * Creates the buffer's folder. Rejects with `DATA_DIR_UNWRITABLE` if a file, permissions or the disk prevent its use.
  */
 export async function prepareBufferFolder(config: Config): Promise<void> {
   const { directory } = bufferOf(config);

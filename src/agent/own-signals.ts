@@ -35,10 +35,7 @@ const deliveryStates = [
   "standby",
 ] as const satisfies readonly UploadState[];
 
-/**
- * For each signal: its Input ID after the prefix, its metadata for the service, and its values. Noisy values have a
- * dead band, so that an idle agent stores and sends almost nothing.
- */
+/** Input ID, metadata and values of each signal. Dead bands keep an idle agent from sending noise. */
 const signals = [
   {
     id: "source/{source}/online",

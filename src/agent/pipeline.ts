@@ -24,7 +24,6 @@ export interface PipelineParts {
   readonly mapping: Mapping;
   readonly buffer: PointBuffer;
   readonly monitor: SourceMonitor;
-  /** Records gaps. */
   readonly gaps?: Pick<SourceGaps, "online" | "delivered" | "written" | "lost" | "storing" | "bufferFailed">;
   /** Holds deliveries while the machine's clock is not trusted. Undefined: no hold. */
   readonly hold?: Pick<ClockHold, "timed" | "close">;
@@ -32,10 +31,7 @@ export interface PipelineParts {
   readonly unreachablePauseMs?: number | undefined;
 }
 
-/**
- * Runs until `signal` aborts, reopening a lost source with back-off. After the abort, readings already read are still
- * stored and acknowledged, and values held by the mapping are stored.
- */
+/** Runs until `signal` aborts, reopening a lost source with back-off. What was read is still stored after the abort. */
 export async function runPipeline(parts: PipelineParts, runtime: Runtime, signal: AbortSignal): Promise<void> {
   const held = heldPoints(parts, runtime, signal);
   const backOff = new BackOff({ minMs: 1_000, maxMs: 30_000, random: runtime.random });
@@ -97,10 +93,7 @@ async function readUntilLost(
   }
 }
 
-/**
- * Whether the delivery may be acknowledged. A delivery that reports a loss must first be in the gap record. While the
- * record cannot be written, reading continues and the acknowledgement is pending in `owed`.
- */
+/** Whether the delivery may be acknowledged: its losses must be in the gap record. Otherwise it waits in `owed`. */
 async function isRecorded(delivery: Delivery, owed: Delivery[], gaps: PipelineParts["gaps"]): Promise<boolean> {
   const tells = delivery.gaps?.some(({ state }) => state === "lost") ?? false;
   if (!gaps || (!tells && owed.length === 0)) return true;
@@ -114,9 +107,8 @@ async function isRecorded(delivery: Delivery, owed: Delivery[], gaps: PipelinePa
 }
 
 /**
- * True once all `points` are on disk. Retries while the disk is full or failing; the source is not read meanwhile
- * (back-pressure). False only if `signal` aborted the wait: the delivery is not acknowledged, so the device may keep
- * its values.
+ * True once all `points` are on disk. Retries on disk errors, while the source is not read (back-pressure). False:
+ * `signal` aborted the wait, so the delivery is not acknowledged.
  */
 async function store(
   points: readonly Point[] | PointBatch,
@@ -180,9 +172,7 @@ function heldPoints(parts: PipelineParts, runtime: Runtime, signal: AbortSignal)
   };
 }
 
-/**
- * Bounds of the wait for held points, in milliseconds. A point that becomes due earlier is at most `longestHold` late.
- */
+/** Bounds of the wait for held points, in milliseconds. A point due earlier is at most `longestHold` late. */
 const longestHold = 250;
 const shortestHold = 10;
 

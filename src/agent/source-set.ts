@@ -4,7 +4,6 @@ import { sameSource } from "../config/config.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { type RunningSource, type SourceParts, startSource } from "./running-source.ts";
 
-/** Names of the sources affected by a change. */
 export interface SourceChanges {
   readonly started: readonly string[];
   readonly restarted: readonly string[];

@@ -10,17 +10,14 @@
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 
-/**
- * Largest backward step that this clock waits out. Microseconds, as all values in this file without a unit in their
- * name.
- */
+/** Largest backward step that this clock waits out. All values without a unit in their name are microseconds. */
 export const shortStepUs = 60e6;
 /** Fraction by which this clock runs slower while it is ahead of the machine. */
 const slowing = 0.1;
 /** Extra microseconds stay below a millisecond, the resolution that the service shows. */
 const mostExtra = 999;
 
-/** `accept` steps larger than this are reported as `jump`. */
+/** Larger backward steps in `accept` are reported as `jump`. */
 const jumpUs = 60e6;
 
 /** State for the next run. The agent has given times up to `until`; `epoch` counts how often the clock went back. */
@@ -85,10 +82,7 @@ export class AgentClock implements Clock {
     return this.#given < this.#until ? this.#epoch : 0;
   }
 
-  /**
-   * The state after following the machine back, or undefined if no given time lies ahead of the machine. The caller
-   * must persist it before `accept`. `highest`: the latest time that this or the previous agent may have given.
-   */
+  /** The state after going back, which must be persisted before `accept`. Undefined: no given time lies ahead. */
   next(highest: number = this.now()): ClockEpoch | undefined {
     const machine = this.#machine.now();
     const until = Math.max(highest, this.#until);

@@ -1,5 +1,4 @@
-// Holds readings while the machine's clock is not trusted, and corrects their times when it is. Decides which time a
-// reading gets if the device's clock is ahead.
+// Holds readings while the machine's clock is not trusted, then corrects their times.
 
 import { epochMicros } from "../../core/point.ts";
 import type { MetricDeclaration, Runtime } from "../../core/runtime.ts";
@@ -39,7 +38,6 @@ export interface HoldParts {
   readonly clock: Pick<AgentClock, "now" | "monotonic" | "jump">;
 }
 
-/** The hold of one source, across all its connections. */
 export class ClockHold {
   readonly #parts: HoldParts;
   readonly #source: string;
@@ -58,10 +56,9 @@ export class ClockHold {
   }
 
   /**
-   * Passes the deliveries on in order. Deliveries with times of this machine wait while its clock is not trusted, as do
-   * those that follow. Deliveries with an `ahead` time wait while it is undecided which clock is wrong; the result has
-   * no `ahead`. Deliveries that await an acknowledgement are dropped when the connection ends, since the device sends
-   * them again.
+   * Passes deliveries on in order; those with doubtful times wait, and so do all that follow. The result has no
+   * `ahead`. When the connection ends, held deliveries that await an acknowledgement are dropped, since the device
+   * repeats them.
    */
   async *timed(deliveries: AsyncIterable<Delivery>, signal: AbortSignal): AsyncGenerator<Delivery> {
     const { watch } = this.#parts;

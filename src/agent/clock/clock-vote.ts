@@ -5,9 +5,7 @@ import { formatDuration } from "../../lib/duration.ts";
 import { type ClockVerdict, DeviceClocks } from "./device-clocks.ts";
 import type { TimeEvidence } from "./time-evidence.ts";
 
-/**
- * Longest hold while devices disagree with the clock. A plant whose device clocks are all wrong must still be recorded.
- */
+/** Longest hold while devices disagree. A plant whose device clocks are all wrong must still be recorded. */
 const holdForMs = 600_000;
 /** How long the first `ahead` time waits for the times of other devices. */
 const hearForMs = 10_000;
@@ -43,10 +41,7 @@ export function clockVote(parts: VoteParts, log: Runtime["log"]) {
   }
 
   return {
-    /**
-     * Why our clock is not trusted, as text for the operator. Undefined: most devices agree with it, or too few give
-     * times.
-     */
+    /** Why our clock is not trusted. Undefined: most devices agree with it, or too few give times. */
     get reason(): string | undefined {
       if (!wrong) return undefined;
       const { byUs, devices, of } = wrong;

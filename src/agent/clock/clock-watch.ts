@@ -1,6 +1,5 @@
-// Decides whether the wall clock can be trusted. Without a battery, a gateway starts in 1970 or at the time it was
-// switched off. An operator may set the clock by hand, or it may run an hour behind all devices. Points stamped by a
-// wrong clock keep the wrong time and may overwrite correct ones.
+// Decides whether the wall clock can be trusted. It may start in 1970 without a battery, or be set wrong by hand.
+// Points with wrong times are never corrected and may overwrite correct ones.
 import type { EpochMicros } from "../../core/point.ts";
 import { epochMicros } from "../../core/point.ts";
 import { checkGridMs, type MetricDeclaration, type Runtime } from "../../core/runtime.ts";

@@ -14,9 +14,7 @@ const windowMs = 150_000;
 /** Most devices of a source that vote. More would not change the result, and the number of topics is unbounded. */
 const mostDevices = 1_000;
 
-/**
- * The greatest offset of one device in the current window and in the two before it. -Infinity: no time in that window.
- */
+/** The greatest offset of a device in this window and in the two before it. -Infinity: no time in that window. */
 interface DeviceClock {
   current: number;
   previous: number;

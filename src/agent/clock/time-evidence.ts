@@ -2,10 +2,7 @@
 import { access, readdir } from "node:fs/promises";
 
 export interface TimeEvidence {
-  /**
-   * Whether time synchronisation has set the clock. `notYet`: synchronisation runs but has not set it. `unknown`: no
-   * evidence.
-   */
+  /** Whether time synchronisation has set the clock. `notYet`: it runs but has not. `unknown`: no evidence. */
   synchronised(): Promise<"yes" | "notYet" | "unknown">;
   /** Whether the machine has a clock that runs while it is switched off. */
   hasHardwareClock(): Promise<boolean>;

@@ -24,10 +24,7 @@ export class BufferGaps {
     this.#clock = clock;
   }
 
-  /**
-   * Adds a row for each interval lost since the last call, which may have been made by the previous agent. A row whose
-   * points were found again is filled.
-   */
+  /** Adds a row for each interval lost since the last call, also of an earlier run. Fills rows of recovered points. */
   look({ losses }: Pick<BufferStats, "losses">): void {
     for (const loss of losses) {
       this.#noteFound(loss);

@@ -50,7 +50,6 @@ export interface GapContent {
 /** A growing file is rewritten when it is this many bytes longer than its current content. */
 const spareBytes = 2 * 1024 * 1024;
 
-/** The folder of the record in `agent.dataDir`. */
 export function gapFolder(dataDir: string): string {
   return join(dataDir, "gaps");
 }
@@ -97,10 +96,7 @@ export class GapFile {
     this.#bytes = this.#full = Buffer.byteLength(text);
   }
 
-  /**
-   * Appends changes and resolves once they survive a power cut. `all` returns the whole content, for rewriting a file
-   * that has grown.
-   */
+  /** Appends changes and resolves once they survive a power cut. `all` gives the content for rewriting a large file. */
   async append(changes: readonly GapLine[], all: () => readonly GapLine[]): Promise<void> {
     if (this.#bytes > 2 * this.#full + spareBytes) return this.rewrite(all());
     const text = textOf(changes);

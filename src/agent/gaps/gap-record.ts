@@ -42,10 +42,7 @@ export class GapRecord implements AsyncDisposable {
     this.life = new SignOfLife(life, runtime.clock);
   }
 
-  /**
-   * Resolves once the existing record is read. `sources`: all configured sources. Never rejects: a failed write is
-   * logged and repeated.
-   */
+  /** Resolves once the record is read. `sources`: all configured sources. Never rejects: failed writes are repeated. */
   static async open(folder: string, sources: readonly string[], runtime: Runtime): Promise<GapRecord> {
     const file = new GapFile(folder);
     const record = new GapRecord(await readGapFolder(folder), file, runtime);
@@ -97,8 +94,7 @@ export class GapRecord implements AsyncDisposable {
   }
 
   /**
-   * Applies `event` to the row, with the next state from `gapLife`. The state does not change if `gapLife` has no entry
-   * for it.
+   * Applies `event` and `changes` to the row. Does nothing if `gapLife` has no entry for the event and the row's state.
    */
   advance(id: number, event: GapEvent | undefined, changes: Partial<NewGap>): void {
     const before = this.#rows.get(id);
@@ -123,10 +119,7 @@ export class GapRecord implements AsyncDisposable {
     return this.#rows.summary(this.#runtime.clock.now());
   }
 
-  /**
-   * Resolves with whether all changes so far are on disk. Never rejects: a failure is logged, and the write is
-   * repeated.
-   */
+  /** Whether all changes so far are on disk. Never rejects: a failed write is logged and repeated. */
   save(): Promise<boolean> {
     this.#saving = this.#saving.then(() => this.#save());
     return this.#saving;
@@ -146,17 +139,13 @@ export class GapRecord implements AsyncDisposable {
         this.advance(gap.id, "ends", { to: epochMicros(Math.max(gap.from, end)) });
   }
 
-  /** Counts and merges a row in its final state. */
   #settle(gap: Gap): void {
     const { source = "buffer", cause, state, missingMs = 0 } = gap;
     if (state !== "filled") this.#runtime.metrics.counter(metrics.lost).add(missingMs / 1_000, { source, cause });
     this.#rows.join(gap);
   }
 
-  /**
-   * Starts the checks and the writing, each once a second. They run separately, so a slow disk does not delay the
-   * checks.
-   */
+  /** Checks and writes once a second, separately, so that a slow disk does not delay the checks. */
   #work(): readonly AsyncDisposable[] {
     const look = () => {
       for (const act of this.#ticks) act();
@@ -198,10 +187,7 @@ export class GapRecord implements AsyncDisposable {
     return false;
   }
 
-  /**
-   * The sign of life is taken before saving. Otherwise it could cover rows that are opened meanwhile and are not on
-   * disk.
-   */
+  /** Takes the sign before saving; otherwise it could cover rows that are not on disk. */
   async #saveAndSign(stopped: boolean): Promise<void> {
     const sign = this.life.next(stopped);
     const saved = await this.save();

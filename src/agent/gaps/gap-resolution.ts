@@ -5,10 +5,7 @@ import { type Gap, type GapEvent, named } from "./gap.ts";
 import type { GapRecord } from "./gap-record.ts";
 import { atMost, type Interval, joined, without } from "./moments.ts";
 
-/**
- * Longest time between the last value before an interruption and its detection. A tag with an older last value changes
- * rarely and does not tell when the interruption began.
- */
+/** Longest time between a last value and the detection of the loss. A tag with an older last value rarely changes. */
 const edgeUs = 60e6;
 
 /** A wall clock that jumps forward by more than this was set. */
@@ -17,7 +14,6 @@ const clockStepUs = 2e6;
 /** Most lost intervals of one tag. Beyond this, the oldest are merged. */
 const mostLost = 200;
 
-/** The values of one tag that are known to be lost. */
 interface Loss {
   readonly moments: readonly Interval[];
   readonly reason: string;
@@ -26,19 +22,13 @@ interface Loss {
 const asking = "the device's history is asked";
 const unheard = "recovery was in progress when the agent or the source stopped, and nothing was reported since";
 
-/**
- * The recovery of one row. A tag's gaps that follow each other closely are reported to both rows. A result for one says
- * nothing about the other, so intervals are tracked, not only tags.
- */
+/** The recovery of one row. Reports of close gaps go to several rows, so intervals are tracked, not only tags. */
 export class GapResolution {
   readonly #record: GapRecord;
   readonly #id: number;
   /** Begin of the row before any report of a tag. */
   readonly #began: number;
-  /**
-   * Earliest begin that tags have reported: `#near` from tags with a value within `edgeUs` before the row, `#far` from
-   * the others.
-   */
+  /** Earliest reported begins: `#near` of tags with a value within `edgeUs` before the row, `#far` of the others. */
   #near = Number.POSITIVE_INFINITY;
   #far = Number.POSITIVE_INFINITY;
   /** Number of tags if the row covers the whole source. Undefined: the row covers the reported tags only. */
@@ -86,8 +76,7 @@ export class GapResolution {
 
   /**
    * Whether a gap of a tag may belong to this row if no other row covers its time. The tag's clock may be slightly
-   * ahead of the agent's, or up to `behindUs` behind it. A row of reported tags has their own times, so the gap must
-   * overlap it.
+   * ahead of the agent's, or up to `behindUs` behind it.
    */
   isNear(gap: TagGap, behindUs: number): boolean {
     const { row } = this;
@@ -156,10 +145,7 @@ export class GapResolution {
       this.#record.change(this.#id, named(this.#reported.size, this.#reported));
   }
 
-  /**
-   * Writes the current state to the row, since the driver does not report it again to the next run. `over`: no further
-   * reports are expected, except for intervals still being recovered.
-   */
+  /** Writes the state to the row for the next run. `over`: reports follow only for intervals still being recovered. */
   settle(over: boolean): void {
     if (!this.#news && over === this.#over) return;
     this.#news = false;

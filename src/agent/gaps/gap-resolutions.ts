@@ -48,15 +48,11 @@ export function gapResolutions(record: GapRecord, source: string) {
       for (const gap of gaps) gap.flush();
     },
 
-    /** Calls `settle` of each gap. */
     settle(over: boolean): void {
       for (const gap of gaps) gap.settle(over);
     },
 
-    /**
-     * Concludes the gaps, since everything an earlier connection looked for has been reported. `unasked`: the recovery
-     * has ended early for this reason, so the gaps are abandoned.
-     */
+    /** Ends all recoveries: concluded, or abandoned if there is a reason `unasked`. */
     end(unasked: string | undefined): void {
       for (const gap of gaps.splice(0))
         if (unasked === undefined) gap.conclude();

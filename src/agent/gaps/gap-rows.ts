@@ -16,7 +16,6 @@ const hourUs = 3_600e6;
 const dayUs = 86_400e6;
 
 export type NewGap = Omit<Gap, "id" | "state" | "times" | "missingMs">;
-/** Events that can create a row. */
 export type FirstEvent = {
   [E in GapEvent]: (typeof gapLife)[E] extends { readonly none: unknown } ? E : never;
 }[GapEvent];
@@ -144,7 +143,6 @@ function shortened(gap: Gap): Gap {
   return { ...gap, inputs: inputs.slice(0, keptNames), unfilled: few(unfilled), asked: few(asked) };
 }
 
-/** Whether the row is in a final state. */
 export function isFinal({ to, state }: Pick<Gap, "to" | "state">): boolean {
   return to !== undefined && state !== "open" && state !== "filling";
 }

@@ -1,5 +1,4 @@
-// A row of the gap record: an interval in which tags were not recorded, and its outcome. The file, `/api/gaps` and
-// `tagferry gaps --json` share this schema.
+// A row of the gap record. The file, `/api/gaps` and `tagferry gaps --json` share its schema.
 import { z } from "zod";
 import { epochMicros } from "../../core/point.ts";
 
@@ -9,24 +8,18 @@ import { epochMicros } from "../../core/point.ts";
  * - `disconnected`: the source could not be reached.
  * - `stopped`: the source was restarted by a configuration change.
  * - `bad`: the device or broker gave no usable value.
- * - `refused`: the tag has no valid Input ID.
+ * - `refused`: the Input ID of the tag cannot be used.
  * - `overflow`: the server discarded values.
  * - `buffer`: points could not be stored, or were lost from the buffer.
  */
 const gapCauses = ["agentDown", "disconnected", "stopped", "bad", "refused", "overflow", "buffer"] as const;
-/**
- * `open`: the gap continues. `filling`: it has ended and its values are being recovered. `filled`: they were recovered,
- * or none were missing. `partly`: only some tags were recovered. `lost`: recovery is not possible.
- */
+/** `filling`: values are being recovered. `filled`: recovered, or none were missing. `partly`: of some tags only. */
 const gapStates = ["open", "filling", "filled", "partly", "lost"] as const;
 type GapState = (typeof gapStates)[number];
 
 const settled = (state: GapState) => ({ filling: state, filled: state, partly: state, lost: state });
 
-/**
- * The state machine of a gap: for each event, the next state by current state (`none`: a new row). An event has no
- * effect in other states. The README has the same table.
- */
+/** The state machine of a gap: event → state before (`none`: new row) → next state. The README has the same table. */
 export const gapLife = {
   begins: { none: "open" },
   reported: { none: "filling" },
@@ -101,9 +94,7 @@ export const gapListSchema = z.object({
 });
 export type GapList = z.output<typeof gapListSchema>;
 
-/** The numbers of gaps in the status. */
 export interface GapSummary {
-  /** Gaps that are open. */
   readonly open: number;
   /** Gaps of the last 24 hours, and those of them that are `lost` or `partly`. */
   readonly day: number;

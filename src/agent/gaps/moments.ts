@@ -1,9 +1,7 @@
 // Sets of times as sorted, disjoint intervals. Pure.
 import type { EpochMicros } from "../../core/point.ts";
 
-/**
- * Both ends are times of existing values; the interval means the time between them. Equal ends mean that single moment.
- */
+/** Both ends are times of existing values; the interval is the time between. Equal ends mean that moment. */
 export type Interval = readonly [from: EpochMicros, to: EpochMicros];
 
 /** Union of the set and an interval. */

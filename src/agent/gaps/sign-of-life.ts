@@ -35,10 +35,7 @@ export class SignOfLife {
     return this.#running;
   }
 
-  /**
-   * Up to when the source was accounted for by an earlier run, or by this one until it stopped. Undefined: a new
-   * source.
-   */
+  /** Up to when the source was accounted for before its last stop. Undefined: a new source. */
   accountedUpTo(source: string): EpochMicros | undefined {
     return this.#accounted.get(source);
   }

@@ -13,10 +13,7 @@ import { type GapResolutions, gapResolutions } from "./gap-resolutions.ts";
 import { isOutage } from "./gap-rows.ts";
 import { type FailureCause, type TagFailures, tagFailures } from "./tag-failures.ts";
 
-/**
- * Longest time between the loss of a connection and its detection. The gap begins with the last value, but at most this
- * long before the detection.
- */
+/** Longest time between a loss and its detection. A gap begins with the last value, but at most this much earlier. */
 const noticedWithinUs = 60e6;
 /** After a connection, a source delivers its first values and reports the missing ones within this time. */
 const settledAfterMs = 15_000;
@@ -38,7 +35,6 @@ export class SourceGaps implements Disposable {
   readonly #ticking: Disposable;
   #inputOf: (tag: TagId, captures: Captures, address?: string) => string | undefined = () => undefined;
   readonly #resolutions: GapResolutions;
-  /** The row of the current outage. */
   #outage: GapResolution | undefined;
   /** How old the newest value of the last delivery was at arrival. The device's clock may be behind by this much. */
   #behindUs = 0;
@@ -110,10 +106,7 @@ export class SourceGaps implements Disposable {
     this.#failures.flush();
   }
 
-  /**
-   * True once the reported losses are on disk, so that the driver may forget them. False if the disk rejects the write
-   * or has not answered for 5 s. Never rejects.
-   */
+  /** True once reported losses are on disk. False if the disk rejects the write or hangs for 5 s. Never rejects. */
   async written(): Promise<boolean> {
     this.#resolutions.settle(this.#settled);
     const saving = this.#record.save();

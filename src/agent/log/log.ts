@@ -7,7 +7,6 @@ export type LogLevel = "debug" | "info" | "warn" | "error";
 
 export interface LogOptions {
   readonly level: LogLevel;
-  /** File descriptor of the output stream. */
   readonly descriptor: number;
   /** Whether lines are formatted for people instead of machines. */
   readonly pretty: boolean;
@@ -63,10 +62,7 @@ function withoutStack(error: unknown): LogFields | undefined {
   return failure && { type: "Error", ...failure, ...(error as NodeJS.ErrnoException) }; // only such errors have a file failure
 }
 
-/**
- * `bound` is added to every line. Children are created from the root because pino would repeat fields that parent and
- * child share.
- */
+/** Adds `bound` to every line. Children come from the root, since pino would repeat fields shared with a parent. */
 function adapt(root: PinoLogger, bound: LogFields): Logger {
   const logger = root.child({ ...bound });
   return {

@@ -6,8 +6,8 @@ import type { Logger } from "../../core/runtime.ts";
 import { Secret } from "../../core/secret.ts";
 
 /**
- * Writes a new token with mode 0600; disposing it deletes the file. Requires the lock of the data directory. If the
- * write fails, that is logged, and the agent runs with a token that no client can know.
+ * Writes a new token with mode 0600; disposing it deletes the file. Requires the lock of the data directory. If writing
+ * fails, no client can know the token.
  */
 export async function openControlToken(dataDir: string, log: Logger) {
   const text = randomBytes(32).toString("base64url");

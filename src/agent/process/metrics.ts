@@ -6,7 +6,6 @@ import Registry from "prom-client/lib/registry.js";
 import type { HistogramDeclaration, Labels, MetricDeclaration, Metrics } from "../../core/runtime.ts";
 
 export interface MetricsRegistry extends Metrics {
-  /** All metrics in the Prometheus text format. */
   text(): Promise<string>;
   /** Registers a callback that updates gauges before each `text`. */
   beforeText(refresh: () => void): void;

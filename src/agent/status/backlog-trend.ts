@@ -51,10 +51,7 @@ export class BacklogTrend {
     this.#samples = this.#samples.filter((each) => each.at >= at - windowMs);
   }
 
-  /**
-   * Undefined: measured for too short a time. Compares the means of both halves, so that a single request weighs
-   * little.
-   */
+  /** Undefined: measured for too short a time. Compares means of both halves, so a single request weighs little. */
   get progress(): Progress | undefined {
     const [first, last] = [this.#samples[0], this.#samples.at(-1)];
     if (!first || !last || last.at - first.at < leastMs) return undefined;
@@ -84,10 +81,7 @@ export interface BacklogFacts {
   readonly progress: Progress | undefined;
 }
 
-/**
- * The backlog in the words of the page and of `status`. A time is estimated only while the backlog shrinks and no input
- * is parked. It is unknown when the service accepts a parked input again.
- */
+/** The backlog in words. A time is estimated only while the backlog shrinks and no input is parked. */
 export function backlogStatus({ time, state, points, oldest, parkedInputs, progress }: BacklogFacts): BacklogStatus {
   if (points === 0) return { trend: "none", text: "none" };
   if (state !== "delivering" && state !== "standby") return { trend: "unknown", text: "waits" };

@@ -2,7 +2,6 @@
 import type { BacklogStatus, Overall, SourceState, Status } from "./status.ts";
 import { counted } from "./words.ts";
 
-/** Display names of source states. */
 export const sourceWords: Readonly<Record<SourceState, string>> = {
   opening: "connecting",
   online: "online",

@@ -44,9 +44,7 @@ export function snapshot(parts: SnapshotParts): Status {
   return { ...overview(parts), tags };
 }
 
-/**
- * Like `snapshot`, but only with the tags that a page shows. Building ten thousand tags each second would be expensive.
- */
+/** Like `snapshot`, with only the tags on a page, since building all of them each second is expensive. */
 export function snapshotOf(parts: SnapshotParts, first: number, count: number): StatusPart {
   const { total } = tagsIn(parts, 0, 0);
   const begin = Math.min(first, Math.max(0, total - count));

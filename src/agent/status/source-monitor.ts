@@ -22,10 +22,7 @@ export type MonitoredSource = Pick<SourceStatus, "name" | "type" | "url" | "tags
 /** The same error is logged again only after this time, in milliseconds. */
 const repeatAfterMs = 600_000;
 
-/**
- * A connection is useful if it lasted this long or gave a point. Otherwise its loss counts as the same failure
- * continuing. In milliseconds.
- */
+/** In milliseconds. A connection that was shorter and gave no point counts as the same failure continuing. */
 const steadyAfterMs = 60_000;
 
 /** How long after reconnecting a session takeover is still shown as the source's error, in milliseconds. */

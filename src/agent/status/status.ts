@@ -8,10 +8,7 @@ import type { GapSummary } from "../gaps/gap.ts";
 import type { ClusterStatus } from "../upkeep/cluster-delivery.ts";
 
 export interface Overall {
-  /**
-   * `good`: no action needed. `warn`: something is late or missing, but may recover. `bad`: values are lost or refused,
-   * or the operator must act.
-   */
+  /** `warn`: something is late or missing, but may recover. `bad`: values are lost, or the operator must act. */
   readonly level: "good" | "warn" | "bad";
   /** `all well`, or the problems, worst first, separated by commas. */
   readonly text: string;
@@ -26,7 +23,6 @@ export interface Status {
   readonly sources: readonly SourceStatus[];
   readonly tags: readonly TagStatus[];
   readonly buffer: BufferStats & {
-    /** Configured limits. */
     readonly maxBytes: number;
     readonly maxAgeMs: number;
   };
@@ -43,19 +39,16 @@ export interface Status {
   readonly warnings: readonly Warning[];
 }
 
-/** A status with some of its tags. */
 export interface StatusPart {
   readonly status: Omit<Status, "tags">;
   readonly tags: {
     /** Number of all tags. */
     readonly total: number;
-    /** Index of the first row. */
     readonly first: number;
     readonly rows: readonly TagStatus[];
   };
 }
 
-/** The plotted values of a status. */
 export interface StatusSample extends Pick<Status, "time" | "buffer" | "upload"> {
   /** Calls `each` with the last value of each of the first `most` tags. Allocates no object for a tag. */
   readonly values: (most: number, each: (input: string, value: number | undefined) => void) => void;
@@ -153,10 +146,7 @@ export interface TagStatus {
   readonly failures: number;
 }
 
-/**
- * `delivering`: requests succeed, or there is nothing to send. `retrying`: the service is unreachable. `held`: it
- * rejects the credentials, and the operator must act. `standby`: another agent of the cluster delivers.
- */
+/** `retrying`: the service is unreachable. `held`: it rejects the credentials. `standby`: no lease in the cluster. */
 export type UploadState = "delivering" | "retrying" | "held" | "stopped" | "standby";
 
 export interface UploadStatus {
@@ -187,10 +177,7 @@ export interface UploadStatus {
   readonly signals?: SignalsStatus;
 }
 
-/**
- * `none`: only points in transit wait. `steady`: the backlog neither grows nor shrinks. `unknown`: not measured yet, or
- * nothing is delivered.
- */
+/** `none`: only points in transit wait. `unknown`: not measured yet, or nothing is delivered. */
 export interface BacklogStatus {
   readonly trend: "none" | "unknown" | "growing" | "steady" | "shrinking";
   /** Text for the operator: how the backlog develops. */

@@ -1,8 +1,5 @@
-// Persists which address feeds an Input ID if several addresses can. After a restart, the broker or server may send
-// another address first.
-//
-// One file for all sources: source → tag → Input ID → address. A tag is identified by a hash of its configuration, so a
-// changed tag starts without a choice.
+// Persists which of several addresses feeds an Input ID, since their order may differ after a restart: source → hash of
+// the tag's configuration → Input ID → address.
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { ConfiguredSource } from "../../config/config.ts";

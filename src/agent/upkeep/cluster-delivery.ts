@@ -13,7 +13,6 @@ import type { DeliveryTerm } from "./delivery.ts";
 export interface ClusterStatus extends ClusterView {
   /** How long this agent has had points that are not in the stream; 0: none. */
   readonly forwardLagMs: number;
-  /** Why forwarding is paused. */
   readonly forwardPaused?: "full" | "unreachable";
 }
 

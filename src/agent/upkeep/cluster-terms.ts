@@ -19,10 +19,7 @@ export interface ClusterTermsOptions {
   readonly mayLead: () => boolean;
 }
 
-/**
- * Resolves once this agent holds the delivery lease and the stream is open. Rejects with errors of the servers or with
- * `signal.reason`.
- */
+/** Resolves once this agent has the lease and the stream is open. Rejects with server errors or `signal.reason`. */
 export async function openClusterTerm(
   { stream, leases, state, node, ttlMs, intervalMs, mayLead }: ClusterTermsOptions,
   runtime: Runtime,

@@ -45,10 +45,7 @@ export interface Standstill {
   readonly since: EpochMicros;
 }
 
-/**
- * Runs from its creation. Disposing it gives the request in flight 5 s and resolves once all leases are returned to the
- * buffer.
- */
+/** Runs from its creation. Disposing it gives the request in flight 5 s and returns all leases to the buffer. */
 export interface RunningDelivery extends AsyncDisposable {
   /** Undefined: no uploader is running; see `standstill`. */
   status(): DeliveryStatus | undefined;

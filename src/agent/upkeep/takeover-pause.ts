@@ -9,13 +9,9 @@
 const firstMs = 10_000;
 const growth = 3;
 const longestMs = 60_000;
-/**
- * After this time without a takeover, the session counts as ours again. Longer than two pauses, since two agents wait
- * in turn.
- */
+/** After this time without a takeover the session is ours again. Longer than the pauses of two agents in turn. */
 const quietMs = 300_000;
 
-/** The pauses of one source. */
 export class TakeoverPause {
   readonly #random: () => number;
   #takeovers = 0;
