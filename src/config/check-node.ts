@@ -12,8 +12,7 @@ import { joinNames, nearest } from "./suggest.ts";
 type Issue = z.core.$ZodIssue;
 
 /**
- * The parsed `node`; undefined if it is invalid, with all errors in `issues`. If the schema expects a text and YAML
- * parsed a number, the literal text is used: `clientId: 0815` is the text 0815.
+ * The parsed `node`; undefined: invalid, see `issues`. A text is taken literally: `clientId: 0815` is the text 0815.
  */
 export function checkNode<Schema extends z.ZodType>(
   schema: Schema,
@@ -61,7 +60,6 @@ function wantText(issue: Issue, node: ConfigNode, asText: Set<ScalarNode>): void
   if (wanted) asText.add(found);
 }
 
-/** Reports one zod issue. */
 function report(issue: Issue, schema: z.ZodType, node: ConfigNode, issues: Issues): void {
   if (issue.code === "unrecognized_keys") return reportUnknown(issue, schema, node, issues);
   if (issue.code === "invalid_union") {
@@ -132,7 +130,6 @@ function reportUnknown(
   for (const key of keys) unknownKey(owner, key, names, issues);
 }
 
-/** Reports an unknown key and suggests the nearest known one. */
 export function unknownKey(owner: ConfigNode, key: string, names: readonly string[], issues: Issues): void {
   const at = owner.kind === "map" ? (owner.entries.get(key)?.key ?? owner.at) : owner.at;
   const near = nearest(key, names);

@@ -87,7 +87,6 @@ export async function lineIn(file: string, flag: string, code: ErrorCode): Promi
   }
 }
 
-/** The file error as text for the operator. */
 export function fileProblem(error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   switch (code) {

@@ -1,6 +1,5 @@
-// Shows the line of an error with a caret below the column, and hides secrets. The file may not be valid YAML, so
-// secrets are recognised by keys. Everything after such a key is hidden, except a clear reference or beyond a clear end
-// of the value.
+// Shows the line of an error with a caret, without secrets. The file may not be valid YAML, so everything after the key
+// of a secret is hidden. Exceptions are a clear reference, and text beyond a clear end of the value.
 
 import type { z } from "zod";
 import { namesSecret, withoutSecrets } from "../lib/without-secrets.ts";
@@ -107,10 +106,7 @@ function indentOf(line: string): number {
   return line.length - line.trimStart().length;
 }
 
-/**
- * Credentials in addresses, with or without a scheme. Hides the value up to the last @ of the line. If the lines below
- * the key contain an @, hides it to the end of the line.
- */
+/** Credentials in addresses: up to the last @ of the line, or the whole line if an @ follows below. */
 function users(lines: readonly string[], index: number): readonly Range[] {
   const text = lines[index] ?? "";
   const below = lines.slice(index + 1);
@@ -176,10 +172,7 @@ export function isHarmless(name: string): boolean {
   return harmless.test(name) || place.test(name);
 }
 
-/**
- * Whether the value at `path` (`sources.line.password[0]`) must be hidden. `schemas`: those of this place. Without a
- * schema, as below a password written as a list, the names in the path decide.
- */
+/** Whether the value at `path` must be hidden. Without `schemas` of this place, the names in the path decide. */
 export function isHidden(path: string, schemas: readonly z.core.$ZodType[]): boolean {
   const names = path.split(/[.[\]]+/).filter((name) => name !== "" && !/^\d+$/.test(name));
   const last = names.at(-1) ?? "";

@@ -99,7 +99,6 @@ export const sections = {
     ),
 };
 
-/** Option of a source. */
 export const runOption = z
   .enum(["here"], { error: "must be here: a source that other agents can take over is not supported yet" })
   .default("here")

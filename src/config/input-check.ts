@@ -31,10 +31,7 @@ export function checkInput(
   else checkTemplate(node, tag.origin, shared, inputs, issues);
 }
 
-/**
- * Warns if a template is used by two sources or devices, since equal captures give the same Input ID. Tags of one
- * source may share a template for different parts of a topic.
- */
+/** Warns if two sources or devices share a template, since equal captures give the same Input ID. */
 function checkTemplate(node: ScalarNode, { path }: Place, shared: boolean, inputs: UsedInputs, issues: Issues): void {
   const first = inputs.get(node.text);
   if (!first) {

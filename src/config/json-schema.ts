@@ -203,10 +203,7 @@ const reference = {
   pattern: String.raw`\$\{[^}]*\}|\{[A-Za-z_][\w-]*\}`,
 };
 
-/**
- * Allows a reference in place of any single value; unconstrained texts allow it anyway. Annotations for editors stay at
- * the outer level.
- */
+/** Allows a reference in place of any single value. Annotations for editors stay at the outer level. */
 function withReferences(schema: JsonSchema): JsonSchema {
   const { description, default: initial, examples, writeOnly, measure: _, ...rest } = schema;
   const walked = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, walk(value)]));

@@ -7,7 +7,6 @@ export type Fields = ReadonlyMap<string, MapEntry>;
 /** Fields that are merged key by key. A tag's `report.deadband` keeps the `report.heartbeat` of the defaults. */
 const combined = new Set(["report", "signal", "labels", "annotations", "valid"]);
 
-/** The fields of `below`, overridden by those of `above`. */
 export function layered(below: Fields, above: Fields): Fields {
   if (below.size === 0) return above;
   const fields = new Map(below);
@@ -24,7 +23,6 @@ function combine(below: ConfigNode, above: ConfigNode): ConfigNode {
   return { ...above, entries: layered(below.entries, above.entries) };
 }
 
-/** `node` reduced to the fields in `keys`. */
 export function pick(node: MapNode, keys: readonly string[]): MapNode {
   return { ...node, entries: new Map([...node.entries].filter(([key]) => keys.includes(key))) };
 }

@@ -22,9 +22,8 @@ import { readTables } from "./tag-table.ts";
 import { parseYaml } from "./yaml-file.ts";
 
 /**
- * Resolves with the configuration in `file` (relative to `environment.cwd`). Rejects with `CONFIG_INVALID`; its message
- * has the number of errors and `configIssues` lists them. `claims`: the claims of configurations loaded before; those
- * of this one are added.
+ * Loads `file` (relative to `environment.cwd`). Rejects with `CONFIG_INVALID`; see `configIssues`. `claims`: those of
+ * other agents' configurations, to which this one's are added.
  */
 export async function loadConfig(
   file: string,

@@ -31,10 +31,7 @@ interface OpenList {
   entries: number;
 }
 
-/**
- * The outermost long lists in `text`, detected by indentation alone. A block scalar may look like a list, so the caller
- * must check that the parser sees a list there.
- */
+/** The outermost long lists by indentation alone. The caller must check them, as block scalars may look like lists. */
 export function longLists(text: string, { list: least, piece }: Lengths): readonly LongList[] {
   const found: LongList[] = [];
   const open: OpenList[] = [];
@@ -113,7 +110,6 @@ export class Skeleton {
     return found === this.#lists.size;
   }
 
-  /** The list behind a marker. */
   listOf(node: unknown): LongList | undefined {
     return isScalar(node) && node.type === "PLAIN" ? this.#lists.get(String(node.source)) : undefined;
   }

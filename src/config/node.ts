@@ -1,5 +1,4 @@
-// A configuration as written: scalars, maps and lists with their positions. All checks work on these nodes, so errors
-// have a position even for values from other files, templates and defaults.
+// A configuration as written. Nodes have positions, so errors do too, also in other files, templates and defaults.
 import { shownKey } from "./excerpt.ts";
 
 export interface Position {
@@ -42,10 +41,7 @@ export interface MapNode extends Placed {
 export interface ListNode extends Placed {
   readonly kind: "list";
   readonly items: readonly ConfigNode[];
-  /**
-   * Further entries, created again at each call. Only lists of tags have them, since the nodes of 100,000 tags would
-   * take 250 MB. Errors in them become issues during iteration.
-   */
+  /** Further entries, created at each call, since 100,000 nodes of tags take 250 MB. Errors appear during iteration. */
   readonly later?: () => Iterable<ConfigNode>;
 }
 
@@ -84,7 +80,6 @@ export function plain(node: ConfigNode, asText: ReadonlySet<ScalarNode>): unknow
   }
 }
 
-/** Number of nodes in `node`, including itself. */
 export function countNodes(node: ConfigNode): number {
   switch (node.kind) {
     case "scalar":

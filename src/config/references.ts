@@ -9,10 +9,7 @@ import { resolveScalar } from "./node.ts";
 /** The replacement of a reference, or an error. */
 type Found = { readonly text: string } | { readonly error: string; readonly hint?: string };
 
-/**
- * Resolves with `node` with all references replaced; unresolved references are issues. File names are relative to the
- * file that contains them, and each file is read once. `$${` is a literal `${`.
- */
+/** `node` without references; unresolved ones are issues. Files are relative to the one that names them. */
 export async function replaceReferences<T extends ConfigNode>(
   node: T,
   environment: Environment,

@@ -55,7 +55,6 @@ export function schemasAt(schema: Schema, path: readonly PropertyKey[]): readonl
   return found;
 }
 
-/** The keys of objects that the schema accepts. */
 export function keysOf(schema: Schema): readonly string[] {
   return branches(schema).flatMap((branch) => Object.keys(definition(branch).shape ?? {}));
 }
@@ -66,7 +65,6 @@ export function descriptionOf(schema: Schema): string | undefined {
   return descriptions.find((description) => description !== undefined);
 }
 
-/** Whether the value must be hidden. */
 export function isSecret(schema: Schema): boolean {
   return layers(schema).some((layer) => z.globalRegistry.get(layer)?.secret === true);
 }

@@ -217,7 +217,6 @@ function usedNames(
   return { fills, ...(descriptive.length > 0 && { descriptive }) };
 }
 
-/** Reports a dead band in per cent without a known range. */
 function checkPercent({ report, valid }: TagRule, fields: MapNode, driver: Driver, issues: Issues): void {
   if (report === undefined || report === "off" || typeof report.deadband === "number") return;
   if (driver.ranges === true || (valid?.min !== undefined && valid.max !== undefined)) return;

@@ -1,5 +1,3 @@
-// Finds the nearest valid name for "did you mean".
-
 /** The name nearest to `given`; undefined if none is near enough. */
 export function nearest(given: string, names: Iterable<string>): string | undefined {
   const wanted = given.toLowerCase();

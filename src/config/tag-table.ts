@@ -223,7 +223,6 @@ function* filled(rows: Iterable<Cells>): Generator<Cells, void, undefined> {
   for (const row of rows) if (row.some(({ text }) => text !== "") && !row[0]?.text.startsWith("#")) yield row;
 }
 
-/** The most frequent separator in the header. */
 function separatorOf(text: string): string {
   const header = text.split(/\r?\n/).find((line) => line.trim() !== "" && !line.startsWith("#")) ?? "";
   const count = (separator: string) => header.split(separator).length;

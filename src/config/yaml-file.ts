@@ -21,8 +21,8 @@ const maxNodes = 2_000_000;
 const usual: Lengths = { list: 1_000, piece: 32_768 };
 
 /**
- * The nodes of `text`. Undefined: invalid or empty, with the reason in `issues`. `origin`: the position of all nodes if
- * the text is part of something else. A long list of tags is parsed during iteration, so its issues appear then.
+ * The nodes of `text`. Undefined: invalid or empty, see `issues`. `origin`: the position of all nodes if the text is
+ * part of something else. Issues of a long list of tags appear during iteration.
  */
 export function parseYaml(
   text: string,

@@ -80,10 +80,7 @@ function stumbles(before: string, text: string): boolean {
 const valueStart = /(?:^|[,[{]|(?:^|\s)[?-]\s|:(?:\s|$))\s*(?:[!&]\S*\s+)*$/;
 const keyLine = /^\s*(?:- +)?[\w.-]+:(?:\s|$)/;
 
-/**
- * The first quoted text that is unclosed in its line and runs to the end of the file or across a line with a key. An
- * intended multi-line text does neither.
- */
+/** The first quoted text that runs to the end of the file or across a line with a key, so is probably unclosed. */
 export function unclosedQuote(text: string) {
   let block: number | undefined;
   let lineStart = 0;
