@@ -51,10 +51,7 @@ const mostShown = 20;
 type Found = Pick<Reached, "advice" | "refused" | "devices" | "refusedTags">;
 type Locate = (refused: RefusedTags) => Promise<readonly ConfigIssue[]>;
 
-/**
- * Checks all of them concurrently and reads each tag once. Nothing is stored or acknowledged. Rejects as `locate` does,
- * or with `signal.reason`.
- */
+/** Checks all concurrently without storing or acknowledging. Rejects as `locate` does, or with `signal.reason`. */
 export function checkOnline(config: Config, locate: Locate, signal: AbortSignal): Promise<readonly Reached[]> {
   const runtime = commandRuntime();
   const owners = new InputOwners();
@@ -162,10 +159,7 @@ async function reachService(config: Config, runtime: Runtime, signal: AbortSigna
 const connectWithinMs = 5_000;
 const oldestServer = "2.10.23";
 
-/**
- * Connects as the agent does. Does not contact the service, since agents share one rate and a command has no part in
- * it.
- */
+/** Connects as the agent does, but not to the service, whose permitted rate the agents share. */
 async function reachCluster(
   options: ClusterOptions,
   name: string,

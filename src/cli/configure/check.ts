@@ -167,10 +167,7 @@ function streamLine({ maxSize, maxAge, leaseTtl }: NonNullable<Config["cluster"]
 
 type DiskRoom = Awaited<ReturnType<typeof diskRoom>>;
 
-/**
- * The data folder and the space that the buffer can use there: less than `buffer.maxSize` if the disk is short.
- * Undefined: unknown.
- */
+/** The data folder and the space for the buffer, at most `buffer.maxSize`. Undefined: unknown. */
 async function diskRoom({ agent, buffer: { maxSize, reserveFreeDisk } }: Config, environment: Environment) {
   const folder = resolve(environment.cwd, agent.dataDir);
   const freeBytes = await environment.freeDisk?.(folder);

@@ -1,6 +1,5 @@
-// `tagferry completion`: shell scripts that complete commands, options and values, generated from the declarations of
-// the help. bash and zsh share a script; fish has its own. A script determines the typed command (its place) and offers
-// its words. For free values the shell completes files.
+// `tagferry completion`: shell scripts, generated from the declarations of the help. They determine the typed command
+// (its place) and offer its words; for free values the shell completes files.
 import type { Command, Option } from "commander";
 import type { Console } from "../terminal/console.ts";
 
@@ -114,7 +113,6 @@ function briefly(text: string): string {
   return fishQuoted(text.split(/[;:(]/, 1)[0]?.trim() ?? "");
 }
 
-/** `-c`, `--config`. */
 function namesOf({ short, long }: Option): readonly string[] {
   return [short, long].filter((name) => name !== undefined);
 }

@@ -52,8 +52,8 @@ export async function firstContact(given: SourceAnswers, interview: SourceInterv
 }
 
 /**
- * Without channel security, a password needs a server certificate that was compared, to encrypt it. Otherwise the
- * operator must decide to send it in clear text. Rejects as `answer` does.
+ * Without channel security, a password needs a compared server certificate or consent to clear text. Rejects as
+ * `answer` does.
  */
 export async function passwordWithoutSecurity(
   given: SourceAnswers,
@@ -77,10 +77,7 @@ export async function passwordWithoutSecurity(
   return allowed ? { allowInsecurePassword: true } : {};
 }
 
-/**
- * Whether credentials may be sent to `url`: the connection is encrypted, it stays on this machine, or the operator
- * agreed. Rejects as `answer` does.
- */
+/** Whether credentials may go to `url`: it is encrypted, local, or the operator agreed. Rejects as `answer` does. */
 export async function loginAllowed(
   { url, allowInsecurePassword }: SourceAnswers,
   interview: Interview,

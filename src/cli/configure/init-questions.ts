@@ -92,10 +92,7 @@ async function passwordOfService(options: InitOptions, interview: Interview): Pr
   }
 }
 
-/**
- * The devices that `browse` found, as a configuration. Asks no questions; passwords are added later. Rejects as
- * `answer` does.
- */
+/** Turns the results of `browse` into a configuration without questions. Rejects as `answer` does. */
 export async function foundDevices(
   devices: readonly BrowsedDevice[],
   options: InitOptions,

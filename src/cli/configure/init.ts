@@ -22,10 +22,7 @@ import type { InitOptions } from "./init-options.ts";
 import { askAll, exampleIntegration, foundDevices, type Gathered } from "./init-questions.ts";
 import type { Interview } from "./question.ts";
 
-/**
- * Rejects as `askAll` does, and with `CommandFailed` if the file exists or the questions were not answered. Nothing is
- * written then.
- */
+/** Rejects as `askAll` does, and with `CommandFailed` if the file exists; nothing is written then. */
 export async function init(options: InitOptions, io: Console): Promise<ExitStatus> {
   const { config: file, unattended } = options;
   const toPrint = file === "-";
@@ -128,10 +125,7 @@ async function writeNew(file: string, text: string, mode: number): Promise<boole
 /** Time limit for the first value of a source, in milliseconds. */
 const withinMs = 15_000;
 
-/**
- * Reads all sources concurrently. Resolves with the exit status of the first that gave no value. Rejects with
- * `io.signal.reason`.
- */
+/** Reads all sources concurrently. Resolves with the first failure's exit status. Rejects with `io.signal.reason`. */
 async function readEach(config: Config, io: Console): Promise<ExitStatus> {
   const results = await Promise.all(config.sources.map((source) => readOne(source, config, io.signal)));
   for (const { text, exit } of results)
@@ -173,10 +167,7 @@ async function readOne(
   return { text: visible(`tagferry: ${name}: ${why}`), exit: exitStatus.failed };
 }
 
-/**
- * One line. With the packaged configuration, the service manager runs the agent. Started by hand, it would have another
- * user and data directory.
- */
+/** One line. The service manager runs the agent of the packaged configuration, with another user and data directory. */
 export function nextSteps(file: string, variables: Parameters<typeof typedAs>[0]): string {
   const typed = typedAs(variables);
   return file === packaged.config

@@ -34,7 +34,6 @@ interface Question {
   readonly judge?: Judge;
   /** The answer from a flag or the answers file; the question is then not asked. */
   readonly given?: string | undefined;
-  /** Name of the flag, for its error messages. */
   readonly flag?: string;
   /** Only a person may decide this. An unattended run without `given` fails with this message, which names the flag. */
   readonly decision?: string;
@@ -48,11 +47,9 @@ export interface Interview {
   readonly target: string;
 }
 
-/** The interview about sources. */
 export interface SourceInterview extends Interview {
   readonly agent: string;
   readonly dataDir: string;
-  /** The sources so far. */
   readonly sources: readonly InitSource[];
   /** Input IDs in use; those of further sources are added. */
   readonly inputs: Set<string>;
@@ -68,10 +65,7 @@ async function typedLine(prompt: string, { io }: Pick<Interview, "io">, hidden =
   throw new CommandFailed("the input ended before the last answer, nothing is written");
 }
 
-/**
- * Repeats the question until the answer is valid. Rejects with `CommandFailed`, with the reason of `io.signal`, or with
- * `CONFIG_INVALID` if a given answer is invalid or a decision is missing.
- */
+/** Asks until the answer is valid. Rejects with `CommandFailed`, `CONFIG_INVALID` or the reason of `io.signal`. */
 export async function answer(
   question: Question,
   { io, unattended }: Pick<Interview, "io" | "unattended">,
@@ -95,7 +89,6 @@ export async function answer(
   }
 }
 
-/** Like `answer`, for y or n. */
 export async function confirmed(
   question: Omit<Question, "judge">,
   interview: Pick<Interview, "io" | "unattended">,

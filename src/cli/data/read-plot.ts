@@ -16,10 +16,7 @@ interface Column {
   max: number;
 }
 
-/**
- * Plots each item with requests of its own. `width`: characters in a line; default: the terminal's width. Resolves with
- * false if the reader closed the pipe.
- */
+/** Plots each item. `width`: characters in a line. Resolves with false if the reader closed the pipe. */
 export async function plotItems(
   caller: MethodCaller,
   items: readonly ReadItem[],

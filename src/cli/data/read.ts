@@ -117,10 +117,7 @@ async function printed(rows: DataRows, frame: DataFrame, items: readonly ReadIte
   return true;
 }
 
-/**
- * The items of `wanted`, messages for inputs without an item, and inputs that the service does not know. `ids`: signals
- * that the agent knows.
- */
+/** The items of `wanted`, errors for inputs without one, and unknown inputs. `ids`: signals that the agent knows. */
 async function itemsOf(
   wanted: ReadonlySet<string>,
   ids: readonly (StoredSignal["id"] | undefined)[],

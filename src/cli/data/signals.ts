@@ -29,10 +29,7 @@ export async function diffSignals(options: SignalsOptions, io: Console): Promise
   tell(await planOf(work, publishes, io), options, io);
 }
 
-/**
- * Saves new and changed signals. Resolves with `failed` if the service refuses some. Rejects as `MethodCaller.call`
- * does.
- */
+/** Saves new and changed signals. Resolves with `failed` if some are refused. Rejects as `MethodCaller.call` does. */
 export async function signalsSave(options: SignalsOptions, io: Console): Promise<ExitStatus> {
   await using work = await prepare(options, io);
   const { caller } = work.service;
@@ -65,10 +62,7 @@ export async function signalsSave(options: SignalsOptions, io: Console): Promise
   return rejected.length === 0 ? exitStatus.done : exitStatus.failed;
 }
 
-/**
- * Publishes all publishable signals. Resolves with `failed` if the service refuses some. Rejects as `MethodCaller.call`
- * does.
- */
+/** Publishes the signals. Resolves with `failed` if some are refused. Rejects as `MethodCaller.call` does. */
 export async function signalsPublish(options: SignalsOptions, io: Console): Promise<ExitStatus> {
   await using work = await prepare(options, io);
   const refused: { input: string; reason: string }[] = [];

@@ -15,7 +15,6 @@ import type { Console } from "../terminal/console.ts";
 
 export interface TargetOptions {
   readonly config?: string;
-  /** Name of a source in `config`. */
   readonly source?: string;
   readonly username?: string;
   /** One line; the line break is not part of the password. */

@@ -19,10 +19,7 @@ interface BrowseOptions extends TargetOptions {
 
 const longestValue = 40;
 
-/**
- * Prints nodes as they are found; with `yaml` or `json`, all at the end. Rejects with `CONFIG_INVALID` for an invalid
- * address, and as `Driver.browse` does.
- */
+/** Rejects with `CONFIG_INVALID` for an invalid address, and as `Driver.browse` does. */
 export async function browse(url: string | undefined, options: BrowseOptions, io: Console): Promise<void> {
   const { driver, target } = await browseTarget(url, options, io);
   try {

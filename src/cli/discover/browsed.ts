@@ -49,15 +49,11 @@ export function browsedJson(text: string): readonly BrowsedDevice[] | undefined 
 
 /** A register without any information except a value other than 0. */
 const plainRegister = /^(?:hr|ir):\d+ [ui]16$/;
-/**
- * Beyond this many plain registers of a unit, the operator must choose. Most of them are settings, and each costs time
- * on the bus.
- */
+/** Beyond this many plain registers of a unit the operator must choose, since each costs time on the bus. */
 const mostPlain = 100;
 
 /**
- * `tags:`, or `devices:` for tags of units. Each tag gets a unique Input ID, from the driver or from the names on its
- * path, which is added to `inputs`. Texts cannot be stored, so their tags are commented out.
+ * `tags:`, or `devices:` for tags of units. Adds a unique Input ID for each tag to `inputs`. Texts are commented out.
  */
 export function browsedYaml(nodes: readonly BrowsedNode[], inputs: Set<string> = new Set()): string {
   const units = new Map<number, string[]>();

@@ -1,5 +1,4 @@
-// `tagferry test`: reads every tag of a configuration and shows raw and mapped values. Nothing is buffered, sent or
-// acknowledged. An agent that runs with the same configuration is not affected.
+// `tagferry test`: shows raw and mapped values of every tag. Nothing is buffered, sent or acknowledged.
 import { refusalWarnings } from "../../agent/status/refused-inputs.ts";
 import type { Config, ConfiguredSource } from "../../config/config.ts";
 import { loadConfig } from "../../config/load.ts";
@@ -24,10 +23,7 @@ interface TestOptions {
   readonly within: number;
 }
 
-/**
- * Without `once`, runs until ^C. Resolves with `failed` if a tag gave no good value, `unreachable` or `refused` if a
- * source did so. Rejects as `loadConfig` does.
- */
+/** Resolves with `failed` if a tag gave no good value, `unreachable` or `refused` if a source did so. */
 export async function test(options: TestOptions, io: Console): Promise<ExitStatus> {
   const config = await loadConfig(options.config, io.environment);
   const sources = config.sources.filter(({ name }) => options.source === undefined || name === options.source);

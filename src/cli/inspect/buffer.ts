@@ -15,10 +15,7 @@ type JsonOption = Parameters<typeof printResult>[0];
 
 type OpenedBuffer = ReturnType<typeof inspectBuffer>;
 
-/**
- * `directory` is a data directory or the folder of its buffer. Throws `BUFFER_MISSING`, `BUFFER_NEWER` or
- * `BUFFER_OLDER`.
- */
+/** Finds the buffer in `directory` or its subfolder. Throws `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`. */
 export function inspectBuffer(directory: string) {
   const disk = nodeDisk();
   const given = resolve(directory);
@@ -83,10 +80,7 @@ function between(earliest: number | undefined, latest: number | undefined): stri
   return `, from ${formatTimestamp(epochMicros(earliest))} to ${formatTimestamp(epochMicros(latest))}`;
 }
 
-/**
- * Shows damage but does not fail for it, unlike `verify`. Rejects with `BUFFER_MISSING`, `BUFFER_NEWER` or
- * `BUFFER_OLDER`.
- */
+/** Damage is no failure here. Rejects with `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`. */
 export async function bufferStat(directory: string, options: JsonOption, io: Console): Promise<void> {
   const opened = inspectBuffer(directory);
   const segments: InspectedSegment[] = [];
@@ -200,10 +194,7 @@ interface BufferExportOptions {
   readonly undelivered?: boolean;
 }
 
-/**
- * Writes the points in storage order, within a record by input. If some cannot be read, the last line reports them and
- * it resolves with `failed`. Rejects with `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`.
- */
+/** Writes the points in storage order. Resolves with `failed` if some cannot be read. Rejects as `bufferStat` does. */
 export async function bufferExport(
   directory: string,
   { format, undelivered = false }: BufferExportOptions,

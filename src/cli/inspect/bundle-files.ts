@@ -1,8 +1,6 @@
-// Builds a tar archive of a few files in the ustar format (POSIX.1-1988). Pure.
-//
-// Each file has a header of 512 bytes (name, mode, size and time as octal text, checksum). Its content follows,
-// zero-padded to a multiple of 512. Two empty blocks end the archive. Names have at most 100 bytes, files less than 8
-// GiB.
+// Builds a ustar archive (POSIX.1-1988). Pure.
+// Each file has a header of 512 bytes; its content is zero-padded to a multiple of 512. Two empty blocks end the
+// archive. Names have at most 100 bytes, files less than 8 GiB.
 
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";

@@ -43,8 +43,8 @@ async function dropRejects({ config: file, json = false }: ConfigOptions, io: Co
 }
 
 /**
- * Sends the refused points again. Resolves with `failed` if some were refused again. Rejects as `retryRejects` does,
- * and with `DATA_DIR_IN_USE` if an agent is running: together they would exceed the service's limits.
+ * Resolves with `failed` if some were refused again. Rejects as `retryRejects` does, or with `DATA_DIR_IN_USE` if an
+ * agent runs, since both together would exceed the service's limits.
  */
 async function resendRejects({ config: file, json = false }: ConfigOptions, io: Console): Promise<ExitStatus> {
   const { config, files, stateDir } = await rejectsOf({ config: file }, io);

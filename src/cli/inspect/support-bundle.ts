@@ -31,9 +31,8 @@ export type RunCommand = (args: readonly string[], io: Console) => Promise<numbe
 type Gather = () => Promise<string>;
 
 /**
- * Resolves once the archive is written, even if some files are missing. Rejects with `CommandFailed` if the archive
- * exists. Without a configuration file (valid or not) and without an agent, rejects as `loadConfig` does or with
- * `AGENT_UNREACHABLE`.
+ * Resolves once the archive is written, even incompletely. Rejects with `CommandFailed` if it exists. Without a
+ * configuration file and an agent, rejects as `loadConfig` does or with `AGENT_UNREACHABLE`.
  */
 export async function supportBundle(runCommand: RunCommand, options: SupportBundleOptions, io: Console): Promise<void> {
   const config = await loadConfig(options.config, io.environment).catch((error: unknown) =>
@@ -78,9 +77,7 @@ export async function supportBundle(runCommand: RunCommand, options: SupportBund
   );
 }
 
-/**
- * Continues with an invalid configuration, or with an agent only. Otherwise rejects, since the archive would be empty.
- */
+/** Continues with an invalid configuration, or with an agent only; otherwise the archive would be empty. */
 async function insteadOfConfig(error: unknown, { config: file, url }: SupportBundleOptions, io: Console) {
   if (await io.environment.readFile(resolve(io.environment.cwd, file)).catch(() => undefined)) return undefined;
   if (url === undefined) throw error;
@@ -180,7 +177,6 @@ Passwords, tokens and keys are *** wherever they stood; comments of the configur
 ${missing.size === 0 ? "" : `\nNot in it:\n${[...missing].map((said) => `  ${said.join(": ")}`).join("\n")}\n`}`;
 }
 
-/** The secrets of the configuration and those in files of the agent. */
 async function knownSecrets(config: Config | undefined): Promise<ReadonlySet<string>> {
   const found = secretsIn(config);
   if (!config) return found;

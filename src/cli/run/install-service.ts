@@ -20,10 +20,7 @@ const packaged = ["/lib/systemd/system/tagferry.service", "/usr/lib/systemd/syst
 /** Folders that the unit's sandbox hides. A program in them cannot be started. */
 const hidden = ["/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"];
 
-/**
- * Resolves once the unit is installed and enabled; nothing is started. Rejects with `CommandFailed` if that is
- * impossible.
- */
+/** Installs and enables the unit but starts nothing. Rejects with `CommandFailed`. */
 export async function installService(options: InstallServiceOptions, io: Console): Promise<void> {
   const config = resolve(io.environment.cwd, options.config);
   const entry = await realpath(process.argv[1] ?? "");

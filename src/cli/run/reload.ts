@@ -27,8 +27,8 @@ const answered = z.union([
 type Answered = z.output<typeof answered>;
 
 /**
- * Resolves with `config` if the file is invalid; all errors were printed and nothing was changed. Rejects with
- * `AGENT_UNREACHABLE`, or with `AGENT_REFUSED` without permission.
+ * Resolves with `config` if the file is invalid. Rejects with `AGENT_UNREACHABLE`, or `AGENT_REFUSED` without
+ * permission.
  */
 export async function reload(options: AgentQuery, io: Console): Promise<ExitStatus> {
   const url = await agentUrl(options, io);

@@ -18,10 +18,7 @@ interface RunOptions {
   readonly final?: boolean;
 }
 
-/**
- * File in the data directory. While it exists, an agent that stops does so for good. The package creates it before its
- * removal.
- */
+/** While this file exists in the data directory, a stop is final. The package creates it before its removal. */
 const finalStop = "final-stop";
 
 export async function run(

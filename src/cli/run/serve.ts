@@ -46,8 +46,7 @@ export async function serve(
     () => performance.now(),
   );
   if (config.cluster) measureCluster(metrics, () => agent.cluster());
-  // The heartbeat only proves that the event loop runs. A failing disk does not stop it, since a restart would not
-  // help.
+  // Heartbeats prove only that the event loop runs, since a restart would not repair a disk.
   await using manager = serviceManager(io.environment.variables, () => true, runtime);
   let started = false;
   const reload = reloading(file, agent, io, log, manager);
@@ -95,19 +94,13 @@ export async function serve(
 /** By then, the metadata of most inputs is saved, and its memory is released: 15 of 171 MB with 10,000 tags. */
 const firstRequestsMs = 20_000;
 
-/**
- * Saves the compiled code of the start before V8 discards it; a killed agent would save nothing. Then releases the
- * memory needed for reading the configuration.
- */
+/** Saves compiled code before V8 discards it, then releases the memory needed for reading the configuration. */
 function settleDown(): void {
   flushCompileCache();
   releaseMemory();
 }
 
-/**
- * Result of a reload. `ok: false`: the configuration is invalid or could not be applied; the running one stays in
- * effect.
- */
+/** `ok: false`: the configuration is invalid or could not be applied; the running one stays in effect. */
 type Reloaded =
   | ({ readonly ok: true; readonly warnings: readonly ConfigIssue[] } & Reload)
   | { readonly ok: false; readonly reason: string; readonly errors: readonly ConfigIssue[] };

@@ -17,9 +17,8 @@ const signsPerTimeout = 3;
 const helperTimeoutMs = 10_000;
 
 /**
- * The service manager from `NOTIFY_SOCKET` and `WATCHDOG_USEC`; without them, all calls do nothing. `alive` is called
- * before each heartbeat. If it returns false, no heartbeat is sent, and systemd restarts the program after
- * `WatchdogSec`. It must therefore return false only if a restart helps. Disposing reports that the program stops.
+ * Uses `NOTIFY_SOCKET` and `WATCHDOG_USEC`; without them, all calls do nothing. If `alive` returns false, no heartbeat
+ * is sent, and systemd restarts the program after `WatchdogSec`. Disposing reports the stop.
  */
 export function serviceManager(
   variables: Readonly<Record<string, string | undefined>>,

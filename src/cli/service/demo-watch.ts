@@ -19,10 +19,7 @@ interface Watched {
   readonly duration: number | undefined;
 }
 
-/**
- * Prints a line a second and runs the outage. Resolves at the end of the duration with the length of the outage in
- * milliseconds.
- */
+/** Prints a line a second and runs the outage. Resolves with the length of the outage in milliseconds. */
 export async function watch(watched: Watched): Promise<number> {
   const { devices, agent, io, runtime, duration } = watched;
   const started = runtime.clock.monotonic();
@@ -40,10 +37,7 @@ export async function watch(watched: Watched): Promise<number> {
   }
 }
 
-/**
- * Switches the service off and on: connections are cut and new ones refused, as in a restart. Resolves with the length
- * in milliseconds, rounded to seconds.
- */
+/** Cuts connections and refuses new ones for a while. Resolves with the length in milliseconds, rounded to seconds. */
 async function outage({ service, io, runtime, duration }: Watched, isAway: (now: boolean) => void): Promise<number> {
   await runtime.clock.sleep(duration === undefined ? outageAfterMs : duration * outageAt, io.signal);
   io.print("      -- the service is switched off: it refuses every connection");

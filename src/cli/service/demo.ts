@@ -34,7 +34,6 @@ interface DemoOptions {
 const integration = "c8ktonqsahsmemfs7lv0";
 const password = "demo";
 const namespace = "platform";
-/** Time limit for draining the backlog at the end. */
 const drainWithinMs = 120_000;
 
 export async function demo({ duration, keep }: DemoOptions, given: Console): Promise<ExitStatus> {

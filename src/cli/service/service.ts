@@ -10,10 +10,7 @@ import { openService } from "../../service/service.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus, surviveDefects } from "../terminal/exit-status.ts";
 
-/**
- * Resolves with `usage` if a flag is invalid, `config` if the file is invalid (errors are printed), and `failed` if the
- * store has ended.
- */
+/** Resolves with `usage` for an invalid flag, `config` for an invalid file, and `failed` if the store has ended. */
 export async function service(flags: ServiceFlags, io: Console): Promise<ExitStatus> {
   let options: LocalServiceOptions;
   try {

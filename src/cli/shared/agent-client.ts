@@ -164,10 +164,7 @@ async function knownToken({ tokenFile, config }: AgentQuery, io: Console): Promi
   return place && (place.token?.reveal() ?? (await tokenIn(join(place.dataDir, controlTokenName))));
 }
 
-/**
- * The token in a `control.token` file. Undefined: unreadable, or not such a file. The path comes from the network, so
- * no other file is ever sent.
- */
+/** The token in a file. The path comes from the network, so only `control.token` files are read and sent. */
 async function tokenIn(file: string): Promise<string | undefined> {
   if (!file.endsWith(`/${controlTokenName}`)) return undefined;
   return await readFile(file, "utf8").then(controlTokenIn, () => undefined);
@@ -180,8 +177,8 @@ const takeoverStatus = z.object({
 });
 
 /**
- * The errors of sources whose session was recently taken over by another client, by source. Empty if this agent does
- * not run. Asks the agent, since no broker tells who uses a client identifier, and a test would disconnect the agent.
+ * Errors of sources whose session another client recently took over, by source. Only the agent can know: no broker
+ * tells, and a test would disconnect the agent. Empty if it does not run.
  */
 export async function runningTakeovers(
   { agent, http }: Pick<Config, "agent" | "http">,

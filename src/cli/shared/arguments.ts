@@ -9,10 +9,7 @@ import { defaultConfig, defaultPlaces, readableConfig } from "./default-config.t
 interface Declared extends CommandKind {
   readonly name: string;
   readonly what: string;
-  /**
-   * Arguments and options in the order of the help, separated from their text by two spaces: `--dry-run  only show what
-   * would change`.
-   */
+  /** Arguments and options with two spaces before their text: `--dry-run  only show what would change`. */
   readonly takes?: readonly (string | Option | Argument)[];
   readonly more?: string;
   readonly example: string;
@@ -25,13 +22,9 @@ export interface ConfigOptions {
   readonly json?: boolean;
 }
 
-/**
- * The action of a command. Its parameters are the arguments and options that commander parses by `takes`, then the
- * console. A result of undefined means `done`.
- */
+/** The action. Its parameters are the values of `takes`, then the console. Undefined means `done`. */
 type Run = (...given: never[]) => Promise<ExitStatus | void>;
 
-/** Declares commands and keeps the exit status of the executed one. */
 export class CommandLine {
   readonly program: Command;
   readonly io: Console;
@@ -76,10 +69,7 @@ export class CommandLine {
     return new Option("-c, --config <file>", what).default(defaultConfig(this.io.environment), defaultPlaces);
   }
 
-  /**
-   * Adds the default configuration to the options of `command`. With `--url` it does not, since the configuration may
-   * be of another agent.
-   */
+  /** Adds the default configuration to the options; not with `--url`, which may be of another agent. */
   located<O extends AgentQuery>(command: (options: O, io: Console) => ReturnType<Run>) {
     return (options: O) => {
       const isNamed = options.config !== undefined || options.url !== undefined;
@@ -94,7 +84,6 @@ function flagsAndText(text: string): [flags: string, text: string] {
   return [text.slice(0, at), text.slice(at + 2)];
 }
 
-/** An option with a parser, which need not be set by a method call. */
 export function parsedOption<T>(declared: string, parse: (text: string) => T): Option {
   return new Option(...flagsAndText(declared)).argParser(parse);
 }

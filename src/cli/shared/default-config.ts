@@ -14,9 +14,7 @@ export function defaultConfig(environment: Place): string {
   return givenConfig(environment) ?? packaged.config;
 }
 
-/**
- * Like `defaultConfig`, for commands that can run without a configuration. Undefined: none is readable for this user.
- */
+/** Like `defaultConfig`. Undefined: no configuration is readable for this user. */
 export function readableConfig(environment: Place): string | undefined {
   return givenConfig(environment) ?? (isThere(packaged.config, constants.R_OK) ? packaged.config : undefined);
 }
@@ -36,10 +34,7 @@ function isThere(file: string, mode: number): boolean {
   }
 }
 
-/**
- * The configuration of `tagferry run -c FILE`, the call in units and images. Undefined: other arguments, which
- * commander must parse.
- */
+/** The configuration of `tagferry run -c FILE`. Undefined: other arguments, which commander must parse. */
 export function parseRunShortcut(
   [command, option, file, ...more]: readonly string[],
   environment: Pick<Environment, "variables" | "cwd">,

@@ -1,5 +1,4 @@
-// Calls the service for commands. They use the credentials and API version of the configuration, and share the
-// permitted rate with a running agent.
+// Calls the service for commands, within the rate that they share with a running agent.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../config/config.ts";

@@ -1,5 +1,4 @@
-// Reads a source for display, raw and mapped. An agent may run with the same configuration. Nothing is buffered, sent
-// or acknowledged.
+// Reads a source for display, raw and mapped. Nothing is buffered, sent or acknowledged.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -16,7 +15,6 @@ import type { Mapping, RefusedInput, TagState } from "../../mapping/mapping.ts";
 import { openMapping } from "../../mapping/source-mapping.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
 
-/** A source with `check`, whatever its protocol. */
 type ShadowSource = Source & Required<Pick<Source, "check">>;
 
 /** Opens a source of a configuration without affecting an agent that runs with it. Rejects as `Driver.open` does. */
@@ -44,7 +42,6 @@ export async function openShadowSource(
   };
 }
 
-/** One reading, raw and mapped. */
 export interface Looked {
   readonly source: string;
   /** The Input ID, or the configured template if the reading did not fill it. */
@@ -107,10 +104,7 @@ export async function* look(
   }
 }
 
-/**
- * The reading as the agent would store it with a trusted clock. Without a value: the agent would drop it, since the
- * device's time is ahead.
- */
+/** The reading as stored with a trusted clock. Without a value: the agent would drop it. */
 function settled(reading: Reading): Reading {
   const { ahead, ...rest } = reading;
   if (!ahead) return reading;
@@ -159,8 +153,8 @@ function looked(
 const listenMs = 2_000;
 
 /**
- * Finds addresses that would be refused. Uses the addresses that the source lists. If it lists none and an Input ID can
- * be ambiguous, reads for 2 s without acknowledging. Rejects as `Source.deliveries` does.
+ * Finds addresses that would be refused, by the source's list of addresses. If an Input ID can be ambiguous without a
+ * list, reads for 2 s without acknowledging. Rejects as `Source.deliveries` does.
  */
 export async function refusedAddresses(
   source: ConfiguredSource,

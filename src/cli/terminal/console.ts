@@ -10,10 +10,7 @@ export interface Console {
   complain(line: string): void;
   /** Writes results without a line break. Resolves when there is room for more; false: the reader closed the output. */
   write(text: string): Promise<boolean>;
-  /**
-   * A line that is replaced by the next one and removed by the next result; undefined removes it. Shown on terminals
-   * only.
-   */
+  /** A line that the next one replaces and the next result removes; undefined removes it. Terminals only. */
   progress(line: string | undefined): void;
   readonly input: ConsoleInput;
   /** A terminal on which results can be redrawn. Undefined: the output is a file or a pipe. */

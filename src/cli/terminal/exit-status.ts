@@ -29,10 +29,7 @@ export class CommandFailed extends Error {
   }
 }
 
-/**
- * Converts `error` to a failure with an exit status and a hint. Errors of libraries mean that the device is
- * unreachable.
- */
+/** The exit status and hint of `error`. An error of a library means that the device is unreachable. */
 export function deviceFailure(error: unknown): { readonly message: string; readonly hint: string; exit: ExitStatus } {
   const { code, message, hint } = isAgentError(error)
     ? error
@@ -81,7 +78,6 @@ export interface CommandKind {
   readonly judged?: true;
 }
 
-/** Converts `error` for a command of this kind. */
 export async function failureOf(
   error: unknown,
   { goesOn, judged }: CommandKind,
@@ -100,10 +96,7 @@ export async function failureOf(
     : error;
 }
 
-/**
- * Logs uncaught errors with their stack and keeps the program running. Stored points stay stored, and each source
- * detects a broken connection by its own watchdog. Disposing it restores Node's behaviour.
- */
+/** Logs uncaught errors and keeps the program running: stored points are safe, and each source has a watchdog. */
 export function surviveDefects(log: Logger): Disposable {
   const rejected = (error: unknown) => log.error({ err: error }, "unhandled promise rejection");
   const thrown = (error: unknown) => log.error({ err: error }, "uncaught error");

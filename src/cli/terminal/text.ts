@@ -1,5 +1,4 @@
-// Formats the output of commands: tables, numbers, durations, CSV and JSON. Escapes everything that controls a
-// terminal.
+// Formats the output of commands. Escapes everything that controls a terminal.
 import type { Console } from "./console.ts";
 
 /** Table rows with padded columns, indented by two. */
@@ -18,10 +17,7 @@ export function visible(text: string): string {
   return text.replace(unseen, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/**
- * Prints `result` as JSON with `--json`, otherwise the lines. Integers beyond the exact range of JSON numbers become
- * texts.
- */
+/** Prints JSON with `--json`, otherwise the lines. Integers that JSON would round become texts. */
 export function printResult(
   { json = false }: { readonly json?: boolean },
   result: unknown,
@@ -88,8 +84,8 @@ export function progressBar(done: number, total: number, what: string): string {
 }
 
 /**
- * Text as a CSV cell, quoted if necessary. A leading = + - @, tab or carriage return gets a ' before it, since
- * spreadsheets would parse a formula. Do not use it for numbers.
+ * A text as a CSV cell. A leading = + - @, tab or carriage return gets a ' before it, against formulas. Not for
+ * numbers.
  */
 export function csvCell(text: string): string {
   const guarded = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;

@@ -1,4 +1,3 @@
-// Name and version of the program.
 import description from "../../../package.json" with { type: "json" };
 import type { Environment } from "../../config/environment.ts";
 
