@@ -36,8 +36,8 @@ export interface Service extends AsyncDisposable {
 }
 
 /**
- * Resolves when requests are accepted. Rejects with `CONFIG_INVALID` for an invalid certificate, `PORT_IN_USE`,
- * `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE`, `BUFFER_NEWER` or `signal.reason`. Disposing waits for running writes.
+ * Rejects with `CONFIG_INVALID` for an invalid certificate, `PORT_IN_USE`, `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE`,
+ * `BUFFER_NEWER` or `signal.reason`. Disposing waits for running writes.
  */
 export async function openService(
   options: LocalServiceOptions,

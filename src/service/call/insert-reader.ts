@@ -1,7 +1,5 @@
-// Reads a large insert from its bytes directly into columns, without a text of megabytes or a million objects.
-//
-// Handles only valid requests, in ASCII where it matters. For all others it returns undefined, and JSON.parse and
-// `check-frame.ts` decide. It is therefore purely an optimisation.
+// Reads a large insert from its bytes directly into columns, without a text of megabytes or a million objects. For
+// unusual requests it returns undefined, and JSON.parse and `check-frame.ts` decide.
 import { isInputId } from "../../core/point.ts";
 import { parseTimestamp } from "../../wire/timestamp.ts";
 import {

@@ -60,12 +60,9 @@ export interface RequestEnvelope {
 }
 
 /**
- * Finds the method and id of a request, so that a call can be admitted, queued and counted before it is parsed. Does
- * not check the JSON syntax.
- *
- * Stops at `params` once it has both, since megabytes may follow. The later parser of the body detects members repeated
- * after that. Otherwise, the last of repeated members counts, as in JSON.parse. A value that is not an object has
- * neither member.
+ * Finds the method and id of a request before it is parsed, without checking the JSON syntax. Stops at `params` once it
+ * has both, since megabytes may follow; the parser detects later repetitions. Otherwise the last of repeated members
+ * counts. A value that is not an object has neither.
  */
 export function scanEnvelope(body: Buffer): RequestEnvelope {
   let method: string | undefined;

@@ -73,10 +73,7 @@ export function anyIntegration(params: Members, faults: Faults): string {
   return "";
 }
 
-/**
- * The `integration` param of the integration methods. Throws -32003 for a valid ID of another integration. Other errors
- * go to `faults`.
- */
+/** The caller's `integration` param. Throws -32003 for another integration. Other errors go to `faults`. */
 export function ownIntegration({ params, caller }: MethodCall, faults: Faults): string {
   const integration = anyIntegration(params, faults);
   if (integration !== caller.integration && !faults.any)
@@ -93,8 +90,8 @@ const emptyMeansDefault = ["type", "valueType", "sourceType"];
 const nullMeansDefault = ["annotations", "labels", "enumValues"];
 
 /**
- * Reads a save view at `path`; undefined if it has faults. Accepts common deviations from the specification:
- * `valueType` for `type`, and an empty text or null map for a missing member. A null annotation is removed.
+ * Reads a save view; undefined: faults. Accepts `valueType` for `type`, and an empty text or null map for a missing
+ * member. A null annotation is removed.
  */
 export function readSaveView<Schema extends z.ZodObject>(
   schema: Schema,
@@ -123,10 +120,7 @@ const maxDepth = 32;
 /** Maps with Input IDs as keys, where `__proto__` is valid. */
 const mapsOfInputs: readonly string[] = ["data.series", "inputs", "signalsByInput"];
 
-/**
- * Adds a fault for each `__proto__` key that is not an Input ID, since either side could take it for the prototype.
- * Throws -32602 if params are nested deeper than any method needs.
- */
+/** Adds a fault for each `__proto__` key that is not an Input ID. Throws -32602 if params are nested too deeply. */
 export function checkShape(params: object, faults: Faults): void {
   if (!visit(params, "", 1, faults)) faults.throwIfAny();
 }

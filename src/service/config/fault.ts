@@ -38,7 +38,6 @@ export interface Fault {
   readonly seed: number;
 }
 
-/** The parsed fault, or an error message. */
 export function parseFault(text: string): Fault | string {
   const [head = "", ...rest] = text.split(",").map((part) => part.trim());
   const [kind, value] = splitAt(head);
@@ -78,7 +77,6 @@ export class FaultPlan {
     this.#rows = faults.map((fault) => ({ fault, random: seeded(fault.seed), seen: 0 }));
   }
 
-  /** The faults that hit this call. */
   next(method: Method | undefined): readonly Fault[] {
     return this.#rows.flatMap((row) => {
       const { fault, random } = row;

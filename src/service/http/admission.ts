@@ -20,10 +20,7 @@ export class CallAdmission {
     this.#throttle = throttle;
   }
 
-  /**
-   * Resolves when the call may start. Rejects with `HttpRefusal` 429 or 504, or with `signal.reason` if the client
-   * disconnects.
-   */
+  /** Resolves when the call may start. Rejects with `HttpRefusal` 429 or 504, or with `signal.reason`. */
   async admit(integration: string, method: Method, version: ServedVersion, signal: AbortSignal): Promise<void> {
     if (this.#throttle === "off") return;
     const { requestsPerSecond } = requestLimits(method, version);
@@ -81,7 +78,6 @@ export class RateGate {
     this.#start();
   }
 
-  /** Calls waiting for their start. */
   get waiting(): number {
     return this.#queue.size + this.#queue.pending;
   }

@@ -19,7 +19,6 @@ interface TokenClaims {
   readonly expiresAt: number;
 }
 
-/** The required members of a token's payload. */
 const payload = z.object({ integration: z.string(), azp: z.string(), aud: z.string(), exp: z.number() });
 
 const header = encode({ alg: "HS256", typ: "JWT" });
@@ -123,10 +122,7 @@ function callerOf({ id, grants }: IntegrationOptions): Caller {
   return { integration: id, grants };
 }
 
-/**
- * Whether `audience` is the base address of the service, for a request to `host` (the Host header). A trailing slash is
- * optional. The scheme is ignored, since a proxy may terminate TLS.
- */
+/** Whether `audience` is the base address of the service. Ignores the scheme, since a proxy may terminate TLS. */
 export function isOwnAudience(audience: string, host: string | undefined, origin: string): boolean {
   const url = URL.parse(audience);
   if (!url || !/^https?:$/.test(url.protocol) || url.pathname.replace(/\/$/, "") !== "/v1" || url.search !== "")

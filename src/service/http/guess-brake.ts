@@ -87,10 +87,7 @@ export class CredentialRefusals {
     this.#brake = new GuessBrake(runtime.clock);
   }
 
-  /**
-   * Resolves when the request may be refused with 401. Rejects with `HttpRefusal` 429 if too many refusals wait, or
-   * with another error if the client disconnects. Not called for correct secrets.
-   */
+  /** Resolves when a 401 may be sent. Rejects with `HttpRefusal` 429 if too many wait, or if the client disconnects. */
   async turn(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const address = request.socket.remoteAddress ?? "";
     this.#log.warn({ part: "service", address }, "wrong credentials");

@@ -43,9 +43,7 @@ export class LateOutcomes {
     call.answer.then(({ failure }) => failure === undefined || drop(), drop);
   }
 
-  /**
-   * Removes and returns the kept call of the same request. Undefined: the request must run. A notification has no key.
-   */
+  /** Removes and returns the kept call of the same request. Undefined: the request must run, or has no key. */
   take(method: Method, key: string | undefined): RunningCall | undefined {
     const kept = key === undefined ? undefined : this.#kept.get(key);
     if (key !== undefined) this.#kept.delete(key);

@@ -42,8 +42,8 @@ export function continueIfAsked(request: IncomingMessage, response: ServerRespon
 }
 
 /**
- * Resolves with the inflated body in a transferable buffer. `limitOf` receives the first chunk and may lower the limit.
- * Rejects with `HttpRefusal`, or with an error if the client disconnects.
+ * Resolves with the inflated body in a transferable buffer. `limitOf` may lower the limit, given the first chunk.
+ * Rejects with `HttpRefusal`, or if the client disconnects.
  */
 export async function readBody(
   request: IncomingMessage,

@@ -186,10 +186,7 @@ export class RpcEndpoint {
     }
   }
 
-  /**
-   * Counts a large response until its client has read it. Throws `HttpRefusal` 503 if unread responses take too much
-   * memory.
-   */
+  /** Counts a large response until it is read. Throws `HttpRefusal` 503 if unread ones take too much memory. */
   #keepUntilRead(bytes: number, response: ServerResponse, gone: AbortSignal): void {
     gone.throwIfAborted();
     if (bytes < largeAnswerBytes) return;

@@ -32,7 +32,6 @@ export function selectDataFrame(call: MethodCall): object {
   return answers.ofFrame(frame, total, resources);
 }
 
-/** The last `last` points of a column. */
 export function lastOf(column: Column, last: number | undefined): Column {
   if (last === undefined || column.times.length <= last) return column;
   const { key, times, values } = column;

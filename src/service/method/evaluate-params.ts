@@ -53,7 +53,6 @@ interface Evaluation {
 
 const maxItems = 50;
 const maxGroups = 100;
-/** Most items of a group. */
 const maxGroup = 1_000;
 const maxCalculations = 100;
 const aliasPattern = /^[A-Za-z_][A-Za-z0-9_]{0,27}$/;

@@ -32,10 +32,7 @@ interface Grid extends GridSource {
   readonly outside: { readonly earlier?: TimeSpan; readonly later?: TimeSpan };
 }
 
-/**
- * Narrows the window to its end if only the last rows are wanted. Not for formulas, which may have values in fewer
- * rows.
- */
+/** Narrows the window to its last rows. Not for formulas, which may have values in fewer rows. */
 export function lastOfWindow(
   { store, query, bucketOf, now }: GridSource,
   members: readonly ItemAggregation[],
@@ -157,10 +154,7 @@ export function aggregateGroup(grid: Grid, { items, aggregation }: Group): Float
   return values.map((value, row) => (count[row] === 0 ? zeroOrMissing(grid, grid.starts[row]!, zeroIn) : value));
 }
 
-/**
- * Replaces missing values by the last known one, at most the item's `gapDetection` old. The first may precede the
- * window.
- */
+/** Replaces missing values by the last known one, even from before the window, up to `gapDetection` old. */
 export function gapfilledItem(grid: Grid, member: ItemAggregation, values: Float64Array): Float64Array {
   const wanted = wantedOf(grid, member.shift).all;
   const hold = holdOf(member.item);

@@ -149,7 +149,6 @@ function shownAs(resource: TypedResource, hashes: boolean): object {
   return hashes ? resource : { ...resource, meta };
 }
 
-/** The `view` of each resource, by ID. */
 export function byId<Resource extends { readonly id: string }>(
   resources: readonly Resource[],
   view: (resource: Resource) => object,

@@ -1,5 +1,4 @@
-// admin.selectSignals and platform.selectItems: metadata, in the specification's dialect also data. At 1.1, a request
-// with a param of the specification is answered in its dialect.
+// admin.selectSignals and platform.selectItems. At 1.1, params of the specification select its dialect.
 import { defaultLimit, isSince, maxSelected } from "../../wire/method.ts";
 import type { DataFrame } from "../../wire/results.ts";
 import { anyIntegration, isGiven, isRecord, type MethodCall, membersOf, readFlag } from "../call/params.ts";

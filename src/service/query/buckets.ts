@@ -10,7 +10,6 @@ interface Bucket {
   readonly end: number;
 }
 
-/** The bucket of a time. */
 export type BucketOf = (time: number) => Bucket;
 
 export interface BucketOptions {
@@ -26,10 +25,7 @@ const day = 24 * hour;
 /** 2000-01-01T00:00:00, a Saturday. */
 const millennium = Date.UTC(2000, 0, 1) * 1_000;
 
-/**
- * Default origin: 00:00 in the zone on the first week start of 2000; for months 2000-01-01. Buckets of more than an
- * hour follow local time; shorter ones have a fixed length.
- */
+/** Default origin: the first week start of 2000, for months 2000-01-01. Buckets over an hour follow local time. */
 export function bucketsOf(width: RfcDuration, { zone, firstDayOfWeek, origin }: BucketOptions): BucketOf {
   if (width.months !== 0)
     return monthBuckets(width.months, zone, origin === undefined ? millennium : zone.toLocal(origin));
@@ -55,10 +51,7 @@ export function oneBucket(window: Bucket): BucketOf {
   return () => window;
 }
 
-/**
- * Buckets whose starts are given by `startOf`. `guess` may be off by one, since local times are skipped or repeated
- * when clocks change.
- */
+/** Buckets that start at `startOf(n)`. `guess` may be off by one where clocks change. */
 function numbered(startOf: (n: number) => number, guess: (time: number) => number): BucketOf {
   return (time) => {
     let n = guess(time);

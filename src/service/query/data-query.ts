@@ -30,10 +30,7 @@ type Rollup = null | "window" | RfcDuration;
 const day = 86_400e6;
 const defaultBuckets: BucketOptions = { zone: utc, firstDayOfWeek: 1, origin: undefined };
 
-/**
- * Reads `data` of the specification's dialect. Default window: 14 days, centred on now. `calendar`: permits rollups of
- * months and years, as from 1.1 on.
- */
+/** Reads `data` of the specification's dialect. Default window: 14 days, centred on now. `calendar`: allow months. */
 export function readSpecifiedDataQuery(data: unknown, now: number, calendar: boolean, faults: Faults): DataQuery {
   const members = membersOf(data, "data", faults);
   const include = readFlag(members["include"], "data.include", faults);

@@ -43,9 +43,8 @@ function nearest(store: ServiceStore, item: string, from: number, before: number
 }
 
 /**
- * The latest known time from which an item has at least `count` rows, or `from`. A row is a distinct result of
- * `startOf`: the time of a point, or the start of a bucket. Reads backwards from `before`, so the newest point of a
- * long history takes one block.
+ * A time from which an item has at least `count` rows, or `from`. A row is a distinct result of `startOf`. Reads
+ * backwards, so the newest point of a long history takes one block.
  */
 export function startOfLast(
   store: ServiceStore,
@@ -74,10 +73,7 @@ export function startOfLast(
 /** Without a rollup, each point is its own row. */
 const rowOfPoint: BucketOf = (time) => ({ start: time, end: time + 1 });
 
-/**
- * With `outsidePoints`: the spans of the nearest point of any item on each side of the window; with a rollup, its whole
- * bucket. A window rollup has no neighbours.
- */
+/** With `outsidePoints`: the nearest point of any item on each side; with a rollup, its whole bucket. */
 export function outsideSpans(
   store: ServiceStore,
   items: Iterable<string>,

@@ -1,5 +1,4 @@
-// Parses resource filters into predicates: `{"name": {"$in": ["a", "b"]}, "$or": [{…}, {…}]}`. Also defines the fields
-// for filters and sorting.
+// Parses resource filters into predicates, and defines their fields.
 import { parseTimestamp } from "../../wire/timestamp.ts";
 import { isGiven, isRecord } from "../call/params.ts";
 import { type Faults, invalidParams } from "../call/rpc-fault.ts";
@@ -134,7 +133,6 @@ export function parseFilter<Resource>(
 type Scalar = string | number | boolean | null;
 type Test<Value> = (value: Value) => boolean;
 
-/** The subject of a condition. */
 interface Subject {
   readonly field: Field<never>;
   readonly faults: Faults;

@@ -1,5 +1,4 @@
-// Combines columns with times of their own into one data frame: the union of the times, null where a column has no
-// value.
+// Combines columns into one data frame: the union of their times, null where a column has no value.
 import { epochMicros } from "../../core/point.ts";
 import type { DataFrame } from "../../wire/results.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";

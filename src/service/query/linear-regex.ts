@@ -1,5 +1,4 @@
-// Regular expressions of filters, by the RE2 engine, whose run time is linear in the text. The total cost of a request
-// is limited.
+// Regular expressions of filters, by the RE2 engine with linear run time, and with a step budget.
 
 import { createRequire } from "node:module";
 import type * as Re2 from "re2js";

@@ -7,7 +7,6 @@ import { type FieldTable, type FieldValue, parseFilter, signalFields } from "./f
 
 interface Query<Resource> {
   readonly include: boolean;
-  /** Whether the query sets a limit. */
   readonly isLimited: boolean;
   /** The matching resources in the order of the query; by default in that of `resources`, which is by creation. */
   select(resources: Iterable<Resource>): { readonly resources: readonly Resource[]; readonly total: number };

@@ -65,8 +65,7 @@ interface StateOptions {
 
 /**
  * The time an item was in each state within the ascending `spans`. A state lasts until the next point, at most
- * `gapDetection`. The last point before a span determines its initial state. Values are rounded to integers. Throws
- * -32602 when the budget is exhausted.
+ * `gapDetection`. Values are rounded to integers. Throws -32602 when the budget is exhausted.
  */
 export function stateTimes(
   store: ServiceStore,

@@ -133,10 +133,7 @@ function packedValues(values: Float64Array): PackedValues {
   return { code: isSingle ? codeFloat32 : codeFloat64, before: 0, range, numbers: values };
 }
 
-/**
- * Fills `integers` with values × 10^decimals for the fewest decimals that restore all values bit by bit. Undefined:
- * none do.
- */
+/** Fills `integers` with values × 10^decimals, with the fewest decimals that restore all bits. Undefined: none do. */
 function scale(values: Float64Array): number | undefined {
   let decimals = 0;
   let power = 1;

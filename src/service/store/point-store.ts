@@ -1,9 +1,6 @@
-// Points of all signals as blocks in SQLite. Blocks of a signal never overlap, so a range is a scan of neighbours, and
-// the last write of a time wins.
-//
-// Small writes are merged as in a binary counter: a new run absorbs neighbours that are not longer than itself. Single
-// points thus end in full blocks after about ten rewrites each. Long runs are not merged, since rewriting neighbours of
-// thousands of signals would take most of the time of an insert.
+// Points of all signals as blocks in SQLite. Blocks of a signal never overlap, and the last write of a time wins.
+// Small writes are merged as in a binary counter: a new run absorbs neighbours that are not longer. Long runs are not
+// merged, since that would take most of the time of a large insert.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { decodePoints, encodeBlock } from "./block-format.ts";
 import { type BlockColumns, indexOfTime, mergeColumns, sliceColumns } from "./point-block.ts";
@@ -25,9 +22,7 @@ const maxBlockSpan = 2 ** 53;
 
 /** Points of a full block. With 8, 4 or 2 bytes a point, one, two or four blocks fill a page of 8 KiB. */
 const fullBlock = 960;
-/**
- * Runs of at least this many points are not merged. Their blocks take a third of a byte a point more than full ones.
- */
+/** Runs of at least this many points are not merged. Their blocks take a third of a byte a point more. */
 const longRun = 256;
 
 interface BlockKey {
@@ -80,10 +75,7 @@ export class PointStore {
     }
   }
 
-  /**
-   * Yields the points from `from` to before `before` by blocks, ascending within a block. `backwards`: last block
-   * first. Reads blocks lazily.
-   */
+  /** Yields the points from `from` to before `before` by blocks; `backwards`: last block first. Reads lazily. */
   *scan(signal: number, from: number, before: number, backwards = false): Generator<BlockColumns> {
     for (const row of (backwards ? this.#scanBack : this.#scan).iterate(signal, from, before)) {
       this.#beforeBlock();

@@ -1,5 +1,4 @@
-// Signals and items: indexed in memory, persisted in SQLite. Writes go to both within a transaction. A read-only store
-// follows the writing one by the numbers of changed rows.
+// Signals and items in memory, persisted in SQLite. A read-only store follows by the numbers of changed rows.
 import { randomBytes } from "node:crypto";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Attributes, ItemRecord, Signal } from "./resource.ts";
@@ -178,10 +177,7 @@ function itemOf(row: unknown): ItemRecord {
   return { ...item, visible: Boolean(item.visible) };
 }
 
-/**
- * Generates unique identifiers, also across restarts and machines: 12 bytes (seconds, machine, counter) in lower-case
- * base32hex. They sort by creation.
- */
+/** Generates unique identifiers that sort by creation: seconds, machine and counter, in base32hex. */
 function xidGenerator(): (nowMs: number) => string {
   const machine = randomBytes(5);
   let counter = randomBytes(3).readUIntBE(0, 3);

@@ -1,4 +1,3 @@
-// Stored signals and items.
 import { createHash } from "node:crypto";
 import { formatRfcDuration, parseRfcDuration } from "../../wire/rfc-duration.ts";
 import type { ItemSaveView, SignalSaveView } from "../../wire/signal-view.ts";

@@ -8,12 +8,8 @@ import { PointStore, pointTables } from "./point-store.ts";
 import { ResourceStore, resourceTables } from "./resource-store.ts";
 
 const databaseFile = "service.sqlite";
-/** SQLite's write-ahead log. */
 export const logFile = `${databaseFile}-wal`;
-/**
- * Version of tables and blocks. A newer version of the service writes a higher one. Layout 1 had other blocks, which
- * can be read.
- */
+/** Layout version; a newer service writes a higher one. Layout 1 can be read. */
 const layout = 2;
 /** Most blocks in memory while points of several signals are merged. */
 const maxMergedBlocks = 128;
@@ -31,10 +27,7 @@ export class ServiceStore implements Disposable {
     this.points = new PointStore(db, beforeBlock);
   }
 
-  /**
-   * `data` is a folder, or `:memory:` for no persistence. Throws `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or
-   * `BUFFER_NEWER`.
-   */
+  /** `:memory:` persists nothing. Throws `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or `BUFFER_NEWER`. */
   static open(data: string): ServiceStore {
     if (data === ":memory:") return new ServiceStore(prepared(new DatabaseSync(":memory:")), undefined);
     try {
@@ -52,10 +45,7 @@ export class ServiceStore implements Disposable {
     }
   }
 
-  /**
-   * Opens a read-only connection while this process has the folder open; see `resources.refresh`. `beforeBlock` is
-   * called before each block is read; an error thrown by it ends the query.
-   */
+  /** Opens a read-only connection to a folder that this process has open. `beforeBlock` may throw to end a query. */
   static openReader(data: string, beforeBlock: () => void): ServiceStore {
     const db = new DatabaseSync(join(data, databaseFile), { readOnly: true, timeout: 5_000 });
     db.exec("PRAGMA cache_size = -4096");
@@ -91,10 +81,7 @@ export class ServiceStore implements Disposable {
     this.#db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   }
 
-  /**
-   * The merged points of an item's signals from `from` to before `before`, ascending. At equal times, the signal
-   * created last wins.
-   */
+  /** An item's points from `from` to before `before`, ascending. At equal times, the signal created last wins. */
   *blocksOf(item: string, from: number, before: number): Generator<BlockColumns> {
     const signals = this.resources.signalsOf(item);
     const [first] = signals;
@@ -157,10 +144,7 @@ function locked(path: string): DatabaseSync {
 const databases = ["lock", databaseFile];
 const others = ["lock-journal", logFile, "service.sqlite-shm", "service.sqlite-journal", "token.key"];
 
-/**
- * Creates missing databases and restricts all files of the service to mode 0600. Call before opening them. Throws
- * `DATA_DIR_UNWRITABLE`.
- */
+/** Creates databases and restricts all files to mode 0600 before they are opened. Throws `DATA_DIR_UNWRITABLE`. */
 function keepPrivate(folder: string): void {
   for (const name of databases) create(join(folder, name));
   for (const name of [...databases, ...others]) restrict(join(folder, name));

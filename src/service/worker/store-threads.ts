@@ -53,9 +53,8 @@ export class StoreThreads implements AsyncDisposable {
   }
 
   /**
-   * Runs writes in the order of calls; a query sees every write answered before it. `input.body` is transferred and
-   * must not be used afterwards. Rejects when a thread has ended. If `abandoned` aborts, a query is skipped or stopped;
-   * a write continues.
+   * Runs writes in order; a query sees every write answered before. Transfers `input.body`. Rejects when a thread has
+   * ended. If `abandoned` aborts, a query stops and a write continues.
    */
   async call(input: RpcInput, abandoned: AbortSignal): Promise<StoreAnswer> {
     const method = methodOf(input.method, input.namespace);
@@ -89,8 +88,7 @@ export class StoreThreads implements AsyncDisposable {
       this.#queries.pause();
       await this.#queries.onPendingZero();
       await this.#writer.maintain("checkpoint");
-      // After a failed checkpoint, such as on a full disk, the next one follows when the log has grown by the limit
-      // again.
+      // After a failure, the next checkpoint follows when the log has grown by the limit again.
       this.#logLimit = this.#maxLogBytes + (await this.#logBytes());
       this.#queries.start();
     } catch {

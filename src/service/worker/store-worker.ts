@@ -1,5 +1,4 @@
-// A store thread: parses, validates, stores and responds, so that the thread with the sockets never blocks. One thread
-// writes; others read, each call from a snapshot.
+// A store thread: handles requests, so that the thread with the sockets never blocks. One writes, others read.
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 import { isAgentError, reasonOf } from "../../core/errors.ts";

@@ -96,9 +96,8 @@ export class WorkerThread implements AsyncDisposable {
   }
 
   /**
-   * Answers requests in the order of the calls. `input.body` is transferred and must not be used afterwards. Rejects
-   * when the thread has ended. If `abandoned` aborts, a reading thread stops the call and answers with a failure; a
-   * writing thread continues.
+   * Answers requests in order. Transfers `input.body`. Rejects when the thread has ended. If `abandoned` aborts, a
+   * reading thread answers with a failure; a writing thread continues.
    */
   call(input: RpcInput, abandoned?: AbortSignal): Promise<StoreAnswer> {
     const { buffer, byteLength } = input.body;
