@@ -1,8 +1,6 @@
-// Compares the values that simulated devices delivered with those that the service stored, as distinct (input, value)
-// pairs. Pure.
+// Compares delivered with stored values as distinct (input, value) pairs. Pure.
 import type { EpochMicros, InputId } from "../core/point.ts";
 
-/** Distinct delivered values by Input ID. */
 export type HandedOut = ReadonlyMap<InputId, ReadonlySet<number>>;
 
 /** Records every delivered value. Its size depends on the duration of the demo: about 50 bytes a value. */

@@ -8,7 +8,6 @@ export interface DeviceOptions {
   readonly tags: number;
   /** Milliseconds between two values of a tag. */
   readonly everyMs: number;
-  /** Records the delivered values. */
   readonly record: HandedOutRecord;
 }
 
@@ -19,10 +18,7 @@ export interface SimulatedDevice extends AsyncDisposable {
   readonly inputs: readonly InputId[];
   /** YAML of the entries under `templates` (if any) and `sources` that read every tag. */
   readonly configuration: { readonly templates?: string; readonly source: string };
-  /**
-   * Stops producing values but keeps answering. Resolves once the agent has taken all values, or after 10 s. The
-   * protocol shows it: PUBACK, another request, or an acknowledged notification. Rejects with `signal.reason`.
-   */
+  /** Stops producing values. Resolves once the agent has taken all, or after 10 s. Rejects with `signal.reason`. */
   stop(signal: AbortSignal): Promise<void>;
 }
 

@@ -1,5 +1,4 @@
-// The devices of `tagferry demo`: real MQTT, Modbus and OPC UA servers on loopback ports, with a record of every
-// delivered value.
+// Real MQTT, Modbus and OPC UA servers on loopback ports, with a record of every delivered value.
 import { AgentError } from "../core/errors.ts";
 import type { InputId } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
@@ -16,7 +15,6 @@ interface DemoDevicesOptions {
 }
 
 export interface DemoDevices extends AsyncDisposable {
-  /** All Input IDs of the configuration. */
   readonly inputs: readonly InputId[];
   readonly urls: { readonly mqtt: string; readonly modbus: string; readonly opcua: string };
   /** Credentials for the broker. The other devices require none. */
@@ -28,8 +26,8 @@ export interface DemoDevices extends AsyncDisposable {
   /** The pairs delivered so far; complete once `stop` has resolved. */
   handedOut(): HandedOut;
   /**
-   * Stops delivering; the devices keep answering until disposed. Call it while the agent still reads. Resolves once the
-   * agent has taken everything, as far as the protocols show it, plus one second. Rejects with `signal.reason`.
+   * Stops delivering but keeps answering. Resolves a second after the agent has taken everything, as far as the
+   * protocols show it, so the agent must still read. Rejects with `signal.reason`.
    */
   stop(signal: AbortSignal): Promise<void>;
 }
@@ -37,10 +35,7 @@ export interface DemoDevices extends AsyncDisposable {
 /** Time for received deliveries to reach the disk. */
 const settleMs = 1_000;
 
-/**
- * Resolves when all devices listen. Rejects with `signal.reason`, or with `PACKAGE_MISSING` if development dependencies
- * are not installed; the error names them.
- */
+/** Rejects with `signal.reason`, or with `PACKAGE_MISSING` if development dependencies are not installed. */
 export async function openDevices(
   options: DemoDevicesOptions,
   runtime: Runtime,

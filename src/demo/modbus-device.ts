@@ -1,5 +1,4 @@
-// A simulated gateway with meters: a Modbus TCP server for functions 3 and 4. Each reply has new values, so that
-// repeated reads differ from duplicate storage.
+// A simulated gateway with meters: a Modbus TCP server for functions 3 and 4, with new values in each reply.
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/abort.ts";
@@ -12,10 +11,7 @@ const exception = { illegalFunction: 1, illegalAddress: 2, busy: 6, noTarget: 11
 /** MBAP header and the longest PDU. A longer frame is not a request. */
 const longestFrame = 260;
 
-/**
- * A value counts as delivered when its reply was written. After `stop`, every request is answered with exception 6
- * (busy).
- */
+/** A value counts as delivered when its reply was written. After `stop`, the device answers exception 6 (busy). */
 export async function openModbusDevice(
   { tags, everyMs, record }: DeviceOptions,
   runtime: Runtime,

@@ -1,5 +1,4 @@
-// A simulated hall. An MQTT broker (aedes) requires a login and keeps sessions; a client publishes the climate of each
-// room as timestamped JSON with QoS 1.
+// A simulated hall: an MQTT broker (aedes) with login and sessions, and a client that publishes JSON with QoS 1.
 import { type AddressInfo, createServer } from "node:net";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/abort.ts";
@@ -10,8 +9,8 @@ export const mqttLogin = { username: "gateway", password: "demo" };
 const publisherId = "simulated-hall";
 
 /**
- * Publishing begins with the agent's subscription, since a broker keeps no earlier messages. A value counts as
- * delivered when the broker has acknowledged it to the publisher; the agent's session must then deliver it.
+ * Publishes after the agent's subscription, since a broker keeps no earlier messages. A value counts as delivered when
+ * the broker has acknowledged it to the publisher.
  */
 export async function openMqttDevice(
   { tags, everyMs, record }: DeviceOptions,

@@ -1,5 +1,4 @@
-// Observes the traffic of an OPC UA server: the values sent in notifications, and the notifications without
-// acknowledgement.
+// Observes which values an OPC UA server sends, and which notifications are unacknowledged.
 import { z } from "zod";
 import type { InputId } from "../core/point.ts";
 import type { HandedOutRecord } from "./comparison.ts";
@@ -58,15 +57,11 @@ export class NotificationLedger {
     this.#record = record;
   }
 
-  /**
-   * Whether the client has taken every notification: it acknowledged all, or sent a publish request after each. An
-   * acknowledgement comes with the following request, which may take a keep-alive interval.
-   */
+  /** Whether the client has acknowledged all, or sent a publish request after each. Acknowledgements may come later. */
   get taken(): boolean {
     return this.#owed.size === 0 || this.#waiting >= this.#mostWaiting;
   }
 
-  /** Whether a client monitors this input. */
   watched(input: InputId): boolean {
     return this.#watched.has(input);
   }

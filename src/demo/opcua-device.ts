@@ -1,5 +1,4 @@
-// A simulated production line: an OPC UA server (node-opcua-server) with variables of several types. Security None,
-// anonymous users, certificate in a temporary folder.
+// A simulated production line: an OPC UA server (node-opcua-server), security None, certificate in a temporary folder.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

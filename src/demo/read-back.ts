@@ -1,5 +1,4 @@
-// Publishes every signal and reads all points back from the service by plain JSON-RPC with basic authentication. Does
-// not use the agent's client, so that the comparison is independent of it.
+// Reads all points back from the service without the agent's client, so that the comparison is independent.
 import type { z } from "zod";
 import { AgentError } from "../core/errors.ts";
 import { type EpochMicros, epochMicros, type InputId, isInputId } from "../core/point.ts";
@@ -23,10 +22,7 @@ const itemsPerPage = 50;
 /** Items without common times need a row for each point. Ten minutes keep the frame small. */
 const pageMicros = 600e6;
 
-/**
- * Reads every signal of the integration back and compares. Resolves whatever the result is. Rejects with `SERVICE_*` if
- * the service cannot be read, or with `signal.reason`.
- */
+/** Resolves whatever the comparison says. Rejects with `SERVICE_*` if reading fails, or with `signal.reason`. */
 export async function readBackAndCompare(
   options: ReaderOptions,
   handedOut: HandedOut,
@@ -179,8 +175,8 @@ class RpcReader {
   }
 
   /**
-   * Resolves with the parsed result. Rejects with `SERVICE_UNREACHABLE`, `SERVICE_REFUSED` (credentials),
-   * `SERVICE_PROTOCOL` (an error or an invalid response) or `signal.reason`. Never retries.
+   * Rejects with `SERVICE_UNREACHABLE`, `SERVICE_REFUSED` (credentials), `SERVICE_PROTOCOL` or `signal.reason`. Never
+   * retries.
    */
   async call<Result extends z.ZodType>(
     method: Method,

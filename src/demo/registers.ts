@@ -51,14 +51,10 @@ export const meter: readonly Register[] = [
   { ...usual, name: "frequency", table: "ir", address: 4, type: "f64", start: 40, step: 0.125, unit: "Hz" },
 ];
 
-/** A meter with counting values. */
 export class Meter {
   readonly #values = new Map<Register, number>();
 
-  /**
-   * The words of `count` registers from `address`, and the numbers completely inside, each a step further than in the
-   * previous reply. Undefined: no such register (exception 2).
-   */
+  /** `count` registers from `address`, and the numbers completely inside. Undefined: no such register (exception 2). */
   read(table: Register["table"], address: number, count: number): MeterReply | undefined {
     const within = meter.filter((register) => register.table === table);
     const end = Math.max(...within.map((register) => register.address + wordCount(register.type)));
