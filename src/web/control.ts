@@ -1,5 +1,4 @@
-// Authorises requests that change the agent or read confidential data. A browser page is never authorised: requests
-// that it is tricked into have no token, and requests of other origins are refused.
+// Authorises changes and confidential requests by token. Requests from pages of other origins are refused.
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import type { Secret } from "../core/secret.ts";
@@ -14,7 +13,6 @@ export interface Control {
   readonly reload: () => Promise<{ readonly ok: boolean }>;
   /** The latest log lines as JSON, oldest first. */
   readonly log: () => readonly string[];
-  /** Hardening of the process. */
   readonly security: () => object;
 }
 
@@ -48,7 +46,6 @@ function denied(status: 403 | 415, reason: string): Denial {
   return { status, body: { ok: false, reason }, guessed: false };
 }
 
-/** Whether the request comes from this machine. */
 export function isLocal({ socket }: IncomingMessage): boolean {
   const address = socket.remoteAddress ?? "";
   return address === "::1" || /^(::ffff:)?127\./.test(address);
@@ -57,10 +54,7 @@ export function isLocal({ socket }: IncomingMessage): boolean {
 const loopback = ["localhost", "127.0.0.1", "::1"];
 const wildcards = ["0.0.0.0", "::"];
 
-/**
- * Whether the Host header is ours: loopback, the listen address, or one of `allowed` (names without port). When
- * listening on all addresses, any IP address is accepted, since DNS rebinding needs a name.
- */
+/** Whether the Host header is ours. A listener on all addresses accepts any IP, since DNS rebinding needs a name. */
 export function isAllowedHost(header: string | undefined, listenHost: string, allowed: readonly string[]): boolean {
   const host = hostOf(header ?? "");
   if (host === undefined) return false;

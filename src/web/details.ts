@@ -1,5 +1,4 @@
-// Rarely changing data that the page requests separately: gaps, refused points, pending certificates. Any client may
-// request it at any time, so disk reads are bounded and cached.
+// Rarely changing data for the page. Any client may request it at any time, so disk reads are bounded and cached.
 import type { GapList } from "../agent/gaps/gap.ts";
 import type { KnownCertificate } from "../core/commissioning.ts";
 import type { Clock, Runtime } from "../core/runtime.ts";

@@ -1,5 +1,4 @@
-// Views for the page, once or as server-sent events each second: the status, and the tag rows that match the search and
-// are on screen.
+// Views for the page, once or as server-sent events: the status, and the tag rows that match and are on screen.
 import type { ServerResponse } from "node:http";
 import type { Status, StatusPart, TagStatus } from "../agent/status/status.ts";
 import type { Clock } from "../core/runtime.ts";
@@ -91,10 +90,7 @@ function withHistory(view: View, history: History | undefined): View {
   };
 }
 
-/**
- * Writes views until the page closes or `signal` aborts. The first view is requested with history. A page that does not
- * read misses views instead of queueing them.
- */
+/** Writes views, the first with history, until the page or `signal` ends. A page that does not read misses views. */
 export async function streamViews(
   response: ServerResponse,
   look: (first: boolean) => View,

@@ -12,10 +12,8 @@ import type { Status, StatusSample } from "../agent/status/status.ts";
 /** Samples of a series, and milliseconds between two: 15 minutes. */
 export const historySamples = 180;
 export const historyStepMs = 5_000;
-/** Most tags with a history. */
 export const historyTags = 10_000;
 
-/** Plotted figures of the whole agent. */
 export const figures = ["backlogPoints", "bufferBytes", "lagMs", "sentPoints", "budgetShare"] as const;
 export type Figure = (typeof figures)[number];
 

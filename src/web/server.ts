@@ -15,7 +15,6 @@ import { History, historyStepMs, sampleOf } from "./history.ts";
 
 export interface Health {
   readonly ok: boolean;
-  /** The reason if not ok. */
   readonly reason?: string;
 }
 
@@ -48,10 +47,7 @@ const maxConnections = 128;
 const maxStreams = 32;
 const snapshotAgeMs = 250;
 
-/**
- * Resolves when it listens. Rejects with `PORT_IN_USE` if it cannot (port in use, address of another machine, no
- * permission). Disposing closes every connection.
- */
+/** Rejects with `PORT_IN_USE` (in use, foreign address or no permission). Disposing closes every connection. */
 export async function openWeb(options: WebOptions, runtime: Runtime, signal: AbortSignal): Promise<Web> {
   const page = await loadPage();
   signal.throwIfAborted();
@@ -160,7 +156,6 @@ const controlled = ["/api/reload", "/api/log", "/api/security"];
 /** Delay of the response to a wrong token. */
 const guessedMs = 1_000;
 
-/** Handles the paths that require a token. */
 async function command(
   request: IncomingMessage,
   response: ServerResponse,
