@@ -21,10 +21,7 @@ export interface AppendOptions {
 }
 
 export interface TakeOptions {
-  /**
-   * False: `take` resolves undefined at once if there is no block. True: it waits, and the live lane also returns late
-   * points if there are no others.
-   */
+  /** False: `take` does not wait. True: it waits, and the live lane also returns late points if there are no others. */
   readonly wait: boolean;
   /** Most points of the block. Exceeded only if a single series of one record has more. */
   readonly maxPoints: number;
@@ -82,7 +79,6 @@ export interface LossInterval {
   readonly to: EpochMicros | undefined;
 }
 
-/** Points that will never be delivered, and why. */
 export interface Loss {
   readonly reason: string;
   readonly points: number;
@@ -103,10 +99,7 @@ export interface BufferStats {
   readonly appendedPoints: number;
   readonly settledPoints: number;
   readonly refusedPoints: number;
-  /**
-   * Points that are neither settled, refused nor lost. Leased points of a dropped segment count here until they are
-   * settled or released.
-   */
+  /** Points neither settled, refused nor lost, including leased points of a dropped segment. */
   readonly unsettledPoints: number;
   /** Time of the oldest unsettled point. */
   readonly oldest: EpochMicros | undefined;

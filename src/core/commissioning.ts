@@ -13,7 +13,6 @@ export interface DriverExample {
   readonly entries: readonly string[];
 }
 
-/** One finding about the protection of a source. */
 export interface SecurityFinding {
   readonly state: "good" | "weak";
   readonly message: string;
@@ -42,7 +41,6 @@ export interface KnownCertificate {
   readonly validTo: string;
   /** `own`: the certificate of the agent, which the server has to trust. */
   readonly state: "trusted" | "rejected" | "issuer" | "own";
-  /** Path of the file. */
   readonly path: string;
 }
 
@@ -110,7 +108,6 @@ export interface OfferedEndpoint {
   readonly sha256?: string;
   /** A password would cross the network in clear text. */
   readonly passwordInClear?: boolean;
-  /** Why the endpoint is weakly protected. */
   readonly warning?: string;
 }
 

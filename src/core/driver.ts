@@ -24,7 +24,7 @@ export type DriverTag<Tag extends z.ZodObject> = z.output<Tag> & {
   readonly fills?: readonly string[];
 };
 
-/** All input of `open`: checked, with defaults applied, and with templates and devices expanded into single tags. */
+/** Input of `open`: checked, with defaults applied, and with templates and devices expanded into single tags. */
 export interface DriverConfig<Options extends z.ZodObject, Tag extends z.ZodObject> {
   /** Name of the source in logs, metrics and status. */
   readonly name: string;
@@ -50,7 +50,6 @@ export interface DriverConfig<Options extends z.ZodObject, Tag extends z.ZodObje
 
 /** A setting that is allowed but probably unintended. */
 export interface ConfigWarning {
-  /** Name of the option. */
   readonly field: string;
   /** The problem, to be read after the path of the option. */
   readonly message: string;
@@ -108,10 +107,7 @@ export interface Driver<
   readonly silence?: string;
   /** Fields of a source next to `tags`. Strict; secrets as `secret()`, intervals as `duration()`. */
   readonly schema: Options;
-  /**
-   * Fields of a tag that belong to this protocol: `topic`, `at`, `node`. `device` names those that an entry of
-   * `devices` or a template may set for all of its tags.
-   */
+  /** Fields of a tag of this protocol: `topic`, `at`, `node`. An entry of `devices` may set those in `device`. */
   readonly tag: Tag;
   /** Names of the fields of `tag` that an entry of `devices` may set. Undefined: this protocol has no devices. */
   readonly device?: readonly string[];
@@ -126,10 +122,7 @@ export interface Driver<
    * Undefined: every address has its own Input ID.
    */
   ambiguity?(tag: Omit<DriverTag<Tag>, "every">, names: readonly string[]): Ambiguity | undefined;
-  /**
-   * Pairs of tags of one source that certainly read the same values, where at least one address is a pattern.
-   * Undefined: the options do not reveal overlaps.
-   */
+  /** Tags with a pattern as address that certainly read the same values. Undefined: options do not reveal it. */
   overlaps?(tags: readonly DriverTag<Tag>[]): Iterable<TagOverlap>;
   /**
    * Warnings about an Input ID that uses `names`, such as one that changes with something other than the thing it

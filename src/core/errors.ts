@@ -195,7 +195,6 @@ export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message || error.name : String(error);
 }
 
-/** The remedy for an error. Undefined: unknown. */
 export function remedyOf(error: unknown): string | undefined {
   return error instanceof AgentError ? error.hint : fileFailure(error)?.remedy;
 }

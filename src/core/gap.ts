@@ -23,10 +23,7 @@ export interface TagGap {
   /** Times of the last value before and the first value after the gap. Both values are delivered. */
   readonly from: EpochMicros;
   readonly to: EpochMicros;
-  /**
-   * `interruption`: there was no connection, or the server restarted. `overflow`: the broker or server discarded values
-   * during a connection, because its queue was full.
-   */
+  /** `interruption`: connection lost or server restarted. `overflow`: broker or server discarded queued values. */
   readonly cause: "interruption" | "overflow";
   /** `open`: recovery is in progress. A gap is reported as `filled` after the readings that fill it. */
   readonly state: "open" | "filled" | "lost";

@@ -8,10 +8,7 @@ export type Quality = "good" | "uncertain" | "bad";
 /** One value from a device, or one failure to read it. */
 export interface Reading {
   readonly tag: TagId;
-  /**
-   * What the tag's template captured; fills `input` and `signal`. Reuse the same object for equal captures if that is
-   * cheap (one per topic), because the mapping caches by identity.
-   */
+  /** Captures of the tag's template. Reuse the object for equal captures: the mapping caches by identity. */
   readonly captures: Captures;
   /**
    * Where the value comes from, in the driver's notation: a topic, `hr:40`, a browse path. An Input ID takes values
@@ -27,16 +24,10 @@ export interface Reading {
   readonly clock: "device" | "agent";
   /** Set if the device's time is ahead of the agent's clock. One of them is wrong; `time` is the time of arrival. */
   readonly ahead?: AheadTime | undefined;
-  /**
-   * Identifies the device clock within the source: readings with the same name share a clock. Undefined: all readings
-   * of the source share one. Reuse the same string object if that is cheap.
-   */
+  /** Names the device clock within the source. Undefined: all readings share one. Reuse the string if cheap. */
   readonly device?: string | undefined;
   readonly quality: Quality;
-  /**
-   * Why the value is missing, why its quality is not good, or how it differs from the configuration. For people; starts
-   * in lower case.
-   */
+  /** Why the value is missing, not good or unlike the configuration. For people; starts in lower case. */
   readonly reason?: string;
   /** Read from the device's history. The value is stored but does not change the last value or report-by-exception. */
   readonly historical: boolean;

@@ -4,15 +4,9 @@ import type { EpochMicros } from "./point.ts";
 export interface Clock {
   /** Wall time. Only for timestamps, since it may jump. */
   now(): EpochMicros;
-  /**
-   * Offset in microseconds for point timestamps, added after rounding. Above 0 while a clock that was set back repeats
-   * times. Undefined: 0.
-   */
+  /** Microseconds added to point timestamps while a clock that was set back repeats times. Undefined: 0. */
   readonly extraMicros?: number;
-  /**
-   * Milliseconds since an arbitrary start that all processes of the machine share. Never decreases. For intervals,
-   * time-outs and spacing.
-   */
+  /** Milliseconds since a start that all processes of the machine share. Never decreases. For intervals. */
   monotonic(): number;
   /**
    * Resolves after at least `ms` milliseconds, or rejects with `signal.reason`. With `gridMs` it resolves at the

@@ -1,6 +1,5 @@
 import type { InputId, SignalId } from "./point.ts";
 
-/** One request, ready to send. */
 export interface Frame {
   /** `id` of the JSON-RPC request in `body`. */
   readonly id: number;
@@ -19,10 +18,7 @@ export interface Refusal {
 export type Outcome =
   /** All inputs of the frame are stored. `signals` contains at least those whose identifier is new or has changed. */
   | { readonly kind: "accepted"; readonly signals: ReadonlyMap<InputId, SignalId> }
-  /**
-   * JSON-RPC error −32021, or a result that names some of the inputs. Inputs that are neither `accepted` nor `refused` may
-   * be stored or not.
-   */
+  /** JSON-RPC error −32021, or a result that names some inputs. Whether the other inputs are stored is unknown. */
   | { readonly kind: "partial"; readonly accepted: readonly InputId[]; readonly refused: readonly Refusal[] }
   /** A result that names no input of the frame, so no point is known to be stored. */
   | { readonly kind: "unconfirmed" }
@@ -40,10 +36,7 @@ export type Outcome =
    */
   | { readonly kind: "unavailable"; readonly cause: Error; readonly isServerError?: boolean };
 
-/**
- * The destination of points. Network and service failures are outcomes, not exceptions. The caller decides about
- * retries.
- */
+/** The destination of points. Failures are outcomes, not exceptions; retries are the caller's decision. */
 export interface Sink extends AsyncDisposable {
   /** Resolves with the outcome; rejects with `signal.reason` only. */
   send(frame: Frame, signal: AbortSignal, turn?: RequestTurn): Promise<Outcome>;

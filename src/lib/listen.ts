@@ -8,10 +8,7 @@ const reasons: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: "this machine has no such address",
 };
 
-/**
- * Resolves with the port once the server accepts connections. Rejects with `PORT_IN_USE` if it cannot listen; the
- * message starts with `what`.
- */
+/** Resolves with the port once listening. Rejects with `PORT_IN_USE`; the message starts with `what`. */
 export async function listen(server: Server, { host, port }: ListenAddress, what: string): Promise<number> {
   try {
     await new Promise<void>((resolve, reject) => {

@@ -4,10 +4,7 @@ import { dirname } from "node:path";
 import type { z } from "zod";
 import { writeAtomically } from "./atomic-file.ts";
 
-/**
- * The content of a file. Never rejects. Undefined: the file is missing or unreadable. For an unreadable file,
- * `unreadable` is called with the reason.
- */
+/** Content of a file, or undefined if missing or unreadable (calls `unreadable` then). Never rejects. */
 export async function readStateFile<S extends z.ZodType>(
   path: string,
   content: S,

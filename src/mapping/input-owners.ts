@@ -25,10 +25,7 @@ export class InputOwners {
     if (!this.#owners.has(feeder.input)) this.#owners.set(feeder.input, feeder);
   }
 
-  /**
-   * Undefined: `feeder` may feed its Input ID, because it is the only one or all its feeders are shared. Otherwise the
-   * feeder that owns the Input ID.
-   */
+  /** Returns the conflicting owner. Undefined: `feeder` is now the only feeder, or all its feeders are shared. */
   claim(feeder: Feeder): Feeder | undefined {
     const { input } = feeder;
     const all = this.#of(input).filter(({ reserved, of }) => !(reserved && of === feeder.of));

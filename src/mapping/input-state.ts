@@ -4,7 +4,6 @@ import type { PartialSignalMetadata } from "../core/signal.ts";
 import type { Quality, TagId } from "../core/source.ts";
 import type { InputTimeFault } from "./mapping.ts";
 
-/** The tag of an input. */
 export interface InputTag {
   readonly id: TagId;
   readonly source: string;
@@ -42,7 +41,6 @@ export interface ReportRule {
   readonly minIntervalUs: number;
 }
 
-/** State of report by exception for one input. */
 export class ReportState {
   readonly of: InputState;
   readonly rule: ReportRule;
@@ -90,10 +88,7 @@ export class InputNumbers {
   }
 }
 
-/**
- * Deliberately mutable and of constant shape, because every reading accesses one. Rarely used state is in separate
- * objects, since there may be 100,000 inputs.
- */
+/** Mutable with a constant shape, since every reading uses one. Rare state is in separate objects. */
 export class InputState {
   readonly of: InputTag;
   readonly input: InputId;
@@ -110,7 +105,6 @@ export class InputState {
   failing = false;
   /** Undefined: no reading had the device time of its predecessor with another value. */
   repeated: RepeatedTime | undefined;
-  /** Whether the rounding of a value was logged. */
   roundingTold = false;
 
   device: DeviceDescription | undefined;
@@ -215,7 +209,6 @@ export class RepeatedTime {
   #inWindow = 0;
   #before = 0;
   #beforeReadings = 0;
-  /** Faults that were logged already. */
   standingLogged = false;
   repeatsLogged = false;
 

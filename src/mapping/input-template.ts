@@ -83,10 +83,7 @@ const transliterated: Readonly<Record<string, string>> = {
 };
 const known = new RegExp(`[${Object.keys(transliterated).join("")}]`, "g");
 
-/**
- * Adapts a captured text to the characters of an Input ID. Accents are removed, known letters and signs transliterated,
- * and other runs of invalid characters replaced by `_`. Deterministic, but different texts may become equal.
- */
+/** Converts a text to valid Input ID characters. Deterministic, but different texts may become equal. */
 export function sanitise(text: string): string {
   if (/^[a-zA-Z0-9\-_:.#+/]*$/.test(text)) return text;
   return text

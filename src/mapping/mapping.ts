@@ -32,10 +32,7 @@ export interface Mapping extends Disposable {
   readonly nextDue: number | undefined;
   /** All held points, for shutdown. */
   flush(): readonly Point[];
-  /**
-   * Claims Input IDs for the addresses of a new connection, in order. An Input ID that has an address keeps it. A
-   * second address thus appears in `refusals` before its first value.
-   */
+  /** Claims unowned Input IDs for the addresses of a new connection, in order. Refuses second addresses. */
   claim(addresses: Iterable<FoundAddress>): void;
   /** A gap is possible: the next good reading of every input is stored regardless of `report`. */
   reconnected(): void;

@@ -32,7 +32,6 @@ export type Given = Pick<Reading, "time" | "clock" | "quality" | "historical"> &
   readonly reason?: string | undefined;
 };
 
-/** Makes the points of one source. */
 export class PointMaker {
   readonly #parts: PointMakerParts;
   readonly timeFaults: TimeFaultFinder;
@@ -148,10 +147,7 @@ export class PointMaker {
     else this.#points.push(keeps ? { input, time, value, sameTime: "keep" } : { input, time, value });
   }
 
-  /**
-   * The arrival time of a reading without a device time: `time`, or 1 µs after the previous arrival of its input, since
-   * messages that are read together share a time. Inputs that arrive together keep a common time.
-   */
+  /** `time`, or 1 µs after the input's previous arrival, since messages that are read together share a time. */
   #arrivalTime(input: InputState, time: EpochMicros): EpochMicros {
     const state = input.of.shared ? this.#parts.owners.arrivalOf(input.input) : input;
     const isShared = time <= state.arrival && state.arrival - time < clockStepUs;

@@ -10,7 +10,6 @@
 import type { EpochMicros } from "../core/point.ts";
 import type { InputState, ReportState } from "./input-state.ts";
 
-/** Receives each point to store. */
 type Emit = (state: InputState, time: EpochMicros, value: number) => void;
 
 /** Held points of all inputs become due together at multiples of this, in milliseconds. */
@@ -31,7 +30,6 @@ export class Reporter {
     this.#stretch++;
   }
 
-  /** Stores, holds or filters a good reading. */
   take(state: ReportState, time: EpochMicros, value: number, nowMs: number): void {
     if (state.stretch !== this.#stretch) {
       if (state.held) this.#release(state, nowMs);

@@ -55,7 +55,6 @@ class TemplateInputs {
   /** Fast path: a driver reuses the object for equal captures. */
   readonly byCaptures = new WeakMap<Captures, InputState | RefusedState>();
   last: { readonly captures: Captures; readonly state: InputState | RefusedState } | undefined;
-  /** Counts readings of inputs beyond `maxInputs`. */
   beyondInputs: RefusedState | undefined;
   /** Counts readings of refused inputs beyond `maxRefused`. Not cached for captures: the ID may become free. */
   beyondRefused: RefusedState | undefined;

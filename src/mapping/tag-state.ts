@@ -43,12 +43,10 @@ function tagState(state: InputState): TagState {
   };
 }
 
-/** The last value in the signal's unit. */
 function lastValue({ value }: InputState): number | undefined {
   return Number.isNaN(value) ? undefined : value;
 }
 
-/** The time of the last reading. */
 export function lastTime({ time }: InputState): EpochMicros | undefined {
   return Number.isNaN(time) ? undefined : epochMicros(time);
 }
@@ -129,7 +127,6 @@ export class TimeFaultFinder {
   }
 }
 
-/** The note for the tag's row in the status. */
 export function timeFaultNote(state: InputState): string | undefined {
   const fault = faultOf(state);
   if (fault === undefined) return undefined;
@@ -142,7 +139,6 @@ function faultOf({ repeated, readings, of }: InputState) {
   return repeated?.fault(readings, of.keepsSameTime);
 }
 
-/** See `Mapping.tagsIn`. */
 export function tagsIn(inputs: readonly TagInputs[], first: number, count: number): ReturnType<Mapping["tagsIn"]> {
   const tags: TagState[] = [];
   let total = 0;
@@ -161,7 +157,6 @@ export function tagsIn(inputs: readonly TagInputs[], first: number, count: numbe
   return { total, tags };
 }
 
-/** See `Mapping.values`. */
 export function eachValue(
   tags: readonly TagInputs[],
   most: number,

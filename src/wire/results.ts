@@ -14,10 +14,7 @@ export const publishSignalsResult = z.object({ itemsBySignal: saveSummaries });
 
 export const sameLength = "not same length as times";
 
-/**
- * One list of times, and for each key a list of values of the same length. Null means that there is no value at this
- * time; it never deletes a stored one.
- */
+/** Times, and for each key as many values. Null means no value at this time; it never deletes a stored one. */
 export const dataFrame = z
   .object({ times: z.array(timestamp), series: z.record(z.string(), z.array(z.number().nullable())) })
   .superRefine(({ times, series }, context) => {
