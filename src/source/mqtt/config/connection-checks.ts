@@ -10,10 +10,7 @@ export function clientIdOf({ clientId }: Pick<MqttOptions, "clientId">, { agent,
   return clientId ?? `${agent}-${source}`;
 }
 
-/**
- * The sessions that a source claims at its brokers. A broker has one session per client identifier, and disconnects a
- * client when another one connects with the same identifier.
- */
+/** Sessions of a source. A broker disconnects a client when another one uses its client identifier. */
 export function claimedSessions(options: MqttOptions, owner: SourceOwner): readonly Claim[] {
   const clientId = clientIdOf(options, owner);
   const brokers = [options.url, ...options.servers].map(brokerOf);

@@ -58,10 +58,7 @@ function different(what: string, names: readonly string[]): Ambiguity {
   return contested(`${what} that differ in ${uses}`, `use ${uses} in`);
 }
 
-/**
- * The placeholder that `input` lacks to distinguish elements at `depth` levels, the first `named` of which captures
- * distinguish. Undefined: none is missing.
- */
+/** Placeholder missing in `input` for elements of `depth` levels, of which captures name the first `named`. */
 function neededLevels(depth: number, named: number, names: readonly string[]): string | undefined {
   if (names.includes("i") || depth === named) return undefined;
   if (names.includes("key") && depth === named + 1) return undefined;

@@ -7,7 +7,6 @@ const brokerUrl = z.string().refine((text) => /^(mqtts?|wss?):\/\/[^\s/@]+(\/\S*
     "must be the address of a broker, as in mqtt://broker.local:1883, mqtts://broker.local:8883 or wss://broker.local/mqtt; name and password stand in username and password",
 });
 
-/** An optional, non-empty text. */
 const text = (meaning: string) => z.string().min(1).optional().describe(meaning);
 
 const session = z.strictObject({

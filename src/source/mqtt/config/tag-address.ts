@@ -5,7 +5,6 @@ import { type JsonPath, levelsOf, parseJsonPath } from "../decoders/json-path.ts
 import { type SparkplugScope, sparkplugScope } from "../topics/sparkplug-topic.ts";
 import type { MqttTag } from "./tag.ts";
 
-/** All paths with defaults applied. */
 export interface TagAddress {
   /** Sparkplug B only: the edge nodes and devices that the topic selects. */
   readonly scope: SparkplugScope | undefined;
@@ -16,10 +15,7 @@ export interface TagAddress {
   readonly captureNames: readonly string[];
   /** Number of `[*]` and `.**` in `value` that lead to signals. 0 if they lead to samples of one signal. */
   readonly depth: number;
-  /**
-   * Number of these levels that `capture` or `time` also passes through. There the elements of a list are a batch of
-   * records with names or times of their own. Their order is not fixed.
-   */
+  /** Levels that `capture` or `time` also uses: list elements there are a batch without a fixed order. */
   readonly batchDepth: number;
   /** Names that the tag uses for the matches of `[*]` and `.**`: `i`, `key`, `i1`, `i2`. */
   readonly levelNames: readonly string[];
@@ -39,7 +35,6 @@ const implied: Readonly<Partial<Record<MqttTag["format"], Pick<TagAddress, "valu
   },
 };
 
-/** Resolves the paths of a tag. */
 export function tagAddress(tag: MqttTag): TagAddress {
   const { format, value, time, capture } = tag;
   const own = value ? undefined : implied[format];
@@ -72,7 +67,6 @@ function levelsIn({ value, each, time, fills }: MqttTag, capture: TagAddress["ca
   };
 }
 
-/** The subscription filter of the tag. */
 export function tagFilter(tag: MqttTag): string {
   return scopeOf(tag)?.levels.join("/") ?? tag.topic.filter;
 }

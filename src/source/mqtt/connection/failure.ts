@@ -3,9 +3,7 @@ import { z } from "zod";
 import { AgentError, type ErrorCode, reasonOf } from "../../../core/errors.ts";
 import { describeReason, errorCodeOf, hintOf, wantsOtherVersion } from "./reason-code.ts";
 
-/** A connection attempt, as messages describe it. */
 export interface Attempt {
-  /** As returned by `shownUrl`. */
   readonly url: string;
   readonly username: string | undefined;
   readonly clientId: string;
@@ -113,7 +111,6 @@ const untrustedIssuer = refused(
   "set caFile to the PEM file with the certificate of the issuer (the CA of the plant)",
 );
 
-/** System and TLS errors with remedies. */
 const explanations: Readonly<Record<string, Explanation>> = {
   ECONNREFUSED: unreachable("connection refused: nothing listens on this port"),
   ENOTFOUND: unreachable("the name of the host is not known"),
@@ -200,7 +197,6 @@ function otherName(error: Error): Explanation {
   );
 }
 
-/** Fields of Node's error for a name mismatch. */
 const nameMismatch = z.object({
   host: z.string().optional().catch(undefined),
   cert: z

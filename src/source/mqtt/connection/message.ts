@@ -1,7 +1,6 @@
 // A message between connection and reader, and the encoding of its acknowledgement.
 import type { Reading } from "../../../core/source.ts";
 
-/** A received message. */
 export interface Message {
   readonly topic: string;
   /** Empty if the message was skipped. */
@@ -15,7 +14,6 @@ export interface Message {
   readonly held: HeldPacket | undefined;
 }
 
-/** A reading without a value, with the reason. */
 export function badReading(place: Pick<Reading, "tag" | "captures" | "address" | "time">, reason: string): Reading {
   return { ...place, value: undefined, clock: "agent", quality: "bad", reason, historical: false };
 }

@@ -26,7 +26,6 @@ export interface OversizeFilterOptions {
   readonly protocolVersion: 3 | 4 | 5;
 }
 
-/** A PUBLISH that was replaced by a stand-in. */
 interface StandIn {
   /** Position among all PUBLISH packets of the connection. */
   readonly index: number;

@@ -61,7 +61,6 @@ export function describeReason(code: number): string {
   return `${meanings[code]?.[0] ?? "a reason unknown to us"} (${code})`;
 }
 
-/** Error code for a reason code. */
 export function errorCodeOf(reason: number): ErrorCode {
   return meanings[reason]?.[1] ?? "SOURCE_PROTOCOL";
 }

@@ -19,7 +19,6 @@ export interface SubscriptionOptions {
   readonly repeated: readonly string[];
 }
 
-/** Answers of the broker by filter. */
 export interface Subscriptions {
   readonly granted: readonly string[];
   /** Refused filters with the broker's reason code. */
@@ -28,10 +27,7 @@ export interface Subscriptions {
   readonly unprotected: readonly string[];
 }
 
-/**
- * Subscribes the fewest filters that cover `wanted`, and unsubscribes stale ones of the session. If a wide filter is
- * refused, tries the narrower ones it covered. Rejects if the connection is lost.
- */
+/** Subscribes a minimal cover of `wanted`, and unsubscribes stale filters. Rejects if the connection is lost. */
 export async function applySubscriptions(
   connection: MqttConnection,
   wanted: readonly string[],
@@ -167,7 +163,6 @@ function sizeOf(filter: string): number {
   return 2 + Buffer.byteLength(filter) + 1;
 }
 
-/** Remedy for refused filters. */
 export const readTopicsHint = "let this user read these topics at the broker, or correct topic in the tags";
 
 /** Tags that receive no messages because the broker refused their filter. */

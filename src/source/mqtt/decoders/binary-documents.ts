@@ -5,7 +5,6 @@ import { PayloadError } from "./payload.ts";
 import { narrow } from "./plain-value.ts";
 import { type NumberType, numberTypes } from "./struct.ts";
 
-/** Nesting depth of arrays and maps. */
 const maxDepth = 64;
 const unsigned = ["u8", "u16", "u32", "u64"] as const;
 const signed = ["i8", "i16", "i32", "i64"] as const;
@@ -19,7 +18,6 @@ class DocumentReader {
   #at = 0;
   #depth = 0;
 
-  /** `format`: name for messages. */
   constructor(format: string, bytes: Uint8Array) {
     this.#format = format;
     this.#bytes = bytes;

@@ -15,7 +15,6 @@ export type PathStep =
   /** `[?@.id=='101']`: the first element whose member `name` has this value. */
   | { readonly kind: "where"; readonly name: string; readonly equals: string };
 
-/** A parsed path. */
 export interface JsonPath {
   /** The configured text. */
   readonly text: string;
@@ -38,7 +37,6 @@ const step = new RegExp(
   "y",
 );
 
-/** The parsed path. Undefined: `text` is invalid. */
 export function parseJsonPath(text: string): JsonPath | undefined {
   if (!text.startsWith("$")) return undefined;
   const steps: PathStep[] = [];
@@ -124,7 +122,6 @@ function member(parent: object, name: string): unknown {
   return Object.hasOwn(parent, name) ? (parent as Readonly<Record<string, unknown>>)[name] : undefined; // an own member
 }
 
-/** Schema field for a path. */
 export function payloadPath() {
   const form = "be a path into the payload, as in $.t, $.a.b[0], $['x y'], $.list[*].v or $.list[?@.id=='7'].v";
   return parsedText((text) => parseJsonPath(text) ?? form);
@@ -135,22 +132,17 @@ const maxElements = 10_000;
 /** Depth limit of `.**`. */
 const maxDepth = 32;
 
-/** A match of a path. */
 export interface PathMatch {
   readonly value: unknown;
   /** What `[*]` and `.**` matched: an index, a member name, or names joined by `/`. */
   readonly keys: readonly string[];
   /**
-   * Bit k is set if the key at index k is a list position, or for `.**` contains the position of a record in a list.
-   * Another element may have that position in the next message.
+   * Bit k: key k is a list position, or for `.**` contains one of a record, so it may identify another element later.
    */
   readonly positions: number;
 }
 
-/**
- * Values at `path`, without members named in `exclude`. Calls `skipped` for each non-numeric text under `.**`. Throws
- * `PayloadError` if there are too many.
- */
+/** Matches of `path`. `skipped`: called for each text under `.**`. Throws `PayloadError` if there are too many. */
 export function expand(
   document: unknown,
   path: JsonPath,
@@ -179,10 +171,7 @@ export function expand(
   return places;
 }
 
-/**
- * A copy of `document` with embedded JSON texts parsed along `path`, up to its first `[*]`. They are thus parsed once
- * instead of once per element. `document` itself is not modified.
- */
+/** Copies `document` with JSON texts along `path` parsed, up to its first `[*]`, so that each is parsed once. */
 export function opened(document: unknown, { steps }: Pick<JsonPath, "steps">, depth = 0): unknown {
   const parent = inside(document) ?? document;
   const name = steps[depth];

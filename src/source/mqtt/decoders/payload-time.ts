@@ -10,7 +10,6 @@ import { parseDecimal } from "./plain-value.ts";
 /** Converts a number to microseconds since 1970. Undefined: the format has no numeric times. */
 type FromNumber = (value: number | bigint, zone: TimeZone | undefined) => number | undefined;
 
-/** Time formats by name. */
 const formats = {
   auto: (value): number => formats[byMagnitude(Number(value))](value),
   // 1767225600.62 s is not an exact double, so the nearest microsecond is used.
@@ -39,7 +38,6 @@ export interface TimeFault {
 }
 export const timeFaults = ["missing", "unreadable", "past", "future"] as const;
 
-/** The place of the time is empty. */
 export const noTime: TimeFault = { kind: "missing", text: "the payload has no time" };
 
 /**

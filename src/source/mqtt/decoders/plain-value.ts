@@ -1,7 +1,6 @@
 // A payload with a single value, as simple devices send it: 21.5, 21,5 °C, true, ON.
 import { PayloadError, sample, utf8 } from "./payload.ts";
 
-/** Possible values of a reading. */
 export type Scalar = number | bigint | boolean | string;
 
 export function isScalar(value: unknown): value is Scalar {

@@ -25,7 +25,6 @@ export const numberTypes = {
 } as const satisfies Record<string, NumberInBytes>;
 export type NumberType = keyof typeof numberTypes;
 
-/** Types for `bytes` of a tag. */
 const structTypes: Readonly<Record<NumberType | "u24" | "i24" | "bit", NumberInBytes>> = {
   ...numberTypes,
   u24: { bytes: 3, read: (view, at) => (view.getUint8(at) << 16) | view.getUint16(at + 1) },
@@ -33,7 +32,6 @@ const structTypes: Readonly<Record<NumberType | "u24" | "i24" | "bit", NumberInB
   bit: numberTypes.u8,
 };
 
-/** Position and type of a number in bytes. */
 export const bytesField = z.strictObject({
   from: z
     .enum(["raw", "hex", "base64"])

@@ -15,15 +15,11 @@ import { guessTags } from "./guess.ts";
 
 /** Listening time in milliseconds. A broker does not list topics, so messages are awaited. */
 const listenMs = 10_000;
-/** Most topics in the result. */
 const maxTopics = 10_000;
 /** Most bytes of a payload that are examined. */
 const maxSample = 65_536;
 
-/**
- * Listens for 10 s, or until `signal` aborts, without a persistent session, then yields the findings by topic. Does not
- * disturb other clients. Rejects as `Driver.open` does.
- */
+/** Listens for 10 s, or until `signal` aborts, then yields values by topic. Rejects as `Driver.open` does. */
 export async function* browseBroker(
   { url, username, password, options: configured }: BrowseTarget,
   runtime: Runtime,

@@ -28,7 +28,6 @@ export function guessFormat(payload: Buffer, now: EpochMicros): readonly Guessed
 
 type Records = readonly Readonly<Record<string, unknown>>[];
 
-/** Requires a name in each record of the pack. */
 function senml(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
   if (!/^\s*\[\s*\{[^}]*"b?n"\s*:/.test(utf8(payload))) return [];
   const records = senmlRecords(payload, now) as Records; // as returned by the decoder
@@ -104,7 +103,6 @@ function csv(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
   });
 }
 
-/** Usual names of time fields. */
 export const timeName = /^(?:ts|t|time|timestamp|timestamp_ms|last_seen|datetime|received_at|sampled_at)$/i;
 
 export function isTime(value: unknown, now: EpochMicros): boolean {

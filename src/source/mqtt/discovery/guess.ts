@@ -12,16 +12,13 @@ interface Leaf {
   readonly path: string;
   readonly names: readonly string[];
   readonly value: Scalar;
-  /** Further fields of the tag. */
   readonly more?: object;
 }
 
 /** Limits for one payload: listed values and nesting depth. */
 const maxLeaves = 200;
 const maxDepth = 8;
-/** Largest decompressed size in bytes. */
 const maxInflated = 1_048_576;
-/** Bytes shown of a binary payload. */
 const shownBytes = 32;
 
 /** One node per value in the payload; if no format matches, one node that shows its bytes. */

@@ -11,16 +11,12 @@ const maxRemembered = 1_000;
 /** Longest cached key, in characters. */
 const maxKey = 512;
 
-/** The document that contains the elements. */
 interface Payload {
   readonly document: unknown;
   readonly names: NameTables;
 }
 
-/**
- * The element for a match; the route itself if the payload adds no captures. Undefined: `input` does not distinguish
- * it.
- */
+/** The element of a match, or the route itself without captures. Undefined: `input` cannot distinguish it. */
 export function elementOf(route: Route, found: PathMatch, { document, names: tables }: Payload): Element | undefined {
   const { captures, from, tag } = route;
   const { address } = route.way;
@@ -59,10 +55,7 @@ function identityOf(found: PathMatch, address: TagAddress): readonly string[] {
   return found.keys.filter((_, k) => !isLeftOut(k, found, address));
 }
 
-/**
- * Whether the key at index `k` is a position that does not identify the element: in a batch whose elements have their
- * own names or times, or of a record under `.**`.
- */
+/** Whether key `k` is a position that identifies nothing: in a batch, or of a record under `.**`. */
 function isLeftOut(k: number, { positions }: PathMatch, { batchDepth, value }: TagAddress): boolean {
   return ((positions >> k) & 1) === 1 && (k < batchDepth || isLeaf(k, value));
 }

@@ -43,7 +43,6 @@ export class MessageCounts {
     this.lastTimeFault = `${topic}: ${fault.text}`;
   }
 
-  /** The last faulty messages, for the status. */
   get details(): Readonly<Record<string, string>> {
     const { lastMalformed, lastOversized, lastUnnamed, lastTimeFault: lastUnusableTime } = this;
     const texts = Object.entries({ lastMalformed, lastOversized, lastUnnamed, lastUnusableTime });
@@ -99,7 +98,6 @@ const untimedValues = {
   labels: ["source", "reason"],
 } as const;
 
-/** Topics that are counted separately. Others only count in the metric. */
 const maxTopics = 1_000;
 const shown = 50;
 /** Bytes of a payload that are stored. */

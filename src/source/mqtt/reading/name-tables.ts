@@ -40,15 +40,11 @@ export class NameTables {
     for (const [key, entries] of Object.entries(known)) this.#tables.set(key, new Map(Object.entries(entries)));
   }
 
-  /** The table for data with these captures. */
   of(names: Names, captures: Captures): NameTable {
     return this.#table(names, captures) ?? new Map();
   }
 
-  /**
-   * Stores the names in `message`, and replaces those of earlier messages of its topic. Undefined: the topic carries no
-   * names. `changed`: the tables must be saved. Throws `PayloadError`.
-   */
+  /** Replaces the names of the topic by those in `message`. Undefined: it carries none. Throws `PayloadError`. */
   learn(
     message: Pick<Message, "topic" | "payload" | "skippedBytes">,
     maxPayload: number,

@@ -23,14 +23,12 @@ import type { MessageCounts } from "./message-counts.ts";
 import type { NameTables } from "./name-tables.ts";
 import type { Route } from "./topic-router.ts";
 
-/** A message that is being read for its tags. */
 interface Reception {
   readonly message: Message;
   readonly document: unknown;
   readonly arrival: EpochMicros;
   readonly counts: MessageCounts;
   readonly names: NameTables;
-  /** Receives the readings. */
   readonly readings: Reading[];
 }
 
@@ -204,7 +202,6 @@ function readValue(
   else readings.push(fault ? { ...reading, reason: arrivalTaken(fault) } : reading);
 }
 
-/** The code at the first place that contains one. */
 function qualityCode(at: JsonPath | readonly JsonPath[], document: unknown, keys: readonly string[]): unknown {
   if (!("length" in at)) return follow(document, at, keys);
   for (const place of at) {

@@ -8,7 +8,6 @@ import { capturesIn } from "../topics/topic-template.ts";
 import { maxTopic, TopicTrie } from "../topics/topic-trie.ts";
 import type { NameTable } from "./name-tables.ts";
 
-/** How a tag reads messages. */
 export interface Way {
   readonly address: TagAddress;
   readonly decode: Decoder;
@@ -23,10 +22,7 @@ interface Subscriber {
   readonly way: Way;
 }
 
-/**
- * Connects one topic to one tag. While it is cached, the same object is returned. Kept small, since there is at least
- * one per topic.
- */
+/** Connects one topic to one tag. Cached, and kept small, since there is at least one per topic. */
 export interface Route extends Subscriber {
   readonly captures: Captures;
   /** Address of the readings: the topic, with `{name}` in place of a level that contains a time. */
@@ -35,7 +31,6 @@ export interface Route extends Subscriber {
   readonly device: string | undefined;
   /** Elements of the payload by their captured values, added as they appear. */
   elements?: Map<string, Element | undefined> | undefined;
-  /** The table of names for the device's data. */
   nameTable?: NameTable | undefined;
 }
 

@@ -3,7 +3,6 @@ import type { Description, Reading } from "../../../core/source.ts";
 import { HandOver } from "../../../lib/hand-over.ts";
 import type { HeldPacket } from "../connection/message.ts";
 
-/** Messages that are stored together. */
 export interface Batch {
   readonly readings: Reading[];
   readonly descriptions: Description[];

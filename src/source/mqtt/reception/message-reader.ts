@@ -13,13 +13,9 @@ import type { ReadingSink } from "../sparkplug/metric-readings.ts";
 interface ReaderOptions {
   /** In bytes. Larger payloads are not decoded. */
   readonly maxPayload: number;
-  /** Reads messages with format sparkplugB. */
   readonly sparkplug: SparkplugHost;
-  /** Stores names from devices. */
   readonly names: NameTables;
-  /** Called when names have changed. */
   readonly onNames: () => void;
-  /** Records topics without a tag. */
   readonly unknown: UnknownTopics;
   /** Called with an error that no payload should cause, which is a defect of the agent. */
   readonly onDefect: (error: unknown) => void;
@@ -98,7 +94,6 @@ export class MessageReader {
     if (malformed) this.#counts.malformed++;
   }
 
-  /** Whether the message carries names. */
   #learnNames(message: Message): boolean {
     const { names, maxPayload, onNames } = this.#options;
     try {
@@ -112,10 +107,7 @@ export class MessageReader {
     }
   }
 
-  /**
-   * Confines a failure to one message. Thrown, it would end the process, and the broker would deliver the message again
-   * after the restart.
-   */
+  /** Confines a failure to one message. Thrown, it would end the process, and again after each redelivery. */
   #faultOf(error: unknown): PayloadError {
     if (error instanceof PayloadError) return error;
     this.#options.onDefect(error);

@@ -16,7 +16,6 @@ import { MessageReader } from "./message-reader.ts";
 import { SendWindow } from "./send-window.ts";
 
 export interface ReceptionOptions {
-  /** Name of the source, for metrics. */
   readonly source: string;
   readonly tags: readonly MqttTag[];
   /** Bytes. */
@@ -27,21 +26,14 @@ export interface ReceptionOptions {
   readonly receiveMaximum?: number;
   /** Names that devices sent on earlier connections. Omitted: none. */
   readonly names?: NameTables;
-  /** Called when a device has sent new names. */
   readonly onNames?: () => void;
 }
 
 /** Most readings of a delivery, as required by `Source.deliveries`. */
 const maxReadings = 10_000;
-/**
- * Size of a batch that indicates a broker with a backlog. Such a batch is synced without delay, since the socket waits
- * for it. One sync for so many readings costs little.
- */
+/** A batch of this size indicates a backlog at the broker and is synced without delay. */
 const crowd = 256;
-/**
- * Fewest topics in the route cache: more than the 100,000 inputs of a large site. A smaller cache would evict topics
- * that recur in turn before their next message.
- */
+/** Fewest cached topics. Fewer than the 100,000 inputs of a large site would evict recurring topics. */
 const rememberedTopics = 131_072;
 
 /** Receives the messages of one connection and returns them as deliveries. */
@@ -116,7 +108,6 @@ export class Reception implements MessageHandler {
     return { ...(nodes > 0 && { sparkplugNodes: nodes, waitingForBirth: unborn }), ...this.#counts.details };
   }
 
-  /** Received topics that match no tag. */
   get unknown(): readonly UnknownAddress[] {
     return this.#unknown.top();
   }

@@ -22,10 +22,7 @@ const enough = 256;
 const leastWaitMs = 20;
 /** How long a full window counts as full, in milliseconds: more than the round trip to most brokers. */
 const stillFullMs = 100;
-/**
- * Milliseconds until a learned window is tested again; doubled after each test that confirms it. A wait of 50 ms costs
- * a full window little.
- */
+/** Milliseconds until a learned window is tested again; doubles after each test that confirms it. */
 const firstProbeMs = 1_000;
 const lastProbeMs = 64_000;
 

@@ -34,7 +34,6 @@ const overdueEveryMs = 500;
 const stallWarningMs = 5_000;
 
 export interface Parts {
-  /** As returned by `shownUrl`. */
   readonly url: string;
   readonly config: MqttConfig;
   readonly clientId: string;
@@ -78,10 +77,7 @@ export class MqttSource implements Source {
     return this.#parts.config.options.qos > 0 && this.#subscriptions.unprotected.length === 0;
   }
 
-  /**
-   * Resolves once the broker has answered the subscriptions. Also resolves if the answers are queued behind messages
-   * that are not read yet, or after the time-out. Rejects if every subscription was refused.
-   */
+  /** Resolves when subscriptions are answered, blocked by unread messages or timed out. Rejects if all are refused. */
   async subscribed(signal: AbortSignal): Promise<void> {
     const { url, config, runtime, reception, log } = this.#parts;
     const { connectTimeout } = config.options;

@@ -18,7 +18,6 @@ interface Watched {
   told: boolean;
 }
 
-/** Watches the tags with `expectEvery`. */
 export class StaleTagWatch {
   readonly #watched = new Map<TagId, Watched>();
   /** Readings created here, which do not count as messages. */

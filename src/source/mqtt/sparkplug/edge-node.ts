@@ -3,7 +3,6 @@
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Captures } from "../../../core/source.ts";
 
-/** A metric as declared by its birth. */
 export interface KnownMetric {
   readonly name: string;
   readonly datatype: number;
@@ -89,7 +88,6 @@ export class EdgeNode {
 
 /** Least milliseconds between two requests to the same node. */
 const perNodeMs = 60_000;
-/** Nodes whose last request is remembered. */
 const maxNodes = 10_000;
 /** Least milliseconds between two requests, so that a large plant does not respond at once. */
 const perBrokerMs = 100;

@@ -42,7 +42,6 @@ const maxTopic = 1_024;
 /** Memory for the metrics of all nodes, in characters: some 400,000 metrics with usual names. */
 const metricRoom = 100_000_000;
 
-/** A waiting message. */
 interface Held {
   readonly topic: SparkplugTopic;
   readonly routes: readonly Route[];
@@ -53,10 +52,7 @@ interface Held {
   readonly weight: number;
 }
 
-/**
- * An edge node and its waiting messages. Undefined in place of a message: it was already read, but its sequence number
- * still waits for its turn.
- */
+/** An edge node and its messages. An undefined one was read already, but its number still waits for its turn. */
 interface Member {
   readonly node: EdgeNode;
   readonly sequence: Sequence<Held | undefined>;
@@ -65,7 +61,6 @@ interface Member {
 export class SparkplugHost {
   readonly #parts: SparkplugParts;
   readonly #members = new Map<string, Member>();
-  /** Members with waiting messages. */
   readonly #waiting = new Set<Member>();
   #waitingBytes = 0;
   readonly #room: MetricRoom = { characters: metricRoom };
@@ -107,7 +102,6 @@ export class SparkplugHost {
     return true;
   }
 
-  /** Number of known edge nodes. */
   get nodes(): number {
     return this.#members.size;
   }
@@ -117,7 +111,6 @@ export class SparkplugHost {
     return this.#members.values().reduce((sum, { node }) => sum + (node.born ? 0 : 1), 0);
   }
 
-  /** Whether messages have waited too long. */
   get overdue(): boolean {
     const now = this.#parts.monotonic();
     return [...this.#waiting].some(({ sequence }) => now - (sequence.waitingSince ?? now) >= reorderMs);
@@ -137,10 +130,7 @@ export class SparkplugHost {
     return made;
   }
 
-  /**
-   * Holds a message until its turn. A QoS 1 message is read immediately, because it is acknowledged once its readings
-   * are on disk. The same applies if there is no memory left.
-   */
+  /** Holds a message until its turn. Reads QoS 1 messages at once, since their acknowledgement must not wait. */
   #wait(seq: number, opens: boolean, arrival: SparkplugMessage, { payload, held }: Message, member: Member): void {
     const { topic, routes, address, time, sink } = arrival;
     const weight = weightOf(arrival.payload, payload.length);
@@ -173,7 +163,6 @@ export class SparkplugHost {
     if (member.sequence.waitingSince === undefined) this.#waiting.delete(member);
   }
 
-  /** Reads a device message or node data. */
   #apply(arrival: SparkplugMessage): void {
     const { type, device } = arrival.topic;
     if (type === "DBIRTH") this.#birth(arrival);

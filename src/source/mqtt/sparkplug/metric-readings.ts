@@ -12,13 +12,11 @@ import type { EdgeNode, KnownMetric } from "./edge-node.ts";
 import type { SparkplugMetric, SparkplugPayload } from "./payload.ts";
 import { elementsOf, scalarOf } from "./wire.ts";
 
-/** Receives readings and descriptions. */
 export interface ReadingSink {
   readonly readings: Reading[];
   readonly descriptions: Description[];
 }
 
-/** A message that is being read. */
 export interface SparkplugMessage {
   readonly topic: SparkplugTopic;
   readonly node: EdgeNode;

@@ -32,7 +32,6 @@ export interface SparkplugTemplate {
   readonly metrics: readonly SparkplugMetric[];
 }
 
-/** Nesting limit of templates. */
 const maxDepth = 8;
 
 /** Decodes a payload. Throws `PayloadError` if it is invalid. `maxBytes`: largest decompressed size. */

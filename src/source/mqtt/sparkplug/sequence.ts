@@ -4,7 +4,6 @@
 // closes. A device birth that arrives before its node's birth also waits. Its number belongs to a session of the node
 // that has not begun, and later messages wait with it.
 
-/** A waiting message. */
 export interface Waiting<T> {
   readonly seq: number;
   readonly item: T;

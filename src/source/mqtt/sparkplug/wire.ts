@@ -78,10 +78,7 @@ export function scalarOf(raw: Scalar | object, datatype: number): Scalar | undef
 /** Most elements of an array, the same limit as for `[*]` in JSON. */
 const maxElements = 10_000;
 
-/**
- * The elements of an array of numbers or booleans. Undefined if `datatype` is no such array, or it has more than 10,000
- * or `most` elements.
- */
+/** Elements of a numeric or boolean array. Undefined: another datatype, or more than 10,000 or `most` elements. */
 export function elementsOf(raw: Scalar | object, datatype: number, most: number): readonly Scalar[] | undefined {
   if (!(raw instanceof Uint8Array)) return undefined;
   const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength);

@@ -3,7 +3,6 @@
 import type { Captures } from "../../../core/source.ts";
 import { parsedText } from "../../../lib/fields.ts";
 
-/** A parsed topic of a tag. */
 export interface TopicTemplate {
   /** The configured text. */
   readonly text: string;
@@ -64,7 +63,6 @@ export function parseTopicTemplate(text: string): TopicTemplate | string {
 
 const noCaptures: Captures = {};
 
-/** Applies `captures` to `topic`. */
 export function capturesIn(topic: string, captures: readonly TopicCapture[]): Captures {
   if (captures.length === 0) return noCaptures;
   const levels = topic.split("/");
@@ -76,12 +74,10 @@ export function capturesIn(topic: string, captures: readonly TopicCapture[]): Ca
   );
 }
 
-/** Schema field for a topic template. */
 export function topicTemplate() {
   return parsedText(parseTopicTemplate);
 }
 
-/** Converts a topic level to a capture. */
 export type CaptureFunction = (text: string) => string;
 
 type Make = (args: readonly string[]) => CaptureFunction | undefined;

@@ -8,7 +8,6 @@
 interface Branch<T> {
   /** Key: the level or `+`. */
   next?: Map<string, Branch<T>>;
-  /** Values of filters that end here. */
   here?: T[];
   /** Values of filters with `#` after this level. */
   rest?: T[];
@@ -17,7 +16,6 @@ interface Branch<T> {
 /** Longest topic that caches store, in characters. The protocol permits 65,535, which could fill gigabytes. */
 export const maxTopic = 1_024;
 
-/** Topic filters with values. */
 export class TopicTrie<T> {
   readonly #root: Branch<T> = {};
 
@@ -60,10 +58,7 @@ function collect<T>(at: Branch<T>, levels: readonly string[], depth: number, fou
   if (one) collect(one, levels, depth + 1, found);
 }
 
-/**
- * The distinct filters that no other one covers; `a/#` covers `a/+/x`. With MQTT 5, a broker may send one copy of a
- * message for each overlapping subscription.
- */
+/** Distinct filters that no other one covers: a broker may send one copy per overlapping subscription. */
 export function minimalCover(filters: Iterable<string>): string[] {
   const distinct = [...new Set(filters)];
   const covering = coveringIn(distinct);
