@@ -11,14 +11,12 @@ import { openUploader } from "./uploader.ts";
 
 export interface RetryParts {
   readonly options: ServiceOptions;
-  /** Owned by the caller. */
   readonly catalog: Catalog;
   /** State folder of the uploader. No uploader may use it meanwhile. */
   readonly stateDir: string;
   /** Name and version, for User-Agent. */
   readonly agent: string;
   readonly files: RejectFiles;
-  /** Called with the number of decided points. */
   readonly progress: (decided: number) => void;
 }
 

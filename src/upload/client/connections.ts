@@ -34,10 +34,7 @@ export interface Connections {
 
 /** Time-out for a connection, including name lookup and TLS. */
 const connectWithinMs = 20_000;
-/**
- * A connection that accepts no data for this long is destroyed. Node checks at this interval, so it may take twice as
- * long.
- */
+/** A connection that accepts no data is destroyed after this time, or up to twice as long. */
 const stalledAfterMs = 20_000;
 /** Idle connections stay open until the server closes them, but undici requires a limit. */
 const idleMs = 3_600_000;
@@ -122,7 +119,6 @@ export class Addresses {
     this.#askedAt = clock.monotonic();
   }
 
-  /** Lookup function for `net.connect`. */
   readonly lookup: LookupFunction = (name, options, callback) => {
     this.#ask(name, { ...options, all: true }).then(
       (found) => {
@@ -147,10 +143,7 @@ export class Addresses {
     return address === undefined || this.#current.size === 0 || this.#current.has(address);
   }
 
-  /**
-   * Allows one lookup at a time, because an unresponsive name server blocks one of few threads for half a minute. A
-   * slow answer is reused for as long as it took, since the first caller may have timed out.
-   */
+  /** One lookup at a time, since a name server may block a thread for half a minute. Reuses slow answers. */
   #ask(name: string, options: LookupAllOptions): Promise<readonly LookupAddress[]> {
     const begun = this.#clock.monotonic();
     if (this.#question?.name === name && begun < this.#question.until) return this.#question.answer;

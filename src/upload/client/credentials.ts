@@ -10,10 +10,7 @@ export interface Credentials extends AsyncDisposable {
    * refuses them, with `SERVICE_UNREACHABLE` if the issuer does not answer, or with `signal.reason`.
    */
   authorization(signal: AbortSignal): Promise<string>;
-  /**
-   * Reports that the service rejected this value (401), or denied the request. New credentials may include rights
-   * granted since. Returns whether the next value will be another one.
-   */
+  /** Reports a refused value. Returns whether the next one will be another, possibly with new rights. */
   renew(authorization: string, lacking: "validity" | "rights"): boolean;
 }
 
@@ -24,10 +21,7 @@ export function basicAuthorization(username: string, password: string): string {
 /** Replacing shorter secrets would destroy much of the text. */
 const shortest = 4;
 
-/**
- * Removes credentials from a text of the other side, since proxies and test services may echo a refused request. Covers
- * the header value without its scheme, and the password in it.
- */
+/** Removes credentials that the other side may echo: the header value without its scheme, and the password. */
 export function withoutCredentials(text: string, authorization: string): string {
   const [scheme, credential = ""] = authorization.split(" ");
   const decoded = scheme === "Basic" ? Buffer.from(credential, "base64").toString("utf8") : "";

@@ -21,7 +21,6 @@ export interface HttpAnswer {
 }
 
 export interface HttpPostOptions {
-  /** URL of the requests, including the path. */
   readonly url: string;
   /** URL of the proxy; may contain a user name and a password. */
   readonly proxy?: Secret | undefined;
@@ -116,10 +115,7 @@ export class HttpPost implements AsyncDisposable {
     }
   }
 
-  /**
-   * Whether the service, or the proxy if there is one, accepts a TCP connection within a second. Sends no data. Rejects
-   * with `signal.reason` only.
-   */
+  /** Whether service or proxy accept a TCP connection within 1 s. Rejects with `signal.reason` only. */
   async connects(signal: AbortSignal): Promise<boolean> {
     const { proxy } = this.#options;
     const { protocol, hostname, port } = proxy ? new URL(proxy.reveal()) : this.#url;

@@ -37,7 +37,6 @@ export class MethodCaller {
     this.#runtime = runtime;
   }
 
-  /** API version of the calls. */
   get version() {
     return readingVersion(this.#parts.options.apiVersion);
   }

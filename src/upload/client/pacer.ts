@@ -47,10 +47,7 @@ export class Pacer {
     return Math.max(0, this.#next - this.#clock.monotonic());
   }
 
-  /**
-   * Runs `call` once its turn has come and the interval has elapsed, and settles as it does. Rejects with
-   * `signal.reason` if `signal` aborts before; a running `call` is not interrupted.
-   */
+  /** Settles as `call`, which starts in its turn after the interval. Rejects with `signal.reason` before. */
   run<T>(call: (turn: RequestTurn | undefined) => Promise<T>, signal: AbortSignal): Promise<T> {
     return this.#queue.add(async () => {
       signal.throwIfAborted();
@@ -202,7 +199,6 @@ class TurnFile implements Disposable {
     }
   }
 
-  /** Stores the time of the next call. */
   callAgainAt(time: number): void {
     // If the write fails, as on a full disk, the lock alone separates calls.
     this.#written = this.#written.then(() => writeFile(this.#path, String(time))).catch(() => {});

@@ -12,7 +12,6 @@ const mostKept = 2;
 
 interface Kept {
   readonly body: Buffer;
-  /** Position and length of the request ID. */
   readonly at: number;
   readonly digits: number;
   readonly inputs: readonly InputId[];

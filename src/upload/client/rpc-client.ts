@@ -9,7 +9,6 @@ import { type Credentials, withoutCredentials } from "./credentials.ts";
 import { type HttpAnswer, HttpPost, NotSentError } from "./http-post.ts";
 import type { ServiceOptions } from "./options.ts";
 
-/** A call with an encoded body. */
 export interface Call {
   readonly id: number;
   readonly body: Uint8Array;
@@ -22,7 +21,6 @@ export interface Call {
   readonly turn?: RequestTurn | undefined;
 }
 
-/** Result of a call whose answer was not parsed. */
 export const repeatedResult: Readonly<Record<string, unknown>> = {};
 
 /**
@@ -128,13 +126,9 @@ function lackingIn(status: number, verdict: CallOutcome): "validity" | "rights" 
   return status === 403 || (verdict.kind === "unauthorized" && verdict.answered) ? "rights" : undefined;
 }
 
-/** Removes credentials from a text. */
 type Clean = (text: string) => string;
 
-/**
- * Success is a JSON-RPC 2.0 result with the right ID. After any other answer, it is unknown whether the points are
- * stored.
- */
+/** Only a JSON-RPC 2.0 result with the right ID is success; otherwise the points may or may not be stored. */
 function verdictOnBody(text: string, id: number, clean: Clean): CallOutcome {
   let body: unknown;
   try {
@@ -213,7 +207,6 @@ function excerpt(text: string): string {
   return line === "" ? "" : `: ${line.slice(0, 200)}`;
 }
 
-/** Remedy for a failure that the service reports. */
 const failing = "the service, or a proxy before it, fails; ask its operator if it goes on";
 
 function unavailable(message: string, hint?: string): Extract<CallOutcome, { readonly kind: "unavailable" }> {

@@ -11,7 +11,6 @@ import { answerBytes, type RpcClient, repeatedResult } from "./rpc-client.ts";
 /** Size of `"<input>":{"id":"<20 characters>","created":false},` without the Input ID, plus a reserve. */
 export const summaryBytes = 160;
 
-/** The part of the catalog that the sink needs. */
 interface KnownSignals {
   /** Changes when the result of `hasId` may change for a known signal. */
   readonly revision: number;
@@ -19,7 +18,6 @@ interface KnownSignals {
   hasId(input: InputId, id: SignalId): boolean;
 }
 
-/** The caller disposes `client`. */
 export function serviceSink(
   client: RpcClient,
   confirmation: ServiceOptions["confirmation"],

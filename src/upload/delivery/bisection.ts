@@ -25,7 +25,6 @@ export class Bisection {
     return this.#suspects.length === 0;
   }
 
-  /** Whether `input` has undecided points. */
   holds(input: InputId): boolean {
     return this.#suspects.some(({ portion }) => portion.columns.some((column) => column.input === input));
   }
@@ -75,7 +74,6 @@ export class Bisection {
     }
   }
 
-  /** The portion of `next` was accepted. */
   accepted(): void {
     const suspect = this.#suspects.pop();
     if (!suspect) return;

@@ -17,7 +17,6 @@ export interface OpenBlock {
   /** As `settled`, for series that had points outside the queues, and the number of refused points. */
   done: InputId[] | undefined;
   refused: number;
-  /** Whether the block is in `#progressed`. */
   progressed: boolean;
   /** Series with points outside the queues: extracted, unsendable, or waiting late points. */
   apart: Map<InputId, SeriesApart> | undefined;

@@ -15,7 +15,6 @@ export class Breaker {
     return this.#inARow >= mostInARow || this.#refused > sampleSize * mostShare;
   }
 
-  /** The reason for opening, for people. */
   get cause(): string {
     return this.#inARow >= mostInARow
       ? `${this.#inARow} requests in a row are refused`

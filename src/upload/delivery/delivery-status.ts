@@ -19,7 +19,6 @@ export type Trouble = Exclude<DeliveryState, "idle" | "sending">;
 
 export interface UploadFailure {
   readonly code: ErrorCode;
-  /** What happened, for people. */
   readonly message: string;
   readonly hint: string;
   readonly at: EpochMicros;
@@ -140,7 +139,6 @@ export class UploadTally {
     this.enter("sending");
   }
 
-  /** A request was not accepted. */
   failed(outcome: string): void {
     this.#failed++;
     this.#runtime.metrics.counter(requests).add(1, { outcome });
@@ -186,10 +184,7 @@ export class UploadTally {
     else this.#saveFailure = undefined;
   }
 
-  /**
-   * Nothing is left to send. `someParked`: points of parked inputs wait. The last failure then stays current until a
-   * request is accepted.
-   */
+  /** Nothing is left to send. `someParked`: the last failure stays current until a request is accepted. */
   idle(someParked: boolean): void {
     if (!someParked || !this.#failing || this.#lastError?.code === "BUFFER_UNAVAILABLE") this.enter("idle");
   }

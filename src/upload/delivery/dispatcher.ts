@@ -47,10 +47,7 @@ const windowShare = { live: 1 / 14, dense: 1 / 4.6, sparse: 1 / 2.3 } as const;
  * single series, 32 bytes a point, must fit.
  */
 const blockShare = { dense: 170, sparse: 42 } as const;
-/**
- * The live lane leases the points of this many requests. Older points stay in the buffer and follow as backlog, so that
- * the newest ones do not queue behind them.
- */
+/** Requests whose points the live lane leases. Older points follow as backlog and do not delay newer ones. */
 const liveFrames = 4;
 /** Bytes of the largest frame per leased point, until the size of frames is known. */
 const bytesPerLive = 1_700;
@@ -59,7 +56,6 @@ const leastPoints = { live: 1_000, backlog: 60_000 } as const;
 const leastCapacity = 200_000;
 /** How long before its start the next frame is built, so that it carries recent points. */
 const buildAheadMs = 60;
-/** Wait while all points wait for metadata. */
 const heldMs = 100;
 /** Wait while rejects cannot be written and nothing else is pending. */
 const unkeptMs = 1_000;
@@ -143,10 +139,7 @@ export class Dispatcher {
     }
   }
 
-  /**
-   * Sends `again`, or the next request. A separate method, because the variables of a waiting function would keep the
-   * last request and its answer in memory.
-   */
+  /** Sends `again`, or the next request. A separate method, so that a wait does not retain the request. */
   async #sendOne(again: Shipment | undefined, stop: AbortSignal, grace: AbortSignal) {
     const { pacer, sink, tally } = this.#parts;
     const shipment = again ?? (await this.#next(stop));

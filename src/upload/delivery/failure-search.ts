@@ -25,9 +25,7 @@ export class FailureSearch {
   #since = 0;
   /** Suspect → its points in the failed request that are not accepted yet. */
   readonly #suspects = new Map<SeriesQueue, number>();
-  /** Suspects in the next trial. */
   #size = 1;
-  /** Whether the last request carried suspects. */
   #isTrial = false;
   /** Whether a request was accepted since the search began. */
   #isAnswering = false;

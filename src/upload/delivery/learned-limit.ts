@@ -55,7 +55,6 @@ export class LearnedLimit {
     return new LearnedLimit((text) => writeAtomically(path, text), maxBytes, learned, runtime);
   }
 
-  /** A limit without a file. */
   static inMemory(maxBytes: number, runtime: Runtime): LearnedLimit {
     return new LearnedLimit(async () => {}, maxBytes, { maxBytes, forMs: 0 }, runtime);
   }

@@ -34,7 +34,6 @@ type Choice = ((queue: SeriesQueue) => boolean) | undefined;
 
 /** Answers name every series. This number makes at most 6 MB. */
 const mostSeries = 20_000;
-/** Interval between the starts of two requests. */
 const leastSpacingMs = 1_000;
 /** Consecutive requests of the live lane while a backlog waits. */
 const mostLiveInARow = 9;
@@ -69,10 +68,7 @@ export class Loader {
     this.#backlogPoints = Number.POSITIVE_INFINITY;
   }
 
-  /**
-   * Whether frames of the backlog have more nulls than points, so that a larger window pays off. Undefined: there was
-   * no such frame yet.
-   */
+  /** Whether backlog frames have more nulls than points: a larger window then pays off. Undefined: unknown. */
   get sparse(): boolean | undefined {
     return this.#sparse;
   }

@@ -141,7 +141,6 @@ export class OpenBlocks {
     return this.#blocks.all().some(({ late }) => late);
   }
 
-  /** Settlements since the last call. */
   takeSettled(): Settlement[] {
     this.#applyLog();
     const settled = this.#progressed.map((open): Settlement => {
@@ -164,13 +163,11 @@ export class OpenBlocks {
     return this.#released.length > 0;
   }
 
-  /** Blocks to release since the last call. */
   takeReleased(): BlockId[] {
     this.#applyLog();
     return this.#released.splice(0);
   }
 
-  /** All unsettled blocks. */
   ids(): BlockId[] {
     this.#applyLog();
     return this.#blocks.all().map(({ id }) => id);

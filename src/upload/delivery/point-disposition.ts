@@ -33,7 +33,6 @@ type Says = (input: InputId) => boolean;
 type Probe = Extract<Shipment, { kind: "probe" }>;
 
 const weight = ({ count }: { readonly count: number }) => count;
-/** Most inputs named in a log line. */
 const mostNamed = 10;
 export const unnamed = "answers of the service do not name it";
 
@@ -132,10 +131,7 @@ export class PointDisposition {
     this.joinDrained();
   }
 
-  /**
-   * Parks the inputs of a retry, or the input of a single point; with `isAtFault` also that of several points. False:
-   * the points stay in place.
-   */
+  /** Parks the inputs of a retry or single point; `isAtFault`: also of several points. False: does nothing. */
   setAside(shipment: Shipment, reason: string, isAtFault = false): boolean {
     const { parked, parks } = this.#parts;
     if (shipment.kind === "probe") {
@@ -168,7 +164,6 @@ export class PointDisposition {
     for (const input of parked.draining()) if (!bisection.holds(input)) parked.join(input);
   }
 
-  /** Logs the inputs parked since the last call. */
   report(reason: string): void {
     const { length: count } = this.#news;
     if (count === 0) return;

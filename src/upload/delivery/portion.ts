@@ -88,10 +88,7 @@ export class Portion {
     this.points = columns.reduce((points, { count }) => points + count, 0);
   }
 
-  /**
-   * Two portions with about half the points each, split by series or, for a single series, by time. Undefined: a single
-   * point.
-   */
+  /** Two halves by series or, for a single series, by time. Undefined: a single point. */
   halves(): [Portion, Portion] | undefined {
     const [first] = this.columns;
     if (this.points < 2 || !first) return undefined;
@@ -112,7 +109,6 @@ export class Portion {
     return [new Portion(named), new Portion(this.columns.filter(({ input }) => !inputs.has(input)))];
   }
 
-  /** Plans a frame with all points of the portion. */
   *plan(envelopeBytes: number): Steps<FramePlan<PortionColumn>> {
     const rows = new RowSet();
     const column = new Columns();

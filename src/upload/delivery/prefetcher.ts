@@ -30,10 +30,7 @@ const leastRoom = 100;
 const leastSingle = 10_000;
 /** Smallest lease of the live lane while there is a backlog. */
 const leastNews = 1_000;
-/**
- * Share of the backlog's capacity below which nothing is leased. Small leases would separate series of one poll,
- * although they share times. The remaining points suffice meanwhile.
- */
+/** Smallest lease as a share of the backlog's capacity. Smaller ones would separate series of one poll. */
 const leastShare = 1 / 8;
 
 interface Take {

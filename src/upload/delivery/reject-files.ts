@@ -29,7 +29,6 @@ export class RejectFiles {
     this.#folder = stateDir;
   }
 
-  /** The file that the uploader writes. */
   get path(): string {
     return join(this.#folder, "rejects.ndjson");
   }
@@ -54,10 +53,7 @@ export class RejectFiles {
       for await (const text of linesOf(file, Math.floor(bytes / 2))) if (text !== "") yield parse(text);
   }
 
-  /**
-   * Moves `lines`, all readable rejects, to the retry file, so that a kill loses none. Unreadable lines stay for manual
-   * inspection.
-   */
+  /** Moves `lines`, all readable rejects, to the retry file, where a kill loses none. */
   async takeOut(lines: readonly RejectLine[]): Promise<void> {
     let unreadable = "";
     for (const file of [this.#retry, this.#older, this.path])

@@ -46,7 +46,6 @@ export class RejectReader implements BufferReader {
     return { points: this.#settled, refused: this.#refused };
   }
 
-  /** Points that are not settled. */
   *unsettled(): Generator<RetriedPoint> {
     for (const { series } of [...this.#waiting, ...this.#out.values()])
       for (const { input, times, values } of series)

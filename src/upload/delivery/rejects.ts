@@ -22,7 +22,6 @@ export interface Reject {
 /** Rotation size of each of the two files. Older rejects are only counted. */
 const mostBytes = 16 * 2 ** 20;
 const newLine = 10;
-/** Interval between write attempts. */
 const retryMs = 5_000;
 
 /** `rejects.ndjson`: one JSON object per line, `{"at","input","time","value","code","reason"}`. */

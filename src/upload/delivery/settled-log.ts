@@ -27,7 +27,6 @@ export class SettledLog {
     stretch.inputs.push(input);
   }
 
-  /** All entries since the last call. */
   take(): SettledStretch[] {
     if (!this.#last) return [];
     const all = [...this.#stretches.values()].flatMap((sameFirst) => [...sameFirst.values()]);

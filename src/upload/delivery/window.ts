@@ -9,7 +9,6 @@ import { SeriesQueue } from "../series/series-queue.ts";
 import { OpenBlocks } from "./open-blocks.ts";
 import { PortionColumn } from "./portion.ts";
 
-/** A point that cannot be sent, with the reason. */
 export interface Unsendable {
   readonly input: InputId;
   readonly time: number;
@@ -27,10 +26,7 @@ export interface Unsendable {
 const keptQueues = 4_096;
 const blocksUntilUnused = 64;
 
-/**
- * Holds leased points. A series of a block is settled once the service has stored or refused all of its points in the
- * block. Until then, a restart delivers the points again.
- */
+/** Holds leased points. A series of a block is settled once all of its points there are stored or refused. */
 export class Window {
   readonly #arena: PointArena;
   readonly #queues: Readonly<Record<Lane, Map<InputId, SeriesQueue>>> = { live: new Map(), backlog: new Map() };
@@ -67,7 +63,6 @@ export class Window {
     return this.#queues[lane].values();
   }
 
-  /** Non-empty queues of `lane` that `may` accepts. */
   filled(lane: Lane, may: (queue: SeriesQueue) => boolean = () => true): SeriesQueue[] {
     const filled: SeriesQueue[] = [];
     // An iterator would allocate an object for each queue.
@@ -160,7 +155,6 @@ export class Window {
     }
   }
 
-  /** See `OpenBlocks.isReturning`. */
   isReturning(input: InputId): boolean {
     return this.#blocks.isReturning(input);
   }
@@ -170,7 +164,6 @@ export class Window {
     for (const { number, input } of unsendable) this.#blocks.decide(number, input, 1, true);
   }
 
-  /** Settlements since the last call. */
   takeSettled(): Settlement[] {
     return this.#blocks.takeSettled();
   }

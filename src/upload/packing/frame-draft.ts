@@ -36,7 +36,6 @@ export class FrameDraft {
   /** Limit for the whole request. */
   maxBytes = 0;
 
-  /** Starts an empty frame of `bytes`. */
   begin(bytes: number, maxBytes: number): void {
     this.#rows.clear();
     this.#parts = [];
@@ -108,10 +107,7 @@ export class FrameDraft {
     return count;
   }
 
-  /**
-   * As `add` without yielding, for points with the times of the last added column. Undefined: the times may differ, or
-   * other tasks must run first. Most columns are added this way, without an allocation per step.
-   */
+  /** As `add` without yielding. Undefined: times may differ from the last column's, or it must yield first. */
   addShared(queue: SeriesQueue, points: number): boolean | undefined {
     if (this.#isTooLarge(queue, points)) return false;
     const isShared = this.#parts.length > 0 && this.#shared.count === points && this.#unyielded < stepWork;

@@ -10,7 +10,6 @@ import type { Steps } from "../../lib/in-slices.ts";
 import type { Columns } from "../series/columns.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
 
-/** Source of the points of a column. */
 export interface ColumnSource {
   readonly input: InputId;
   /** Copies the first `count` points in ascending time. Of points with equal times, only the last is copied. */

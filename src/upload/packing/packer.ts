@@ -44,10 +44,7 @@ export class Packer {
   /** Work of the draft at the start of this plan. */
   #begun = 0;
 
-  /**
-   * Undefined: no points, or not even one fits. `live`: live points that may join if their series are in the frame. The
-   * arguments must not change until the plan is complete.
-   */
+  /** Undefined: no points, or none fits. `live`: points that may join the frame. Arguments must not change. */
   *plan(candidates: Candidates, limits: PackLimits, live?: Candidates): Steps<PackedPlan | undefined> {
     const draft = this.#draft;
     const riders = live ? yield* clustersOf(live) : [];
@@ -147,10 +144,7 @@ export class Packer {
     yield* this.#addPart(cluster);
   }
 
-  /**
-   * Adds the oldest block of as many members as fit. If the fitting rows of all members ended within their oldest
-   * blocks, no series could be settled. A kill would then repeat all requests of these blocks.
-   */
+  /** Adds the oldest block of as many members as fit, because a kill repeats unfinished blocks. */
   *#addWholeBlocks(members: readonly SeriesQueue[]): Steps<void> {
     for (const member of members) if (!(yield* this.#draft.add(member, member.firstRun))) return;
   }
@@ -203,10 +197,7 @@ export class Packer {
   }
 }
 
-/**
- * The largest number of rows up to `rows` that cuts no block, since a kill repeats the delivered part of a cut block.
- * Returns `rows` if the oldest block is deeper, or the members have different blocks.
- */
+/** Most rows up to `rows` that cut no block of any member, or `rows` if there is no such number. */
 function uncut(members: readonly SeriesQueue[], rows: number): number {
   let most = rows;
   for (let tries = 0; tries < mostBorders; tries++) {

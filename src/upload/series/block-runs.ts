@@ -36,7 +36,6 @@ export class BlockRuns {
     return this.#at < this.#end ? this.#runs[this.#at + 2]! - this.#taken : 0;
   }
 
-  /** Adds a point of `block`. */
   add(block: number): void {
     const runs = this.#runs;
     this.#arrived++;
@@ -60,7 +59,6 @@ export class BlockRuns {
     this.#push(block, 1);
   }
 
-  /** Removes the oldest `count` points. */
   drop(count: number, visit: BlockVisit): void {
     const runs = this.#runs;
     for (let left = count; left > 0; ) {

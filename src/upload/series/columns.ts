@@ -58,10 +58,7 @@ interface Merge {
   at: number;
 }
 
-/**
- * Natural merge sort: indices of the first `count` `keys` in ascending order, stable. Few ascending runs need only one
- * or two passes.
- */
+/** Natural merge sort, stable: indices of the first `count` `keys` in ascending order. */
 export function* mergeOrder(keys: Float64Array, count: number): Steps<Uint32Array> {
   let from = new Uint32Array(count);
   let starts = count > 0 ? [0] : [];

@@ -80,10 +80,7 @@ export class LateOrder {
     this.#points++;
   }
 
-  /**
-   * Call after points of `queue` were extracted. Points behind them that may replace them must wait. Returns the change
-   * in the number of points of the backlog queue.
-   */
+  /** Makes points wait that may replace extracted ones. Returns the change in points of the backlog queue. */
   extracted(queue: SeriesQueue, times: Float64Array): number {
     const { input, lane } = queue;
     const extracted = this.#extracted.get(input) ?? { count: 0, from: Infinity, to: -Infinity };

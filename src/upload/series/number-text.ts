@@ -40,7 +40,6 @@ export function numberForm(value: number): NumberForm {
   return Number.isFinite(value) ? (general << 5) | String(value).length : 0;
 }
 
-/** Bytes of the text of a number. */
 export function textLength(form: NumberForm): number {
   return form & 31;
 }

@@ -119,10 +119,7 @@ export class SeriesQueue {
     this.#timesHash = (this.#timesHash + hashOf(time)) | 0;
   }
 
-  /**
-   * Moves up to `most` of the oldest points to the end of `other`, until one `stays`. Returns their number. Calls
-   * `moved` for each with its block, and whether it was the last point of the block here.
-   */
+  /** Moves up to `most` oldest points to `other`, until one `stays`. Calls `moved` for each; returns their number. */
   moveTo(other: SeriesQueue, most: number, { stays, moved }: MoveOptions = {}): number {
     const { times, values, forms } = this.#arena;
     let count = 0;
@@ -230,7 +227,6 @@ export class SeriesQueue {
     return this.#blocks.firstPoints;
   }
 
-  /** See `BlockRuns.whole`. */
   wholeBlocks(count: number): number {
     return this.#blocks.whole(count);
   }

@@ -71,7 +71,6 @@ export function hashOf(canonical: string): string {
 export interface AttributeChange {
   /** Examples: `engUnit`, `labels.site`. */
   readonly attribute: string;
-  /** Undefined: not set. */
   readonly ours: unknown;
   readonly theirs: unknown;
 }

@@ -22,10 +22,7 @@ export interface CatalogRow {
 
 const layout = 1;
 
-/**
- * Changes are not synced individually, because the file can be rebuilt. A power cut may lose recent changes, but not
- * the file. Methods throw if the file is damaged or the disk fails.
- */
+/** A power cut may lose recent changes, but not the file. Methods throw if file or disk fail. */
 export class CatalogFile implements Disposable {
   readonly #database: DatabaseSync;
   readonly #put: StatementSync;
@@ -189,10 +186,7 @@ export interface KeptSignal {
   readonly id: SignalId | undefined;
 }
 
-/**
- * The signals that the agent knows, for commands. Reads without a lock while an agent may run, and creates no files.
- * Undefined: no file, or it is unreadable.
- */
+/** Reads the agent's signals without locks and without creating files. Undefined: missing or unreadable. */
 export function readKeptSignals(path: string, target: string): ReadonlyMap<InputId, KeptSignal> | undefined {
   return attempt(() => {
     if (!existsSync(path)) return undefined;

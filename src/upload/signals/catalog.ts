@@ -13,7 +13,6 @@ export interface CatalogEntry {
   readonly signal: PartialSignalMetadata | undefined;
   /** Hash of the current metadata. */
   readonly hash: string | undefined;
-  /** Whether the service has this metadata. */
   readonly saved: boolean;
   /** Signal ID of the service. Undefined: unknown. */
   readonly id: SignalId | undefined;
@@ -26,10 +25,7 @@ const rowsPerSlice = 2_000;
 /** `metadata` is only set until it is written to the file. */
 type Known = { -readonly [Key in keyof CatalogRow]: CatalogRow[Key] };
 
-/**
- * Opens the list at `path`, and resolves once it is read. Moves an unreadable file aside with a warning and starts
- * empty. Falls back to memory if it cannot write. Rejects with `signal.reason` only.
- */
+/** Opens the list at `path`. Replaces an unreadable file; falls back to memory. Rejects with `signal.reason`. */
 export async function openCatalog(path: string, runtime: Runtime, signal: AbortSignal): Promise<Catalog> {
   signal.throwIfAborted();
   return new Catalog(path, runtime);

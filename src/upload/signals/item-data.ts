@@ -54,10 +54,7 @@ export function longestSpan(rollup: ReadRollup, version: "1.1beta1" | "1.1"): nu
   return version === "1.1" && width >= day ? 1_900 * day : 400 * day;
 }
 
-/**
- * Yields frames from oldest to newest. If `window` exceeds the longest span, the frames are parts of the bucket.
- * Rejects as `MethodCaller.call` does.
- */
+/** Yields frames in ascending time; `window` may need several. Rejects as `MethodCaller.call` does. */
 export async function* itemData(
   caller: MethodCaller,
   query: ItemDataQuery,

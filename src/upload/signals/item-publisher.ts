@@ -16,7 +16,6 @@ export interface ItemPublisherParts {
   /** The caller disposes it. */
   readonly published: PublishedItems;
   readonly mode: PublishMode;
-  /** See `unmetRules`. */
   readonly require: readonly string[];
   readonly log: Logger;
 }

@@ -37,10 +37,7 @@ export class PublishedItems implements Disposable {
     );
   }
 
-  /**
-   * `target`: service and integration, which determine the items. Moves an unusable file aside, and falls back to
-   * memory with a warning.
-   */
+  /** `target`: service and integration. Moves an unusable file aside, and falls back to memory. */
   static open(path: string, target: string, log: Logger): PublishedItems {
     const kind = {
       open: (file: string) => new PublishedItems(openFile(file), target),

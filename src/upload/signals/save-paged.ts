@@ -31,10 +31,7 @@ const mostRefused = 25;
 const savedSignals = z.object({ signalsByInput: saveSummaries }).transform(({ signalsByInput }) => signalsByInput);
 const savedItems = z.object({ itemsBySignal: saveSummaries }).transform(({ itemsBySignal }) => itemsBySignal);
 
-/**
- * Resolves with the refused entries, found by bisection of refused requests. Rejects with the errors of
- * `MethodCaller.call`; entries already passed to `saved` stay saved.
- */
+/** Resolves with the refused entries, found by bisection. Rejects with the errors of `MethodCaller.call`. */
 export async function savePaged(
   caller: MethodCaller,
   all: readonly Saving[],

@@ -77,10 +77,7 @@ export class SignalSync {
     }
   }
 
-  /**
-   * Saves one batch. Returns milliseconds to wait before the next one. A separate method, because the variables of a
-   * waiting function stay in memory: request and answer of 100,000 signals take 30 MB.
-   */
+  /** Saves one batch; returns milliseconds to wait. A separate method, so that a wait does not retain 30 MB. */
   async #saveNext(signal: AbortSignal, grace: AbortSignal): Promise<number> {
     const { pacer, catalog } = this.#parts;
     this.#retryForbidden();

@@ -71,7 +71,6 @@ export interface SignalWatchStatus {
     | undefined;
 }
 
-/** Results of one comparison for items. */
 interface ItemTally {
   published: number;
   readonly refused: NamedReason[];

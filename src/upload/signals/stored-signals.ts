@@ -28,7 +28,6 @@ export interface StoredSignal {
 }
 
 export interface StoredSignalsQuery {
-  /** Whether to read items too. */
   readonly items: boolean;
   /** Restricts the result. Undefined: all signals. */
   readonly ids?: readonly SignalId[];
@@ -158,9 +157,7 @@ function known(view: Readonly<Record<string, unknown>>): StoredAttributes {
   return signalAttributes.parse(Object.fromEntries(attributes));
 }
 
-/** The signals of the agent. */
 export interface OurSignals {
-  /** Known inputs. */
   inputs(): Iterable<InputId>;
   metadata(input: InputId): PartialSignalMetadata | undefined;
   /** Whether the configuration contains the input or can produce it. */
@@ -170,10 +167,8 @@ export interface OurSignals {
 /** A signal of the agent that exists at the service. */
 export interface ReviewedSignal {
   readonly input: InputId;
-  /** The wanted metadata. */
   readonly signal: PartialSignalMetadata;
   readonly stored: StoredSignal;
-  /** Differences at the service. */
   readonly changes: readonly AttributeChange[];
 }
 
@@ -187,7 +182,6 @@ export interface SignalReview {
 }
 
 export interface ReviewOptions {
-  /** Whether to read items too. */
   readonly items: boolean;
   /** Receives the agent's signals of a page before the next one is read. */
   readonly each: (reviewed: readonly ReviewedSignal[]) => Promise<void>;
