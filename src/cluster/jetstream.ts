@@ -51,7 +51,7 @@ export interface KeyEntry {
   readonly revision: number;
 }
 
-/** Calls reject with `CLUSTER_UNREACHABLE` without an answer in time; a rejected write may still take effect. */
+/** Calls reject with `CLUSTER_UNREACHABLE` if no answer comes in time. A rejected write may still take effect. */
 export interface KeyBucket {
   /** Answered by the bucket's leader. A leader that is partitioned may return an older value until it notices. */
   get(key: string): Promise<KeyEntry | undefined>;

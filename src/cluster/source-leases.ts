@@ -46,7 +46,7 @@ export async function holdSource(
       while (!over.aborted && may(true)) await wait(lookMs);
       await stop(source);
     }
-    // Only now, so that two agents are never connected to the device at once.
+    // Release only after the stop, so that two agents are never connected to the device at once.
     await term.release();
   }
 }

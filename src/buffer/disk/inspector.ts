@@ -1,6 +1,6 @@
 // Inspects the folder of a buffer without a lock and without writing, however damaged it is.
 //
-// Of a running buffer it shows a recent state: segments may appear and disappear meanwhile, and settlements since the
+// For a running buffer it shows a recent state: segments may appear and disappear meanwhile, and settlements since the
 // last written state count as unsettled.
 import type { Loss } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";

@@ -44,7 +44,7 @@ export interface ForwarderOptions {
 }
 
 export interface ForwarderStatus {
-  /** Time since the forwarder last reached the end of the local buffer; 0: it is there. */
+  /** How long the forwarder has been behind the local buffer, in milliseconds; 0: it is not behind. */
   readonly lagMs: number;
   /** `full`: the stream has reached `maxSize`. */
   readonly paused: "full" | "unreachable" | undefined;
@@ -175,7 +175,7 @@ export class Forwarder {
   async #forward(reader: BufferReader, block: Block, signal: AbortSignal): Promise<void> {
     // A source may have been moved while `take` was waiting.
     await this.#untilDone(signal, () => this.#verifyIfDue());
-    // As of now, because publishing may raise the floor.
+    // As of now, because publishing the first part may raise the floor.
     const floor = this.#floor;
     const isLate = (at: number) => block.late[at] === 1 || block.times[block.timeStarts[at]!]! <= floor;
     const all = Array.from(block.inputs.keys());
@@ -333,7 +333,7 @@ export class Forwarder {
     this.#hasMoved = false;
   }
 
-  /** Undefined: a header that cannot be decoded. The present is assumed as its latest time. */
+  /** Undefined: the header cannot be decoded; its latest time is assumed to be now. */
   #raiseFloorTo(header: FrameHeader | undefined): void {
     this.#floor = Math.max(this.#floor, header?.latest ?? this.#runtime.clock.now());
   }

@@ -181,7 +181,7 @@ export class StreamCutter {
         if (sequence !== undefined) this.#finish(sequence, sequence + 1);
       } else if (sequence !== undefined) this.#taken[frame.hasFree ? "remove" : "add"](sequence, sequence + 1);
       const name = nameOf(header);
-      // Of a frame without leases only the unsettled series are kept: its message is read again.
+      // A frame without leases keeps only its unsettled series; its message is read again.
       this.#open.delete(name);
       this.#partial.delete(name);
       if (frame.isLeased) this.#open.set(name, frame);
@@ -208,7 +208,7 @@ export class StreamCutter {
   #dropBefore(first: number): void {
     if (first <= this.#first) return;
     const gone = first - this.#first - this.#done.countIn(this.#first, first);
-    // Of a stream that is new to this reader, nothing is known to be lost.
+    // A reader that does not know the stream yet does not know which messages were delivered.
     if (gone > 0 && this.#first > 1) this.#parts.onLost(gone);
     for (const ranges of [this.#done, this.#taken, this.#late]) ranges.remove(0, first);
     for (const at of this.#unwanted.keys()) if (at < first) this.#unwanted.delete(at);

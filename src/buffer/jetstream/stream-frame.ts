@@ -45,7 +45,7 @@ export interface FrameHeader {
 export interface StreamFrame extends FrameHeader {
   readonly points: number;
   readonly numbers: Float64Array;
-  /** As in a block. */
+  /** Columns as in `Block`. */
   readonly timeStarts: Uint32Array;
   readonly valueStarts: Uint32Array;
   readonly times: Float64Array;

@@ -232,7 +232,7 @@ export class StreamReader implements BufferReader {
   }
 }
 
-/** In a cut of the stream, places already are input numbers. */
+/** Maps each number to itself, because the places in a cut already are input numbers. */
 let identity: number[] = [];
 function numbersUpTo(count: number): readonly number[] {
   if (identity.length < count) identity = Array.from({ length: 2 * count }, (_, i) => i);

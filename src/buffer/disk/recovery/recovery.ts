@@ -47,7 +47,7 @@ export function recover(options: RecoveryOptions): Recovered {
   const written = typeof format === "object" ? format.stream : undefined;
   const stream = streamOf(written, found, states) ?? options.newStream;
   if (stream !== written) {
-    // Log it: a volume that is not mounted looks like this.
+    // Log the creation, because the folder of an unmounted volume also looks empty.
     if (found.length === 0) note("info", { folder }, "made a new, empty buffer");
     if (found.length > 0) note("warn", { folder }, `${formatFileName} was rebuilt from the segments`);
     writeFormat(stream, options);
