@@ -44,6 +44,7 @@ export interface AgentOptions {
 
 /**
  * The running agent. Disposing it stops the sources, stores what they have read, and gives the request in flight 5 s.
+ * Undelivered points stay on disk.
  */
 export interface Agent extends AsyncDisposable {
   status(): Status;

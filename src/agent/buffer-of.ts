@@ -10,9 +10,7 @@ export function bufferOf({ agent, service, buffer }: Config): OpenBufferOptions 
   return { directory, integration: service.integration, config: buffer, requestBytes: service.limits.maxRequest };
 }
 
-/**
- * Creates the buffer's folder. Rejects with `DATA_DIR_UNWRITABLE` if a file, permissions or the disk prevent its use.
- */
+/** Creates the buffer's folder. Rejects with `DATA_DIR_UNWRITABLE` if it cannot be used. */
 export async function prepareBufferFolder(config: Config): Promise<void> {
   const { directory } = bufferOf(config);
   try {

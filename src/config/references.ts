@@ -9,7 +9,7 @@ import { resolveScalar } from "./node.ts";
 /** The replacement of a reference, or an error. */
 type Found = { readonly text: string } | { readonly error: string; readonly hint?: string };
 
-/** `node` without references; unresolved ones are issues. Files are relative to the one that names them. */
+/** `node` with references replaced; unresolved ones are issues. Files are relative to the one that names them. */
 export async function replaceReferences<T extends ConfigNode>(
   node: T,
   environment: Environment,

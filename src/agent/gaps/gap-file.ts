@@ -47,7 +47,7 @@ export interface GapContent {
   readonly life: Life | undefined;
 }
 
-/** A growing file is rewritten when it is this many bytes longer than its current content. */
+/** The file is rewritten beyond twice the size of its last rewrite plus this many bytes. */
 const spareBytes = 2 * 1024 * 1024;
 
 export function gapFolder(dataDir: string): string {

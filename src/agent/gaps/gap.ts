@@ -49,7 +49,7 @@ export const gapSchema = z.object({
   cause: z.enum(gapCauses),
   /** Text for the operator, in lower case: the error, or the device's message. */
   reason: z.string(),
-  /** Microseconds since 1970. Nothing is missing outside the row; `times` tells about the inside. */
+  /** Microseconds since 1970. Nothing is missing outside the row; inside it, see `intervals`. */
   from: micros,
   /** Left out while the gap is open. */
   to: micros.optional(),

@@ -23,7 +23,7 @@ interface TestOptions {
   readonly within: number;
 }
 
-/** Resolves with `failed` if a tag gave no good value, `unreachable` or `refused` if a source did so. */
+/** Resolves with `failed` if a tag gave no good value, `unreachable` or `refused` if a source cannot be opened. */
 export async function test(options: TestOptions, io: Console): Promise<ExitStatus> {
   const config = await loadConfig(options.config, io.environment);
   const sources = config.sources.filter(({ name }) => options.source === undefined || name === options.source);

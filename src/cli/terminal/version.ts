@@ -5,7 +5,7 @@ export function version(): string {
   return description.version;
 }
 
-/** The command to type: in the repository, after npm has run one of its scripts, another npm script. */
+/** How a user types a command: through npm if npm started this process, as in the repository. */
 export function typedAs({ npm_lifecycle_event: script = "" }: Environment["variables"]): string {
   return ["tagferry", "demo"].includes(script) ? "npm run tagferry --" : "tagferry";
 }

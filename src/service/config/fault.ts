@@ -1,5 +1,4 @@
-// Injected faults for tests and drills: typical failures of networks, proxies and overloaded services, with their time
-// and calls.
+// Injected faults for tests and drills: failures of networks, proxies and overloaded services, and the calls they hit.
 //
 //   <kind>[=<value>][,method=<name>][,rate=<0 to 1>][,after=<calls>][,first=<calls>][,seed=<number>]
 //
@@ -38,6 +37,7 @@ export interface Fault {
   readonly seed: number;
 }
 
+/** The parsed fault, or an error message. */
 export function parseFault(text: string): Fault | string {
   const [head = "", ...rest] = text.split(",").map((part) => part.trim());
   const [kind, value] = splitAt(head);

@@ -65,6 +65,7 @@ export function onlyReads(method: Method): boolean {
 /** Inserts of at least this size are parsed by `readInsert`. */
 const largeBytes = 65_536;
 
+/** Never throws. */
 export function dispatch(input: RpcInput, store: ServiceStore): RpcOutput {
   const id = input.id ?? "null";
   try {

@@ -14,6 +14,7 @@ export interface Token {
 const token =
   /\s*(?:(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|([A-Za-z_]\w*)|(\*\*|[=!<>]=|&&|\|\||[-+*/%(),<>!?:]))/y;
 
+/** Throws `FormulaError`. */
 export function tokens(text: string): Token[] {
   const found: Token[] = [];
   const end = text.trimEnd().length;

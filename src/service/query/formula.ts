@@ -72,6 +72,7 @@ const operators = new Map<string, readonly [precedence: number, compute: Compute
 const negate: Compute = (a = 0) => -a;
 const not: Compute = (a = 0) => (Number.isNaN(a) ? a : Number(a === 0));
 
+/** Throws `FormulaError`. */
 export function parseFormula(text: string): Formula {
   if (text.length > maxLength) throw new FormulaError(`must have at most ${maxLength} characters`);
   return new Parser(tokens(text)).parse();

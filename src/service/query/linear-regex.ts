@@ -32,6 +32,7 @@ const stepsToCompile = 100;
 export class LinearRegex {
   readonly #regex: Re2.RE2JS;
 
+  /** Throws `RegexSyntaxError` or `RegexBudgetError`. */
   constructor(pattern: string, budget: StepBudget = { left: Number.POSITIVE_INFINITY }) {
     if (pattern.length > maxPattern) throw new RegexSyntaxError(`must have at most ${maxPattern} characters`);
     const writtenOut = pattern.length * copies(pattern);
