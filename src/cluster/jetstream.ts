@@ -1,5 +1,4 @@
-// The parts of NATS JetStream that the program uses: one stream and key-value buckets. Implemented in `nats-stream.ts`
-// and `nats-bucket.ts`.
+// The parts of NATS JetStream that the program uses: one stream and key-value buckets.
 
 export interface StreamMessage {
   /** Ascends. A sequence is not reused unless the stream was deleted or lost data. */

@@ -1,5 +1,4 @@
-// Encodes names of agents and sources as one token of a key or subject. Dots, which separate tokens, and other
-// characters are escaped.
+// Encodes names of agents and sources as one token of a key or subject. Escapes dots and others.
 
 const plain = /^[A-Za-z0-9_-]$/;
 

@@ -1,5 +1,4 @@
-// Admits requests to the service only while this agent holds the delivery lease, so that all agents together keep one
-// rate.
+// Admits requests to the service only while this agent holds the delivery lease, so all agents share one rate.
 //
 //   old holder   renew ──700 ms──┊ no request starts after this
 //   new holder          acquire ─── interval + 700 ms + 500 ms ───▶ first request

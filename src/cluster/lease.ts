@@ -1,5 +1,4 @@
-// A lease in a key-value bucket: at most one agent holds it. Create acquires it, update with the last revision renews
-// it.
+// A lease in a key-value bucket: at most one agent holds it. Create acquires it, update with its revision renews it.
 //
 //   agent A   acquire ── renew ── renew ──x (dies)
 //   agent B   get: revision 7 ····· get: still 7 for leaseTtl ── update(7) = acquire
@@ -48,8 +47,7 @@ const answerShare = 1 / 6;
 
 /**
  * Waits for the lease and resolves with the term. Takes an entry that does not exist or was not renewed for `ttlMs`.
- * Retries if the servers do not answer. Rejects with `signal.reason`. `mayTake`: false leaves the lease to others for
- * now.
+ * Retries if the servers do not answer. Rejects with `signal.reason`. `mayTake`: false leaves it to others.
  */
 export async function acquireLease(
   options: LeaseOptions,

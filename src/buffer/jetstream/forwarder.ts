@@ -5,8 +5,7 @@
 //                                                   └────────────────────────┘
 //
 // One message is in flight, and the server stores it only after the last message that the node knows of. So the stream
-// has the frames in the order of their numbers, and a lost end of the stream is detected before anything is stored
-// behind it.
+// has the frames in the order of their numbers, and a lost end is detected before anything is stored behind it.
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { KeyBucket, PointStream } from "../../cluster/jetstream.ts";
@@ -295,7 +294,7 @@ export class Forwarder {
 
   /**
    * Whether another process publishes as this node: its message follows the node's last one, which no loss can cause.
-   * The order of the tail then does not show what was lost, and both would publish their tails forever.
+   * The order of the tail then does not show what was lost, and both would republish their tails in turn.
    */
   #isOthers(sequence: number, header: FrameHeader, created: string): boolean {
     const key = epochKey(header);

@@ -1,5 +1,4 @@
-// Keeps the last published frames on disk until they are settled or too old, and republishes them if the servers lose
-// them.
+// Keeps the last published frames on disk until they are settled or too old, in case the servers lose them.
 //
 //   tail-<n>.log    a sequence of records: u32 length, u32 checksum; then float64 sequence in the stream, text with the
 //                   stream's creation time, and the frame

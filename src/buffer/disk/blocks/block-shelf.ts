@@ -1,5 +1,4 @@
-// The lease table: leases blocks, settles them and releases them. Tracks which points are free, leased, settled or
-// lost.
+// The lease table: leases blocks, settles them and releases them. Tracks the state of every point.
 import type { LossReason } from "../accounts/loss-ledger.ts";
 import { diskErrorCode } from "../files/disk.ts";
 import type { SegmentIndex } from "../format/segment-index.ts";
@@ -112,8 +111,7 @@ export class BlockShelf {
     const blocks = new Map<number, SeriesOut>();
     for (const [id, out] of this.#out) {
       if (out.segment !== segment) continue;
-      // The waiting settlements apply now: the points that they replace are dropped with this segment or were delivered
-      // before.
+      // Apply its waiting settlements: the points that they replace are dropped too, or were delivered before.
       for (const settlement of this.#order.forget(id)) this.#settle(settlement);
       if (this.#out.has(id)) blocks.set(id, out.series);
     }

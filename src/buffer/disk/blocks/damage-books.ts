@@ -13,8 +13,7 @@ export type DamagedStretch = Omit<Damage, "offset" | "bytes">;
 
 /**
  * Counts the damaged points of a segment, from its index and from `found`, and writes them off. Skips leased points,
- * which may have been read before; a later call counts them. Returns whether it counted anything. Throws the disk's
- * error.
+ * which may have been read before; a later call counts them. Returns whether it counted anything.
  */
 export function countDamage(
   books: LogParts,

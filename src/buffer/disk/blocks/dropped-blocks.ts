@@ -1,5 +1,4 @@
-// Blocks that were leased when their segment was dropped. Their points may still be delivered: settled points were
-// delivered, released points are lost.
+// Blocks that were leased when their segment was dropped. Their points are delivered if settled, lost if released.
 import type { Accounts } from "../accounts/accounts.ts";
 import type { LeasedLoss } from "../accounts/buffer-state.ts";
 import { joinedSpan, type LossReason, type LostSpan, type Stretch } from "../accounts/loss-ledger.ts";

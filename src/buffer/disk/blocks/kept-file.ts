@@ -1,5 +1,4 @@
-// Stores the occupied times of inputs with `sameTime: keep` across restarts, in `kept.json`. Each line is a checksum
-// and JSON.
+// Stores the occupied times of inputs with `sameTime: keep` across restarts in `kept.json`. Each line is a CRC and JSON.
 //
 //   1st line   times of all points before `sequence`          written before a segment is sealed or removed
 //   others     a new input and its times                      appended before its first points

@@ -88,8 +88,7 @@ function lock(path: string): FolderLock {
         file = identity(path);
         return "held";
       } catch (error) {
-        // If `LOCK` cannot be created here, no other process can create it either. Stored points must still be
-        // delivered and removed.
+        // No other process can create `LOCK` either, and stored points must still be delivered and removed.
         return isInUse(error) ? "outlived" : "held";
       }
     },

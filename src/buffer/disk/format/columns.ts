@@ -14,8 +14,7 @@
 //
 // A series is identified by its place in the dictionary of the segment. Places ascend within a group.
 //
-// Cold records store the values in separate streams (`dense-values.ts`). The layout above is the first of these
-// streams:
+// Cold records store the values in separate streams (`dense-values.ts`). The first one has the layout above.
 //
 //   for each stream              varint length, varint compressed length (zstd); 0: stored uncompressed
 //   streams                      in the same order

@@ -20,8 +20,7 @@ export function writeDenseColumn(out: DenseStreams, values: Float64Array, start:
   if (count < triedFrom)
     return writeVectors(out, values, start, end, { decimals, differences: decimals !== noDecimals });
   const [coding, { bytes: cost, upper }] = cheaper(values, start, end, decimals);
-  // No dictionary if the upper planes cost next to nothing, or if too many values are distinct: 50 %, or 90 % of raw
-  // doubles.
+  // No dictionary if the upper planes cost next to nothing, or if over 50 % of the values (raw: 90 %) are distinct.
   const most = Math.floor(count * (decimals === noDecimals ? 0.9 : 0.5));
   const dictionary = upper < cost / 256 ? undefined : dictionaryOf(values, start, end, most);
   if (dictionary) {

@@ -53,8 +53,7 @@ export function writeSegmentHeader(header: SegmentHeader): Uint8Array<ArrayBuffe
 /** The header, or `damaged`; `newer` or `older` if only such a version of the program can read the segment. */
 export function readSegmentHeader(bytes: Uint8Array): SegmentHeader | "damaged" | "newer" | "older" {
   if (bytes.length < segmentHeaderBytes || magic.some((byte, i) => bytes[i] !== byte)) return "damaged";
-  // Checked before the checksum, which older versions computed differently. No format had the number 0, so it is a
-  // damaged bit.
+  // Checked before the checksum, which older versions computed differently. No format had the number 0.
   if (bytes[8]! > 0 && bytes[8]! < formatMajor) return "older";
   const view = new DataView(bytes.buffer, bytes.byteOffset, segmentHeaderBytes);
   if (view.getUint32(4_092, true) !== crc32(bytes, 0, 4_092)) return "damaged";

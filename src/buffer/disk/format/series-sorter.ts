@@ -1,5 +1,4 @@
-// Sorts points by series and time. A counting sort by series, followed by a sort by time only where times are not
-// ascending.
+// Sorts points by series and time. A counting sort by series; sorts by time only if times do not ascend.
 import { copied } from "../files/bytes.ts";
 import type { SortedColumns } from "./columns.ts";
 

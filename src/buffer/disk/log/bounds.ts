@@ -1,5 +1,4 @@
-// Enforces the limits on size, age and free disk space. Drops whole segments, oldest first, and counts every unsettled
-// point.
+// Enforces the limits on size, age and free disk space. Drops whole segments, oldest first, and counts their points.
 import { AgentError } from "../../../core/errors.ts";
 import type { LossReason } from "../accounts/loss-ledger.ts";
 import type { Moment, StoreOptions } from "../segments/environment.ts";

@@ -1,6 +1,5 @@
 // During a long outage, rewrites sealed segments more densely: many records become one, in which each series is one
-// long column, compressed with zstd. Settled points are left out. Works in small steps, so that commits never wait
-// long.
+// long column, compressed with zstd. Settled points are left out. Works in small steps, to not delay commits.
 //
 // The order of steps survives a crash at any point, with one of the two files under the segment's name:
 // 1. write the new segment to a temporary file and sync it,

@@ -74,8 +74,7 @@ export class Keeper {
       this.#write(now);
     } catch (error) {
       note("warn", { err: String(error) }, "the state of the buffer could not be written");
-      // Only on a full disk are segments removed before the state is written: otherwise the disk could stay full
-      // forever.
+      // Only a full disk justifies removing segments before the state is written: it could stay full forever.
       if (!isFull(error) || this.#remove() === 0) return false;
       try {
         this.#write(now);

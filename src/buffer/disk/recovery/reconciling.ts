@@ -37,8 +37,7 @@ export function reconcile(
   for (const segment of segments) restoreFound(segment, accounts);
   const unsettled = segments.reduce((sum, segment) => sum + segment.unsettledPoints, 0);
   const lost = accounts.unexplained(unsettled);
-  // More unsettled points than expected: a power cut undid the removal or compaction of a segment. They are delivered
-  // again.
+  // A power cut undid the removal or compaction of a segment: its settled points are delivered again.
   if (lost < 0) takeBackAny(accounts, accounts.unsettle(-lost));
   // Without a state, it is unknown whether removed points were settled or lost: they count as settled.
   if (lost > 0 && !state) accounts.settled += lost;
@@ -135,8 +134,7 @@ function missingSpan(segments: readonly Segment[], durable: number, state: Buffe
   };
   const held = segments.filter(({ points }) => points > 0);
   const [first] = held;
-  // Points delivered before the oldest segment are no hole. Unsettled points are missing there only if `state.oldest`
-  // is earlier.
+  // Before the oldest segment, unsettled points are missing only if `state.oldest` is earlier.
   if (first?.earliest !== undefined && state.oldest !== undefined && state.oldest < first.earliest)
     note(undefined, first);
   for (const [i, segment] of held.entries()) {

@@ -98,8 +98,7 @@ function applyState(
 ): void {
   for (const segment of segments) {
     const known = state?.segments.find((each) => describes(each, segment));
-    // For a missing segment the state says that no point is left to deliver. This does not apply once it is found
-    // again.
+    // A missing segment has no points left according to the state, but it has been found again.
     if (!known || isFoundAgain(state, segment)) continue;
     // Keep the salt, so that the next state matches this file, which may be readable by then.
     if (!segment.headerKnown) segment.header = { ...segment.header, salt: known.salt };

@@ -1,5 +1,4 @@
-// Separates points in order from late ones, with one mark per input: the latest time appended and the newest value for
-// it.
+// Separates points in order from late ones, with one mark per input: the latest time and its newest value.
 //
 //   time > mark   in order: no stored point has this time. Either lane may deliver it.
 //   time ≤ mark   late: it may replace a stored value, so it is delivered first in, first out, in a record of its own.

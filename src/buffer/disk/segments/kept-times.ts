@@ -1,11 +1,10 @@
 // The times at which inputs with `sameTime: keep` have values. A further value at such a time gets the next free time.
 //
-//   times that come    10  10  10        12  10
+//   appended times     10  10  10        12  10
 //   ranges occupied    [10,11) → [10,13)     [10,13) [12…] is covered → 13, then 14
 //
 // Values of one coarse time form one range, so finding a free time does not depend on their number. Only the latest
-// ranges of each input are kept, and the one used last: older values that arrive one time after another still get
-// different times.
+// ranges of each input are kept, plus the one used last, so that successive older values get different times.
 import { RangeSet } from "../accounts/range-set.ts";
 
 /** Most ranges kept per input, one for each different time of a coarse clock. */

@@ -1,8 +1,7 @@
 // Writes the active segment: one write and one sync per group of points.
 //
 // The file has its full length from the start, and zeros are written ahead of the points. So a commit changes no
-// metadata, neither the length nor the allocated blocks. This takes a quarter of the wear and half of the time of a
-// sync.
+// metadata, neither length nor allocated blocks. A sync then causes a quarter of the wear and takes half of the time.
 import { attempt } from "../../../lib/attempt.ts";
 import { type Disk, type DiskFile, isFull, writeFully } from "../files/disk.ts";
 import type { InputTable, PointColumns } from "../format/input-table.ts";

@@ -39,8 +39,7 @@ export class StoreServer {
     this.#now = now.monotonic;
     this.#folder = options.folder;
     const error = this.#guard(() => {
-      // An empty folder is probably the mount point of an unmounted volume. The volume would later hide a buffer
-      // created there.
+      // An empty folder may be an unmounted volume's mount point: the volume would later hide a new buffer.
       if (again && isEmpty(ground.disk, options.folder)) throw new AgentError("BUFFER_UNAVAILABLE", this.#awayMessage);
       ground.disk.makeFolder(options.folder);
       this.#lock = ground.lock(options.folder);

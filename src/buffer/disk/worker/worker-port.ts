@@ -89,8 +89,7 @@ export interface LogWorker {
  * longer than reading the configuration. `file`: the code of another thread, for tests.
  */
 export function startLogWorker(file = workerFile): LogWorker {
-  // Node's own flag for the young generation is meant for the main thread. It would override the limit here and cost 6
-  // MB, so it is reset.
+  // Reset Node's own flag for the main thread: it would override the limit for this thread, at a cost of 6 MB.
   setFlagsFromString("--max-semi-space-size=0");
   const worker = new Worker(file, { resourceLimits, name: "buffer" });
   // The first message is always `StoreOpened`.
