@@ -14,9 +14,9 @@ import type { Runtime } from "./runtime.ts";
 import type { ConfigFault, Source } from "./source.ts";
 import type { Captures, TagId } from "./tag.ts";
 
-/** A tag as a driver gets it: its own address fields, and what every protocol has. */
+/** A tag as a driver receives it: the address fields of the protocol, and the fields that all protocols share. */
 export type DriverTag<Tag extends z.ZodObject> = z.output<Tag> & {
-  /** The driver's own fields of a tag, and those that all protocols share. */
+  /** Milliseconds between readings, from 50: poll interval in Modbus, sampling interval in OPC UA. No effect in MQTT. */
   readonly every: number;
   /** Captured names that only fill `signal`. They describe the input and do not distinguish it from others. */
   readonly descriptive?: readonly string[];
@@ -32,9 +32,7 @@ export interface DriverConfig<Options extends z.ZodObject, Tag extends z.ZodObje
   readonly agent: string;
   /** Folder for the persistent state of this source (certificates, learned limits), mode 0700. It may not exist yet. */
   readonly stateDir: string;
-  /**
-   * Folder for state that all sources of the agent share: its certificate and its trust list. Undefined: `stateDir`.
-   */
+  /** Folder shared by all sources of the agent, for its certificate and trust list. Undefined: `stateDir`. */
   readonly sharedDir?: string;
   /** Path of the configuration file, for the commands that messages suggest. */
   readonly configFile?: string | undefined;
@@ -113,29 +111,24 @@ export interface Driver<
   readonly device?: readonly string[];
   /** Whether descriptions may state the range of a value. A dead band in percent then needs no `valid`. */
   readonly ranges?: boolean;
-  /**
-   * Names that `tag` captures and that `input` and `signal` may use in braces. Undefined: the driver captures nothing.
-   */
+  /** Names captured by `tag`, for braces in `input` and `signal`. Undefined: the driver captures nothing. */
   captures?(tag: z.output<Tag>): readonly string[];
   /**
-   * Whether several addresses of `tag` can lead to one Input ID that uses only `names`, and how to correct that.
-   * Undefined: every address has its own Input ID.
+   * Whether several addresses of `tag` lead to one Input ID if `input` uses only `names`, with the remedy. Undefined:
+   * each address has its own Input ID.
    */
   ambiguity?(tag: Omit<DriverTag<Tag>, "every">, names: readonly string[]): Ambiguity | undefined;
   /** Tags with a pattern as address that certainly read the same values. Undefined: options do not reveal it. */
   overlaps?(tags: readonly DriverTag<Tag>[]): Iterable<TagOverlap>;
-  /**
-   * Warnings about an Input ID that uses `names`, such as one that changes with something other than the thing it
-   * identifies. `check` reports them at the tag.
-   */
+  /** Warnings about an Input ID that uses `names`, for example one that is not stable. `check` reports them. */
   remarks?(tag: z.output<Tag>, names: readonly string[]): readonly ConfigWarning[];
   /** Returns faults that appear only when options and tags are checked together. Both have passed `schema` and `tag`. */
   faults?(config: Pick<DriverConfig<Options, Tag>, "options" | "tags">): readonly ConfigFault[];
   /** Settings that are allowed but probably unintended. `check` reports them, and each start logs them. */
   warnings?(options: z.output<Options>): readonly ConfigWarning[];
   /**
-   * Key of a resource whose requests must run one at a time, so that only one source may use it: a serial line,
-   * `host:port` of a device. Two sources of this driver with the same key are an error. Undefined: no limit.
+   * Key of a resource that serves one request at a time: a serial line, `host:port` of a device. Two sources of this
+   * driver with the same key are an error. Undefined: no limit.
    */
   connection?(options: z.output<Options>): string | undefined;
   /**
@@ -144,8 +137,8 @@ export interface Driver<
    */
   claims?(options: z.output<Options>, owner: SourceOwner): readonly Claim[];
   /**
-   * Longest pause in milliseconds before `open` is called again for an unreachable device. For drivers whose attempts
-   * cost the device and the network almost nothing. Undefined: the common back-off, up to 30 s.
+   * Longest pause in milliseconds before `open` is repeated for an unreachable device. Set if attempts cost device and
+   * network almost nothing. Undefined: the common back-off, up to 30 s.
    */
   readonly unreachablePauseMs?: number;
   /**

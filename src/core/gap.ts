@@ -18,7 +18,7 @@ export type Recovery =
 export interface TagGap {
   readonly tag: TagId;
   readonly captures: Captures;
-  /** As `Reading.address`. Only gaps of the address that feeds an Input ID count. Undefined: the tag has one. */
+  /** As `Reading.address`. Only gaps of the address that feeds an Input ID count. Undefined: the only address. */
   readonly address?: string;
   /** Times of the last value before and the first value after the gap. Both values are delivered. */
   readonly from: EpochMicros;

@@ -15,9 +15,7 @@ export interface Point {
   readonly input: InputId;
   readonly time: EpochMicros;
   readonly value: number;
-  /**
-   * `keep`: if the input has a value at this time, this point is shifted past it by 1 µs. Undefined: it replaces it.
-   */
+  /** `keep`: this point is shifted by 1 µs past an existing point of that time. Undefined: it replaces that point. */
   readonly sameTime?: "keep";
 }
 

@@ -62,9 +62,7 @@ export interface Source extends AsyncDisposable {
    * into one delivery. One append and one sync then serve many messages. Called once.
    */
   deliveries(signal: AbortSignal): AsyncIterable<Delivery>;
-  /**
-   * What retains values while `deliveries` is not pulled: `the broker`. Undefined: values not read in time are lost.
-   */
+  /** What retains values while `deliveries` is not pulled: `the broker`. Undefined: unread values are lost. */
   readonly holder?: string | undefined;
   /** How the values since the previous connection are recovered. Undefined: they are lost. */
   readonly recovery?: Recovery | undefined;

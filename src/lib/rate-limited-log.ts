@@ -8,8 +8,8 @@ export class RateLimit {
   readonly #lines = new Map<string, { nextMs: number; suppressed: number; points: number }>();
 
   /**
-   * The fields to log, with the number of lines of this message suppressed before; `points` is the sum over all of
-   * them. Undefined: suppress this line. `nowMs`: monotonic milliseconds.
+   * The fields to log, with the number of suppressed lines of this message and the sum of their `points`. Undefined:
+   * suppress this line. `nowMs`: monotonic milliseconds.
    */
   admit<Fields extends LogFields>(message: string, fields: Fields, nowMs: number): Fields | undefined {
     const points = typeof fields["points"] === "number" ? fields["points"] : 0;

@@ -18,9 +18,7 @@ export async function readStateFile<S extends z.ZodType>(
   }
 }
 
-/**
- * Replaces a file and creates its folder. Resolves once the content survives a power cut. Rejects if the disk fails.
- */
+/** Replaces a file and creates its folder. Resolves once durable. Rejects if the disk fails. */
 export async function writeStateFile(path: string, state: unknown): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   await writeAtomically(path, JSON.stringify(state));

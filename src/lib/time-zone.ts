@@ -3,9 +3,7 @@
 
 export interface TimeZone {
   toLocal(time: number): number;
-  /**
-   * The earlier time if the local one occurs twice. A skipped time is shifted by the length of the skipped interval.
-   */
+  /** The earlier time if the local one occurs twice. A skipped time is shifted by the length of the gap. */
   fromLocal(local: number): number;
 }
 

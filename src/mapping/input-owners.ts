@@ -25,7 +25,7 @@ export class InputOwners {
     if (!this.#owners.has(feeder.input)) this.#owners.set(feeder.input, feeder);
   }
 
-  /** Returns the conflicting owner. Undefined: `feeder` is now the only feeder, or all its feeders are shared. */
+  /** Returns the conflicting owner. Undefined: `feeder` may feed the Input ID, alone or with other shared tags. */
   claim(feeder: Feeder): Feeder | undefined {
     const { input } = feeder;
     const all = this.#of(input).filter(({ reserved, of }) => !(reserved && of === feeder.of));

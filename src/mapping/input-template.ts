@@ -127,9 +127,7 @@ function filled(value: unknown, captures: Captures): unknown {
 export interface ConfiguredInputs {
   /** Input IDs without placeholders, with the signal metadata of the configuration. */
   readonly fixed: ReadonlyMap<InputId, PartialSignalMetadata>;
-  /**
-   * Whether `input` is fixed or could result from a template. False positives are possible, false negatives are not.
-   */
+  /** Whether `input` is fixed or could result from a template. May return false positives. */
   has(input: string): boolean;
 }
 

@@ -40,9 +40,7 @@ export interface Mapping extends Disposable {
   tags(): readonly TagState[];
   /** At most `count` entries of `tags` from index `first`, and their total number. Skipped entries are cheap. */
   tagsIn(first: number, count: number): { readonly total: number; readonly tags: readonly TagState[] };
-  /**
-   * Calls `each` with the last values of the first `most` entries of `tags`. Returns their number. Allocates nothing.
-   */
+  /** Calls `each` with the last values of the first `most` entries of `tags`. Returns their number. */
   values(most: number, each: (input: string, value: number | undefined) => void): number;
   /** The Input ID for this tag, captures and address. Undefined: its readings are refused. */
   inputOf(tag: TagId, captures: Captures, address?: string): InputId | undefined;

@@ -15,7 +15,7 @@ import { Reporter } from "./report.ts";
 import type { TagInputs } from "./tag-inputs.ts";
 import { lastTime, TimeFaultFinder } from "./tag-state.ts";
 
-/** A larger step back between arrivals means a clock change. Below it, up to a million readings share one arrival. */
+/** Smallest step back of arrivals that means a clock change, in microseconds. A million readings may share one time. */
 const clockStepUs = 1_000_000;
 
 interface PointMakerParts {
@@ -39,7 +39,7 @@ export class PointMaker {
   /** As `Clock.extraMicros`. */
   #extraMicros = 0;
   #points: Point[] = [];
-  /** Destination of the points of the current call. Undefined: `taken` returns them. */
+  /** Destination of the points of the current call. Undefined: they are returned by `taken`. */
   columns: PointColumnsWriter | undefined;
 
   constructor(parts: PointMakerParts) {

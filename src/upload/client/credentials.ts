@@ -6,8 +6,8 @@ import { Secret } from "../../core/secret.ts";
 
 export interface Credentials extends AsyncDisposable {
   /**
-   * Resolves with the value of the header. Rejects with `SERVICE_REFUSED` if there are no credentials or the issuer
-   * refuses them, with `SERVICE_UNREACHABLE` if the issuer does not answer, or with `signal.reason`.
+   * Resolves with the value of the header. Rejects with `SERVICE_REFUSED` if credentials are missing or refused, with
+   * `SERVICE_UNREACHABLE` if their issuer does not answer, or with `signal.reason`.
    */
   authorization(signal: AbortSignal): Promise<string>;
   /** Reports a refused value. Returns whether the next one will be another, possibly with new rights. */
@@ -46,8 +46,8 @@ const schema = z.object({
 export type CredentialsContent = z.output<typeof schema>;
 
 /**
- * Returns a function that resolves with the current content of the credentials file, in the format of the service. It
- * returns the same object while the file is unchanged, and rejects with `SERVICE_REFUSED`.
+ * Returns a function that resolves with the current content of the credentials file. It returns the same object while
+ * the file is unchanged, and rejects with `SERVICE_REFUSED`.
  */
 export function credentialsFile(path: string): () => Promise<CredentialsContent> {
   let version = "";

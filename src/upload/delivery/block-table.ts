@@ -69,7 +69,7 @@ export class BlockTable {
   }
 }
 
-/** An array whose start moves forward, since blocks leave roughly in order. A map takes several times as long. */
+/** An array whose start moves forward, since blocks leave roughly in order; a map takes several times as long. */
 class NumberedBlocks {
   #blocks: (OpenBlock | undefined)[] = [];
   /** Number of the first array element. */

@@ -12,7 +12,7 @@ const schema = z.object({
 
 /** After this time, larger requests are tried again, since the cause may be removed. */
 const keptMs = 86_400_000;
-/** Any single point fits into this size. A smaller request refused as too large has another cause. */
+/** Any single point fits into this size. A request of this size that is refused as too large has another cause. */
 const leastBytes = 1_024;
 /** Most requests between two tries of a larger size. At one a second, a try takes place about once a minute. */
 const mostPatience = 64;

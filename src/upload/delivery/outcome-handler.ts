@@ -126,7 +126,8 @@ export class OutcomeHandler {
   }
 
   /**
-   * The service is available again. After a long failure, old live points return to the buffer, so the newest go first.
+   * Call when the service is available again. After a long failure, the live points return to the buffer, so that the
+   * newest points are sent first.
    */
   async returned(): Promise<void> {
     const since = this.#troubleSince;

@@ -10,7 +10,7 @@ export interface PrefetcherParts {
   readonly reader: BufferReader;
   readonly window: Window;
   readonly clock: Clock;
-  /** Points that are older when leased are not news, in either lane. */
+  /** Points that are older than this when leased do not count as new, in either lane. */
   readonly newsMs: number;
   /** Largest number of points of a lane in the window. */
   readonly mostPoints: (lane: Lane) => number;
@@ -24,9 +24,7 @@ export interface PrefetcherParts {
 const mostPerTake = 100_000;
 /** Least space for a lease. Blocks may slightly exceed the requested size. */
 const leastRoom = 100;
-/**
- * Space for points of one input from the buffer's largest record, of which eight take as much as one of many inputs.
- */
+/** Space needed for the largest record of the buffer with points of one input. */
 const leastSingle = 10_000;
 /** Smallest lease of the live lane while there is a backlog. */
 const leastNews = 1_000;
@@ -144,9 +142,7 @@ export class Prefetcher {
     for (const unsendable of window.add(lane, block, clock.monotonic())) this.#unsendable.push(unsendable);
   }
 
-  /**
-   * Number of points that are news. Points of a device with a slow clock do not count as news while a backlog drains.
-   */
+  /** Number of new points. A device with a slow clock has none while a backlog drains. */
   #newsIn({ inputs, timeStarts, valueStarts, times }: Block): number {
     const since = this.#parts.clock.now() - this.#parts.newsMs * 1_000;
     let fresh = 0;

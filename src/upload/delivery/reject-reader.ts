@@ -54,7 +54,7 @@ export class RejectReader implements BufferReader {
 
   async take(lane: Lane, { wait }: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
     signal.throwIfAborted();
-    // The points are not news.
+    // Refused points are not new, so the live lane has none.
     const block = lane === "live" && !wait ? undefined : this.#waiting.shift();
     if (block) this.#out.set(block.id, block);
     else if (wait) await orAbort(new Promise(() => {}), signal);

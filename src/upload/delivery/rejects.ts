@@ -65,8 +65,8 @@ export class Rejects {
   }
 
   /**
-   * Stores rejects. Calls `kept` once they are on disk, at the latest after a successful `flush`. They wait in memory
-   * while the disk fails. Never rejects, so that other points are not delayed.
+   * Stores rejects. Calls `kept` once they are on disk, at the latest after a successful `flush`. Never rejects: while
+   * the disk fails, they wait in memory.
    */
   async add(rejects: readonly Reject[], kept: () => void): Promise<void> {
     if (rejects.length === 0) return;

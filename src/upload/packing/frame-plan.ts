@@ -4,7 +4,7 @@
 //     "times":["2026-01-01T00:00:00Z",…],"series":{"boiler.temp":[21.5,null,…],…}}}}
 //
 // A frame is a matrix of times and series. Each distinct time takes its text and 3 bytes, each series its Input ID and
-// 5, each cell its text and 1, and each null 5. The last element of each list has no comma.
+// 5 bytes. Each cell takes its text and 1 byte, each null 5 bytes. The last element of each list has no comma.
 import type { InputId } from "../../core/point.ts";
 import type { Steps } from "../../lib/in-slices.ts";
 import type { Columns } from "../series/columns.ts";

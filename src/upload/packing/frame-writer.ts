@@ -75,9 +75,7 @@ export class FrameWriter {
     return bytes.subarray(0, at);
   }
 
-  /**
-   * Replaces the buffer after a burst. The old one is left to the garbage collector, since a socket may still use it.
-   */
+  /** Replaces the buffer after a burst. A socket may still use the old one, so it is left to the collector. */
   #fit(bytes: number): void {
     const shrinks = this.#touched > Math.max(smallFrame, bytes * muchSmaller);
     if (shrinks || bytes > this.#bytes.length) {

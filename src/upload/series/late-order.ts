@@ -19,7 +19,7 @@ interface Extracted {
 
 interface Waiting {
   readonly queue: SeriesQueue;
-  /** The first `covered` points may move once `live` has passed `barrier` arrivals or is empty. */
+  /** The first `covered` points may move once `barrier` points have left `live`, or it is empty. */
   covered: number;
   live: SeriesQueue | undefined;
   barrier: number;

@@ -1,7 +1,7 @@
 // Writes numbers as JSON text directly into bytes, with the same result as `JSON.stringify` but without strings.
 //
-// The text of a value is measured once, when its point enters the window. The result is one byte, its form: the length
-// of the text in the low five bits, and the number of decimals in the high three, or 7 if only `String` can produce the
+// The text of a value is measured once, when its point enters the window. The result is one byte, its form. The low five
+// bits are the length of the text, the high three the number of decimals. 7 decimals mean that only `String` produces the
 // shortest text. The size of a frame is thus a sum of bytes. The value is stored without its decimal point, as an
 // integer; division by a power of ten restores it exactly.
 //

@@ -119,7 +119,7 @@ export class SeriesQueue {
     this.#timesHash = (this.#timesHash + hashOf(time)) | 0;
   }
 
-  /** Moves up to `most` oldest points to `other`, until one `stays`. Calls `moved` for each; returns their number. */
+  /** Moves up to `most` oldest points to `other`, until one `stays`. Returns their number. `moved`: per point. */
   moveTo(other: SeriesQueue, most: number, { stays, moved }: MoveOptions = {}): number {
     const { times, values, forms } = this.#arena;
     let count = 0;

@@ -110,9 +110,7 @@ export class Catalog implements SignalCatalog, AsyncDisposable {
     for (const known of Array.from(this.#known.values())) this.#change(known, { saved: undefined, id: undefined });
   }
 
-  /**
-   * The service has the metadata with `savedHash`. Undefined: none or different metadata, so it must be saved again.
-   */
+  /** The service has the metadata with `savedHash`. Undefined: it does not, so ours must be saved again. */
   markSaved(input: InputId, savedHash: string | undefined, id: SignalId | undefined): void {
     const known = this.#known.get(input);
     if (!known) return;

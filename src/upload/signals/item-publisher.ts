@@ -96,7 +96,7 @@ export class ItemPublisher {
     };
   }
 
-  /** An item that equals its signal, whoever changed it, follows the signal from now on. */
+  /** An item that equals its signal follows the signal from now on, even if a person changed it. */
   #adopted({ input, stored, plan }: PlannedItem): PublishedItem[] {
     if (plan.action !== "keep" || plan.base === undefined || stored.itemId === undefined) return [];
     const before = this.#parts.published.base(input, stored.itemId);

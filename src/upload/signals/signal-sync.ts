@@ -172,7 +172,7 @@ export class SignalSync {
     }
   }
 
-  /** Only some signals may be forbidden: splits the batch to save the others. Points are sent meanwhile. */
+  /** Perhaps only some signals are forbidden, so the batch is split. Points are sent meanwhile. */
   #forbidden(batch: readonly BatchedSignal[], reason: string): number {
     if (batch.length > 1) {
       this.#split(batch);

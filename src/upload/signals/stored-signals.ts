@@ -56,8 +56,8 @@ const selection = z.object({
 type Resource = z.output<typeof resource>;
 
 /**
- * Yields pages of signals. Needs the grant of the Admin namespace; rejects with `SERVICE_REFUSED` without it. Rejects
- * with `SERVICE_UNREACHABLE` or `SERVICE_PROTOCOL` if a page cannot be read, without a retry, or with `signal.reason`.
+ * Yields pages of signals. Rejects with `SERVICE_REFUSED` without the grant of the Admin namespace, with
+ * `SERVICE_UNREACHABLE` or `SERVICE_PROTOCOL` if a page cannot be read, or with `signal.reason`.
  */
 export async function* storedSignals(
   caller: MethodCaller,

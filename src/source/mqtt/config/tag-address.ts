@@ -15,7 +15,7 @@ export interface TagAddress {
   readonly captureNames: readonly string[];
   /** Number of `[*]` and `.**` in `value` that lead to signals. 0 if they lead to samples of one signal. */
   readonly depth: number;
-  /** Levels that `capture` or `time` also uses: list elements there are a batch without a fixed order. */
+  /** Number of these levels that `capture` or `time` also uses: their list elements have no fixed order. */
   readonly batchDepth: number;
   /** Names that the tag uses for the matches of `[*]` and `.**`: `i`, `key`, `i1`, `i2`. */
   readonly levelNames: readonly string[];

@@ -28,9 +28,7 @@ export type HeldPacket = number;
 /** Added to the identifier of a QoS 2 packet, which needs PUBREC instead of PUBACK. */
 export const exactlyOnce = 0x1_0000;
 
-/**
- * Acknowledgements of `held`, in that order. Without reason code and properties, all MQTT versions share the format.
- */
+/** Acknowledgements of `held`, in that order. Without reason codes, all MQTT versions share the format. */
 export function encodeAcknowledgements(held: readonly HeldPacket[]): Buffer {
   const bytes = Buffer.allocUnsafe(held.length * 4);
   let at = 0;

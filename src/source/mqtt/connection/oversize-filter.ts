@@ -8,8 +8,9 @@
 // packet identifier, but an empty payload. The message thus keeps its place in the order of acknowledgements, with QoS
 // 1 and QoS 2. `nextPublish` returns its size.
 //
-// Memory: at most `maxPayload` + `maxHead` bytes of a PUBLISH reach the parser, `maxControl` of any other packet. The
-// filter itself buffers at most the topic of one packet (64 KiB). A packet that breaks these rules ends the connection.
+// Memory: at most `maxPayload`, `maxProperties` and the topic (64 KiB) of a PUBLISH reach the parser, and `maxControl`
+// bytes of any other packet. The filter itself buffers at most one topic. A packet that breaks these rules ends the
+// connection.
 import type { Writable } from "node:stream";
 import type { MqttClient, StreamBuilder } from "mqtt";
 
@@ -57,8 +58,8 @@ export class OversizeFilter {
   }
 
   /**
-   * The part of `chunk` and earlier chunks that the parser may receive. Throws if a length is invalid, or a packet
-   * other than PUBLISH is too large. The caller must then end the connection.
+   * The part of `chunk` and earlier chunks that the parser may receive. Throws if a length is invalid or excessive; the
+   * caller must then end the connection.
    */
   pass(chunk: Buffer): Buffer {
     let input = chunk;

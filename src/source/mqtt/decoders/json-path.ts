@@ -136,9 +136,7 @@ export interface PathMatch {
   readonly value: unknown;
   /** What `[*]` and `.**` matched: an index, a member name, or names joined by `/`. */
   readonly keys: readonly string[];
-  /**
-   * Bit k: key k is a list position, or for `.**` contains one of a record, so it may identify another element later.
-   */
+  /** Bit k: key k is, or contains, the list position of an element. Another element may have it next time. */
   readonly positions: number;
 }
 

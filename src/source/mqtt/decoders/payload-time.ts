@@ -41,8 +41,8 @@ export const timeFaults = ["missing", "unreadable", "past", "future"] as const;
 export const noTime: TimeFault = { kind: "missing", text: "the payload has no time" };
 
 /**
- * Parses a time and applies `rule`. Returns a fault if `value` is invalid in this format or `rule` rejects it at `now`.
- * `zone` applies to texts without a zone and to Excel days; undefined: UTC.
+ * Parses a time. Returns a fault if `value` is invalid or `rule` rejects the time. `zone` applies to texts without a
+ * zone and to Excel days; undefined: UTC.
  */
 export function payloadTime(
   value: unknown,

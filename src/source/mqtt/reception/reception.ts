@@ -133,9 +133,7 @@ export class Reception implements MessageHandler {
     this.#inbox.settle();
   }
 
-  /**
-   * Resolves with all readings since the last call, at least one. Rejects with the error of `fail` or `signal.reason`.
-   */
+  /** Resolves with the readings since the last call, once there are any. Rejects as `HandOver.take` does. */
   async take(signal: AbortSignal): Promise<Delivery> {
     return this.#delivery(await this.#inbox.take(signal));
   }
