@@ -16,6 +16,7 @@ export interface ClusterView {
   /** Name of the agent that delivers for all. Missing: there is none, or it is unknown. */
   readonly delivers?: string;
   readonly members: number;
+  /** Another agent uses this `agent.name`. */
   readonly sameName: boolean;
 }
 

@@ -12,6 +12,7 @@ export interface StreamState {
   readonly created: string;
   /** The leading server and the start of its leadership. The stream can lose messages at its end only if it changes. */
   readonly leader: string;
+  /** `lastSequence + 1` if the stream is empty. */
   readonly firstSequence: number;
   readonly lastSequence: number;
   readonly messages: number;

@@ -79,6 +79,7 @@ export class Membership {
     }));
   }
 
+  /** The members that are alive, including this agent. */
   get candidates(): readonly Candidate[] {
     const { node, report } = this.#options;
     const own = this.#seen.get(keyToken(node));

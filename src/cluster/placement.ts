@@ -21,6 +21,7 @@ export interface Candidate {
 
 export interface Orders {
   readonly drained: ReadonlySet<string>;
+  /** Target node by source. */
   readonly moves: ReadonlyMap<string, string>;
 }
 

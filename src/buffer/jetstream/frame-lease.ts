@@ -90,6 +90,7 @@ export class FrameLease {
     for (const [f, frame] of frames.entries()) for (const s of series[f]!) frame.lease(s);
   }
 
+  /** Number of unsettled inputs. */
   get count(): number {
     return this.#count;
   }

@@ -67,6 +67,7 @@ export class KeptTail implements AsyncDisposable {
     return this.#bytes;
   }
 
+  /** Oldest first. */
   get frames(): readonly KeptFrame[] {
     return [...this.#places.values()];
   }

@@ -22,6 +22,7 @@ const mostLooks = 256;
 
 export interface StreamCut {
   readonly frames: readonly OpenFrame[];
+  /** Series taken from each frame. */
   readonly series: readonly (readonly number[])[];
   readonly places: Uint32Array;
   readonly times: Float64Array;

@@ -39,6 +39,7 @@ export class PublishedNames {
   readonly #node: string;
   readonly #path: string;
   #table = new InputTable();
+  /** Number of names in the bucket, and in the file. */
   #stored = 0;
   #saved = 0;
   dictionary = "";

@@ -28,7 +28,7 @@ export interface BufferState {
   readonly uptime: number;
   /** All points before this sequence number were durable. */
   readonly durable: number;
-  /** Sequence number at which the counters begin: 0, or the first one after the last reset. */
+  /** Sequence number at which the counters begin: 0, or the next one at the last reset. */
   readonly origin: number;
   readonly integration: string;
   readonly settled: number;

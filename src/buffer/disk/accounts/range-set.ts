@@ -97,6 +97,7 @@ export class RangeSet {
     return at % 2 === 1 ? this.#bounds[at - 1] : undefined;
   }
 
+  /** Removes the lowest range that does not contain `but`. */
   removeFirst(but: number): void {
     this.#bounds.splice(this.endOf(but) === this.#bounds[1] ? 2 : 0, 2);
   }

@@ -9,6 +9,7 @@ export interface RemovedRange {
   readonly first: number;
   readonly end: number;
   readonly lost: number;
+  /** Empty if no point was lost. */
   readonly reason: string;
 }
 

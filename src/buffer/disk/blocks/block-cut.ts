@@ -15,6 +15,7 @@ export interface BlockCut {
   /** Series missing from some records: place in the segment's dictionary, and the ranges where it is missing. */
   readonly leftOut: ReadonlyMap<number, RangeSet>;
   readonly leftOutPoints: number;
+  /** Places of series with late points. */
   readonly late: ReadonlySet<number>;
   readonly points: number;
   /** These three columns have one entry per point. */

@@ -77,6 +77,7 @@ function equalColumns(a: Float64Array, at: number, b: Float64Array, start: numbe
 export interface TakeRequest {
   readonly lane: Lane;
   readonly maxPoints: number;
+  /** As in `TakeOptions`. Undefined: `maxPoints`. */
   readonly enough?: number | undefined;
   /** Input numbers to lease. Undefined: all. */
   readonly inputs?: ReadonlySet<number> | undefined;

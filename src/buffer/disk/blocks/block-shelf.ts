@@ -20,7 +20,7 @@ const nothing: Taken = { block: undefined, resumeAt: undefined };
 /** One request for specific series scans at most this many segments whose index is not cached. */
 const maxReads = 2;
 /**
- * Most series tracked separately as taken, in all segments: about 500 bytes each. Above it, requests for specific
+ * Maximum series tracked separately as taken, in all segments: about 500 bytes each. Above it, requests for specific
  * series find nothing until segments are settled.
  */
 const maxSeries = 32_768;
@@ -106,7 +106,7 @@ export class BlockShelf {
     this.dropped.releaseAll();
   }
 
-  /** Drops the segment and returns its loss. Leased points are lost or delivered once their block comes back. */
+  /** Drops the segment and returns its loss, without leased points: these are lost only if their block is released. */
   drop(segment: Segment, reason: LossReason): SegmentLoss {
     const blocks = new Map<number, SeriesOut>();
     for (const [id, out] of this.#out) {

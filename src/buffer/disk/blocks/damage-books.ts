@@ -115,7 +115,7 @@ function bytesOf({ offsets, endOffset }: SegmentIndex, record: number): number {
   return (offsets[record + 1] ?? endOffset) - offsets[record]!;
 }
 
-/** Calls `onDamage` with the sequence numbers and index of each unreadable record, whose points do not count. */
+/** Counts unsettled points in readable records. Calls `onDamage` with the numbers and index of each other record. */
 export function unsettledInRecords(
   { settled }: Pick<Segment, "settled">,
   index: SegmentIndex,

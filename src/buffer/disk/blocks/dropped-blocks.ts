@@ -87,7 +87,7 @@ function lossOf({ series, times }: DroppedBlock): LostSpan {
 // The loss when a segment is dropped: the number and times of its points that are neither settled nor leased. Reads the
 // segment only if some of its points were settled or leased.
 
-/** Most stretches reported per segment. Beyond it, stretches with the smallest gap between them are joined. */
+/** Maximum stretches reported per segment. Beyond it, stretches with the smallest gap between them are joined. */
 const mostStretches = 8;
 
 export interface SegmentLoss {

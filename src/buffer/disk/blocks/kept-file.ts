@@ -1,4 +1,4 @@
-// Stores the occupied times of inputs with `sameTime: keep` across restarts in `kept.json`. Each line is a CRC and JSON.
+// Stores the occupied times of `sameTime: keep` inputs across restarts in `kept.json`. Each line is a CRC and JSON.
 //
 //   1st line   times of all points before `sequence`          written before a segment is sealed or removed
 //   others     a new input and its times                      appended before its first points
@@ -64,7 +64,7 @@ export class KeptFile {
         }
   }
 
-  /** To be called before points from `next` on are appended: a start knows only inputs that the file names. */
+  /** To be called before points from `next` on are appended: a start restores only inputs that the file names. */
   nameNew(next: number): void {
     if (this.#options.kept.unnamed.size === 0) return;
     if (this.#end === undefined || !this.#append(this.#end)) this.#write(next);

@@ -54,6 +54,7 @@ export class SeriesOut implements Pick<BlockCut, "records" | "bySeries" | "leftO
     return this.#inputs.length;
   }
 
+  /** Number of unsettled series. */
   get count(): number {
     return this.#count;
   }

@@ -22,7 +22,7 @@ interface LeasedInputs {
 interface Waiting {
   readonly settlement: BlockSettlement;
   readonly late: Uint32Array;
-  /** An earlier block that holds points of them. */
+  /** An earlier block with points of the late inputs. */
   blocker: number;
 }
 

@@ -260,7 +260,7 @@ function readValues(reader: ByteReader, series: number, times: Float64Array, vis
   } else throw new RangeError(`unknown code ${code} of values`);
 }
 
-/** Most bytes of a decompressed record: a point takes less than 24 bytes. */
+/** Maximum bytes of a decompressed record: a point takes less than 24 bytes. */
 const maxOutputLength = 2 ** 21;
 
 /**

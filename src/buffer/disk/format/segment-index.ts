@@ -70,6 +70,7 @@ export class SegmentIndex {
     this.endSequence = header.sequence + header.points;
   }
 
+  /** Removes records and damage from `offset` on. */
   cut(offset: number, first: number): void {
     while ((this.offsets.at(-1) ?? -1) >= offset)
       for (const column of [this.offsets, this.sequences, this.points, this.earliest, this.latest, this.late])

@@ -25,14 +25,14 @@ import type { UpkeepParts } from "./keeper.ts";
 export const compactionFile = "compaction.tmp";
 /** Minimum age of a segment, measured from its last point: most outages are shorter. */
 const coldAfterMs = 60_000;
-/** Most points in one record. Larger records compress little better and lose more points if damaged. */
+/** Maximum points in one record. Larger records compress little better and lose more points if damaged. */
 const slabPoints = 65_536;
 /** Compresses a stream of a cold segment. A higher level pays for short streams, where it costs little. */
 export const coldCompress = (stream: Uint8Array) =>
   zstdCompressSync(stream, { params: { [constants.ZSTD_c_compressionLevel]: stream.length < 16_384 ? 6 : 3 } });
 
 export interface CompactorOptions extends UpkeepParts {
-  /** Most points in one record, unless a single record of the hot segment has more. Undefined: `slabPoints`. */
+  /** Maximum points in one record, unless a single record of the hot segment has more. Undefined: `slabPoints`. */
   readonly coldPoints: number | undefined;
 }
 

@@ -175,7 +175,7 @@ function isGone(disk: Disk, path: string): boolean {
   }
 }
 
-/** Most bytes that one write of these points takes, with names and a header. */
+/** Maximum bytes that one write of these points takes, with names and a header. */
 function roomFor(points: number): number {
   return Math.min(2 ** 20, 64 * points) + 2 * segmentHeaderBytes;
 }

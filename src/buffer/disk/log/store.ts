@@ -77,7 +77,7 @@ export class Store {
   }
 
   /**
-   * When it returns, the points are durable. Changes `group`. Throws `BUFFER_UNAVAILABLE`: none of the points or a
+   * The points are durable when it returns. Changes `group`. If it throws `BUFFER_UNAVAILABLE`, none of the points or a
    * prefix is stored, and the caller may append all of them again.
    */
   append(group: PointColumns, now: Moment): void {

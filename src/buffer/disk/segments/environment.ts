@@ -15,7 +15,7 @@ export interface StoreOptions {
   readonly reserveFreeDisk: number;
   readonly whenFull: "dropOldest" | "block";
   readonly segmentBytes: number;
-  /** Most points in a record of a cold segment. Undefined: the compactor's default. */
+  /** Maximum points in a record of a cold segment. Undefined: the compactor's default. */
   readonly coldPoints?: number | undefined;
 }
 

@@ -7,7 +7,7 @@
 // ranges of each input are kept, plus the one used last, so that successive older values get different times.
 import { RangeSet } from "../accounts/range-set.ts";
 
-/** Most ranges kept per input, one for each different time of a coarse clock. */
+/** Maximum ranges kept per input, one for each different time of a coarse clock. */
 export const mostKeptRanges = 64;
 
 export class KeptTimes {

@@ -19,7 +19,7 @@ export interface GroupCommitOptions {
 
 interface Group {
   readonly done: PromiseWithResolvers<void>;
-  /** Monotonic time in milliseconds at which it is sent, or later if an earlier group is still being sent. */
+  /** Monotonic time in milliseconds to send the group, or later if an earlier group is still being sent. */
   dueAt: number;
 }
 
