@@ -42,8 +42,8 @@ export interface PointBuffer extends AsyncDisposable {
    */
   append(points: readonly Point[] | PointBatch, options: AppendOptions, signal: AbortSignal): Promise<void>;
   /**
-   * Opens the reader; there is at most one. After a restart it leases every point again that is not settled. Rejects with
-   * `BUFFER_FOREIGN` if the backlog belongs to another integration.
+   * Opens the only reader. After a restart it leases all unsettled points again. Rejects with `BUFFER_FOREIGN` if the
+   * backlog belongs to another integration.
    */
   reader(): Promise<BufferReader>;
   stats(): BufferStats;
@@ -51,11 +51,12 @@ export interface PointBuffer extends AsyncDisposable {
 
 export interface BufferReader extends AsyncDisposable {
   /**
-   * Leases a block of durable points that are neither settled nor leased, of the series that `inputs` and `except` select.
-   * `live`: the newest points without late ones; a back end that cannot read backwards returns points appended since it was
-   * opened. `backlog`: the oldest points, as many as `maxPoints` allows. Resolves when there is a block, or undefined at once
-   * with `wait: false`. Rejects with `signal.reason`. With `inputs` it may find nothing for a while if very many series are
-   * leased or settled separately; calls without `inputs` still succeed, and free the memory that it needs.
+   * Leases a block of durable points that are neither settled nor leased, of the series that `inputs` and `except`
+   * select. `live`: the newest points without late ones; a back end that cannot read backwards returns points appended
+   * since it was opened. `backlog`: the oldest points, as many as `maxPoints` allows. Resolves when there is a block,
+   * or undefined at once with `wait: false`. Rejects with `signal.reason`. With `inputs` it may find nothing for a
+   * while if very many series are leased or settled separately. Calls without `inputs` still succeed, and free the
+   * memory that it needs.
    */
   take(lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined>;
   /**

@@ -16,7 +16,7 @@ import type { Captures, TagId } from "./tag.ts";
 
 /** A tag as a driver receives it: the address fields of the protocol, and the fields that all protocols share. */
 export type DriverTag<Tag extends z.ZodObject> = z.output<Tag> & {
-  /** Milliseconds between readings, from 50: poll interval in Modbus, sampling interval in OPC UA. No effect in MQTT. */
+  /** Milliseconds between readings, at least 50: Modbus poll interval, OPC UA sampling interval. No effect in MQTT. */
   readonly every: number;
   /** Captured names that only fill `signal`. They describe the input and do not distinguish it from others. */
   readonly descriptive?: readonly string[];
@@ -78,7 +78,7 @@ export interface Ambiguity {
   readonly message: string;
   /** How to distinguish them: `use {path}`. */
   readonly remedy: string;
-  /** True if every message has several such values, so the tag is certainly a mistake: an error instead of a warning. */
+  /** Every message has several such values, so the tag is certainly a mistake: an error instead of a warning. */
   readonly always?: true;
 }
 
@@ -118,11 +118,11 @@ export interface Driver<
    * each address has its own Input ID.
    */
   ambiguity?(tag: Omit<DriverTag<Tag>, "every">, names: readonly string[]): Ambiguity | undefined;
-  /** Tags with a pattern as address that certainly read the same values. Undefined: options do not reveal it. */
+  /** Pairs of tags, one with a pattern as its address, that read the same values. Undefined: not detectable. */
   overlaps?(tags: readonly DriverTag<Tag>[]): Iterable<TagOverlap>;
   /** Warnings about an Input ID that uses `names`, for example one that is not stable. `check` reports them. */
   remarks?(tag: z.output<Tag>, names: readonly string[]): readonly ConfigWarning[];
-  /** Returns faults that appear only when options and tags are checked together. Both have passed `schema` and `tag`. */
+  /** Faults that only options and tags together reveal. Both have passed `schema` and `tag`. */
   faults?(config: Pick<DriverConfig<Options, Tag>, "options" | "tags">): readonly ConfigFault[];
   /** Settings that are allowed but probably unintended. `check` reports them, and each start logs them. */
   warnings?(options: z.output<Options>): readonly ConfigWarning[];

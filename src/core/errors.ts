@@ -124,7 +124,7 @@ export type ErrorCode = keyof typeof errorCodes;
 export const credentialsHint =
   "check the credentials: user name, password, and what this user may do at the device; then: tagferry check --online";
 
-/** Every failure that the program reports. `message` states what failed, where, and what was found; `hint` states the remedy. */
+/** Every failure that the program reports. `message`: what failed, where, what was found. `hint`: the remedy. */
 export class AgentError extends Error {
   override readonly name = "AgentError";
   readonly code: ErrorCode;

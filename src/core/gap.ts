@@ -14,7 +14,7 @@ export type Recovery =
     }
   | { readonly how: "history" };
 
-/** An interval in which one tag misses values. The driver reports it again, with the same times, when its state changes. */
+/** An interval in which one tag misses values. Reported again, with the same times, when its state changes. */
 export interface TagGap {
   readonly tag: TagId;
   readonly captures: Captures;

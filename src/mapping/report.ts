@@ -1,7 +1,7 @@
 // Report by exception: decides which readings of an input become points, and when.
 //
 //   stored ──┬── differs by more than the dead band, or heartbeat elapsed ──► minInterval elapsed? ── yes ─► stored
-//            │                                                                         no ─► held; a newer one replaces it
+//            │                                                                         no ─► held; the newest wins
 //            └── otherwise ─► filtered (and a held point is dropped: the value has returned)
 //
 // Intervals are measured in the time of the readings, so an hour of messages that a broker kept is not thinned to one

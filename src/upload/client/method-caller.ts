@@ -58,7 +58,7 @@ export class MethodCaller {
     return Math.min(limits.maxRequest ?? maxRequestBytes, maxRequestBytes);
   }
 
-  /** Resolves with the result. Rejects with `SERVICE_UNREACHABLE`, `SERVICE_REFUSED`, `SERVICE_PROTOCOL` or `signal.reason`. */
+  /** Resolves with the result. Rejects with `SERVICE_UNREACHABLE`, `_REFUSED`, `_PROTOCOL` or `signal.reason`. */
   async call<Result extends z.ZodType>(
     method: Method,
     params: object,

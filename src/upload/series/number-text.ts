@@ -1,9 +1,9 @@
 // Writes numbers as JSON text directly into bytes, with the same result as `JSON.stringify` but without strings.
 //
-// The text of a value is measured once, when its point enters the window. The result is one byte, its form. The low five
-// bits are the length of the text, the high three the number of decimals. 7 decimals mean that only `String` produces the
-// shortest text. The size of a frame is thus a sum of bytes. The value is stored without its decimal point, as an
-// integer; division by a power of ten restores it exactly.
+// The text of a value is measured once, when its point enters the window. The result is one byte, its form. The low
+// five bits are the length of the text, the high three the number of decimals. There, 7 means that only `String`
+// produces the shortest text. The size of a frame is thus a sum of bytes. The value is stored without its decimal
+// point, as an integer; division by a power of ten restores it exactly.
 //
 // Exactness: two different decimal texts of at most 15 significant digits never parse to the same double. Such a text
 // is therefore the shortest one for its double.

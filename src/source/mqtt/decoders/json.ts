@@ -24,7 +24,7 @@ const longNumber = 16;
 
 /**
  * Whether the text may contain a number that a double cannot represent exactly. A false positive in a string only costs
- * a slower parse. A run of 16 digits covers every sixteenth position, so only those are checked. A regular expression
+ * a slower parse. Every run of 16 digits covers a sixteenth character, so only those are checked. A regular expression
  * took as long as the parser.
  */
 function hasLongNumber(text: string): boolean {

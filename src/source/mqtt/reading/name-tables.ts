@@ -44,7 +44,7 @@ export class NameTables {
     return this.#table(names, captures) ?? new Map();
   }
 
-  /** Replaces the names of the topic by those in `message`. Undefined: it carries none. Throws `PayloadError`. */
+  /** Stores the names in `message`. Undefined: it carries none. `changed`: save them. Throws `PayloadError`. */
   learn(
     message: Pick<Message, "topic" | "payload" | "skippedBytes">,
     maxPayload: number,

@@ -52,7 +52,7 @@ interface Held {
   readonly weight: number;
 }
 
-/** An edge node and its messages. An undefined one was read already, but its number still waits for its turn. */
+/** An edge node and its waiting messages. Undefined: the message was read, but its number waits its turn. */
 interface Member {
   readonly node: EdgeNode;
   readonly sequence: Sequence<Held | undefined>;
