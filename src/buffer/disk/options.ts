@@ -1,4 +1,4 @@
-// The `buffer` section of the configuration: how much is kept, for how long, and how soon it is on disk.
+// The `buffer` section of the configuration: limits on size and age, and delays of the sync to disk.
 import { z } from "zod";
 import { byteSize, duration } from "../../lib/fields.ts";
 

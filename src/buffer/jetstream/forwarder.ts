@@ -170,7 +170,7 @@ export class Forwarder {
     }
   }
 
-  /** Resolves once the block is published, kept and settled. */
+  /** Resolves once the points are published, in the kept tail on disk, and settled in the local buffer. */
   async #forward(reader: BufferReader, block: Block, signal: AbortSignal): Promise<void> {
     // A source may have been moved while `take` was waiting.
     await this.#untilDone(signal, () => this.#verifyIfDue());

@@ -26,7 +26,7 @@ const prefixOf = (node: string, dictionary: string) => `names.${keyToken(node)}.
 function chainOf(entries: readonly KeyEntry[]): InputId[] {
   const names: InputId[] = [];
   const firstOf = ({ key }: KeyEntry) => Number(key.slice(key.lastIndexOf(".") + 1));
-  // Written by `PublishedNames`.
+  // The cast is safe: only `PublishedNames` writes these names.
   for (const entry of entries.toSorted((a, b) => firstOf(a) - firstOf(b)))
     if (firstOf(entry) === names.length)
       names.push(...(JSON.parse(String(zstdDecompressSync(entry.value))) as InputId[]));
@@ -119,7 +119,7 @@ export class PublishedNames {
 async function savedNames(path: string): Promise<{ dictionary: string; names: readonly InputId[] } | undefined> {
   try {
     const saved: unknown = JSON.parse(await readFile(path, "utf8"));
-    // Written by `PublishedNames`.
+    // The cast is safe: only `PublishedNames` writes these names.
     return saved as { dictionary: string; names: readonly InputId[] };
   } catch {
     return undefined;

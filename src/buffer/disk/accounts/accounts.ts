@@ -7,7 +7,7 @@ import { type RemovedRange, RemovedRanges } from "./removed-ranges.ts";
 export class Accounts {
   /** Sequence number of the next point. */
   next = 0;
-  /** Sequence number at which these accounts begin. */
+  /** Sequence number at which the counters begin. */
   origin = 0;
   settled = 0;
   refused = 0;

@@ -105,7 +105,7 @@ export class SegmentLog {
     const file = { disk, checksum, folder, fullBytes: segmentBytes, known: segments };
     this.#writer = SegmentWriter.create(header, file, this.#scratch);
     segments.push(this.#writer.segment);
-    // The state must list it, so that the next start notices if the file was deleted while the agent was down.
+    // The state must list the new segment, so that the next start notices if its file was deleted meanwhile.
     keeper.persist(now);
     return this.#writer;
   }

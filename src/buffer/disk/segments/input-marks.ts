@@ -22,7 +22,7 @@ export interface Admission {
 
 export class InputMarks {
   readonly kept: KeptTimes;
-  /** Points up to this time are late, whatever their input. */
+  /** Points of any input up to this time are late. */
   floor: number;
   #times = new Float64Array(64).fill(Number.NEGATIVE_INFINITY);
   #values = new Float64Array(64);

@@ -98,6 +98,6 @@ export function startLogWorker(file = workerFile): LogWorker {
     worker.once("error", reject);
     worker.once("exit", () => reject(new AgentError("BUFFER_UNAVAILABLE", "the log thread has ended")));
   });
-  opened.catch(() => {}); // reported to the caller that opens a buffer with it
+  opened.catch(() => {}); // `openWorkerPort` reports the error
   return { worker, opened };
 }
