@@ -25,7 +25,7 @@ import { boundGarbage } from "./process/process-memory.ts";
 import { type SourceChanges, SourceSet } from "./source-set.ts";
 import { BacklogTrend } from "./status/backlog-trend.ts";
 import { type SnapshotParts, sampleOfAgent, snapshot, snapshotOf, uploadStatus } from "./status/snapshot.ts";
-import type { Status, StatusPart, StatusSample, UploadStatus } from "./status/status.ts";
+import type { ConfigStatus, Status, StatusPart, StatusSample, UploadStatus } from "./status/status.ts";
 import { BoundAddresses } from "./upkeep/bound-addresses.ts";
 import type { ClusterStatus } from "./upkeep/cluster-delivery.ts";
 import { startDelivery } from "./upkeep/delivery.ts";
@@ -62,6 +62,10 @@ export interface Agent extends AsyncDisposable {
   health(): { readonly ok: boolean; readonly reason?: string };
   /** Starts new sources, restarts changed ones and stops removed ones. Unchanged sources keep running. */
   reload(config: Config): Promise<Reload>;
+  /** Records for the status that the file was invalid or could not be applied. */
+  reloadFailed(reason: string): void;
+  /** The same as `status().agent.config`, without computing the rest of the status. */
+  config(): ConfigStatus;
 }
 
 export interface Reload extends SourceChanges {
@@ -213,11 +217,18 @@ export async function openWaitingAgent(
   }
   const owned = opened.move();
   let current = config;
+  const inEffect = (needRestart: readonly string[]): ConfigStatus => ({
+    checksum: current.checksum ?? "",
+    loadedAt: runtime.clock.now(),
+    needRestart,
+  });
+  let configStatus = inEffect([]);
   const known = (): SnapshotParts => ({
     time: runtime.clock.now(),
     agent: {
       name,
       version: options.version,
+      config: configStatus,
       startedAt: began.time,
       uptimeMs: Math.round(runtime.clock.monotonic() - started),
     },
@@ -256,8 +267,14 @@ export async function openWaitingAgent(
       for (const source of changes.stopped) gaps.sourceRemoved(source);
       current = next;
       inputs = inputsOf(next);
-      return { ...changes, needRestart: changedSections(config, next) };
+      const needRestart = changedSections(config, next);
+      configStatus = inEffect(needRestart);
+      return { ...changes, needRestart };
     },
+    reloadFailed(reason) {
+      configStatus = { ...configStatus, failedReload: { at: runtime.clock.now(), reason } };
+    },
+    config: () => configStatus,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

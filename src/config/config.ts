@@ -17,6 +17,11 @@ type LogLevel = (typeof logLevels)[number];
 export interface Config {
   /** Absolute path of the file, for commands in hints. */
   readonly file?: string;
+  /**
+   * The first 12 hexadecimal digits of the SHA-256 of the file, its includes and its tables, in the order in which they
+   * are read, each once. What references stand for is not in it. `cat FILES | sha256sum` gives the same.
+   */
+  readonly checksum?: string;
   readonly agent: {
     readonly name: string;
     /** Absolute path. */

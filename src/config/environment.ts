@@ -70,7 +70,7 @@ export async function readTextFile(
   }
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    issues.read(file, text);
+    issues.read(file, bytes, text);
     return text;
   } catch {
     issues.error(place, `${what}is not UTF-8 text`, "save it as UTF-8");

@@ -1,4 +1,5 @@
 // An issue of a configuration: its position, message and hint.
+import { createHash } from "node:crypto";
 import { withoutSecrets } from "../lib/without-secrets.ts";
 import { excerpt } from "./excerpt.ts";
 import type { Position } from "./node.ts";
@@ -25,13 +26,24 @@ export interface Place {
   readonly path: string;
 }
 
+/** Enough to tell configurations apart, and short enough for a table. */
+const checksumDigits = 12;
+
 /** Collects issues. Equal issues at one position are kept once, even if a template serves many tags. */
 export class Issues {
   readonly #issues = new Map<string, ConfigIssue & { readonly whole: boolean }>();
   readonly #lines = new Map<string, readonly string[]>();
+  readonly #hash = createHash("sha256");
 
-  read(file: string, text: string): void {
+  /** Registers a file of the configuration. */
+  read(file: string, bytes: Uint8Array, text: string): void {
+    if (!this.#lines.has(file)) this.#hash.update(bytes);
     this.#lines.set(file, text.split(/\r?\n/));
+  }
+
+  /** See `Config.checksum`. */
+  get checksum(): string {
+    return this.#hash.copy().digest("hex").slice(0, checksumDigits);
   }
 
   error(place: Place, message: string, hint?: string): void {

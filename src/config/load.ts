@@ -41,7 +41,7 @@ export async function loadConfig(
       file,
       issues.list().filter(({ severity }) => severity === "error"),
     );
-  return { ...config, file: resolve(environment.cwd, file), warnings: issues.list() };
+  return { ...config, file: resolve(environment.cwd, file), checksum: issues.checksum, warnings: issues.list() };
 }
 
 /** Resolves with the positions in `file` of tags that devices refuse. Rejects if the file cannot be read. */

@@ -45,6 +45,8 @@ export interface Counter<Label extends string> {
 }
 export interface Gauge<Label extends string> {
   set(value: number, labels?: Labels<Label>): void;
+  /** Sets the value for these labels, and removes those for all others. */
+  setOnly(value: number, labels: Labels<Label>): void;
 }
 export interface Histogram<Label extends string> {
   observe(value: number, labels?: Labels<Label>): void;

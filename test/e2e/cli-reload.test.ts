@@ -88,6 +88,63 @@ not in effect until the agent is restarted: changes of http
   expect(JSON.parse((await reload("--json")).stdout)).toMatchObject({ ok: true, unchanged: ["b", "c"], started: [] });
 });
 
+test("status and metrics name the configuration in effect, a failed reload and what waits for a restart", async () => {
+  using folder = temporaryFolder();
+  const file = folder.file("tagferry.yaml");
+  await using agent = await startAgent({ ...known, folder: folder.path, configuration: configuration(folder.path) });
+  const reload = () => command(["reload", "--url", agent.page]);
+  const expected = async () => {
+    const checked = await command(["check", "-c", file, "--json"], { variables: known.env });
+    return JSON.parse(checked.stdout).checksum as string;
+  };
+  const shown = async () => {
+    const {
+      agent: { config },
+      warnings,
+    } = await agent.status();
+    const text = await (await fetch(new URL("/metrics", agent.page))).text();
+    const metrics = Object.fromEntries(
+      [...text.matchAll(/^tagferry_(config_\w+|build_info)(\{.*\})? (.*)$/gm)].map(([, name, labels = "", value]) => [
+        name + labels,
+        Number(value),
+      ]),
+    );
+    return { ...config, metrics, messages: warnings.map(({ message }) => message).join("\n") };
+  };
+  const first = await expected();
+  const started = await shown();
+  expect(started).toMatchObject({ checksum: first, needRestart: [], messages: "" });
+  expect(started.metrics).toEqual({
+    [`build_info{version="0.1.0",node="${process.version}",arch="${process.arch}"}`]: 1,
+    [`config_info{checksum="${first}"}`]: 1,
+    config_loaded_timestamp_seconds: started.loadedAt / 1e6,
+    config_last_reload_successful: 1,
+    config_restart_needed: 0,
+  });
+
+  writeFileSync(file, configuration(folder.path, { b: "1s, evry: 1s" }));
+  await reload();
+  const failed = await shown();
+  expect(failed).toMatchObject({ checksum: first, loadedAt: started.loadedAt });
+  expect(failed.failedReload?.reason).toBe(`${file}: 1 error`);
+  expect(failed.messages).toContain(`${file}: 1 error; configuration ${first} of `);
+  expect(failed.metrics).toMatchObject({ config_last_reload_successful: 0, [`config_info{checksum="${first}"}`]: 1 });
+
+  writeFileSync(file, configuration(folder.path, { b: "1s" }, ", allowedHosts: [gw.local]"));
+  await reload();
+  const second = await expected();
+  const changed = await shown();
+  expect(second).not.toBe(first);
+  expect(changed).toMatchObject({ checksum: second, needRestart: ["http"] });
+  expect(changed.failedReload).toBeUndefined();
+  expect(changed.loadedAt).toBeGreaterThan(started.loadedAt);
+  expect(changed.messages).toBe("changes of http in the configuration are not in effect");
+  expect(changed.metrics).toMatchObject({ config_last_reload_successful: 1, config_restart_needed: 1 });
+  expect(Object.keys(changed.metrics).filter((name) => name.startsWith("config_info"))).toEqual([
+    `config_info{checksum="${second}"}`,
+  ]);
+});
+
 test("whoever may read the data directory needs no token, anybody else needs http.token", async () => {
   using folder = temporaryFolder();
   const token = "canary-token-7f3a9c";

@@ -69,7 +69,7 @@ test("status shows sources, buffer, delivery and lag, and each fault with its re
   const { status, stdout } = await tagferry(["status", "--url", agent.url]);
 
   expect(status).toBe(0);
-  expect(stdout).toBe(`north-gw1: tagferry 0.1.0, up 1m30s, ${agent.url}
+  expect(stdout).toBe(`north-gw1: tagferry 0.1.0, up 1m30s, configuration 9f86d081884c for 1m30s, ${agent.url}
 values lost in the last 24 h, 1 source offline, service unreachable
 
 delivery  retrying for 1m30s, to http://127.0.0.1:8420/v1 as c8ktonqsahsmemfs7lv0

@@ -44,7 +44,13 @@ export function testRuntime(options: { clock?: Clock; seed?: number } = {}): Tes
   };
   const metrics: Metrics = {
     counter: (declaration) => ({ add: (n, labels) => update(declaration, labels, (before) => before + n) }),
-    gauge: (declaration) => ({ set: (value, labels) => update(declaration, labels, () => value) }),
+    gauge: (declaration) => ({
+      set: (value, labels) => update(declaration, labels, () => value),
+      setOnly(value, labels) {
+        values.delete(declaration.name);
+        update(declaration, labels, () => value);
+      },
+    }),
     histogram: (declaration) => ({ observe: (_value, labels) => update(declaration, labels, (before) => before + 1) }),
   };
   return {

@@ -9,7 +9,13 @@ const start = epochMicros(Date.parse("2026-03-01T08:00:00Z") * 1_000);
 export function statusWith(changes: Partial<Status> = {}): Status {
   const status = {
     time: epochMicros(start + 90e6),
-    agent: { name: "north-gw1", version: "0.1.0", startedAt: start, uptimeMs: 90_000 },
+    agent: {
+      name: "north-gw1",
+      version: "0.1.0",
+      config: { checksum: "9f86d081884c", loadedAt: start, needRestart: [] },
+      startedAt: start,
+      uptimeMs: 90_000,
+    },
     sources: [sourceWith()],
     tags: [tagWith()],
     buffer: {

@@ -14,7 +14,8 @@ test("every metric is named by what it counts, once, with its unit where it has 
   expect(declared.filter(({ help }) => help.length < 12)).toEqual([]);
   expect(
     names.filter(
-      (name) => !/^tagferry_(source|mapping|buffer|upload|cluster|gap|clock|process)_[a-z0-9_]+$/.test(name),
+      (name) =>
+        !/^tagferry_(source|mapping|buffer|upload|cluster|gap|clock|process|build|config)_[a-z0-9_]+$/.test(name),
     ),
   ).toEqual([]);
 });

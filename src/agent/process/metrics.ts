@@ -45,6 +45,10 @@ export function metricsRegistry(): MetricsRegistry {
         const gauge = new Gauge(shape(declaration));
         return {
           set: (value: number, labels?: Labels<Label>) => (labels ? gauge.set(labels, value) : gauge.set(value)),
+          setOnly(value: number, labels: Labels<Label>) {
+            gauge.reset();
+            gauge.set(labels, value);
+          },
         };
       });
     },

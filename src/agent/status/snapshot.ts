@@ -97,6 +97,7 @@ function overview(parts: SnapshotParts): Omit<Status, "tags"> {
     timeFaults,
     warnings: warningsOf({
       config,
+      loaded: agent.config,
       buffer,
       doubt,
       cluster,

@@ -57,8 +57,21 @@ export interface StatusSample extends Pick<Status, "time" | "buffer" | "upload">
 export interface AgentStatus {
   readonly name: string;
   readonly version: string;
+  readonly config: ConfigStatus;
   readonly startedAt: EpochMicros;
   readonly uptimeMs: number;
+}
+
+/** The configuration in effect. */
+export interface ConfigStatus {
+  /** See `Config.checksum`. */
+  readonly checksum: string;
+  /** Time of the start or of the last successful reload. */
+  readonly loadedAt: EpochMicros;
+  /** Left out unless the last reload failed; the configuration before stays in effect. */
+  readonly failedReload?: { readonly at: EpochMicros; readonly reason: string };
+  /** Sections that the last reload changed and that take effect only after a restart. */
+  readonly needRestart: readonly string[];
 }
 
 export interface RefusedInputStatus {

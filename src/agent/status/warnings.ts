@@ -9,11 +9,12 @@ import type { Named, SignalWatchStatus } from "../../upload/signals/signal-watch
 import type { DeliveryStatus } from "../../upload/uploader.ts";
 import { type ClockWatch, unsetClockHint } from "../clock/clock-watch.ts";
 import type { ClusterStatus } from "../upkeep/cluster-delivery.ts";
-import type { Warning } from "./status.ts";
+import type { ConfigStatus, Warning } from "./status.ts";
 import { counted, firstOf } from "./words.ts";
 
 export interface WarningParts {
   readonly config: Config;
+  readonly loaded: ConfigStatus;
   readonly buffer: BufferStats;
   readonly doubt: ClockWatch["doubt"];
   readonly uploader: DeliveryStatus | undefined;
@@ -22,7 +23,15 @@ export interface WarningParts {
   readonly sources: readonly Warning[];
 }
 
-export function warningsOf({ config, buffer, doubt, uploader, cluster, sources }: WarningParts): readonly Warning[] {
+export function warningsOf({
+  config,
+  loaded,
+  buffer,
+  doubt,
+  uploader,
+  cluster,
+  sources,
+}: WarningParts): readonly Warning[] {
   return [
     ...bufferWarnings(buffer),
     ...clockWarnings(doubt),
@@ -31,6 +40,7 @@ export function warningsOf({ config, buffer, doubt, uploader, cluster, sources }
     ...rejectWarnings(uploader?.unkept ?? 0),
     ...parkedWarnings(uploader?.parked),
     ...signalWarnings(uploader?.signals),
+    ...reloadWarnings(loaded),
     ...configWarnings(config),
   ];
 }
@@ -104,6 +114,18 @@ function clusterWarnings(cluster: ClusterStatus | undefined, { agent }: Config):
     ...(sameName
       ? [warning(`another agent of the cluster is named ${agent.name}`, "give each agent its own agent.name", "error")]
       : []),
+  ];
+}
+
+function reloadWarnings({ checksum, loadedAt, failedReload, needRestart }: ConfigStatus): Warning[] {
+  const kept = `configuration ${checksum} of ${rfc3339(loadedAt)} stays in effect`;
+  const failed = failedReload && `the reload at ${rfc3339(failedReload.at)} failed: ${failedReload.reason}; ${kept}`;
+  const waiting = `changes of ${needRestart.join(", ")} in the configuration are not in effect`;
+  return [
+    ...(failed
+      ? [warning(failed, "see the errors with tagferry check, correct the file, and reload again", "error")]
+      : []),
+    ...(needRestart.length > 0 ? [warning(waiting, "restart the agent")] : []),
   ];
 }
 

@@ -57,7 +57,14 @@ export async function check(
   const locate = (refused: RefusedTags) => locateTags(file, io.environment, refused);
   const reached = online ? await (await import("./check-online.ts")).checkOnline(config, locate, io.signal) : [];
   const failed = reached.find(({ ok }) => !ok);
-  const result = { ok: !failed, errors: [], warnings: config.warnings, forecast: expected, disk };
+  const result = {
+    ok: !failed,
+    errors: [],
+    warnings: config.warnings,
+    checksum: config.checksum,
+    forecast: expected,
+    disk,
+  };
   printResult({ json }, online ? { ...result, online: reached } : result, () => reached.flatMap(reachedLines), io);
   return failed?.exit ?? exitStatus.done;
 }
@@ -106,6 +113,7 @@ function report(file: string, config: Config, expected: ConfigForecast): readonl
     }`,
     ...columns(expected.sources.map(sourceLine)),
     ...totals(config, expected),
+    `the checksum of this configuration is ${config.checksum}`,
   ];
 }
 

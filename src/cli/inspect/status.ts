@@ -14,7 +14,12 @@ const problem = { error: z.string().optional(), remedy: z.string().optional() };
 const answeredStatus = z.object({
   time: micros,
   overall: z.object({ text: z.string() }).optional(),
-  agent: z.object({ name: z.string(), version: z.string(), uptimeMs: z.number() }),
+  agent: z.object({
+    name: z.string(),
+    version: z.string(),
+    uptimeMs: z.number(),
+    config: z.object({ checksum: z.string(), loadedAt: micros }).optional(),
+  }),
   sources: z.array(
     z.object({
       name: z.string(),
@@ -93,9 +98,11 @@ export async function status(options: AgentQuery, io: Console): Promise<void> {
 }
 
 function report(url: string, answered: AnsweredStatus): readonly string[] {
-  const { agent, warnings, overall } = answered;
+  const { agent, warnings, overall, time } = answered;
+  const { config } = agent;
+  const loaded = config ? `, configuration ${config.checksum} for ${span((time - config.loadedAt) / 1_000)}` : "";
   return [
-    visible(`${agent.name}: tagferry ${agent.version}, up ${span(agent.uptimeMs)}, ${url}`),
+    visible(`${agent.name}: tagferry ${agent.version}, up ${span(agent.uptimeMs)}${loaded}, ${url}`),
     ...(overall ? [visible(overall.text)] : []),
     "",
     ...delivery(answered),

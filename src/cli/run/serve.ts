@@ -7,6 +7,7 @@ import { openControlToken } from "../../agent/process/control-token.ts";
 import type { MetricsRegistry } from "../../agent/process/metrics.ts";
 import { processSecurity } from "../../agent/process/process.ts";
 import { releaseMemory } from "../../agent/process/process-memory.ts";
+import { measureBuild } from "../../agent/status/build-metrics.ts";
 import { measureCluster } from "../../agent/status/cluster-metrics.ts";
 import { measureUpload } from "../../agent/status/upload-metrics.ts";
 import type { Config } from "../../config/config.ts";
@@ -45,6 +46,7 @@ export async function serve(
     () => agent.upload(),
     () => performance.now(),
   );
+  measureBuild(metrics, { version: version(), config: () => agent.config() });
   if (config.cluster) measureCluster(metrics, () => agent.cluster());
   // Heartbeats prove only that the event loop runs, since a restart would not repair a disk.
   await using manager = serviceManager(io.environment.variables, () => true, runtime);
@@ -138,6 +140,7 @@ async function reload(file: string, agent: Agent, io: Console, log: Logger): Pro
     return { ok: true, ...changes, needRestart, warnings };
   } catch (error) {
     const reason = reasonOf(error);
+    agent.reloadFailed(reason);
     if (!isAgentError(error, "CONFIG_INVALID")) {
       log.error({ err: error }, "the configuration could not be reloaded");
       return { ok: false, reason, errors: [] };

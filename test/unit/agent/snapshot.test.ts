@@ -139,7 +139,13 @@ async function partsOf(buffer: Partial<BufferStats>) {
   const time = epochMicros(0);
   return {
     time,
-    agent: { name: "gw1", version: "0", startedAt: time, uptimeMs: 0 },
+    agent: {
+      name: "gw1",
+      version: "0",
+      config: { checksum: "0", loadedAt: time, needRestart: [] },
+      startedAt: time,
+      uptimeMs: 0,
+    },
     config: { ...config, warnings: [] },
     sources: [],
     buffer: { ...emptyBuffer, ...buffer },

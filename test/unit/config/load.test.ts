@@ -1,5 +1,6 @@
 // A configuration that is right: what the program gets of it.
 
+import { createHash } from "node:crypto";
 import { resolve } from "node:path";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
@@ -44,6 +45,28 @@ test("commands look where the agent of the package keeps its data, though only i
   expect(await at(packaged, head, { STATE_DIRECTORY: "/data" })).toBe("/data");
   expect(await at(packaged, `${head}agent: { dataDir: /srv/data }\n`)).toBe("/srv/data");
   expect(await at("/etc/other.yaml", head)).toBe("/site/data");
+});
+
+test("the checksum is that of the files one after the other, each once, whatever references stand for", async () => {
+  const files = {
+    "/site/conf.d/b.yaml": "sources: { b: { type: simulator, tagsFrom: tags.csv } }\n",
+    "/site/conf.d/a.yaml": "\ufeffsources: { a: { type: simulator, tagsFrom: tags.csv, tags: [{ input: a.sine }] } }\n",
+    "/site/conf.d/tags.csv": "input,wave,shared\n${NAME:-one}.x,sine,true\n",
+  };
+  const text = `${head}include: conf.d/*.yaml\n`;
+  const order = [text, files["/site/conf.d/a.yaml"], files["/site/conf.d/b.yaml"], files["/site/conf.d/tags.csv"]];
+  const expected = createHash("sha256").update(order.join("")).digest("hex").slice(0, 12);
+  const checksum = async (password: string, given: string, all = files) =>
+    (await load(given, { PASSWORD: password }, all)).checksum;
+
+  expect(await checksum("one", text.replace("conf.d/*.yaml", "conf.d/a.yaml"))).not.toBe(expected);
+  const shared = {
+    ...files,
+    "/site/conf.d/b.yaml": files["/site/conf.d/b.yaml"].replace("tagsFrom: tags.csv", "every: 1s"),
+  };
+  expect(await checksum("one", text, shared)).not.toBe(expected);
+  expect(await checksum("one", text)).toBe(expected);
+  expect(await checksum("two", text)).toBe(expected);
 });
 
 test("a version of the interface is the text that was written, not the number YAML makes of it", async () => {
