@@ -3,6 +3,7 @@ import type { Ablation } from "./ablation.ts";
 
 const load = "unit/config/load.test.ts";
 const batch = "unit/source/mqtt/batch.test.ts";
+const takeover = "integration/mqtt/takeover.test.ts";
 
 export const mqttFirstContactAblations: readonly Ablation[] = [
   {
@@ -35,6 +36,38 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     code: "return this.#closings < suspicious ?",
     without: "return this.#closings >= 0 ?",
     test: "unit/source/mqtt/takeover-watch.test.ts",
+  },
+  {
+    safeguard: "counting a takeover that ends the connection before its subscriptions are answered",
+    file: "source/mqtt/connection/takeover-watch.ts",
+    code: "if (!this.#last || !failures.includes(this.#last)) ",
+    without: "if (failures.length > 0) ",
+    test: takeover,
+    name: "before it answers the subscription",
+  },
+  {
+    safeguard: "counting a takeover that resets the connection",
+    file: "source/mqtt/connection/failure.ts",
+    code: ' || code === "ECONNRESET" || code === "EPIPE"',
+    without: ' || code === ""',
+    test: takeover,
+    name: "before it reads an acknowledgement",
+  },
+  {
+    safeguard: "a takeover whose reason is lost after one that the broker named",
+    file: "source/mqtt/connection/takeover-watch.ts",
+    code: "this.#closings = suspicious;",
+    without: "this.#closings = 0;",
+    test: takeover,
+    name: "its reason is lost",
+  },
+  {
+    safeguard: "naming a takeover at one of several brokers",
+    file: "source/mqtt/reception/open.ts",
+    code: 'failures.find(({ code }) => code === "SOURCE_TAKEN_OVER") ?? ',
+    without: "",
+    test: takeover,
+    name: "at the second broker",
   },
   {
     safeguard: "pauses that grow after takeovers",

@@ -10,7 +10,14 @@
 // library answers the rest of the exchange (PUBREL, PUBCOMP) itself, because it has nothing stored for the identifier.
 import { connect, type IClientOptions, type IPublishPacket, type MqttClient } from "mqtt";
 import { AgentError, reasonOf } from "../../../core/errors.ts";
-import { type Attempt, type ConnectFailure, explainFailure, explainLoss, type FailureRecord } from "./failure.ts";
+import {
+  type Attempt,
+  type ConnectFailure,
+  type ConnectionLoss,
+  explainFailure,
+  explainLoss,
+  type FailureRecord,
+} from "./failure.ts";
 import { encodeAcknowledgements, exactlyOnce, type HeldPacket, type Message } from "./message.ts";
 import { filterInput, OversizeFilter } from "./oversize-filter.ts";
 import { grantedCodes } from "./reason-code.ts";
@@ -37,6 +44,9 @@ export interface SubscribeOptions {
   readonly retainHandling: 0 | 1 | 2;
 }
 
+/** Called for an established connection. The result is called if it is lost, and returns the error to report. */
+export type OnEstablished = (attempt: Attempt) => (loss: ConnectionLoss) => AgentError;
+
 export interface Connected<Handler> {
   readonly connection: MqttConnection;
   readonly handler: Handler;
@@ -52,6 +62,7 @@ export async function connectOnce<Handler extends MessageHandler>(
   { maxPayload, ...options }: IClientOptions & { readonly maxPayload: number },
   attach: (link: BrokerConnection) => Handler,
   signal: AbortSignal,
+  onEstablished?: OnEstablished,
 ): Promise<Connected<Handler> | ConnectFailure> {
   signal.throwIfAborted();
   const client = connect({ ...options, ...ownTerms });
@@ -68,11 +79,14 @@ export async function connectOnce<Handler extends MessageHandler>(
     client.stream.destroy();
   });
   client.on("disconnect", ({ reasonCode }) => void (record.disconnectReason ??= reasonCode ?? 0));
+  let onLost: ((loss: ConnectionLoss) => AgentError) | undefined;
   client.on("connect", ({ sessionPresent }) => {
-    result.resolve({ connection: new MqttConnection(client, sessionPresent, lost.promise, record), handler });
+    onLost = onEstablished?.(attempt);
+    result.resolve({ connection: new MqttConnection(client, sessionPresent, lost.promise), handler });
   });
   client.on("close", () => {
-    lost.resolve(explainLoss(attempt, record));
+    const loss = explainLoss(attempt, record);
+    lost.resolve(onLost && !client.disconnecting ? onLost(loss) : loss.error);
     result.resolve(explainFailure(attempt, record));
   });
   const abort = () => {
@@ -166,14 +180,12 @@ export class MqttConnection implements AsyncDisposable {
   /** Properties of the broker from CONNACK (MQTT 5). */
   readonly limits: Readonly<Record<string, unknown>>;
   readonly #client: MqttClient;
-  readonly #record: FailureRecord;
   readonly #lostFirst: Promise<never>;
   #heard = false;
 
-  constructor(client: MqttClient, sessionPresent: boolean, lost: Promise<AgentError>, record: FailureRecord) {
+  constructor(client: MqttClient, sessionPresent: boolean, lost: Promise<AgentError>) {
     const { protocolVersion } = client.options;
     this.#client = client;
-    this.#record = record;
     this.lost = lost;
     this.protocolVersion = protocolVersion === 5 || protocolVersion === 3 ? protocolVersion : 4;
     this.sessionPresent = sessionPresent;
@@ -202,11 +214,6 @@ export class MqttConnection implements AsyncDisposable {
     this.#client.sendPing();
     // The answer is queued behind unread data, and its absence must not count as a timeout.
     this.#client.reschedulePing(true);
-  }
-
-  /** After a loss: neither the broker nor the network gave a reason. */
-  get closedSilently(): boolean {
-    return this.#record.error === undefined && this.#record.disconnectReason === undefined;
   }
 
   /** Whether any data arrived since the last call. */

@@ -7,7 +7,13 @@ import { AgentError, reasonOf } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
 import { orAbort } from "../../../lib/abort.ts";
 import type { MqttOptions } from "../config/options.ts";
-import { type BrokerConnection, type Connected, connectOnce, type MessageHandler } from "./client.ts";
+import {
+  type BrokerConnection,
+  type Connected,
+  connectOnce,
+  type MessageHandler,
+  type OnEstablished,
+} from "./client.ts";
 import { type ConnectFailure, shownUrl } from "./failure.ts";
 import type { SessionState } from "./session-state.ts";
 import { cutMessages } from "./web-socket-frames.ts";
@@ -22,6 +28,8 @@ export interface Connecting<Handler> {
   readonly state?: Pick<SessionState, "protocolVersion" | "hungUp">;
   /** Returns a message handler. Called for every attempt. */
   readonly attach: (link: BrokerConnection) => Handler;
+  /** Explains the loss of the connection. Omitted: from that connection alone. */
+  readonly onEstablished?: OnEstablished;
   readonly log: Logger;
 }
 
@@ -30,7 +38,7 @@ export async function connectBroker<Handler extends MessageHandler>(
   connecting: Connecting<Handler>,
   signal: AbortSignal,
 ): Promise<Connected<Handler>> {
-  const { url, options, clientId, state, attach, log } = connecting;
+  const { url, options, clientId, state, attach, onEstablished, log } = connecting;
   const { username } = options;
   const versions: readonly Version[] = options.protocolVersion === "auto" ? [5, 4, 3] : [options.protocolVersion];
   // Read for each connection, so that files can be changed without a restart.
@@ -43,6 +51,7 @@ export async function connectBroker<Handler extends MessageHandler>(
       { ...libraryOptions(url, options, clientId, protocolVersion), ...credentials, maxPayload: options.maxPayload },
       attach,
       signal,
+      onEstablished,
     );
     if (!("error" in result)) return result;
     first ??= result;

@@ -53,8 +53,20 @@ export function explainFailure(attempt: Attempt, { error, disconnectReason }: Fa
   };
 }
 
+/** The loss of an established connection. `silent`: the broker closed or reset it without a reason. */
+export interface ConnectionLoss {
+  readonly error: AgentError;
+  readonly silent: boolean;
+}
+
 /** Explains the loss of an established connection. */
-export function explainLoss(attempt: Attempt, { error, disconnectReason }: FailureRecord): AgentError {
+export function explainLoss(attempt: Attempt, record: FailureRecord): ConnectionLoss {
+  const code = record.error && systemCode(record.error);
+  const silent = record.error === undefined || code === "ECONNRESET" || code === "EPIPE";
+  return { error: lossError(attempt, record), silent: silent && record.disconnectReason === undefined };
+}
+
+function lossError(attempt: Attempt, { error, disconnectReason }: FailureRecord): AgentError {
   const cause = error && { cause: error };
   if (disconnectReason !== undefined && disconnectReason !== 0) {
     const code = errorCodeOf(disconnectReason);
@@ -72,8 +84,8 @@ export function explainLoss(attempt: Attempt, { error, disconnectReason }: Failu
 }
 
 /** A broker that repeatedly closes just accepted connections, as MQTT 3.1.1 brokers do on a session takeover. */
-export function explainRepeatedClosing({ url, clientId }: Attempt, times: number): AgentError {
-  const message = `${url} accepts client ${clientId} and closes the connection without a reason, ${times} times in a row: another client with the same client identifier takes over the session, or the broker does not permit what is subscribed`;
+export function explainRepeatedClosing({ url, clientId }: Attempt): AgentError {
+  const message = `${url} repeatedly accepts client ${clientId} and closes the connection without a reason: another client with the same client identifier takes over the session, or the broker does not permit what is subscribed`;
   return new AgentError("SOURCE_TAKEN_OVER", message, { hint: takeoverHint(clientId) });
 }
 

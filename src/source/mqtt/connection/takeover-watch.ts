@@ -1,8 +1,12 @@
 // Detects that another client repeatedly takes over the session. Many MQTT 5 brokers report this with a reason code.
 // MQTT 3.1.1 brokers, and mosquitto 2.0.11 with MQTT 5, close the connection without a reason, as they also do when
 // they stop. After a takeover, however, the broker accepts a new connection at once.
+//
+// Where the broker ends a connection depends on the load: before it answers the subscriptions, or while it has not read
+// what we sent. In the second case the kernel resets the connection, and a reason sent before may be lost.
 import type { AgentError } from "../../../core/errors.ts";
-import { type Attempt, explainRepeatedClosing } from "./failure.ts";
+import type { Clock } from "../../../core/runtime.ts";
+import { type Attempt, type ConnectionLoss, explainRepeatedClosing } from "./failure.ts";
 
 /** Connections closed within this time are suspicious, in milliseconds: the longest pause of another agent. */
 const soonMs = 30_000;
@@ -23,20 +27,36 @@ export class TakeoverWatch {
   #closings = 0;
   #lastedMs = 0;
   #alike = 0;
+  #last: AgentError | undefined;
 
-  /** Call if a connection could not be opened: the broker was unreachable or refused it. */
-  openFailed(): void {
-    this.#closings = 0;
+  /** Call if no broker could be used, with the reasons. One of them may be a loss that `lost` has counted. */
+  openFailed(failures: readonly AgentError[]): void {
+    if (!this.#last || !failures.includes(this.#last)) this.#closings = 0;
+  }
+
+  /** Call when a connection is established. Call the result when it is lost; it returns the error with the cause. */
+  established(attempt: Attempt, clock: Pick<Clock, "monotonic">): (loss: ConnectionLoss) => AgentError {
+    const since = clock.monotonic();
+    return ({ error, silent }) => this.lost(error, attempt, { lastedMs: clock.monotonic() - since, silent });
   }
 
   /** Call after an established connection of `lastedMs` ended. Returns the error that explains the cause. */
   lost(error: AgentError, attempt: Attempt, { lastedMs, silent }: { lastedMs: number; silent: boolean }): AgentError {
+    this.#last = this.#judge(error, attempt, lastedMs, silent);
+    return this.#last;
+  }
+
+  #judge(error: AgentError, attempt: Attempt, lastedMs: number, silent: boolean): AgentError {
+    if (error.code === "SOURCE_TAKEN_OVER") {
+      this.#closings = suspicious;
+      return error;
+    }
     const isSoon = lastedMs < (this.#closings < suspicious ? soonMs : soonAfterMs);
     const isAlike = lastedMs >= soonMs && Math.abs(lastedMs - this.#lastedMs) < alikeMs;
     this.#alike = isAlike ? this.#alike + 1 : 0;
     this.#lastedMs = lastedMs;
     this.#closings = silent && isSoon && this.#alike < oftenAlike ? this.#closings + 1 : 0;
-    return this.#closings < suspicious ? error : explainRepeatedClosing(attempt, this.#closings);
+    return this.#closings < suspicious ? error : explainRepeatedClosing(attempt);
   }
 }
 

@@ -5,7 +5,7 @@ import type { Source } from "../../../core/source.ts";
 import { clientIdOf } from "../config/connection-checks.ts";
 import type { BrokerConnection } from "../connection/client.ts";
 import { connectBroker } from "../connection/connect.ts";
-import { shownUrl } from "../connection/failure.ts";
+import { type Attempt, shownUrl } from "../connection/failure.ts";
 import { loadSessionState } from "../connection/session-state.ts";
 import { takeoverWatchOf } from "../connection/takeover-watch.ts";
 import { NamesFile, NameTables } from "../reading/name-tables.ts";
@@ -28,8 +28,9 @@ export async function openMqttSource(config: MqttConfig, runtime: Runtime, signa
       failures.push(error);
     }
   }
-  takeoverWatchOf(config).openFailed();
-  const [first] = failures;
+  takeoverWatchOf(config).openFailed(failures);
+  // A takeover needs a longer pause than other failures.
+  const first = failures.find(({ code }) => code === "SOURCE_TAKEN_OVER") ?? failures[0];
   if (failures.length === 1 && first) throw first;
   const texts = failures.map(({ message }) => message).join("; ");
   const of = first && { cause: first, hint: first.hint };
@@ -60,7 +61,8 @@ async function openAt(
     receiveMaximum: session.receiveMaximum,
   };
   const attach = (link: BrokerConnection) => new Reception(receiving, runtime, link);
-  const connecting = { url, options, clientId, state, attach, log };
+  const onEstablished = (attempt: Attempt) => takeoverWatchOf(config).established(attempt, runtime.clock);
+  const connecting = { url, options, clientId, state, attach, onEstablished, log };
   const { connection, handler } = await connectBroker(connecting, signal);
   const { protocolVersion, sessionPresent } = connection;
   const broker = shownUrl(url);

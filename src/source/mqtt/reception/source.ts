@@ -19,7 +19,6 @@ import {
   refusedTopics,
   type Subscriptions,
 } from "../connection/subscriptions.ts";
-import { takeoverWatchOf } from "../connection/takeover-watch.ts";
 import type { NamesFile, NameTables } from "../reading/name-tables.ts";
 import type { Reception } from "./reception.ts";
 import { StaleTagWatch } from "./stale-tag-watch.ts";
@@ -54,8 +53,8 @@ export class MqttSource implements Source {
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    const { connection, state } = parts;
-    void this.#watchLoss();
+    const { connection, reception, state } = parts;
+    void connection.lost.then((error) => reception.fail(error));
     this.#subscribing = this.#subscribe(connection.sessionPresent ? state.filters : []);
     void this.#inBackground(this.#subscribing.then(() => this.#retryRefused()));
     void this.#inBackground(this.#keepAlive());
@@ -171,19 +170,6 @@ export class MqttSource implements Source {
     const subscriptions = await applySubscriptions(connection, wanted, options, state, log);
     this.#subscriptions = subscriptions;
     if (subscriptions.refused.size > 0) reception.add(refusals(config.tags, subscriptions, runtime));
-  }
-
-  /** Ends the deliveries with the reason of the connection loss. */
-  async #watchLoss(): Promise<void> {
-    const { url, config, clientId, connection, reception, runtime } = this.#parts;
-    const since = runtime.clock.monotonic();
-    const error = await connection.lost;
-    if (this.#closing.signal.aborted) return reception.fail(error);
-    const { protocolVersion, closedSilently: silent } = connection;
-    const attempt = { url, clientId, protocolVersion, username: config.options.username };
-    reception.fail(
-      takeoverWatchOf(config).lost(error, attempt, { lastedMs: runtime.clock.monotonic() - since, silent }),
-    );
   }
 
   /** Permissions at the broker may change during the connection. */

@@ -45,7 +45,7 @@ test("two agents that wait in turn stay a takeover, however long it goes on", ()
 });
 
 test.each<[string, (watch: TakeoverWatch) => void]>([
-  ["a broker that restarts is away in between", (watch) => watch.openFailed()],
+  ["a broker that restarts is away in between", (watch) => watch.openFailed([])],
   ["the connection lasted", (watch) => lost(watch, { lastedMs: 30_000 })],
   ["the network broke it", (watch) => lost(watch, { silent: false })],
 ])("no takeover: %s", (_, interrupt) => {
