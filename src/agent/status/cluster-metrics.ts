@@ -7,7 +7,10 @@ const metrics = {
   connected: { name: "cluster_connected", help: "1 while a NATS server is connected, else 0" },
   members: { name: "cluster_members", help: "Agents of the cluster that are alive, this one among them" },
   led: { name: "cluster_delivery_held", help: "1 while an agent of the cluster is known to deliver, else 0" },
-  lag: { name: "cluster_forward_lag_seconds", help: "How long there have been points that are not in the stream" },
+  lag: {
+    name: "cluster_forward_lag_seconds",
+    help: "Time in which as many points arrived as are not in the stream yet",
+  },
 } as const satisfies Record<string, MetricDeclaration>;
 
 export function measureCluster(registry: MetricsRegistry, status: () => Status["cluster"]): void {

@@ -11,7 +11,7 @@ import { openClusterTerm } from "./cluster-terms.ts";
 import type { DeliveryTerm } from "./delivery.ts";
 
 export interface ClusterStatus extends ClusterView {
-  /** How long this agent has had points that are not in the stream; 0: none. */
+  /** Time in which as many points arrived as are not in the stream yet; 0: none. */
   readonly forwardLagMs: number;
   readonly forwardPaused?: "full" | "unreachable";
 }

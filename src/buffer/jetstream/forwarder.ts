@@ -14,6 +14,7 @@ import type { BufferReader, PointBuffer } from "../../core/buffer.ts";
 import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { BackOff } from "../../lib/back-off.ts";
+import { ForwardLag } from "./forward-lag.ts";
 import { type KeptFrame, KeptTail } from "./kept-tail.ts";
 import { readSettlement, SettledFrames } from "./settled-frames.ts";
 import {
@@ -29,7 +30,7 @@ import { PublishedNames, subjectOf } from "./stream-names.ts";
 
 export interface ForwarderOptions {
   /** The local buffer. The forwarder opens its only reader. */
-  readonly buffer: Pick<PointBuffer, "reader">;
+  readonly buffer: Pick<PointBuffer, "reader" | "stats">;
   readonly stream: PointStream;
   /** A bucket whose entries do not expire. */
   readonly state: KeyBucket;
@@ -43,7 +44,7 @@ export interface ForwarderOptions {
 }
 
 export interface ForwarderStatus {
-  /** How long the forwarder has been behind the local buffer, in milliseconds; 0: it is not behind. */
+  /** Milliseconds in which as many points arrived as wait for the stream; 0: none wait. */
   readonly lagMs: number;
   /** `full`: the stream has reached `maxSize`. */
   readonly paused: "full" | "unreachable" | undefined;
@@ -85,7 +86,7 @@ export class Forwarder {
   #mustVerify = true;
   #verifiedAt = 0;
   #paused: ForwarderStatus["paused"];
-  #behindSince: number | undefined;
+  readonly #lag = new ForwardLag();
 
   constructor(options: ForwarderOptions, runtime: Runtime) {
     this.#options = options;
@@ -97,7 +98,7 @@ export class Forwarder {
 
   get status(): ForwarderStatus {
     return {
-      lagMs: this.#behindSince === undefined ? 0 : this.#runtime.clock.monotonic() - this.#behindSince,
+      lagMs: this.#measureLag(),
       paused: this.#paused,
       publishedPoints: this.#points,
       publishedBytes: this.#bytes,
@@ -126,8 +127,13 @@ export class Forwarder {
     for (;;) {
       await this.#untilDone(signal, () => this.#verifyIfDue());
       const points = await this.#forwardSome(reader, signal);
+      this.#measureLag();
       if (points < livePoints) await this.#runtime.clock.sleep(gatherMs, signal);
     }
+  }
+
+  #measureLag(): number {
+    return this.#lag.measure(this.#runtime.clock.monotonic(), this.#options.buffer.stats());
   }
 
   get #kept(): KeptTail {
@@ -141,12 +147,8 @@ export class Forwarder {
     const live = await reader.take("live", { wait: false, maxPoints: livePoints }, signal);
     if (live) await this.#forward(reader, live, signal);
     const old = await reader.take("backlog", { wait: false, maxPoints: maxFramePoints }, signal);
-    if (old) {
-      this.#behindSince ??= clock.monotonic();
-      await this.#forward(reader, old, signal);
-    }
+    if (old) await this.#forward(reader, old, signal);
     if (live || old) return (live?.points ?? 0) + (old?.points ?? 0);
-    this.#behindSince = undefined;
     // Also wake up when the next check of the stream is due.
     const due = new AbortController();
     const any = AbortSignal.any([signal, due.signal]);
@@ -156,10 +158,7 @@ export class Forwarder {
     );
     try {
       const block = await reader.take("live", { wait: true, maxPoints: livePoints }, any);
-      if (block) {
-        this.#behindSince = clock.monotonic();
-        await this.#forward(reader, block, signal);
-      }
+      if (block) await this.#forward(reader, block, signal);
       return block?.points ?? 0;
     } catch (error) {
       if (signal.aborted || !due.signal.aborted) throw error;
@@ -353,7 +352,6 @@ export class Forwarder {
         const paused = error.code === "CLUSTER_FULL" ? "full" : "unreachable";
         if (this.#paused !== paused) log.warn({ reason: reasonOf(error) }, "publishing to the cluster is paused");
         this.#paused = paused;
-        this.#behindSince ??= clock.monotonic();
         this.#mustVerify ||= paused === "unreachable";
         await clock.sleep(backOff.next(), signal);
       }

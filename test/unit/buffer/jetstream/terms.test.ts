@@ -169,7 +169,7 @@ test("what is appended after a source has moved goes as late, although the forwa
     release: () => {},
     [Symbol.asyncDispose]: async () => {},
   };
-  const buffer = { reader: () => Promise.resolve(reader) };
+  const buffer = { reader: () => Promise.resolve(reader), stats: () => one.local.stats() };
   const options = { buffer, stream, state, node: "gw2", bootEpoch: "b", directory: home.path };
   const forwarder = new Forwarder(options, hastyRuntime());
   const running = forwarder.run(stop.signal).catch(() => {});
