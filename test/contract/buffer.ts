@@ -47,7 +47,7 @@ function expectStats(buffer: ReadBuffer, expected: Partial<BufferStats>): void {
 export function bufferContract(place: () => BufferPlace): void {
   readerContract(place);
 
-  test("a backlog of another integration is not delivered, and capturing goes on", async () => {
+  test("a backlog of another integration is not delivered, and new points are still stored", async () => {
     await using home = place();
     {
       await using buffer = await home.open("first");
@@ -66,7 +66,7 @@ export function bufferContract(place: () => BufferPlace): void {
     expect(await reader.take("backlog", all, never)).toBeDefined();
   });
 
-  test("only one can have the buffer open", async () => {
+  test("only one process can open the buffer", async () => {
     await using home = place();
     await using buffer = await home.open();
 
@@ -76,7 +76,7 @@ export function bufferContract(place: () => BufferPlace): void {
 }
 
 export function readerContract(place: () => ReadPlace): void {
-  test("points come out by series, in columns, by ascending time", async () => {
+  test("a block lists its points by series, in columns, in ascending order of time", async () => {
     await using home = place();
     await using buffer = await home.open();
     await using reader = await buffer.reader();
@@ -90,7 +90,7 @@ export function readerContract(place: () => ReadPlace): void {
     ]);
   });
 
-  test("a block taken but not settled comes again after a restart", async () => {
+  test("a block that was leased but not settled is delivered again after a restart", async () => {
     await using home = place();
     {
       await using buffer = await home.open();
@@ -105,7 +105,7 @@ export function readerContract(place: () => ReadPlace): void {
     expect(seconds(await reader.take("backlog", all, never))).toEqual([1, 2, 3]);
   });
 
-  test("what is settled does not come again, what is not does", async () => {
+  test("settled points are not delivered again, unsettled ones are", async () => {
     await using home = place();
     {
       await using buffer = await home.open();
@@ -125,7 +125,7 @@ export function readerContract(place: () => ReadPlace): void {
     expectStats(buffer, { appendedPoints: 4, settledPoints: 1, refusedPoints: 1, unsettledPoints: 2 });
   });
 
-  test("settling twice, or a block that nobody knows, changes nothing", async () => {
+  test("settling a block twice, or an unknown block, changes nothing", async () => {
     await using home = place();
     await using buffer = await home.open();
     await using reader = await buffer.reader();
@@ -140,7 +140,7 @@ export function readerContract(place: () => ReadPlace): void {
     expectStats(buffer, { settledPoints: 2, unsettledPoints: 0, oldest: undefined });
   });
 
-  test("released blocks can be taken again by either lane, and are out to one lane at a time", async () => {
+  test("a released block can be leased again by either lane, by one lane at a time", async () => {
     await using home = place();
     await using buffer = await home.open();
     await using reader = await buffer.reader();
@@ -154,7 +154,7 @@ export function readerContract(place: () => ReadPlace): void {
     expect(await reader.take("live", all, never)).toBeUndefined();
   });
 
-  test("the backlog begins with the oldest and can be asked for some inputs", async () => {
+  test("the backlog begins with the oldest points and can be limited to some inputs", async () => {
     await using home = place();
     await using buffer = await home.open();
     await using reader = await buffer.reader();
@@ -169,7 +169,7 @@ export function readerContract(place: () => ReadPlace): void {
     expect(seconds(oldest)).toEqual([1, 2]);
   });
 
-  test("series that are left out stay to be taken, also after a restart, and blocks end where enough was found", async () => {
+  test("series left out of a block can be leased later, also after a restart, and a block ends at its limit of points", async () => {
     await using home = place();
     {
       await using buffer = await home.open();
@@ -195,7 +195,7 @@ export function readerContract(place: () => ReadPlace): void {
     expectStats(buffer, { settledPoints: 4, unsettledPoints: 4 });
   });
 
-  test("waiting for a block ends when there is one, and with the reason of the signal", async () => {
+  test("waiting for a block ends with the block, or with the reason of the abort signal", async () => {
     await using home = place();
     await using buffer = await home.open();
     await using reader = await buffer.reader();
@@ -223,7 +223,7 @@ export function readerContract(place: () => ReadPlace): void {
     expect(taken.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, i) => i));
   });
 
-  test("values of one time come in the order of their appends, and a repeat of the newest is stored once", async () => {
+  test("values with the same time are delivered in the order of their appends, and a repeat of the newest one is stored once", async () => {
     await using home = place();
     await using buffer = await home.open();
     await using reader = await buffer.reader();
@@ -239,7 +239,7 @@ export function readerContract(place: () => ReadPlace): void {
     expectStats(buffer, { duplicatePoints: 1, collidedPoints: 2, appendedPoints: 3 });
   });
 
-  test("waiting in the live lane ends when there are late points alone", async () => {
+  test("waiting in the live lane ends when only late points are stored", async () => {
     await using home = place();
     await using buffer = await home.open();
     await using reader = await buffer.reader();
@@ -253,7 +253,7 @@ export function readerContract(place: () => ReadPlace): void {
     reader.release([first.id]);
   });
 
-  test("a late point counts as settled no sooner than what it may replace, and is released with it", async () => {
+  test("a late point is settled no earlier than the point that it may replace, and is released with it", async () => {
     await using home = place();
     await using buffer = await home.open();
     await using reader = await buffer.reader();
@@ -277,7 +277,7 @@ export function readerContract(place: () => ReadPlace): void {
     expectStats(buffer, { settledPoints: 0, unsettledPoints: 3 });
   });
 
-  test("a late point is settled with the last of what it may replace", async () => {
+  test("a late point is settled together with the last point that it may replace", async () => {
     await using home = place();
     await using buffer = await home.open();
     await using reader = await buffer.reader();

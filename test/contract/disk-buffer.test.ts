@@ -37,7 +37,7 @@ describe("the buffer on disk", () => {
   bufferContract(onDisk);
 });
 
-test("the log in a thread of its own stores points and hands them out, and its folders are for its user alone", async () => {
+test("the log thread stores and delivers points, and only its user can read its folders", async () => {
   using home = temporaryFolder();
   const directory = home.file("new/buffer");
   await using buffer = await openBuffer({ directory, integration: "plant", config }, testRuntime(), never);
@@ -55,7 +55,7 @@ test("the log in a thread of its own stores points and hands them out, and its f
   for (const folder of [directory, dirname(directory)]) expect(statSync(folder).mode & 0o777).toBe(0o700);
 });
 
-test("appends one right after the other are answered each for itself, whatever else is asked for meanwhile", async () => {
+test("consecutive appends are each answered on their own, whatever other calls run meanwhile", async () => {
   using home = temporaryFolder();
   const brisk = bufferOptions.parse({ reserveFreeDisk: "0", ackDelay: "0" });
   const runtime = testRuntime();
@@ -85,7 +85,7 @@ test("appends one right after the other are answered each for itself, whatever e
   expect(runtime.lines.filter(({ level }) => level === "error")).toEqual([]);
 });
 
-test("a folder that cannot be made is said to be unwritable", async () => {
+test("a folder that cannot be created is reported as unwritable", async () => {
   using home = temporaryFolder();
   writeFileSync(home.file("file"), "");
   chmodSync(home.file("file"), 0o400);
@@ -120,7 +120,7 @@ async function gathering(ackDelay = "auto") {
   return { disk, clock, buffer, runtime, syncs: () => syncs };
 }
 
-test("an append is done when its sync is: after ackDelay where a device waits, else within `sync`", async () => {
+test("an append resolves with its sync: after ackDelay where a device waits, otherwise within `sync`", async () => {
   const { clock, buffer } = await gathering();
   const done: string[] = [];
   void buffer.append([point(1)], { awaited: false }, never).then(() => done.push("polled"));
@@ -137,7 +137,7 @@ test("an append is done when its sync is: after ackDelay where a device waits, e
   expect(done).toEqual(["polled", "along", "awaited"]);
 });
 
-test("an append whose source tells when to hurry waits longer for others, and not once it tells", async () => {
+test("an append whose source signals urgency waits longer for others, and not at all once it signals", async () => {
   const { clock, buffer } = await gathering();
   const done: string[] = [];
   const append = (second: number, hurry: Promise<void>) =>
@@ -158,7 +158,7 @@ test("an append whose source tells when to hurry waits longer for others, and no
   expect(done).toEqual(["at 1", "at 2", "at 3"]);
 });
 
-test("ackDelay bounds the wait whatever the source tells", async () => {
+test("ackDelay bounds the wait whatever the source signals", async () => {
   const { clock, buffer } = await gathering("2ms");
   let isDone = false;
   const hurry = new Promise<void>(() => {});
@@ -169,7 +169,7 @@ test("ackDelay bounds the wait whatever the source tells", async () => {
   expect(isDone).toBe(true);
 });
 
-test("many appends share one sync, and one that holds much does not wait", async () => {
+test("many appends share one sync, and a large append does not wait", async () => {
   const { clock, buffer, syncs } = await gathering();
   const before = syncs();
   const appends = Array.from({ length: 30 }, (_, i) => buffer.append([point(i)], { awaited: true }, never));
@@ -185,7 +185,7 @@ test("many appends share one sync, and one that holds much does not wait", async
   );
 });
 
-test("nothing is acknowledged when the sync fails, and the caller's next try stores it once", async () => {
+test("nothing is acknowledged when the sync fails, and the caller's retry stores the points once", async () => {
   const { disk, clock, buffer } = await gathering();
   disk.fault = (call, path) => {
     if (call === "sync" && path.includes("seg-"))
@@ -206,7 +206,7 @@ test("nothing is acknowledged when the sync fails, and the caller's next try sto
   expect(buffer.stats()).toMatchObject({ appendedPoints: 1, duplicatePoints: 0, degraded: undefined });
 });
 
-test("what is settled is on disk within ten seconds", async () => {
+test("a settlement is on disk within ten seconds", async () => {
   const { disk, clock, buffer, runtime } = await gathering();
   const appended = buffer.append([point(1)], { awaited: true }, never);
   await clock.advance(6);
@@ -227,14 +227,14 @@ test("what is settled is on disk within ten seconds", async () => {
   expect(runtime.metric("buffer_settled_points_total")).toBe(1);
 });
 
-test("a time that is no whole number of microseconds is refused", async () => {
+test("a time that is not a whole number of microseconds is refused", async () => {
   const { buffer } = await gathering();
   const wrong = { ...point(1), time: 1.5 as ReturnType<typeof epochMicros> };
 
   await expect(buffer.append([wrong], { awaited: true }, never)).rejects.toThrow(TypeError);
 });
 
-test("a log thread that ended is started again, and what it held is there", async () => {
+test("a log thread that ended is started again, and its points are still stored", async () => {
   const disk = new MemoryDisk();
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });

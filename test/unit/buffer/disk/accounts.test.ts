@@ -151,7 +151,7 @@ class History {
   }
 }
 
-test("a lost segment that is put back is not lost any more", () => {
+test("a lost segment that is put back no longer counts as lost", () => {
   const history = new History();
   history.append(100);
   history.stop(true);
@@ -166,7 +166,7 @@ test("a lost segment that is put back is not lost any more", () => {
   expect(history.counts).toMatchObject({ stored: 100, settled: 0, lost: 0 });
 });
 
-test("a lost segment that is put back takes nothing off what the service has", () => {
+test("putting a lost segment back does not reduce the count of delivered points", () => {
   const history = new History();
   history.append(60);
   history.settle(1_000, undefined, 0);
@@ -188,7 +188,7 @@ test("a lost segment that is put back takes nothing off what the service has", (
   expect(history.counts).toMatchObject({ stored: 110, settled: 60, lost: 0 });
 });
 
-test("a segment that is put back is delivered, also where the state still has it as done with", () => {
+test("a segment that is put back is delivered, also when the state file still lists it as settled", () => {
   const history = new History();
   history.append(100);
   history.stop(true);
@@ -205,7 +205,7 @@ test("a segment that is put back is delivered, also where the state still has it
   expect(history.counts).toMatchObject({ stored: 110, lost: 0 });
 });
 
-test("a compacted segment that the disk does not give at a start holds the points that were left in it", () => {
+test("a compacted segment that cannot be read at startup counts the points that were left in it", () => {
   const history = new History();
   history.append(90);
   history.settle(1_000, ["i1"], 0);
@@ -296,7 +296,7 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
   },
 );
 
-test("after any history every point is settled, lost or stored, and each is counted as what it is", () => {
+test("after any history every point is settled, lost or stored, and is counted accordingly", () => {
   fc.assert(
     fc.property(fc.array(deed, { minLength: 1, maxLength: 25 }), (deeds) => {
       const history = new History();

@@ -54,7 +54,7 @@ async function contents(buffer: PointBuffer) {
   }
 }
 
-test("an input that is first seen while the folder is away keeps its name", async () => {
+test("an input that is first seen while the folder is unmounted keeps its name", async () => {
   using parent = temporaryFolder();
   const directory = parent.file("buffer");
   const { open, append } = buffersOn(directory);
@@ -72,7 +72,7 @@ test("an input that is first seen while the folder is away keeps its name", asyn
   ]);
 });
 
-test("a reader is given nothing of another integration, also where the folder was exchanged", async () => {
+test("a reader gets no points of another integration, also when the folder was replaced", async () => {
   using parent = temporaryFolder();
   const directory = parent.file("buffer");
   const other = buffersOn(parent.file("other"), "factory");
@@ -89,7 +89,7 @@ test("a reader is given nothing of another integration, also where the folder wa
   expect(block?.series.map(({ input }) => input)).toBeUndefined();
 });
 
-test("where LOCK was deleted and cannot be made again, what is stored is still delivered", async () => {
+test("stored points are delivered although LOCK was deleted and cannot be created again", async () => {
   using parent = temporaryFolder();
   const directory = parent.file("buffer");
   const { clock, open, append } = buffersOn(directory);
@@ -104,7 +104,7 @@ test("where LOCK was deleted and cannot be made again, what is stored is still d
   expect(block?.series.map(({ input }) => input)).toEqual(["a"]);
 });
 
-test("a block of the folder before settles nothing of the one that took its place", async () => {
+test("a block leased from the former folder settles nothing in the folder that replaced it", async () => {
   using parent = temporaryFolder();
   const directory = parent.file("buffer");
   const other = buffersOn(parent.file("other"));
@@ -128,7 +128,7 @@ test("a block of the folder before settles nothing of the one that took its plac
   expect(buffer.stats()).toMatchObject({ settledPoints: 0, unsettledPoints: 1 });
 });
 
-test("a reader that waits is given what is stored once the folder is back, without another append", async () => {
+test("a waiting reader gets the stored points once the folder is mounted again, without another append", async () => {
   using parent = temporaryFolder();
   const directory = parent.file("buffer");
   const { clock, open, append } = buffersOn(directory);
@@ -153,7 +153,7 @@ test("a reader that waits is given what is stored once the folder is back, witho
   expect(given).toBe("a");
 });
 
-test("a log that has to be opened anew while its folder is away makes no other one in its place", async () => {
+test("a log that is reopened while its folder is unmounted does not create another folder in its place", async () => {
   using parent = temporaryFolder();
   const directory = parent.file("buffer");
   const crash = { now: false };
@@ -187,7 +187,7 @@ test("a log that has to be opened anew while its folder is away makes no other o
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test("a segment that one listing of the folder leaves out is not given up", () => {
+test("a segment that is missing from one listing of the folder is kept", () => {
   const memory = new MemoryDisk();
   let hidden: string | undefined;
   const disk: Disk = {

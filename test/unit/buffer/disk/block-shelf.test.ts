@@ -6,7 +6,7 @@ import type { InputId } from "../../../../src/core/point.ts";
 import { openStore } from "../../../support/disk-store.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
 
-test("points that are handed out fill no heap, also when every block has one of each series", () => {
+test("leased points do not fill the heap, also when every block has one point of each series", () => {
   const { store } = openStore(new MemoryDisk(), { segmentBytes: 2 ** 22 });
   const inputs = Uint32Array.from({ length: 8_000 }, (_, i) => store.inputs.numberOf(`tag${i}` as InputId));
   let polls = 0;

@@ -20,7 +20,7 @@ const stats = (losses: BufferStats["losses"], settledPoints = 0): BufferStats =>
 });
 const loss = (reason: string, points: number) => ({ reason, points, from: undefined, to: undefined, intervals: [] });
 
-test("the first loss of a reason is counted like every other one", () => {
+test("the first loss with a new reason is counted like any other", () => {
   const runtime = testRuntime();
   const metrics = new BufferMetrics(runtime.metrics);
   metrics.update(stats([]));
@@ -41,7 +41,7 @@ test("losses count since the buffer was created, deliveries since the program st
   expect(runtime.metric("buffer_settled_points_total")).toBe(5);
 });
 
-test("every reason has its series before anything is lost", () => {
+test("every loss reason has its series before the first loss", () => {
   const added: string[] = [];
   const { metrics } = testRuntime();
   const counter = (declaration: { name: string }) => ({

@@ -39,7 +39,7 @@ const anyTime = fc.oneof(
   fc.integer({ min: -1e9, max: 1e9 }).map((n) => 1.7e15 + n),
 );
 
-test("what was appended comes out bit by bit, by series and in the order of time", () => {
+test("appended points are returned bit for bit, by series and in the order of time", () => {
   const point = fc.record({ series: fc.nat(300), time: anyTime, value: anyValue });
   fc.assert(
     fc.property(fc.array(point, { minLength: 1, maxLength: 200 }), (points) => {
@@ -56,7 +56,7 @@ test("what was appended comes out bit by bit, by series and in the order of time
   );
 });
 
-test("thousand tags that are polled together take less than eight bytes a point, header and all", () => {
+test("a thousand tags polled together take less than eight bytes a point, header included", () => {
   const points = Array.from({ length: 1_000 }, (_, series) => ({
     series,
     time: 1.7e15,
@@ -68,7 +68,7 @@ test("thousand tags that are polled together take less than eight bytes a point,
   expect((bytes + recordHeaderBytes) / points.length).toBeLessThan(5);
 });
 
-test("bytes that are no columns are refused, never taken for many points", () => {
+test("invalid bytes are refused and never decoded as points", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
       let points = 0;
@@ -83,7 +83,7 @@ test("bytes that are no columns are refused, never taken for many points", () =>
   );
 });
 
-test("the checksum is CRC-32, and the header of a record is as its page says", () => {
+test("the checksum is CRC-32, and the header of a record matches its documentation", () => {
   expect(crc32(new TextEncoder().encode("123456789"))).toBe(0xcbf43926);
   expect(crc32(new Uint8Array(32))).toBe(0x190a55ad);
   expect(crc32(Uint8Array.from({ length: 32 }, (_, i) => i))).toBe(0x91267e8a);

@@ -31,7 +31,7 @@ function compact(store: ReturnType<typeof openStore>["store"], at: number): numb
 
 const segmentFiles = (disk: MemoryDisk) => disk.list(folder).filter((name) => name.startsWith("seg-"));
 
-test("sealed segments of an outage become dense, and every point comes out as it went in", () => {
+test("sealed segments of an outage are compacted, and every point is returned unchanged", () => {
   const { disk, store } = withBacklog(600);
   const before = store.stats();
 
@@ -53,7 +53,7 @@ test("sealed segments of an outage become dense, and every point comes out as it
   expect(keys(takeAll(store))).toEqual(expected);
 });
 
-test("what is settled is left out, what is not is settled as before", () => {
+test("compaction leaves out settled points, and the others are settled as before", () => {
   const { disk, store } = withBacklog(300);
   const some = take(store, "backlog", 1e6, ["line.tag3", "line.tag7"])!;
   settle(store, some);
@@ -84,7 +84,7 @@ test("what is settled is left out, what is not is settled as before", () => {
   expect(segmentFiles(disk).length).toBeGreaterThan(1);
 });
 
-test("values of one time keep their order in a cold segment, and do not travel in the live lane", () => {
+test("values with the same time keep their order in a cold segment and are not served by the live lane", () => {
   const { store } = withBacklog(100);
   for (const value of [7, 8, 7]) append(store, [["line.tag3", t0, value]], 101);
   append(
@@ -102,7 +102,7 @@ test("values of one time keep their order in a cold segment, and do not travel i
   expect(points.map(([, , value]) => value)).toEqual([poll(0)[3]![2], 7, 8, 7]);
 });
 
-test("a segment that is read from meanwhile is left as it is", () => {
+test("a segment that is being read is not compacted", () => {
   const { store } = withBacklog(300);
   store.work(moment(500));
   const block = take(store, "backlog", 1e6)!;
@@ -114,7 +114,7 @@ test("a segment that is read from meanwhile is left as it is", () => {
   expect(takeAll(store).length).toBe(tags * 300 - block.points.length);
 });
 
-test("fresh segments are left alone, and a compaction that a crash cut short leaves nothing behind that counts", () => {
+test("fresh segments are not compacted, and an interrupted compaction leaves no effect", () => {
   const { disk, store } = withBacklog(300);
   expect(store.work(moment(230))).toBe(false);
   store.work(moment(500));
@@ -126,7 +126,7 @@ test("fresh segments are left alone, and a compaction that a crash cut short lea
   expect(keys(takeAll(again))).toEqual(keys(Array.from({ length: 300 }, (_, i) => poll(i)).flat()));
 });
 
-test("a segment of which points were found damaged stays as it is, so that a start finds the same losses", () => {
+test("a segment with damaged points is not compacted, so that a restart finds the same losses", () => {
   const disk = new MemoryDisk();
   const { store } = openStore(disk, { segmentBytes: 16_000 });
   for (let second = 0; !segmentFiles(disk)[1]; second++) append(store, poll(second), 1);
@@ -146,7 +146,7 @@ test("a segment of which points were found damaged stays as it is, so that a sta
   expect(openStore(disk, { at: 120, seed: 2 }).store.stats().losses).toEqual(losses);
 });
 
-test("what squeezes badly becomes several cold records: none is longer than one that can be read", () => {
+test("points that compress badly become several cold records, none longer than the readable maximum", () => {
   const disk = new MemoryDisk();
   const { store } = openStore(disk, { segmentBytes: 3_000_000 });
   const random = seeded(17);

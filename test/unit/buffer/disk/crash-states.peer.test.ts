@@ -4,7 +4,7 @@ import { lookAtCrashStates } from "../../../support/crash-states.ts";
 
 const enough = Number(process.env.TAGFERRY_CRASH_STATES ?? 100_000);
 
-test(`${enough} different states that a power cut may leave all open, with nothing acknowledged lost`, {
+test(`${enough} different states after a power cut all open without the loss of an acknowledged point`, {
   timeout: 300_000 + enough * 20,
 }, () => {
   const seen = new Set<string>();

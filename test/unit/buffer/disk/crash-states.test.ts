@@ -6,9 +6,12 @@ import { lookAtCrashStates } from "../../../support/crash-states.ts";
 // Hundreds of short runs: a machine that is busy with other things takes its time.
 vi.setConfig({ testTimeout: 180_000 });
 
-test.each([0, 1, 2])("whatever a power cut leaves opens, with nothing acknowledged lost (script %i)", (variant) => {
-  const { states, wrong } = lookAtCrashStates({ variant, statesPerCall: 32 });
+test.each([0, 1, 2])(
+  "every state after a power cut opens without the loss of an acknowledged point (script %i)",
+  (variant) => {
+    const { states, wrong } = lookAtCrashStates({ variant, statesPerCall: 32 });
 
-  expect(wrong.slice(0, 5)).toEqual([]);
-  expect(states).toBeGreaterThan(150);
-});
+    expect(wrong.slice(0, 5)).toEqual([]);
+    expect(states).toBeGreaterThan(150);
+  },
+);

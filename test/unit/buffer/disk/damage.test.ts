@@ -83,7 +83,7 @@ test.each([true, false])(
   },
 );
 
-test("without the checksum a flipped bit goes through as a wrong value", () => {
+test("without the checksum a flipped bit is delivered as a wrong value", () => {
   const none: Checksum = () => 0;
   const from = written(3, true, none);
   let wrong = 0;
@@ -97,7 +97,7 @@ test("without the checksum a flipped bit goes through as a wrong value", () => {
   expect(wrong).toBeGreaterThan(0);
 });
 
-test("a write cut off at any byte costs only what was in it", () => {
+test("a write cut off at any byte costs only its own points", () => {
   const before = written(3, false);
   const after = written(4, false);
   // Records are filled up with zeros that their checksum covers.
@@ -112,7 +112,7 @@ test("a write cut off at any byte costs only what was in it", () => {
     }
 });
 
-test("sectors of zeros, a cut file and an empty file lose what was there and nothing else", () => {
+test("zeroed sectors, a truncated file and an empty file cost only the points that they held", () => {
   const records = 40;
   const from = written(records, true);
   for (let sector = 0; sector * 512 < from.used; sector++) {
@@ -128,7 +128,7 @@ test("sectors of zeros, a cut file and an empty file lose what was there and not
   }
 });
 
-test("a write of which only parts reached the disk costs nothing that came before it, and is no damage", () => {
+test("a partly written record costs no earlier record and does not count as damage", () => {
   const disk = new MemoryDisk();
   const { store } = openStore(disk);
   append(store, record(1));
@@ -153,7 +153,7 @@ test("a write of which only parts reached the disk costs nothing that came befor
   }
 });
 
-test("bytes of an earlier life of the disk are never taken for records", () => {
+test("stale bytes of reused disk blocks are never decoded as records", () => {
   const old = written(6, false);
   const disk = new MemoryDisk();
   const { store } = openStore(disk, { segmentBytes: 8_192, seed: 2 });
@@ -171,7 +171,7 @@ test("bytes of an earlier life of the disk are never taken for records", () => {
   expect(takeAll(again.store).map(keyOf).toSorted()).toEqual(record(100).map(keyOf).toSorted());
 });
 
-test("with the same salt in every segment stale bytes would be taken for records", () => {
+test("with the same salt in every segment stale bytes would be decoded as records", () => {
   const old = written(6, false);
   const { disk, path } = written(1, false);
   const stale = old.disk.content(old.path);
@@ -211,7 +211,7 @@ test.each<[string, (disk: MemoryDisk, path: string) => void]>([
   expect(notes.some(({ message }) => message.includes("counts start at zero"))).toBe(true);
 });
 
-test("a damaged FORMAT is not taken for that of a later version", () => {
+test("a damaged FORMAT is not mistaken for a later version", () => {
   const { disk } = written(5, true);
   disk.change(`${folder}/FORMAT`, (bytes) => {
     // The digit behind "tagferry buffer ".
@@ -225,7 +225,7 @@ test("a damaged FORMAT is not taken for that of a later version", () => {
   expect(takeAll(open().store)).toHaveLength(15);
 });
 
-test("a damaged FORMAT makes no segment a stranger", () => {
+test("a damaged FORMAT does not make segments foreign", () => {
   const { disk } = written(5, true);
   disk.change(`${folder}/FORMAT`, (bytes) => {
     bytes[30] = bytes[30] === 0x61 ? 0x62 : 0x61;
@@ -238,7 +238,7 @@ test("a damaged FORMAT makes no segment a stranger", () => {
   expect(notes.map(({ message }) => message)).toEqual(["FORMAT was rebuilt from the segments"]);
 });
 
-test("a record that nobody can understand, though its checksum is right, costs itself alone", () => {
+test("a record with a valid checksum that cannot be decoded costs only itself", () => {
   const from = written(5, true);
   const [, second = 0] = offsetsOfPoints(from.disk.content(from.path));
   const result = readDamaged(from, 5, (bytes) => {
@@ -263,7 +263,7 @@ function offsetsOfPoints(bytes: Uint8Array): number[] {
   return offsets;
 }
 
-test("whatever is done to the bytes of a segment, the buffer opens and gives no value that was not there", () => {
+test("whatever bytes of a segment change, the buffer opens and returns no value that was not appended", () => {
   const records = 8;
   const from = written(records, true);
   const size = from.disk.content(from.path).length;

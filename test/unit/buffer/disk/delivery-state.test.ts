@@ -26,7 +26,7 @@ function expectAccountsToBalance({ store }: ReturnType<typeof openStore>) {
   expect(settledPoints + refusedPoints + unsettledPoints + lost).toBe(appendedPoints);
 }
 
-test("a kill right after a settlement repeats nothing of it", () => {
+test("a kill right after a settlement repeats no settled point", () => {
   const disk = new MemoryDisk();
   const { store } = openStore(disk);
   append(store, polls(10));
@@ -39,7 +39,7 @@ test("a kill right after a settlement repeats nothing of it", () => {
   expect(after.store.stats()).toMatchObject({ settledPoints: 20, unsettledPoints: 10, losses: [] });
 });
 
-test("a record that was delivered in parts leaves no series in the state once all of it is", () => {
+test("a record delivered in parts leaves no series in the state file once it is wholly delivered", () => {
   const disk = new MemoryDisk();
   const { store } = openStore(disk);
   append(store, manySeries);
@@ -72,7 +72,7 @@ test("a power cut after a settlement falls back to the state that was synced", (
   expectAccountsToBalance(after);
 });
 
-test("whatever a power cut leaves of the states that were not synced, what was synced before stays settled", () => {
+test("a synced settlement survives a power cut, whatever remains of later states that were not synced", () => {
   const random = seeded(3);
   const disk = new MemoryDisk();
   const opened = openStore(disk);
@@ -108,7 +108,7 @@ test("whatever a power cut leaves of the states that were not synced, what was s
   expect(problems.slice(0, 3)).toEqual([]);
 });
 
-test("a settlement is accepted while the disk takes no state, and written down once it does", () => {
+test("a settlement is accepted while the state file cannot be written, and persisted once it can", () => {
   const disk = new MemoryDisk();
   const { store } = openStore(disk);
   append(store, polls(10));
@@ -144,7 +144,7 @@ test("the state of another buffer is not applied, and the log says so", () => {
   expectAccountsToBalance(after);
 });
 
-test("the state of one slot from another buffer costs nothing", () => {
+test("one slot of another buffer in the state file has no effect", () => {
   const delivered = new MemoryDisk();
   const other = openStore(delivered, { seed: 8 }).store;
   append(other, polls(100));
@@ -165,7 +165,7 @@ test("the state of one slot from another buffer costs nothing", () => {
   }
 });
 
-test("what was settled of a segment is not applied to another one of its name", () => {
+test("the settled ranges of a segment are not applied to another segment of the same name", () => {
   const disk = new MemoryDisk();
   const own = openStore(disk, { seed: 9 }).store;
   append(own, polls(100));
@@ -217,7 +217,7 @@ test.each(["whole records", "single series"])("truncating a segment settled by %
   }
 });
 
-test("the interval of what a start misses covers it", () => {
+test("the interval of the points missing at startup covers all of them", () => {
   const disk = new MemoryDisk();
   const { store } = openStore(disk, { segmentBytes: 5_000 });
   for (let i = 0; i < 60; i++) append(store, polls(1, i), i);

@@ -89,7 +89,7 @@ function column(seed: number, count: number): Float64Array {
   return values;
 }
 
-test("every column comes back bit by bit, payloads of NaN and -0 included", () => {
+test("every column is returned bit for bit, payloads of NaN and -0 included", () => {
   fc.assert(
     fc.property(
       fc.integer(),
@@ -123,7 +123,7 @@ test.each([
   expect(((written([values]).length - constant) * 8) / count).toBeLessThan(bits);
 });
 
-test("a dictionary holds each value once, ascending, and gives every one back, -0 and subnormal ones included", () => {
+test("a dictionary holds each value once, in ascending order, and returns every one, -0 and subnormal ones included", () => {
   const anyFinite = fc.oneof(
     fc.constantFrom(0, -0, Number.MIN_VALUE, -Number.MAX_VALUE),
     fc.integer({ min: -500, max: 500 }),
@@ -149,7 +149,7 @@ test("a dictionary holds each value once, ascending, and gives every one back, -
   );
 });
 
-test("damaged bytes are refused or give other values, never more points", () => {
+test("damaged bytes are refused or give other values, but never more points", () => {
   const bytes = written([column(1, 3_000), column(2, 3_000)]);
   fc.assert(
     fc.property(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 }), (at, change) => {
@@ -165,7 +165,7 @@ test("damaged bytes are refused or give other values, never more points", () => 
   );
 });
 
-test("a cold record of the version before is read", () => {
+test("a cold record of the previous version can be read", () => {
   const values = Float64Array.from({ length: 100 }, (_, i) => i / 10);
   const columns = new ByteWriter();
   writeColumns(columns, sorted([values]), start);

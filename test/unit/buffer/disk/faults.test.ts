@@ -31,7 +31,7 @@ test.each(sweeps)("$code $times at any call of a run ($whenFull)", (sweep) => {
   expect(runs).toBeGreaterThan(60);
 });
 
-test("a write that a start finds and cannot sync is not taken for stored", () => {
+test("a write that is found at startup and cannot be synced does not count as stored", () => {
   const disk = new MemoryDisk();
   const points = (from: number): Triple[] => [0, 1, 2].map((i) => ["a", 1.7e15 + (from + i) * 1_000, i]);
   append(openStore(disk).store, points(0));

@@ -60,7 +60,7 @@ function expectBooksToBalance(store: Opened) {
 }
 
 describe.each(["ENOSPC", "EDQUOT"])("%s that others cause", (code) => {
-  test("nothing is dropped for a minute, nothing acknowledged meanwhile, and what is there is delivered", () => {
+  test("for a minute nothing is dropped and nothing acknowledged, and stored points are delivered", () => {
     const disk = new MemoryDisk();
     const { store } = openStore(disk, { segmentBytes: 20_000 });
     for (let i = 0; i < 10; i++) append(store, values(100, i * 100));
@@ -78,7 +78,7 @@ describe.each(["ENOSPC", "EDQUOT"])("%s that others cause", (code) => {
   });
 });
 
-test("the first failure after a minute gives up one segment, and no more when that wins nothing", () => {
+test("the first failure after a minute drops one segment, and no further one if that frees no space", () => {
   const disk = new MemoryDisk({ capacity: 200_000 });
   const { store } = openStore(disk, { segmentBytes: 20_000 });
   for (let i = 0; i < 60; i++) append(store, values(100, i * 100));
@@ -106,7 +106,7 @@ test("the first failure after a minute gives up one segment, and no more when th
   expectBooksToBalance(store);
 });
 
-test("when the space that a drop freed goes to others soon after, the rest is held", () => {
+test("when other programs soon take the space that a drop freed, no more is dropped", () => {
   const disk = new MemoryDisk({ capacity: 200_000 });
   const { store } = openStore(disk, { segmentBytes: 20_000 });
   for (let i = 0; i < 60; i++) append(store, values(100, i * 100));
@@ -128,7 +128,7 @@ test("when the space that a drop freed goes to others soon after, the rest is he
   expectBooksToBalance(store);
 });
 
-test("when the drops let points in, the oldest go on making room at once, as a ring", () => {
+test("when drops let points in, the oldest segments are dropped at once, as in a ring buffer", () => {
   const disk = new MemoryDisk({ capacity: 100_000 });
   const { store } = openStore(disk, { segmentBytes: 20_000 });
   let next = fill(store);
@@ -153,7 +153,7 @@ test("when the drops let points in, the oldest go on making room at once, as a r
   expectBooksToBalance(store);
 });
 
-test("when there is room again it heals at the next tick, and the next time has a minute of its own", () => {
+test("the buffer recovers at the next tick after space is free, and the next full disk has a grace period of its own", () => {
   const disk = new MemoryDisk({ capacity: 300_000 });
   const { store } = openStore(disk, { segmentBytes: 20_000 });
   for (let i = 0; i < 60; i++) append(store, values(100, i * 100));
@@ -174,7 +174,7 @@ test("when there is room again it heals at the next tick, and the next time has 
   expect(store.stats().losses).toMatchObject([{ reason: "diskFull" }]);
 });
 
-test("what is delivered makes room without a wait and without a loss", () => {
+test("delivered points free space without a wait and without a loss", () => {
   const disk = new MemoryDisk({ capacity: 60_000 });
   const { store } = openStore(disk, { segmentBytes: 20_000 });
   const next = fill(store);
@@ -185,7 +185,7 @@ test("what is delivered makes room without a wait and without a loss", () => {
   expect(store.stats()).toMatchObject({ degraded: undefined, losses: [], settledPoints: next * 3 });
 });
 
-test("one segment with points stays, however long the volume is full", () => {
+test("one segment with points is kept, however long the volume is full", () => {
   const disk = new MemoryDisk({ capacity: 30_000 });
   const { store } = openStore(disk, { segmentBytes: 20_000 });
   append(store, values(10));
@@ -197,7 +197,7 @@ test("one segment with points stays, however long the volume is full", () => {
   expect(store.stats()).toMatchObject({ losses: [], unsettledPoints: next * 3 });
 });
 
-test("with `block` nothing is dropped, ever", () => {
+test("with `block` nothing is ever dropped", () => {
   const disk = new MemoryDisk({ capacity: 100_000 });
   const { store } = openStore(disk, { segmentBytes: 20_000, whenFull: "block" });
   const next = fill(store);
@@ -207,7 +207,7 @@ test("with `block` nothing is dropped, ever", () => {
   expect(store.stats().losses).toEqual([]);
 });
 
-test("a volume that says only at the sync that it is full is not taken for one with room", () => {
+test("a volume that reports ENOSPC only at the sync does not count as having space", () => {
   const disk = new MemoryDisk();
   const { store } = openStore(disk, { whenFull: "block" });
   append(store, values(10));

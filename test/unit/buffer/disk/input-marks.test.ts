@@ -46,7 +46,7 @@ test("a repeat is dropped only when it equals the newest value of its time", () 
   });
 });
 
-test("the last value with the newest time is what repeats are compared with in the next group", () => {
+test("repeats in the next group are compared with the last value of the newest time", () => {
   const marks = new InputMarks();
   admit(marks, [
     [0, 10, 1],
@@ -85,7 +85,7 @@ test("after a group that was not stored, none of its points is dropped", () => {
   });
 });
 
-test("up to the floor every point is late, whatever its input", () => {
+test("every point up to the floor is late, whatever its input", () => {
   const marks = new InputMarks(10);
   expect(
     admit(marks, [
@@ -102,7 +102,7 @@ test("up to the floor every point is late, whatever its input", () => {
   });
 });
 
-test("kept values of one time are shifted by 1 µs in the order they came, whatever their values", () => {
+test("kept values with the same time are shifted by 1 µs in the order of arrival, whatever their values", () => {
   const marks = new InputMarks();
   const kept = keepSameTime;
   expect(
@@ -130,7 +130,7 @@ test("kept values of one time are shifted by 1 µs in the order they came, whate
   });
 });
 
-test("kept values of one time older than all that is remembered are shifted as well", () => {
+test("kept values with the same time are shifted as well when they are older than everything remembered", () => {
   const marks = new InputMarks();
   for (let i = 0; i <= mostKeptRanges; i++) admit(marks, [[keepSameTime, 100 + 10 * i, 0]]);
   const older = [5, 5, 5, 40, 40].map((time, value): Given => [keepSameTime, time, value]);

@@ -17,7 +17,7 @@ function exported(inspector: BufferInspector, all = false): Triple[] {
     .toSorted((x, y) => x[1] - y[1] || (x[0] < y[0] ? -1 : 1));
 }
 
-test("a live buffer is seen as it is, without a lock and without a byte written", () => {
+test("a buffer in use is inspected without a lock and without writing a byte", () => {
   const disk = new MemoryDisk();
   const { store } = openStore(disk, { segmentBytes: 5_000 });
   for (let i = 0; i < 20; i++) append(store, polls(1, i));
@@ -42,7 +42,7 @@ test("a live buffer is seen as it is, without a lock and without a byte written"
   expect(disk.list(folder).map((name) => [name, disk.content(`${folder}/${name}`)])).toEqual(before);
 });
 
-test("a damaged folder shows its damage and gives what is readable", () => {
+test("the inspector reports the damage of a folder and returns its readable points", () => {
   const disk = new MemoryDisk();
   const { store } = openStore(disk, { segmentBytes: 32_768 });
   for (let i = 0; i < 10; i++) append(store, polls(1, i));
@@ -63,7 +63,7 @@ test("a damaged folder shows its damage and gives what is readable", () => {
   expect(exported(inspector)).toEqual(polls(10).filter(([, time]) => time !== t0 + 4e6));
 });
 
-test("a folder that holds no buffer is not taken for one", () => {
+test("a folder without a buffer is not mistaken for one", () => {
   const disk = new MemoryDisk();
   disk.makeFolder("/data");
   expect(BufferInspector.isBuffer("/data", disk)).toBe(false);

@@ -102,7 +102,7 @@ test("a value that could not be stored leaves no gap in the times of those that 
   ]);
 });
 
-test("points are stored when somebody deletes the file, and keep their times", () => {
+test("points are stored and keep their times when the file is deleted", () => {
   const disk = new MemoryDisk();
   const opened = openStore(disk, setup);
   appendKept(opened, [["a", t0, 1]]);
@@ -125,7 +125,7 @@ test("points are stored when somebody deletes the file, and keep their times", (
   ]);
 });
 
-test("the file of another buffer is not applied, nor a damaged one", () => {
+test("the file of another buffer and a damaged file are not applied", () => {
   const first = new MemoryDisk();
   appendKept(openStore(first, { ...setup, seed: 7 }), [["a", t0, 1]]);
   const bytes = first.open(`${folder}/${keptFileName}`, "read");

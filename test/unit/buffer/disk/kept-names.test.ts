@@ -10,7 +10,7 @@ import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
 
 const folder = "/buffer";
 
-test("an input is named on disk before its first points are, also where the power fails then", () => {
+test("an input's name is on disk before its first points, also after a power cut", () => {
   const disk = new MemoryDisk();
   disk.makeFolder(folder);
   const before = open(disk);
@@ -25,7 +25,7 @@ test("an input is named on disk before its first points are, also where the powe
   expect(after.kept.place(input, 100, 100)).toBe(101);
 });
 
-test("each further input is named on disk as well, also where the power fails then, and an unfinished one costs no other", () => {
+test("each further input's name is on disk as well, also after a power cut, and an unfinished name costs no other", () => {
   const disk = new MemoryDisk();
   disk.makeFolder(folder);
   const before = open(disk);
@@ -52,7 +52,7 @@ test("each further input is named on disk as well, also where the power fails th
   expect(named(disk.afterPowerCut(() => false))).toEqual(["a", "b", "c"]);
 });
 
-test("to name an input on disk takes no more bytes where there are many", () => {
+test("writing an input's name takes no more bytes when there are many inputs", () => {
   const disk = new MemoryDisk();
   disk.makeFolder(folder);
   const { kept, inputs, file } = open(disk);

@@ -19,7 +19,7 @@ function leasedApart() {
   return { disk, store, others, left };
 }
 
-test("what was settled of a series stays settled when the block that left it out is settled", () => {
+test("the settled part of a series stays settled when a block without it is settled", () => {
   const { disk, store, others, left } = leasedApart();
   append(store, [["d", 20, 4]]);
   settle(store, left);
@@ -32,7 +32,7 @@ test("what was settled of a series stays settled when the block that left it out
   expect(after.store.stats()).toMatchObject({ settledPoints: 2, unsettledPoints: 2 });
 });
 
-test("a leased series is not leased again when the block that left it out is released", () => {
+test("a leased series is not leased again when a block without it is released", () => {
   const { store, others, left } = leasedApart();
   store.release([others.id]);
 

@@ -32,7 +32,7 @@ test.each([
   }
 });
 
-test("a LOCK that somebody deleted is locked again before anybody else can have it", () => {
+test("a deleted LOCK is locked again before another process can take it", () => {
   using folder = temporaryFolder();
   using first = lockFolder(folder.path);
   rmSync(folder.file("LOCK"));
@@ -40,7 +40,7 @@ test("a LOCK that somebody deleted is locked again before anybody else can have 
   expect(() => lockFolder(folder.path)).toThrow("is in use by another process");
 });
 
-test("a lock does not last where another process was quicker with a LOCK that somebody deleted", () => {
+test("a lock ends when another process was first to lock a deleted LOCK", () => {
   using folder = temporaryFolder();
   using first = lockFolder(folder.path);
   rmSync(folder.file("LOCK"));
@@ -48,7 +48,7 @@ test("a lock does not last where another process was quicker with a LOCK that so
   expect([first.state(), second.state()]).toEqual(["outlived", "held"]);
 });
 
-test("a folder that is away, or has an empty one or another buffer in its place, is told from its own", () => {
+test("an unmounted folder, an empty one and another buffer in its place are recognised", () => {
   using parent = temporaryFolder();
   const folder = parent.file("buffer");
   mkdirSync(folder);
@@ -66,14 +66,14 @@ test("a folder that is away, or has an empty one or another buffer in its place,
   expect(lock.state()).toBe("held");
 });
 
-test("locking takes not a byte of the disk: a full one is opened, too", () => {
+test("locking takes no byte of the disk, so a buffer on a full disk opens", () => {
   using folder = temporaryFolder();
   using _lock = lockFolder(folder.path);
   expect(readdirSync(folder.path)).toEqual(["LOCK"]);
   expect(statSync(folder.file("LOCK")).size).toBe(0);
 });
 
-test("nothing is written under a lock that others may share, and the folder is opened anew once it can be had alone", async () => {
+test("nothing is written under a lock that may be shared, and the folder is reopened once the lock is exclusive", async () => {
   const disk = new MemoryDisk();
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
@@ -152,7 +152,7 @@ test("a buffer whose LOCK was deleted, and that another process has opened since
   expect(first.stats()).toMatchObject({ appendedPoints: 3, unsettledPoints: 3, losses: [], degraded: undefined });
 });
 
-test("a buffer whose folder is away writes nothing in its place, and goes on when it is back", async () => {
+test("a buffer whose folder is unmounted writes nothing in its place and continues once it is mounted", async () => {
   using parent = temporaryFolder();
   const directory = parent.file("buffer");
   const { clock, open, append } = buffersOn(directory);

@@ -20,7 +20,7 @@ const start: StoreStart = {
 const code = (text: string) => new URL(`data:text/javascript,${encodeURIComponent(text)}`);
 const never = new AbortController().signal;
 
-test("who opens a buffer by a thread that has ended or failed meanwhile is told", async () => {
+test("opening a buffer rejects when its thread ends or fails meanwhile", async () => {
   const ended = startLogWorker(code("process.exit(3)"));
   const failed = startLogWorker(code("throw new Error('no memory')"));
   await Promise.allSettled([ended.opened, failed.opened]);
@@ -29,7 +29,7 @@ test("who opens a buffer by a thread that has ended or failed meanwhile is told"
   await expect(openWorkerPort(start, never, failed)).rejects.toThrow("no memory");
 });
 
-test("who no longer wants a buffer that is being opened waits for nothing", async () => {
+test("aborting the opening of a buffer ends the wait at once", async () => {
   const stop = new AbortController();
   const thread = startLogWorker(code("setInterval(() => {}, 1000)"));
   const opening = openWorkerPort(start, stop.signal, thread);

@@ -12,21 +12,21 @@ vi.setConfig({ testTimeout: 180_000 });
 
 const t0 = 1_767_225_600_000_000;
 
-test("whatever happens in whatever order, nothing acknowledged is lost and nothing settled is counted twice", () => {
+test("after any order of events no acknowledged point is lost and no settled point is counted twice", () => {
   fc.assert(
     fc.property(steps, (all) => runSteps(all)),
     runs(150, { examples: [...keptFailures] }),
   );
 });
 
-test("the same with a buffer that overflows: what is missing is counted, to the point", () => {
+test("the same holds for a buffer that overflows: missing points are counted exactly", () => {
   fc.assert(
     fc.property(steps, (all) => runSteps(all, undefined, 18_000)),
     runs(150, { examples: [...keptFailures] }),
   );
 });
 
-describe("without a safeguard the same test fails", () => {
+describe("the same test fails without a safeguard", () => {
   const fails = (lie: Fault) =>
     expect(() =>
       fc.assert(
@@ -40,7 +40,7 @@ describe("without a safeguard the same test fails", () => {
 
   test("the sync of the folder", () => fails((call) => (call === "syncFolder" ? "ignore" : undefined)));
 
-  test("the sync of the state, which goes before the removal of what it says is settled", () => {
+  test("the sync of the state before settled segments are removed", () => {
     const settledAfter = (lie: Fault) => {
       const disk = new MemoryDisk();
       disk.fault = lie;

@@ -5,7 +5,7 @@ import { nodeDisk } from "../../../../src/buffer/disk/files/node-disk.ts";
 import { append, moment, openStore } from "../../../support/disk-store.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
-test("the name of every folder that is made is synced in the folder above it", () => {
+test("the parent folder is synced after each folder is created", () => {
   using home = temporaryFolder();
   const synced: string[] = [];
   const disk = nodeDisk((folder) => synced.push(folder));
@@ -17,7 +17,7 @@ test("the name of every folder that is made is synced in the folder above it", (
   expect(synced.toSorted()).toEqual(made.map((path) => dirname(path)).toSorted());
 });
 
-test("a link in place of a file is neither read nor written through", () => {
+test("a symbolic link in place of a file is neither read nor written through", () => {
   using home = temporaryFolder();
   const disk = nodeDisk();
   disk.open(home.file("foreign"), "create").close();
@@ -31,7 +31,7 @@ test("a link in place of a file is neither read nor written through", () => {
   expect(existsSync(home.file("nowhere"))).toBe(false);
 });
 
-test("a segment that has become a link is told and set aside; where it leads to nothing is changed", () => {
+test("a segment replaced by a symbolic link is reported and set aside; the target of the link is unchanged", () => {
   using home = temporaryFolder();
   const folder = home.file("buffer");
   const { store } = openStore(nodeDisk(), { folder });

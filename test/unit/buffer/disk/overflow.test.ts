@@ -154,14 +154,14 @@ function judge({ missing, left, settled, losses, bySeries }: Verdict): void {
   }
 }
 
-test("after any overflow the newest points are there, and the losses are exactly what is missing", () => {
+test("after any overflow the newest points are stored, and the counted losses are exactly the missing points", () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 5, maxLength: 40 }), (steps) => judge(run(steps))),
     runs(150),
   );
 });
 
-test("a segment that blocks are leased from is dropped like any other, and what is accepted later is not lost", () => {
+test("a segment with leased blocks is dropped like any other, and points accepted later are not lost", () => {
   const steps: Step[] = [
     { kind: "append", points: 300, inputs: 1 },
     { kind: "append", points: 300, inputs: 1 },

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { RangeSet } from "../../../../src/buffer/disk/accounts/range-set.ts";
 import { runs } from "../../../support/property.ts";
 
-test("ranges hold what a plain set of numbers holds", () => {
+test("ranges hold the same numbers as a plain set", () => {
   const step = fc.record({ add: fc.boolean(), from: fc.nat(40), length: fc.nat(12) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), fc.nat(40), fc.nat(12), (steps, from, length) => {

@@ -51,7 +51,7 @@ function pass(store: Store, from: number, seconds: number): void {
 const lost = (store: Store) =>
   store.stats().losses.map(({ reason, points, from, to }) => ({ reason, points, from, to }));
 
-test("damage of a record of which some series are delivered is reported with the first block that is read, exactly", () => {
+test("damage in a partly delivered record is reported exactly with the first block that is read", () => {
   for (const restart of [false, true]) {
     const { disk, store } = outage(40);
     const block = take(store, "backlog", 1e6, ["b"])!;
@@ -71,7 +71,7 @@ test("damage of a record of which some series are delivered is reported with the
   }
 });
 
-test("damage in what is leased is counted when it comes back, and not when it is delivered", () => {
+test("damage in leased points is counted when they are released, and not when they are delivered", () => {
   for (const delivered of [true, false]) {
     const { disk, store } = outage(60);
     const block = take(store, "backlog", 15)!;
@@ -89,7 +89,7 @@ test("damage in what is leased is counted when it comes back, and not when it is
   }
 });
 
-test("in an outage damage of sealed segments is found, counted and set aside without a reader", () => {
+test("during an outage damage in sealed segments is found, counted and set aside without a reader", () => {
   const { disk, store, notes } = outage(200);
   damage(disk, 2);
   damage(disk, 100);
@@ -112,7 +112,7 @@ test("in an outage damage of sealed segments is found, counted and set aside wit
   ).toEqual(store.stats().losses);
 });
 
-test("what was checked is checked again after an hour, and never more than 512 KiB a second are read", () => {
+test("checked segments are checked again after an hour, at no more than 512 KiB a second", () => {
   const { disk, store } = outage(200);
   pass(store, 200, 400);
   damage(disk, 0);
@@ -132,7 +132,7 @@ test("what was checked is checked again after an hour, and never more than 512 K
   expect(read).toBeLessThanOrEqual(450);
 });
 
-test("a segment that the disk does not give now loses nothing by being checked", () => {
+test("checking a segment that is temporarily unreadable loses nothing", () => {
   const { disk, store } = outage(200);
   disk.fault = (call, path) => {
     if (call === "read" && path.includes("seg-")) throw failure("EIO", path);

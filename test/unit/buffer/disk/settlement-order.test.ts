@@ -28,7 +28,7 @@ function twoLeased(setup: StoreSetup = {}) {
   return { disk, store, first, live, late };
 }
 
-test("after a kill a late point that was delivered comes again behind the one that it replaced", () => {
+test("after a kill a delivered late point is repeated after the point that it replaced", () => {
   const { disk, store, live, late } = twoLeased();
   settle(store, late);
   settle(store, live);
@@ -42,7 +42,7 @@ test("after a kill a late point that was delivered comes again behind the one th
   ]);
 });
 
-test("once the point that it replaced is settled a late point is settled, too", () => {
+test("a late point is settled once the point that it replaced is settled", () => {
   const { disk, store, first, late } = twoLeased();
   settle(store, late);
   settle(store, first, ["a"]);
@@ -56,7 +56,7 @@ test("once the point that it replaced is settled a late point is settled, too", 
   ]);
 });
 
-test("a late point that was delivered comes again when the one that it replaced is given back", () => {
+test("a delivered late point is delivered again when the point that it replaced is released", () => {
   const { store, first, late } = twoLeased();
   settle(store, late);
 
@@ -69,7 +69,7 @@ test("a late point that was delivered comes again when the one that it replaced 
   ]);
 });
 
-test("a late point that was delivered in vain comes again when the rest of its block is settled", () => {
+test("a late point whose delivery had no effect is delivered again when the rest of its block is settled", () => {
   const { store } = openStore(new MemoryDisk());
   append(store, [
     ["a", t0, 1],
@@ -96,7 +96,7 @@ test("a late point that was delivered in vain comes again when the rest of its b
   expect(takeAll(store)).toEqual([["a", t0, 2]]);
 });
 
-test("a late point that was delivered is not lost when its segment is dropped", () => {
+test("a delivered late point does not count as lost when its segment is dropped", () => {
   const { store, first, live, late } = twoLeased({ maxAgeMs: 60_000 });
   settle(store, late);
   // The segment is sealed when part of that time is over, and dropped when all of it is.

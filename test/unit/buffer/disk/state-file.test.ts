@@ -40,7 +40,7 @@ function open(disk: MemoryDisk): StateFile {
   return StateFile.open(disk, folder, states, states[0]);
 }
 
-test("a power cut during the first write after a kill leaves a whole state", () => {
+test("a power cut during the first write after a kill leaves a complete state file", () => {
   for (let seed = 1; seed <= 40; seed++) {
     const disk = new MemoryDisk();
     disk.makeFolder(folder);

@@ -23,7 +23,7 @@ function expectBooksToBalance(store: ReturnType<typeof openStore>["store"]) {
   expect(settledPoints + refusedPoints + unsettledPoints + lost).toBe(appendedPoints);
 }
 
-test("a block taken but not settled comes again after a restart", () => {
+test("a block that was leased but not settled is delivered again after a restart", () => {
   const disk = new MemoryDisk();
   const first = openStore(disk).store;
   append(first, polls(4));
@@ -34,7 +34,7 @@ test("a block taken but not settled comes again after a restart", () => {
   expect(byTime(takeAll(store))).toEqual(byTime(polls(4)));
 });
 
-test("the oldest time of what is there is that of a late point, too", () => {
+test("the oldest stored time includes late points", () => {
   const { store } = openStore(new MemoryDisk());
   append(store, [["a", t0 + 5e6, 1]]);
   expect(store.stats().oldest).toBe(t0 + 5e6);
@@ -42,7 +42,7 @@ test("the oldest time of what is there is that of a late point, too", () => {
   expect(store.stats().oldest).toBe(t0);
 });
 
-test("delivered segments go, however often their points may come again", () => {
+test("delivered segments are deleted, however often their points may be repeated", () => {
   const { store } = openStore(new MemoryDisk(), { segmentBytes: 65_536 });
   const many = (from: number) =>
     Array.from({ length: 8_192 }, (_, i): Triple => ["a", t0 + (from + i) * 1e3, (from + i) % 1_000]);
@@ -55,7 +55,7 @@ test("delivered segments go, however often their points may come again", () => {
   expect(store.stats()).toMatchObject({ settledPoints: 32 * 8_192, unsettledPoints: 0, losses: [] });
 });
 
-test("what is settled does not come again once the state is written", () => {
+test("settled points are not delivered again once the state file is written", () => {
   const disk = new MemoryDisk();
   const first = openStore(disk).store;
   append(first, polls(2));
@@ -71,7 +71,7 @@ test("what is settled does not come again once the state is written", () => {
   expect(store.stats()).toMatchObject({ appendedPoints: 12, settledPoints: 2, unsettledPoints: 10 });
 });
 
-test("the live lane gives the newest points and the backlog the oldest, none of them twice", () => {
+test("the live lane serves the newest points and the backlog lane the oldest, none of them twice", () => {
   const { store } = openStore(new MemoryDisk());
   for (let i = 0; i < 6; i++) append(store, polls(1, i));
 
@@ -84,7 +84,7 @@ test("the live lane gives the newest points and the backlog the oldest, none of 
   expect(byTime(rest)).toEqual(byTime(polls(2, 2)));
 });
 
-test("a block of some inputs leaves the others where they are, and what is given back can be taken again", () => {
+test("a block of some inputs leaves the others in place, and released points can be leased again", () => {
   const { store } = openStore(new MemoryDisk());
   for (let i = 0; i < 3; i++) append(store, polls(1, i));
 
@@ -100,7 +100,7 @@ test("a block of some inputs leaves the others where they are, and what is given
   expectBooksToBalance(store);
 });
 
-test("a block never holds more points than asked for, if need be only some series of a record", () => {
+test("a block never exceeds the requested number of points, if necessary with only some series of a record", () => {
   const { store } = openStore(new MemoryDisk());
   append(store, polls(4));
 
@@ -114,7 +114,7 @@ test("a block never holds more points than asked for, if need be only some serie
   expect(store.stats()).toMatchObject({ settledPoints: 12, unsettledPoints: 0, oldest: undefined });
 });
 
-test("what is remembered of single series is bounded: taking them by themselves stops, taking all goes on", () => {
+test("the state of single series is bounded: leasing single series stops, leasing whole records continues", () => {
   const { store } = openStore(new MemoryDisk(), { segmentBytes: 60_000 });
   const names = (from: number, count: number) => Array.from({ length: count }, (_, i) => `tag${from + i}`);
   for (let tick = 0; tick < 2; tick++)
@@ -140,7 +140,7 @@ test("what is remembered of single series is bounded: taking them by themselves 
   expect(byThemselves + rest).toBe(points);
 });
 
-test("a search for single series through many segments lets other work in between", () => {
+test("a search for single series through many segments yields to other work", () => {
   const { store } = openStore(new MemoryDisk(), { segmentBytes: 5_000 });
   for (let tick = 0; store.stats().segments < 12; tick++) append(store, [["often", t0 + tick * 1e6, Math.sqrt(tick)]]);
   append(store, [["once", t0, 1]]);
@@ -155,7 +155,7 @@ test("a search for single series through many segments lets other work in betwee
   expect(requests).toBeGreaterThan(4);
 });
 
-test("a segment is removed when all of it is settled", () => {
+test("a segment is deleted when all its points are settled", () => {
   const disk = new MemoryDisk();
   const { store } = openStore(disk, { segmentBytes: 5_000 });
   for (let i = 0; i < 60; i++) append(store, polls(1, i));
@@ -170,7 +170,7 @@ test("a segment is removed when all of it is settled", () => {
   expect(disk.list(folder).filter((name) => name.startsWith("seg-"))).toHaveLength(1);
 });
 
-test("of values with one time only a repeat of the newest is dropped, and they come in the order of their appends", () => {
+test("of values with the same time only a repeat of the newest is dropped, and they are delivered in the order of their appends", () => {
   const disk = new MemoryDisk();
   const first = openStore(disk).store;
   append(first, [
@@ -202,7 +202,7 @@ test("of values with one time only a repeat of the newest is dropped, and they c
   ]);
 });
 
-test("a short write is gone on with until all is written", () => {
+test("a short write is continued until all bytes are written", () => {
   const disk = new MemoryDisk();
   disk.fault = (call, path) => (call === "write" && path.includes("seg-") ? "short" : undefined);
   append(openStore(disk).store, polls(4));
@@ -214,7 +214,7 @@ test("a short write is gone on with until all is written", () => {
 });
 
 describe("a disk that fails", () => {
-  test("a failed sync is never tried again: the points are written to a new segment", () => {
+  test("a failed sync is never retried: the points are written to a new segment", () => {
     const disk = new MemoryDisk();
     const { store } = openStore(disk);
     append(store, polls(1));
@@ -239,7 +239,7 @@ describe("a disk that fails", () => {
     expect(byTime(takeAll(again))).toEqual(byTime(polls(2)));
   });
 
-  test("a broken disk is reported, acknowledges nothing, and heals by itself", () => {
+  test("a failing disk is reported, nothing is acknowledged, and the buffer recovers without a restart", () => {
     const disk = new MemoryDisk();
     const { store } = openStore(disk);
     append(store, polls(1));
@@ -264,7 +264,7 @@ describe("a disk that fails", () => {
 });
 
 describe("bounds", () => {
-  test("beyond maxSize whole segments of the oldest points go", () => {
+  test("beyond maxSize whole segments with the oldest points are dropped", () => {
     const { store } = openStore(new MemoryDisk(), { segmentBytes: 8_192, maxSize: 40_000 });
     for (let i = 0; i < 400; i++) append(store, polls(3, i * 3));
 
@@ -274,7 +274,7 @@ describe("bounds", () => {
     expect(byTime(takeAll(store))).toEqual(byTime(polls(1_200)).slice(-unsettledPoints));
   });
 
-  test("with `block` a full buffer takes nothing more until there is room again", () => {
+  test("with `block` a full buffer accepts no points until space is free", () => {
     const { store } = openStore(new MemoryDisk(), { segmentBytes: 8_192, maxSize: 40_000, whenFull: "block" });
     let appended = 0;
     expect(() => {
@@ -290,7 +290,7 @@ describe("bounds", () => {
     expectBooksToBalance(store);
   });
 
-  test("space that others take from the volume is given back to them", () => {
+  test("the buffer shrinks when other programs need space on the volume", () => {
     const disk = new MemoryDisk({ capacity: 100_000 });
     const { store } = openStore(disk, { segmentBytes: 8_192, reserveFreeDisk: 20_000 });
     for (let i = 0; i < 200; i++) append(store, polls(3, i * 3));
@@ -305,7 +305,7 @@ describe("bounds", () => {
     expectBooksToBalance(store);
   });
 
-  test("a volume that others fill beyond the reserve leaves one segment, after a restart too", () => {
+  test("a volume that other programs fill beyond the reserve leaves one segment, also after a restart", () => {
     const disk = new MemoryDisk({ capacity: 100_000 });
     const first = openStore(disk, { segmentBytes: 8_192 }).store;
     for (let i = 0; i < 200; i++) append(first, polls(3, i * 3));
@@ -323,7 +323,7 @@ describe("bounds", () => {
     expect(takeAll(store)).toHaveLength(unsettledPoints);
   });
 
-  test("points that could not be delivered for longer than maxAge go, and a clock that jumps takes none with it", () => {
+  test("points that could not be delivered for longer than maxAge are dropped, and a clock jump drops none", () => {
     const { store } = openStore(new MemoryDisk(), { maxAgeMs: 60_000 });
     append(store, polls(1));
     store.tick(moment(10));
@@ -339,8 +339,8 @@ describe("bounds", () => {
   });
 });
 
-describe("what is found at the start", () => {
-  test("nothing is ever written behind a torn end", () => {
+describe("recovery at startup", () => {
+  test("nothing is ever written after a torn tail", () => {
     const disk = new MemoryDisk();
     append(openStore(disk).store, polls(2));
     const [name = ""] = disk.list(folder).filter((entry) => entry.startsWith("seg-"));
@@ -359,7 +359,7 @@ describe("what is found at the start", () => {
     expect(store.stats().losses).toEqual([]);
   });
 
-  test("a backlog stays with its integration, and an empty buffer goes to the configured one", () => {
+  test("a backlog stays with its integration, and an empty buffer is assigned to the configured one", () => {
     const disk = new MemoryDisk();
     const first = openStore(disk, { integration: "old" }).store;
     append(first, polls(1));
@@ -376,7 +376,7 @@ describe("what is found at the start", () => {
     expect(openStore(disk, { integration: "new" }).store.foreign).toBeUndefined();
   });
 
-  test("a buffer of a newer version is refused and not touched", () => {
+  test("a buffer of a newer version is refused and unchanged", () => {
     const disk = new MemoryDisk();
     append(openStore(disk).store, polls(1));
     const [name = ""] = disk.list(folder).filter((entry) => entry.startsWith("seg-"));
@@ -432,7 +432,7 @@ describe("what is found at the start", () => {
     expectBooksToBalance(store);
   });
 
-  test("a segment that is gone is counted as missing, a disk that forgot what it had synced as a liar", () => {
+  test("a missing segment is counted as missing, and points that the disk lost after a sync as not persisted", () => {
     const disk = new MemoryDisk();
     const { store } = openStore(disk, { segmentBytes: 5_000 });
     for (let i = 0; i < 40; i++) append(store, polls(1, i));
@@ -460,7 +460,7 @@ describe("what is found at the start", () => {
       .toSorted()
       .at(-1)}`;
 
-  test("a newest segment that is deleted beside the running agent is counted, and the next points are safe", () => {
+  test("deleting the newest segment while the agent runs is counted, and later points are safe", () => {
     const disk = new MemoryDisk();
     const { store } = openStore(disk);
     append(store, polls(2));
@@ -484,7 +484,7 @@ describe("what is found at the start", () => {
     expect(byTime(takeAll(after))).toEqual(byTime(polls(1, 5)));
   });
 
-  test("older segments that are deleted beside the running agent are counted, and the others are delivered", () => {
+  test("deleting older segments while the agent runs is counted, and the others are delivered", () => {
     const disk = new MemoryDisk();
     const { store } = openStore(disk, { segmentBytes: 5_000 });
     for (let i = 0; i < 40; i++) append(store, polls(1, i));
@@ -504,7 +504,7 @@ describe("what is found at the start", () => {
     });
   });
 
-  test("what is written in place of an empty segment that was deleted is not removed as that one, whatever fails", () => {
+  test("points written to the successor of a deleted empty segment are not removed with it, whatever fails", () => {
     const disk = new MemoryDisk();
     const { store } = openStore(disk);
     const failing = (part: string) => (call: string, path: string) => {
@@ -526,7 +526,7 @@ describe("what is found at the start", () => {
     expect(byTime(takeAll(openStore(disk.afterKill(), { at: 30 }).store))).toEqual(byTime(polls(3)));
   });
 
-  test("a newest segment that is deleted after a crash is told of, also when the state knows none of its points", () => {
+  test("deletion of the newest segment after a crash is reported, also when the state file has none of its points", () => {
     const disk = new MemoryDisk();
     append(openStore(disk).store, polls(2));
     const crashed = disk.afterPowerCut(() => false);
@@ -541,7 +541,7 @@ describe("what is found at the start", () => {
     expect(byTime(takeAll(again.store))).toEqual(byTime(polls(1, 5)));
   });
 
-  test("a delivered segment that somebody else deleted keeps no other one from going", () => {
+  test("a delivered segment deleted by another program does not keep others from being deleted", () => {
     const disk = new MemoryDisk();
     const { store } = openStore(disk, { segmentBytes: 5_000 });
     for (let i = 0; i < 40; i++) append(store, polls(1, i));
@@ -607,14 +607,14 @@ describe("what is found at the start", () => {
     return disk.afterKill();
   }
 
-  test("a segment of another buffer is set aside, never read", () => {
+  test("a segment of another buffer is set aside and never read", () => {
     const again = openStore(withForeignSegment());
 
     expect(byTime(takeAll(again.store))).toEqual(byTime(polls(1)));
     expect(again.notes.some(({ message }) => message.includes("another buffer"))).toBe(true);
   });
 
-  test("what was set aside is in one of the two places after a power cut", () => {
+  test("a file that is set aside is in one of the two places after a power cut", () => {
     const disk = withForeignSegment();
 
     // The next segment syncs the folder that the file came from.

@@ -126,7 +126,7 @@ test("a copy of a segment counts once, also for the inspector", () => {
   judge(from);
 });
 
-test("a copy of a segment that is shorter than it does not take its place", () => {
+test("a truncated copy of a segment does not replace it", () => {
   const from = filled(2, true);
   const [first = ""] = segmentsOf(from.disk);
   const bytes = from.disk.content(`${folder}/${first}`);
@@ -134,14 +134,14 @@ test("a copy of a segment that is shorter than it does not take its place", () =
   judge(from);
 });
 
-test("a segment under a wrong name is given its own again", () => {
+test("a segment under a wrong name is renamed back", () => {
   const from = filled(3, true);
   const [, second = ""] = segmentsOf(from.disk);
   from.disk.rename(`${folder}/${second}`, `${folder}/seg-0000000000066666.log`);
   judge(from);
 });
 
-test("a FORMAT of another buffer makes no segment a stranger", () => {
+test("a FORMAT of another buffer does not make segments foreign", () => {
   const from = filled(4, true);
   from.disk.change(`${folder}/FORMAT`, () => filled(5, true).disk.content(`${folder}/FORMAT`));
   judge(from);
@@ -215,7 +215,7 @@ function commit(from: Filled, deeds: readonly Deed[], foreign: Uint8Array): Set<
   return cut;
 }
 
-test("whatever is put, copied, renamed or cut in the folder, nothing acknowledged and intact is lost", () => {
+test("whatever is added, copied, renamed or truncated in the folder, no acknowledged and intact point is lost", () => {
   const other = filled(9, true).disk;
   const foreign = other.content(`${folder}/${segmentsOf(other)[1]}`);
   fc.assert(

@@ -39,7 +39,7 @@ function makeUnreadable(disk: MemoryDisk): void {
   };
 }
 
-test("a late point waits for a segment that cannot be read, what replaces nothing goes out", () => {
+test("a late point waits for a segment that cannot be read, while points that replace nothing are delivered", () => {
   const disk = diskWith([
     ["a", t0 + 10e6, 1],
     ["a", t0 + 20e6, 1],
@@ -61,7 +61,7 @@ test("a late point waits for a segment that cannot be read, what replaces nothin
   ]);
 });
 
-test("a segment of which only inputs are left that are not asked for holds no late point of others back", () => {
+test("a segment with only other inputs left does not delay late points", () => {
   const disk = new MemoryDisk();
   const { store } = openStore(disk, { segmentBytes: 5_000 });
   for (let i = 0; i < 30; i++)
@@ -80,7 +80,7 @@ test("a segment of which only inputs are left that are not asked for holds no la
   expect(without()).toEqual([["a", t0 + 1, 100]]);
 });
 
-test("who waits for points is given those of a segment that can be read again, though nothing new comes", async () => {
+test("a waiting reader gets the points of a segment that becomes readable again, without a new append", async () => {
   const disk = diskWith([["a", t0 + 10e6, 1]]);
   const clock = new ManualClock();
   const config = bufferOptions.parse({ reserveFreeDisk: "0" });
