@@ -63,7 +63,7 @@ test("the upload stops while a source takes its time to stop, not after it", asy
   );
 });
 
-test("a disk that neither stores nor fails is ill health after a minute, and health again when it stores", async () => {
+test("a disk that neither stores nor fails is reported unhealthy after a minute, and healthy again when it stores", async () => {
   using folder = temporaryFolder();
   let ahead = 0;
   const clock = systemClock();
@@ -102,7 +102,7 @@ test("a disk that neither stores nor fails is ill health after a minute, and hea
   await eventually(() => agent.health().ok);
 });
 
-test("where one source cannot even be started, those before it do not run on without an owner", async () => {
+test("when one source cannot be started, the sources started before it are stopped", async () => {
   using folder = temporaryFolder();
   const written = await load(
     `${head}sources: { a: { type: simulator, tags: [{ input: sine }] }, b: { type: simulator, tags: [{ input: cosine }] } }\n`,
@@ -141,7 +141,7 @@ test("where one source cannot even be started, those before it do not run on wit
 });
 
 /** Takes everything, and keeps it as text. */
-test("a source knows whether another connection follows: after a reload, a removal, a stop and a stop for good", async () => {
+test("a source receives whether another connection will follow a reload, a removal, a stop and a permanent stop", async () => {
   using folder = temporaryFolder();
   const ends: string[] = [];
   /** Name, input, and whose what the device keeps is. */
@@ -232,7 +232,7 @@ test("the agent's own signals are delivered like any tag, unless they are switch
   expect(off).not.toContain("/tagferry/");
 });
 
-test("an agent that starts in 1970 says so, and delivers what it read meanwhile with the right times", async () => {
+test("an agent that starts in 1970 reports it, and delivers the values read meanwhile with the right times", async () => {
   using folder = temporaryFolder();
   const real = systemClock();
   let behind = real.now();

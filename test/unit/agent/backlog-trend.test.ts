@@ -42,7 +42,7 @@ test("a backlog that grows while requests settle thousands of points shows no es
   expect(shown.at(-1)).toMatchObject({ trend: "growing", text: expect.stringMatching(/^grows by 4\d points\/s$/) });
 });
 
-test("a backlog that shrinks is gone at the measured rate, less what arrives meanwhile", async () => {
+test("a shrinking backlog ends at the measured rate less the rate of new points", async () => {
   const shown = await shownIn(seconds(90, (i) => ({ waiting: 1_000_000 - i * 1_000, appended: i * 100 })));
 
   expect(shown[5]).toEqual({ trend: "unknown", text: "no estimate yet" });
@@ -59,7 +59,7 @@ test("the estimate ends when the backlog stops shrinking", async () => {
   expect(shown.slice(80).filter(({ drainMs }) => drainMs !== undefined)).toEqual([]);
 });
 
-test("points that the buffer drops are no progress", async () => {
+test("points dropped by the buffer do not count as progress", async () => {
   const shown = await shownIn(
     seconds(60, (i) => ({ waiting: 100_000 + i * 100 - i * 500, lost: i * 500, appended: i * 100 })),
   );
@@ -67,7 +67,7 @@ test("points that the buffer drops are no progress", async () => {
   expect(shown.at(-1)).toEqual({ trend: "growing", text: "grows by 100 points/s" });
 });
 
-test("no time is estimated while points wait for inputs that the service does not take", async () => {
+test("no time is estimated while points wait for inputs that the service refuses", async () => {
   const shrinks = await shownIn(
     seconds(60, (i) => ({ waiting: 100_000 - i * 1_000 })),
     2,
@@ -87,7 +87,7 @@ test("no time is estimated while points wait for inputs that the service does no
   });
 });
 
-test("points that are on their way are no backlog, and none goes while nothing is delivered", async () => {
+test("points in flight are not a backlog, and a backlog does not shrink while nothing is delivered", async () => {
   const onTheirWay = await shownIn(seconds(60, (i) => ({ waiting: 2_000 - i, appended: i * 100 })));
   const held = await shownIn(
     seconds(60, (i) => ({ waiting: 100_000 - i * 1_000 })),

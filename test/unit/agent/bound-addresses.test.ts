@@ -10,7 +10,7 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 const input = "hall.temp" as InputId; // known to be one
 const source = (topic: string) => ({ name: "hall", tags: [{ every: 1_000, topic }], rules: [rule({ input })] });
 
-test("an address that feeds an Input ID feeds it after a restart, as long as the tag is the same", async () => {
+test("an address stays bound to its Input ID over a restart while the tag is unchanged", async () => {
   using folder = temporaryFolder();
   const path = folder.file("addresses.json");
   {
@@ -27,7 +27,7 @@ test("an address that feeds an Input ID feeds it after a restart, as long as the
   expect(bound.of(source("c/temp")).recall(tagId(0), input)).toBeUndefined();
 });
 
-test("sources and tags that are not in the configuration any more take no room in the file", async () => {
+test("removed sources and tags take no space in the file", async () => {
   using folder = temporaryFolder();
   const path = folder.file("addresses.json");
   {

@@ -128,7 +128,7 @@ test.for([2, 30])(
   },
 );
 
-test("set back by more than a minute: what is read waits, is stored under the new time after two, and overwrites nothing", async () => {
+test("after a clock is set back by more than a minute readings wait two minutes, are stored under the new time, and overwrite nothing", async () => {
   const machine = new Machine();
   let doubt: string | undefined;
   await machine.run(async ({ wall }) => {
@@ -150,7 +150,7 @@ test("set back by more than a minute: what is read waits, is stored under the ne
   expect(late.slice(-50).every(([time]) => time % 1e6 === 0)).toBe(true);
 });
 
-test("time synchronisation that corrects by minutes is followed at once", async () => {
+test("a correction of minutes by time synchronisation is followed at once", async () => {
   const machine = new Machine({ synchronised: "yes" });
   await machine.run(async ({ wall }) => {
     await wall.advance(200 * second);
@@ -162,7 +162,7 @@ test("time synchronisation that corrects by minutes is followed at once", async 
   expect(machine.overwritten).toBe(0);
 });
 
-test("a clock that falls to 1970 and is set right again costs no value and no time", async () => {
+test("a clock that falls to 1970 and is corrected loses no value and no time", async () => {
   const machine = new Machine();
   await machine.run(async ({ wall }) => {
     await wall.advance(100 * second);
@@ -179,7 +179,7 @@ test("a clock that falls to 1970 and is set right again costs no value and no ti
   expect(machine.wrongBy(second)).toEqual([]);
 });
 
-test("from 1970 to now: what was read before has its right time", async () => {
+test("readings from before the step from 1970 to now get their right time", async () => {
   const machine = new Machine();
   machine.wall.stepWall(-Number(machine.wall.now()) / 1_000);
   await machine.run(async ({ wall }) => {
@@ -208,7 +208,7 @@ test.for<["stop" | "kill", number]>([
   expect(machine.stored.size).toBeGreaterThan(450);
 });
 
-test("a kill and a start within seconds, with a clock that is right, leave times on their grid", async () => {
+test("a kill and a start within seconds keep times on their grid while the clock is right", async () => {
   const machine = new Machine();
   await machine.run(({ wall }) => wall.advance(17.5 * second), "kill");
   await machine.wall.advance(second);
@@ -217,7 +217,7 @@ test("a kill and a start within seconds, with a clock that is right, leave times
   expect(machine.overwritten).toBe(0);
 });
 
-test("whatever is done to the clock, while it runs and between runs, no value takes the place of another", async () => {
+test("whatever steps the clock makes, during and between runs, no value replaces another", async () => {
   const step = fc.oneof(
     fc.integer({ min: -90, max: 90 }),
     fc.integer({ min: -600, max: 600 }),

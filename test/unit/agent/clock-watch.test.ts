@@ -27,7 +27,7 @@ async function watching(start: string, options: Partial<ClockWatchOptions> = {})
   return { clock, own, runtime, watch, told };
 }
 
-test("1970 is not believed, however long it lasts, until the clock is set", async () => {
+test("1970 is not trusted, however long it lasts, until the clock is set", async () => {
   const { clock, runtime, watch, told } = await watching("1970-01-01T00:00:30Z");
   expect(watch.doubt?.reason).toBe("it says 1970-01-01T00:00:30.000Z, which is impossible");
   await clock.advance(3_600_000);
@@ -46,7 +46,7 @@ test("1970 is not believed, however long it lasts, until the clock is set", asyn
   await watch[Symbol.asyncDispose]();
 });
 
-test("a clock behind the last run is doubted for two minutes; a plant without time synchronisation goes on after that", async () => {
+test("a clock behind the last run is distrusted for two minutes; a plant without time synchronisation continues after that", async () => {
   const lastRan = micros("2026-05-01T12:00:00Z");
   const { clock, watch, told } = await watching("2026-05-01T09:00:00Z", { lastRan });
   expect(watch.doubt?.reason).toContain("the agent ran until 2026-05-01T12:00:00.000Z");
@@ -75,7 +75,7 @@ test.for<["yes" | "notYet" | "unknown", boolean, boolean]>([
   await watch[Symbol.asyncDispose]();
 });
 
-test("with write nothing waits for it, and the status says that it is wrong; a step of it is logged and counted", async () => {
+test("with `write` no reading waits for the clock; the status reports the wrong clock, and each step is logged and counted", async () => {
   const { clock, runtime, watch, told } = await watching("1970-01-01T01:00:00Z", { policy: "write" });
   expect(watch.holding).toBe(false);
   expect(watch.doubt).toEqual({
@@ -128,7 +128,7 @@ async function held(start: string) {
   return { ...world, hold, queue, stop, read, seen, acknowledged, running };
 }
 
-test("readings wait and get the times at which they were read; what a device stamped does not wait for them", async () => {
+test("readings wait and get the times at which they were read; values with device timestamps do not wait", async () => {
   const { clock, read, seen, acknowledged, stop, running, watch } = await held("1970-01-01T00:00:00Z");
   const done = running();
   read(0, "device");
@@ -156,7 +156,7 @@ test("readings wait and get the times at which they were read; what a device sta
   await watch[Symbol.asyncDispose]();
 });
 
-test("over a lost connection polled readings wait on; what comes again is not kept", async () => {
+test("polled readings keep waiting over a lost connection; values that will be redelivered are not kept", async () => {
   const { clock, read, seen, acknowledged, queue, running, watch, stop } = await held("1970-01-01T00:00:00Z");
   const first = running();
   first.catch(() => {});
@@ -174,7 +174,7 @@ test("over a lost connection polled readings wait on; what comes again is not ke
   await watch[Symbol.asyncDispose]();
 });
 
-test("an agent that ends before the clock is set stores nothing under a wrong time, and counts it", async () => {
+test("an agent that ends before the clock is set stores nothing under a wrong time and counts the loss", async () => {
   const { clock, runtime, read, seen, hold, stop, running, watch } = await held("1970-01-01T00:00:00Z");
   const done = running();
   read(1);

@@ -22,7 +22,7 @@ const options = serviceOptions.parse({
   signals: { save: "never", check: "off" },
 });
 
-test("an agent delivers for all until its term is over, then the next one does, at one rate", async () => {
+test("one agent delivers for all until its term ends, then the next one does, at one common rate", async () => {
   using home = temporaryFolder();
   const clock = new ManualClock();
   const bucket = memoryBucket();
@@ -99,7 +99,7 @@ test("an agent delivers for all until its term is over, then the next one does, 
   for (const { runtime } of agents) expect(runtime.lines.filter(({ level }) => level === "error")).toEqual([]);
 });
 
-test("an agent whose term cannot begin is no standstill: another one may deliver, and it tries again", async () => {
+test("an agent that cannot begin its term lets another one deliver and tries again", async () => {
   using home = temporaryFolder();
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });

@@ -131,7 +131,7 @@ async function forSeconds(count: number, wall: ManualClock, each: () => void): P
   }
 }
 
-test("a gateway that is an hour behind stores the times of two devices, says so, and holds what it polls until it is set", async () => {
+test("a gateway an hour behind stores the times of two devices, reports it, and holds polled values until its clock is set", async () => {
   await using at = await plant({ gateway: -hour });
   await forSeconds(30, at.wall, () => {
     at.publish("plant/oven/t");
@@ -164,7 +164,7 @@ test.each(["hold", "write"] as const)(
   },
 );
 
-test("with write, what is polled is stored under the times of a clock that devices disagree with", async () => {
+test("with `write` polled values are stored under the times of a clock that devices disagree with", async () => {
   await using at = await plant({ gateway: -hour, policy: "write" });
   await forSeconds(15, at.wall, () => {
     at.notify("line1");
@@ -175,7 +175,7 @@ test("with write, what is polled is stored under the times of a clock that devic
   expect(at.watch.doubt?.consequence).toBe("readings are stored with its times all the same");
 });
 
-test("what is polled waits for ten minutes at most; the times of devices are kept after that, too", async () => {
+test("polled values wait ten minutes at most; device times are still kept after that", async () => {
   await using at = await plant({ gateway: -hour });
   const each = () => {
     at.notify("line1");
@@ -192,7 +192,7 @@ test("what is polled waits for ten minutes at most; the times of devices are kep
   expect(at.watch.doubt?.consequence).toBe("readings are stored with its times all the same");
 });
 
-test("a single device that is ahead gets the time of arrival, ten seconds late at first, however many topics it has", async () => {
+test("values of a single device that is ahead get the time of arrival, after ten seconds at first, however many topics it has", async () => {
   await using at = await plant({ gateway: 0 });
   await forSeconds(9, at.wall, () => {
     at.publish("plant/oven/t", { ahead: hour });
@@ -205,7 +205,7 @@ test("a single device that is ahead gets the time of arrival, ten seconds late a
   expect(at.watch.trusted).toBe(true);
 });
 
-test("two devices that are ahead get the time of arrival where a third and the clock of the gateway agree", async () => {
+test("values of two devices that are ahead get the time of arrival when a third device and the gateway clock agree", async () => {
   await using at = await plant({ gateway: 0 });
   await forSeconds(15, at.wall, () => {
     at.publish("plant/oven/t", { ahead: hour });
@@ -216,7 +216,7 @@ test("two devices that are ahead get the time of arrival where a third and the c
   expect(at.watch.trusted).toBe(true);
 });
 
-test("time synchronisation that vouches for the clock goes before devices in local time", async () => {
+test("a synchronised clock takes precedence over devices that send local time", async () => {
   await using at = await plant({ gateway: 0, synchronised: "yes" });
   await forSeconds(15, at.wall, () => {
     at.publish("plant/oven/t", { ahead: hour });
@@ -240,7 +240,7 @@ test.each<[Partial<TimeRule>, boolean, number[]]>([
   },
 );
 
-test("what waits for a verdict when the agent stops is stored", async () => {
+test("values that wait for the comparison of clocks are stored when the agent stops", async () => {
   const at = await plant({ gateway: 0 });
   at.publish("plant/oven/t", { ahead: hour });
   await at.wall.advance(second);
@@ -249,7 +249,7 @@ test("what waits for a verdict when the agent stops is stored", async () => {
   expect(at.offsets("broker")).toEqual([0]);
 });
 
-test("a gateway that is set an hour ahead is doubted after some minutes; old values of the broker alone prove nothing", async () => {
+test("a gateway set an hour ahead is distrusted after some minutes; old values of the broker alone prove nothing", async () => {
   await using at = await plant({ gateway: hour });
   const old = { ahead: -4 * hour };
   await forSeconds(2, at.wall, () => {
@@ -267,7 +267,7 @@ test("a gateway that is set an hour ahead is doubted after some minutes; old val
 
 const minuteUs = 60e6;
 
-test("whatever the others say: one against one, one alone, and devices that disagree among themselves prove nothing", () => {
+test("one device against one, one device alone, and devices that disagree with each other prove nothing", () => {
   const off = fc.integer({ min: 2, max: 1e6 }).map((minutes) => minutes * minuteUs);
   const near = fc.integer({ min: -minuteUs, max: minuteUs });
   fc.assert(
@@ -281,7 +281,7 @@ test("whatever the others say: one against one, one alone, and devices that disa
   );
 });
 
-test("the clock is wrong if and only if a counted majority is off in one way", () => {
+test("the clock is wrong if and only if a majority of counted devices is off in the same direction", () => {
   const offset = fc.oneof(
     fc.integer({ min: -3 * minuteUs, max: 3 * minuteUs }),
     fc.constantFrom(0, 60 * minuteUs, 60.5 * minuteUs, -60 * minuteUs),
@@ -302,7 +302,7 @@ test("the clock is wrong if and only if a counted majority is off in one way", (
   );
 });
 
-test("a step of our clock moves all offsets; what has not been heard of for minutes has no vote", () => {
+test("a step of the gateway clock moves all offsets; a device silent for minutes has no vote", () => {
   const clocks = new DeviceClocks();
   for (const device of ["a", "b"]) {
     clocks.note("s", device, 60 * minuteUs);

@@ -5,7 +5,7 @@ import { openLog } from "../../../src/agent/log/log.ts";
 import { eventually } from "../../support/eventually.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-test("a field that parent and child both set stands once in a line, as the child set it", async () => {
+test("a field set by parent and child appears once in a line, with the child's value", async () => {
   using folder = temporaryFolder();
   const path = folder.file("log");
   const descriptor = openSync(path, "w");
@@ -37,7 +37,7 @@ async function logged(pretty: boolean): Promise<string> {
   return readFileSync(path, "utf8");
 }
 
-test("whatever text a device gives, a line of the log stays one line of JSON that gives it back", async () => {
+test("whatever text a device sends, a log line stays one line of JSON that decodes to it", async () => {
   const lines = (await logged(false)).trimEnd().split("\n");
   expect(lines).toHaveLength(3);
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
@@ -47,7 +47,7 @@ test("whatever text a device gives, a line of the log stays one line of JSON tha
   ]);
 });
 
-test("on a terminal the same text moves nothing, colours nothing and forges no line", async () => {
+test("on a terminal the same text moves no cursor, sets no colour and forges no line", async () => {
   const shown = await logged(true);
   // The colours of the log itself are taken out.
   expect(shown.replace(/\p{Cc}\[\d+m/gu, "")).not.toMatch(/[^\P{Cc}\n]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]/u);

@@ -16,7 +16,7 @@ const backlogOf = (trend: BacklogStatus["trend"]): Partial<Status> => ({
 const cluster = { connected: true, members: 2, sameName: false, forwardLagMs: 0 };
 const refused = { source: "hall", input: "a", address: "b/temp", reason: "", remedy: "", readings: 1 };
 
-test("an agent without trouble is all well", () => {
+test("an agent without problems is reported as healthy", () => {
   expect(overall({})).toEqual({ level: "good", text: "all well" });
 });
 
@@ -42,7 +42,7 @@ test.each<[string, string, Partial<Status>]>([
   expect(overall(changes)).toEqual({ level, text });
 });
 
-test("what is lost comes before what is late", () => {
+test("losses are listed before delays", () => {
   const { text, level } = overall({
     sources: [sourceWith({ state: "waiting" })],
     gaps: { ...healthy.gaps, dayLost: 1 },

@@ -81,7 +81,7 @@ test("sources, delivery, buffer and process are stored under the agent's name, a
   await own[Symbol.asyncDispose]();
 });
 
-test("what changes is stored at the next turn, what does not every five minutes", async () => {
+test("a changed value is stored at the next interval, an unchanged one every five minutes", async () => {
   let now = values;
   const { own, clock, taken } = started(() => now);
   await clock.advance(10_000);
@@ -96,7 +96,7 @@ test("what changes is stored at the next turn, what does not every five minutes"
   await own[Symbol.asyncDispose]();
 });
 
-test("a full disk or a clock that is not set costs these values and nothing else", async () => {
+test("a full disk or an unset clock loses only these values", async () => {
   const { own, clock, runtime, taken, world } = started(() => ({ ...values, backlogPoints: clock.monotonic() }));
   world.full = true;
   await clock.advance(20_000);
@@ -111,7 +111,7 @@ test("a full disk or a clock that is not set costs these values and nothing else
   await own[Symbol.asyncDispose]();
 });
 
-test("names that are as long as they may be still give Input IDs", async () => {
+test("names of maximum length still give valid Input IDs", async () => {
   const long = "n".repeat(64);
   const source = { name: long, online: true, readingsPerSecond: 1 };
   const { own, clock, taken } = started(() => ({ ...values, sources: [source] }), long);
@@ -122,7 +122,7 @@ test("names that are as long as they may be still give Input IDs", async () => {
   await own[Symbol.asyncDispose]();
 });
 
-test("an agent that has nothing to do stores nothing of itself, although its memory and its lag are never the same", async () => {
+test("an idle agent stores no own signals, although its memory and lag vary", async () => {
   let turn = 0;
   const { own, clock, points } = started(() => {
     const wobble = Math.sin(turn++);

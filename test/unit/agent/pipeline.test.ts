@@ -27,7 +27,7 @@ test("a delivery is acknowledged after its points are stored, and not before", a
   await story.stop();
 });
 
-test("what a driver calls lost is in the gap record before the driver may forget it", async () => {
+test("a loss reported by a driver is in the gap record before the driver may forget it", async () => {
   const story = openStory({
     deliveries: [[1], [2]],
     gaps: [tagGap(1, "lost", 1, 2)],
@@ -44,7 +44,7 @@ test("what a driver calls lost is in the gap record before the driver may forget
   await story.stop();
 });
 
-test("what tells of a loss waits for the gap record, and keeps nothing else waiting", async () => {
+test("a delivery that reports a loss waits for the gap record and delays no other", async () => {
   const story = openStory({
     deliveries: [[1], [2], [3]],
     gaps: [tagGap(1, "lost", 1, 2)],
@@ -62,7 +62,7 @@ test("what tells of a loss waits for the gap record, and keeps nothing else wait
   await story.stop();
 });
 
-test("a disk that is full holds the source back until it is not, and nothing is lost or acknowledged meanwhile", async () => {
+test("a full disk holds the source back until it has space, and nothing is lost or acknowledged meanwhile", async () => {
   const story = openStory({ deliveries: [[1], [2]] });
   story.buffer.storing = () => Promise.reject(new AgentError("BUFFER_UNAVAILABLE", "no space left on the disk"));
 
@@ -83,7 +83,7 @@ test("a disk that is full holds the source back until it is not, and nothing is 
   await story.stop();
 });
 
-test("what had been read when the agent stops is stored and acknowledged, although its reading has ended", async () => {
+test("values read before the agent stops are stored and acknowledged after reading has ended", async () => {
   const story = openStory({ deliveries: [[1]] });
   const stored = Promise.withResolvers<void>();
   story.buffer.storing = () => stored.promise;
@@ -96,7 +96,7 @@ test("what had been read when the agent stops is stored and acknowledged, althou
   expect(story.log).toContain("ack 1");
 });
 
-test("a delivery that gives no points is acknowledged without touching the disk", async () => {
+test("a delivery without points is acknowledged without a disk access", async () => {
   const story = openStory({ deliveries: [[], [1]] });
   await eventually(() => story.log.includes("ack 1"));
 
@@ -104,7 +104,7 @@ test("a delivery that gives no points is acknowledged without touching the disk"
   await story.stop();
 });
 
-test("the gap record knows since when points wait for the disk, that it fails, and when it works again", async () => {
+test("the gap record has when points began to wait for the disk, that the disk fails, and when it recovers", async () => {
   const story = openStory({ deliveries: [[1]] });
   story.buffer.storing = () => Promise.reject(new AgentError("BUFFER_UNAVAILABLE", "no space left"));
   await eventually(() => story.disk.length === 2);
@@ -116,7 +116,7 @@ test("the gap record knows since when points wait for the disk, that it fails, a
   await story.stop();
 });
 
-test("a defect of the buffer costs a reconnection, and the points are not acknowledged", async () => {
+test("a defect of the buffer causes a reconnection, and the points are not acknowledged", async () => {
   let failures = 1;
   const story = openStory({ deliveries: [[1]] });
   story.buffer.storing = () => (failures-- > 0 ? Promise.reject(new TypeError("a defect")) : Promise.resolve());
@@ -138,7 +138,7 @@ test("a delivery that could not be stored before the stop is not acknowledged", 
   expect(story.log).not.toContain("ack 1");
 });
 
-test("a stop is not a loss: no gap begins and nothing is opened again", async () => {
+test("a stop is not a loss: no gap begins and no connection is opened again", async () => {
   const story = openStory({ deliveries: [[1]] });
   await eventually(() => story.log.includes("ack 1"));
 
@@ -149,7 +149,7 @@ test("a stop is not a loss: no gap begins and nothing is opened again", async ()
   expect(story.monitor.status()).toMatchObject({ state: "stopped" });
 });
 
-test("a source that ends by itself is a loss, from which the gap record counts, and is opened again", async () => {
+test("a source that ends by itself begins a gap and is opened again", async () => {
   const story = openStory({ deliveries: [[1]], ends: true });
 
   await eventually(() => story.log.includes("lost"));
@@ -169,7 +169,7 @@ test("each connection begins before its values: for the gap record, for the mapp
   await story.stop();
 });
 
-test("a connection that brought something begins the waits anew, one that brought nothing does not", async () => {
+test("a connection that delivered values resets the back-off, one that delivered none does not", async () => {
   const waitsAfter = async (deliveries: readonly (readonly number[])[]) => {
     const story = openStory({ deliveries, ends: true });
     await story.clock.advance(120_000);
@@ -182,7 +182,7 @@ test("a connection that brought something begins the waits anew, one that brough
   expect(await waitsAfter([])).toBeLessThan(40);
 });
 
-test("a delivery that tells of no loss does not wait for the gap record", async () => {
+test("a delivery that reports no loss does not wait for the gap record", async () => {
   const story = openStory({ deliveries: [[1]], gaps: [tagGap(1, "filled", 1, 2)] });
   await eventually(() => story.log.includes("ack 1"));
 
@@ -190,7 +190,7 @@ test("a delivery that tells of no loss does not wait for the gap record", async 
   await story.stop();
 });
 
-test("what waited for the gap record is acknowledged with the next delivery, whatever that tells", async () => {
+test("a delivery that waited for the gap record is acknowledged with the next one, whatever that reports", async () => {
   const story = openStory({
     deliveries: [[1], [2], [3]],
     gaps: (values) => (values.includes(1) ? [tagGap(1, "lost", 1, 2)] : []),
@@ -202,7 +202,7 @@ test("what waited for the gap record is acknowledged with the next delivery, wha
   await story.stop();
 });
 
-test("no more than 100 deliveries wait for a gap record that cannot be written: the oldest are told again instead", async () => {
+test("at most 100 deliveries wait for a gap record that cannot be written: the oldest are redelivered instead", async () => {
   let canWrite = false;
   const values = Array.from({ length: 102 }, (_, i) => [i + 1]);
   const story = openStory({
@@ -222,7 +222,7 @@ test("no more than 100 deliveries wait for a gap record that cannot be written: 
   await story.stop();
 });
 
-test("what waits for the clock passes through, and is given up at the stop", async () => {
+test("deliveries that wait for the clock pass through, and are abandoned at the stop", async () => {
   const story = openStory({ deliveries: [[1]], hold: (delivery) => delivery });
   await eventually(() => story.log.includes("ack 1"));
   expect(story.log).not.toContain("hold closed");
@@ -232,7 +232,7 @@ test("what waits for the clock passes through, and is given up at the stop", asy
   expect(story.log).toContain("hold closed");
 });
 
-test("what the mapping holds back is stored when its time has come, and the rest at the stop", async () => {
+test("points that the mapping holds back are stored when due, and the rest at the stop", async () => {
   const story = openStory({ deliveries: [[1]] });
   story.held.push(7);
   await story.clock.advance(300);
@@ -244,7 +244,7 @@ test("what the mapping holds back is stored when its time has come, and the rest
   expect(story.stored).toEqual([1, 7, 8]);
 });
 
-test("what is held back at the moment in which the last held point was stored is stored in its time", async () => {
+test("a point held back just when the last held point was stored is stored when due", async () => {
   for (let ahead = -10; ahead <= 10; ahead++) {
     const story = openStory({
       deliveries: [[1], [2]],
@@ -269,7 +269,7 @@ test("what is held back at the moment in which the last held point was stored is
   }
 });
 
-test("a source that is lost is opened again, at growing intervals of at most 30 s, and shown with the remedy", async () => {
+test("a lost source is opened again at growing intervals of at most 30 s, and shown with the remedy", async () => {
   const story = openStory({
     deliveries: [],
     fail: () => new AgentError("SOURCE_UNREACHABLE", "10.0.0.5:502 refused the connection"),
@@ -290,7 +290,7 @@ test("a source that is lost is opened again, at growing intervals of at most 30 
   await story.stop();
 });
 
-test("a driver whose attempts cost nothing is asked again soon where its device cannot be reached, and only there", async () => {
+test("a driver with cheap attempts retries soon while its device is unreachable, and only then", async () => {
   for (const [code, fewest, most] of [
     ["SOURCE_UNREACHABLE", 400, 601],
     ["SOURCE_REFUSED", 20, 120],
@@ -304,7 +304,7 @@ test("a driver whose attempts cost nothing is asked again soon where its device 
   }
 });
 
-test("an unexpected failure of a driver is logged with its stack and costs no more than a reconnection", async () => {
+test("an unexpected failure of a driver is logged with its stack and causes only a reconnection", async () => {
   let failures = 1;
   const story = openStory({
     deliveries: [[1]],
@@ -321,7 +321,7 @@ test("an unexpected failure of a driver is logged with its stack and costs no mo
 });
 
 /** One pipeline with everything around it written down in `log`. */
-test("a session that another client takes over is opened again after pauses of 10, 30 and 60 s", async () => {
+test("a session taken over by another client is opened again after pauses of 10, 30 and 60 s", async () => {
   const opened: number[] = [];
   const story = openStory({
     deliveries: [],

@@ -27,7 +27,7 @@ test("a loss is reported with its cause, its times and a remedy", async () => {
   ]);
 });
 
-test("what a connection warns of is a warning of the status with the name of its source, while the connection lasts", async () => {
+test("a warning of a connection is in the status with the name of its source while the connection lasts", async () => {
   const { mapping } = tryMapping([{ input: "a" }]);
   const monitor = new SourceMonitor({ name: "bus1", type: "modbus", tags: 1 }, testRuntime());
   const parts = { ...(await partsOf({})), sources: [{ mapping, monitor }] };
@@ -64,7 +64,7 @@ test("several losses of one cause are not one long interval", async () => {
   );
 });
 
-test("a page gets the rows that it asks for, whatever the sources they belong to, and nearest the end where there are no more", async () => {
+test("a page gets the rows that it requests across sources, or the last ones when the request is past the end", async () => {
   const sources = ["a", "b", "c"].map((name, n) => {
     const { mapping, read } = tryMapping(Array.from({ length: n * 2 }, (_, i) => ({ input: `${name}.${i}` })));
     if (n > 0) read(7);

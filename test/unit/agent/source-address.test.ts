@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { sourceAddress } from "../../../src/agent/upkeep/source-address.ts";
 import { head, load, withPassword } from "../../support/config.ts";
 
-test("the address of a source is told as it is written, whatever its driver makes of it", async () => {
+test("the address of a source is shown as configured, whatever its driver makes of it", async () => {
   const { sources } = await load(
     `${head}sources:
   bus: { type: modbus, url: "tcp://10.0.0.5:502", tags: [{ input: a, at: "hr:0", unit: 1 }] }

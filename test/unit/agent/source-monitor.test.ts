@@ -7,7 +7,7 @@ import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
 const silence = new AgentError("SOURCE_UNREACHABLE", "not a byte came back");
 
-test("a device that takes connections and never answers is told once in ten minutes, not at every attempt", async () => {
+test("a device that accepts connections and never answers is logged once in ten minutes, not at every attempt", async () => {
   const { monitor, runtime, clock } = watched();
 
   for (let i = 0; i < 240; i++) {
@@ -28,7 +28,7 @@ test("a device that takes connections and never answers is told once in ten minu
   expect(runtime.lines[3]?.fields.repeats).toBe(119);
 });
 
-test("the error of a device that takes connections and never answers stands in the status while it is connected", async () => {
+test("the error of a device that accepts connections and never answers stays in the status while it is connected", async () => {
   const { monitor, clock } = watched();
   monitor.online(connection);
   await clock.advance(4_000);
@@ -40,7 +40,7 @@ test("the error of a device that takes connections and never answers stands in t
   expect(monitor.status()).not.toHaveProperty("error");
 });
 
-test("a clock that is set while a source is online makes no decades of its minutes", async () => {
+test("setting the clock while a source is online does not turn its minutes into decades", async () => {
   const { monitor, clock } = watched();
   monitor.online(connection);
   await clock.advance(90_000);
@@ -48,7 +48,7 @@ test("a clock that is set while a source is online makes no decades of its minut
   expect(clock.now() - monitor.status().since).toBe(90_000_000);
 });
 
-test("a connection that was of use and is made again leaves no error behind, and each loss is logged", () => {
+test("a useful connection that is restored leaves no error, and each loss is logged", () => {
   const { monitor, runtime } = watched();
   for (let i = 0; i < 2; i++) {
     monitor.online(connection);
@@ -61,7 +61,7 @@ test("a connection that was of use and is made again leaves no error behind, and
   expect(runtime.lines.filter(({ message }) => message === "source lost")).toHaveLength(2);
 });
 
-test("a takeover of the session stays the error while the connection is good, and is logged once in ten minutes", async () => {
+test("a session takeover stays the reported error while the connection is up, and is logged once in ten minutes", async () => {
   const { monitor, runtime, clock } = watched();
   const takeover = new AgentError("SOURCE_TAKEN_OVER", "another client took over the session");
   for (let i = 0; i < 8; i++) {

@@ -25,6 +25,6 @@ test("a secret is found wherever it stands in a value, and taken out in every us
   );
 });
 
-test("what is too short to be told from other words stays", () => {
+test("a secret too short to be distinguished from other words is not redacted", () => {
   expect(scrubber(["x"])("x is max")).toBe("x is max");
 });

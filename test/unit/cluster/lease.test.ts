@@ -26,7 +26,7 @@ async function within(clock: ManualClock, ms: number, term: Promise<LeaseTerm>):
   return found;
 }
 
-test("a second agent gets the lease when the first one gives it back, and not before", async () => {
+test("a second agent gets the lease when the first one releases it, and not before", async () => {
   const { clock, acquire, bucket } = site();
   const first = await acquire("a");
   const second = acquire("b");
@@ -37,7 +37,7 @@ test("a second agent gets the lease when the first one gives it back, and not be
   expect((await within(clock, 500, second))?.generation).toBeGreaterThan(first.generation);
 });
 
-test("a holder that is gone is followed within its time to live and a look", async () => {
+test("a vanished holder is replaced within the lease's time to live plus one check", async () => {
   const { clock, bucket, acquire } = site();
   const first = await acquire("a", { ...bucket, update: () => new Promise(() => {}) });
   const second = acquire("b");
@@ -46,7 +46,7 @@ test("a holder that is gone is followed within its time to live and a look", asy
   expect(first.signal.aborted).toBe(true);
 });
 
-test("an answer that is lost does not end a term: the entry is still its own", async () => {
+test("a lost answer does not end a term while the entry is still the agent's own", async () => {
   const { clock, bucket, acquire } = site();
   const first = await acquire("a");
   let lost = 0;
@@ -58,7 +58,7 @@ test("an answer that is lost does not end a term: the entry is still its own", a
   expect(first.signal.aborted).toBe(false);
 });
 
-test("a term ends when its entry has gone or is another agent's, at the next renewal", async () => {
+test("a term ends at the next renewal when its entry is gone or belongs to another agent", async () => {
   const { bucket, acquire } = site();
   const first = await acquire("a");
   bucket.expire("delivery");
@@ -81,7 +81,7 @@ test("a holder that cannot renew ends its term by itself before its time to live
   expect(first.signal.aborted).toBe(true);
 });
 
-test("an agent that may not take the lease leaves it to others", async () => {
+test("an agent that is not allowed to hold the lease leaves it to others", async () => {
   const { clock, bucket } = site();
   const runtime = testRuntime({ clock });
   let isDraining = true;
@@ -91,7 +91,7 @@ test("an agent that may not take the lease leaves it to others", async () => {
   expect(await within(clock, 1_000, term)).toBeDefined();
 });
 
-test("waiting for a lease ends with its signal", async () => {
+test("waiting for a lease ends with its abort signal", async () => {
   const { clock, acquire, bucket } = site();
   await acquire("a");
   const stop = new AbortController();

@@ -19,12 +19,12 @@ const readers = (candidates: readonly Candidate[], orders = none, holder?: strin
     .filter(({ node }) => mayRead("line", { node, holds: node === holder }, candidates, orders))
     .map(({ node }) => node);
 
-test("the agent that prefers a source reads it, and any other one while that is gone", () => {
+test("the preferred agent reads a source, and another one while the preferred one is gone", () => {
   expect(readers(all)).toEqual(["gw1"]);
   expect(readers(others)).toEqual(["gw2", "gw3"]);
 });
 
-test("an agent that is back waits for the hold-down while another one reads its source", () => {
+test("a returning agent waits for the hold-down while another one reads its source", () => {
   const back = [{ ...preferring, aliveMs: holdDownMs - 1 }, ...others];
   expect(readers(back, none, "gw2")).toContain("gw2");
   expect(readers(all, none, "gw2")).toEqual(["gw1"]);
@@ -32,20 +32,20 @@ test("an agent that is back waits for the hold-down while another one reads its 
   expect(readers(back)).toEqual(["gw1"]);
 });
 
-test("a source that was moved is read there while that agent runs", () => {
+test("a moved source is read by its target while that agent runs", () => {
   const orders = { ...none, moves: new Map([["line", "gw3"]]) };
   expect(readers(all, orders, "gw1")).toEqual(["gw3"]);
   expect(readers(all.slice(0, 2), orders, "gw1")).toEqual(["gw1"]);
 });
 
-test("an agent that is drained reads nothing that another one can read", () => {
+test("a drained agent reads no source that another one can read", () => {
   expect(readers(all, { ...none, drained: new Set(["gw1"]) }, "gw1")).toEqual(["gw2", "gw3"]);
   const both = { drained: new Set(["gw1"]), moves: new Map([["line", "gw1"]]) };
   expect(readers(all, both, "gw1")).toEqual(["gw2", "gw3"]);
   expect(readers([preferring], both, "gw1")).toEqual(["gw1"]);
 });
 
-test("there is always an agent that may take a source which one can read", () => {
+test("a readable source always has an agent that may take it", () => {
   const node: fc.Arbitrary<string> = fc.constantFrom("gw1", "gw2", "gw3", "gw4");
   const candidate = fc.record({
     node,
@@ -70,7 +70,7 @@ test("there is always an agent that may take a source which one can read", () =>
   );
 });
 
-test("names have tokens of their own", () => {
+test("each name has its own token", () => {
   expect(keyToken("north.gw1")).toBe("north=2egw1");
   const names = fc.uniqueArray(
     fc.string({ minLength: 1, unit: fc.constantFrom("a", ".", "=", "2", "e", " ", "ü", "*") }),

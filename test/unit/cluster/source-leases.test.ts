@@ -103,7 +103,7 @@ test("a lease that the servers let expire early has one reader all the same", as
   }
 });
 
-test("a source returns to the agent that prefers it once that has run for the hold-down", async () => {
+test("a source returns to its preferred agent once that has run for the hold-down", async () => {
   await using site = new Site();
   site.start("gw1", true);
   site.start("gw2");
@@ -115,7 +115,7 @@ test("a source returns to the agent that prefers it once that has run for the ho
   expect(await site.pass(20_000)).toEqual(["gw1"]);
 });
 
-test("sources are moved and agents drained by orders that outlast the agents", async () => {
+test("moves and drains persist over restarts of the agents", async () => {
   await using site = new Site();
   site.stopMs = 4_000;
   site.start("gw1", true);
@@ -134,7 +134,7 @@ test("sources are moved and agents drained by orders that outlast the agents", a
   expect(await takeBackOrder(site.state, { kind: "drain", node: "gw2" })).toBe(false);
 });
 
-test("members are seen as gone when they are silent, and removed by name", async () => {
+test("silent members are reported as gone, and removed by name", async () => {
   await using site = new Site();
   const { view } = site.start("gw1");
   site.start("gw.2");
@@ -150,7 +150,7 @@ test("members are seen as gone when they are silent, and removed by name", async
   expect(view.members).toHaveLength(1);
 });
 
-test("two agents with one name are reported, and an agent that is started again is not", async () => {
+test("two agents with the same name are reported, a restarted agent is not", async () => {
   await using site = new Site();
   const first = site.start("gw1");
   await site.pass(5_000);
@@ -170,7 +170,7 @@ test("two agents with one name are reported, and an agent that is started again 
   await ended;
 });
 
-test(`no two agents read a source at once, whatever is cut, stopped and ordered (seed ${seed})`, async () => {
+test(`no two agents read a source at once, whatever is partitioned, stopped and moved (seed ${seed})`, async () => {
   await using site = new Site();
   const random = seeded(seed);
   const nodes = ["gw1", "gw2", "gw3"];

@@ -1,12 +1,12 @@
 import { expect, test, vi } from "vitest";
 import { systemClock } from "../../../src/lib/clock.ts";
 
-test("the monotonic time is that of the machine, so that processes can leave it to each other", () => {
+test("the monotonic time is that of the machine, so that processes can exchange it", () => {
   const machineMs = Number(process.hrtime.bigint()) / 1e6;
   expect(Math.abs(systemClock().monotonic() - machineMs)).toBeLessThan(10_000);
 });
 
-test("waits on a grid end together, with one timer, at the nearest multiple", async () => {
+test("waits on a grid end together at the nearest multiple, with one timer", async () => {
   vi.useFakeTimers({ now: 0 });
   try {
     const clock = systemClock();

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { commandLine } from "../../../src/lib/command-line.ts";
 import { runs } from "../../support/property.ts";
 
-test("a plain path is shown as it is typed, and no file where none is known", () => {
+test("a plain path is shown as typed, and an unknown file is left out", () => {
   const words = ["trust", "accept", "9f86d081"];
   expect(commandLine(words, "/etc/tagferry/tagferry.yaml")).toBe(
     "tagferry trust accept 9f86d081 -c /etc/tagferry/tagferry.yaml",
@@ -12,7 +12,7 @@ test("a plain path is shown as it is typed, and no file where none is known", ()
   expect(commandLine(words, undefined)).toBe("tagferry trust accept 9f86d081");
 });
 
-test("a shell takes every path for one word", () => {
+test("a shell parses every path as one word", () => {
   const path = fc.string({ unit: "grapheme", minLength: 1, maxLength: 20 }).filter((text) => !text.includes("\0"));
   const special = ["/a b/it's $(id) `id`;\\.yaml", "-c", "~/x", "*"];
   fc.assert(

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { float16, float32, shortestDecimal } from "../../../src/lib/shortest-decimal.ts";
 import { runs } from "../../support/property.ts";
 
-test("floats are given as the shortest decimal that is the same float", () => {
+test("a float is formatted as the shortest decimal that parses to the same float", () => {
   expect(shortestDecimal(Math.fround(0.1), float32)).toBe(0.1);
   expect(shortestDecimal(Math.fround(1e-45), float32)).toBe(1e-45);
   expect(shortestDecimal(Math.f16round(0.1), float16)).toBe(0.1);
@@ -20,7 +20,7 @@ test("floats are given as the shortest decimal that is the same float", () => {
   );
 });
 
-test("any decimal of up to six digits survives a float32 unharmed", () => {
+test("any decimal of up to six digits is preserved by a float32", () => {
   fc.assert(
     fc.property(fc.integer({ min: -999_999, max: 999_999 }), fc.integer({ min: 0, max: 6 }), (digits, places) => {
       const decimal = Number(`${digits}e-${places}`);

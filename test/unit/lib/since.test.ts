@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { Since } from "../../../src/lib/since.ts";
 import { ManualClock } from "../../support/runtime.ts";
 
-test("a clock that is set from 1970 to today makes no decades of what lasts for minutes", async () => {
+test("setting the clock from 1970 to today does not turn minutes into decades", async () => {
   const clock = new ManualClock("1970-01-01T00:01:00Z");
   const since = new Since(clock);
   await clock.advance(60_000);
@@ -12,7 +12,7 @@ test("a clock that is set from 1970 to today makes no decades of what lasts for 
   expect(clock.now() - since.time).toBe(60_000_000);
 });
 
-test("it is the same each time it is asked for while the clock only drifts, and another one when it begins anew", async () => {
+test("the start time stays the same while the clock only drifts, and changes when the state begins again", async () => {
   const clock = new ManualClock();
   const since = new Since(clock);
   const began = clock.now();

@@ -23,7 +23,7 @@ function asked() {
   return { questions, clock, addresses, connect };
 }
 
-test("one question is under way at a time, and all who ask meanwhile get its answer", async () => {
+test("one lookup is in flight at a time, and all concurrent callers share its answer", async () => {
   const { questions, connect } = asked();
   const first = connect();
   const second = connect();
@@ -37,7 +37,7 @@ test("one question is under way at a time, and all who ask meanwhile get its ans
   ]);
 });
 
-test("an answer that took 25 s is good for 25 s more, one that came at once is asked for anew", async () => {
+test("an answer that took 25 s is valid for 25 s more, an immediate one is looked up again", async () => {
   const { questions, clock, connect } = asked();
   const first = connect();
   await clock.advance(25_000);
@@ -54,7 +54,7 @@ test("an answer that took 25 s is good for 25 s more, one that came at once is a
   expect(questions.length).toBe(3);
 });
 
-test("a question that failed is asked again at once", async () => {
+test("a failed lookup is repeated at once", async () => {
   const { questions, clock, connect } = asked();
   const first = connect();
   await clock.advance(25_000);
@@ -64,7 +64,7 @@ test("a question that failed is asked again at once", async () => {
   expect(questions.length).toBe(2);
 });
 
-test("an open connection is asked about each minute; what cannot be answered changes nothing", async () => {
+test("the address of an open connection is looked up each minute; a failed lookup changes nothing", async () => {
   const { questions, clock, addresses, connect } = asked();
   expect(addresses.leadTo("10.0.0.9")).toBe(true);
   const first = connect();
@@ -91,7 +91,7 @@ test("an open connection is asked about each minute; what cannot be answered cha
   expect([addresses.leadTo("10.0.0.2"), addresses.leadTo("10.0.0.9")]).toEqual([false, true]);
 });
 
-test("an address is not asked for", async () => {
+test("a literal IP address is not looked up", async () => {
   const clock = new ManualClock();
   for (const literal of ["10.0.0.1", "fd00::1"]) {
     const addresses = new Addresses(literal, clock, () => Promise.reject(new Error("asked")));

@@ -47,7 +47,7 @@ function search(whole: Portion, bad: ReadonlySet<number>, naming: number, most =
   return { found, stored, requests };
 }
 
-test("every bad point is found and every good one stored, once each, whatever is named and found too large", () => {
+test("every bad point is found and every good one stored, once each, whichever points the service names and whatever it finds too large", () => {
   const naming = fc.constantFrom(0, 1, 100);
   const most = fc.integer({ min: 1, max: 60 });
   const sizes = fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 1, maxLength: 12 });
@@ -81,7 +81,7 @@ test("the breaker opens for 25 refusals in a row, and closes with the next accep
   expect(breaker.open).toBe(false);
 });
 
-test("the breaker opens when more than 1 % of 100,000 points are given up, not for fewer among many", () => {
+test("the breaker opens when more than 1 % of 100,000 points are refused, and not for fewer", () => {
   const breaker = new Breaker();
   for (let i = 0; i < 2_000; i++) {
     breaker.rejected(1);

@@ -16,7 +16,7 @@ function wholeOf(blocks: readonly number[], count: number): number {
   return 0;
 }
 
-test("runs of blocks say of each point what a list of blocks says", () => {
+test("runs of blocks give for each point the same result as a list of blocks", () => {
   for (let seed = firstSeed; seed < firstSeed + runs; seed++) {
     const random = seeded(seed);
     const below = (limit: number) => Math.floor(random() * limit);
@@ -66,7 +66,7 @@ test("runs of blocks say of each point what a list of blocks says", () => {
   }
 });
 
-test("an answer for many blocks of one point a series settles each series at once, with one list for all blocks", () => {
+test("an answer for many blocks with one point a series settles each series at once, with one list for all blocks", () => {
   const inputs = Array.from({ length: 20 }, (_, i) => `a${i}` as InputId);
   const window = new Window(50_000);
   for (let id = 0; id < 300; id++) {

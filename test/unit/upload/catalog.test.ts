@@ -11,7 +11,7 @@ const a = "a" as InputId;
 const id = "c8ktonqsahsmemfs7lv1" as SignalId;
 const open = (path: string, runtime = testRuntime()): Promise<Catalog> => openCatalog(path, runtime, never);
 
-test("what was described, saved and learned is known after a restart", async () => {
+test("described, saved and learned metadata are known after a restart", async () => {
   using folder = temporaryFolder();
   {
     await using catalog = await open(folder.file("signals.db"));
@@ -30,7 +30,7 @@ test("what was described, saved and learned is known after a restart", async () 
   expect([...catalog.pending]).toEqual(["b"]);
 });
 
-test("another service or integration has been told nothing yet", async () => {
+test("for another service or integration all metadata are pending", async () => {
   using folder = temporaryFolder();
   {
     await using catalog = await open(folder.file("signals.db"));
@@ -44,7 +44,7 @@ test("another service or integration has been told nothing yet", async () => {
   expect([...catalog.pending]).toEqual([a]);
 });
 
-test("metadata that changed while they were saved are pending still", async () => {
+test("metadata that change while they are saved stay pending", async () => {
   using folder = temporaryFolder();
   await using catalog = await open(folder.file("signals.db"));
   catalog.describe(a, { engUnit: "V" });
@@ -97,7 +97,7 @@ test.for([
   expect(catalog.entry(a)).toMatchObject({ signal: { engUnit: "V" } });
 });
 
-test("where no file can be written the list works in memory", async () => {
+test("the list works in memory while no file can be written", async () => {
   using folder = temporaryFolder();
   const runtime = testRuntime();
   await using catalog = await open(folder.file("no/such/folder/signals.db"), runtime);
@@ -106,7 +106,7 @@ test("where no file can be written the list works in memory", async () => {
   expect(runtime.lines.map(({ message }) => message)).toEqual(["the list of signals is kept in memory alone"]);
 });
 
-test("many signals are written in slices and known again", async () => {
+test("many signals are written in slices and read again", async () => {
   using folder = temporaryFolder();
   const inputs = Array.from({ length: 20_000 }, (_, i) => `area/line${i % 50}/machine.${i}` as InputId);
   {

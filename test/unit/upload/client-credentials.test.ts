@@ -53,7 +53,7 @@ function open(folder: TemporaryFolder, file: string, clock = new ManualClock()):
   return ClientCredentials.open(options, testRuntime({ clock }));
 }
 
-test("all who wait for a token share one request, and one that gives up does not end it", async () => {
+test("concurrent callers share one token request, and a caller that aborts does not end it", async () => {
   await using issuer = await Issuer.open();
   using folder = temporaryFolder();
   await using credentials = await open(folder, write(folder, issuer.url));
@@ -69,7 +69,7 @@ test("all who wait for a token share one request, and one that gives up does not
   expect(issuer.asked).toBe(1);
 });
 
-test("a token is kept for the next start, for its owner's eyes only, until shortly before it expires", async () => {
+test("a token is kept for the next start, readable by its owner only, until shortly before it expires", async () => {
   await using issuer = await Issuer.open();
   using folder = temporaryFolder();
   const file = write(folder, issuer.url);
@@ -86,7 +86,7 @@ test("a token is kept for the next start, for its owner's eyes only, until short
   expect(await again.authorization(signal)).toBe("Bearer token-2");
 });
 
-test("a token that cannot be used is fetched anew: damaged, another client's, from a later time", async () => {
+test("an unusable token is fetched again: damaged, another client's, from the future", async () => {
   await using issuer = await Issuer.open();
   using folder = temporaryFolder();
   const tokenOf = async (clientId: string, start?: string) => {
@@ -102,7 +102,7 @@ test("a token that cannot be used is fetched anew: damaged, another client's, fr
   expect(await tokenOf("another", "2025-12-31T00:00:00Z")).toBe("Bearer token-4");
 });
 
-test("both kinds of credentials file are understood, also when one takes the place of the other", async () => {
+test("both kinds of credentials file are read, also when one replaces the other", async () => {
   await using issuer = await Issuer.open();
   using folder = temporaryFolder();
   await using credentials = await open(folder, write(folder, issuer.url));
@@ -113,7 +113,7 @@ test("both kinds of credentials file are understood, also when one takes the pla
   expect(issuer.asked).toBe(1);
 });
 
-test("a token is renewed when it is not valid, and for its rights when it is older than ten minutes, twenty the next time", async () => {
+test("a token is renewed when it is invalid, and for new grants when it is older than ten minutes, then twenty", async () => {
   await using issuer = await Issuer.open();
   using folder = temporaryFolder();
   const clock = new ManualClock();

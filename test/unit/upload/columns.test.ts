@@ -20,7 +20,7 @@ function sorted(times: readonly number[]): [number, number][] {
   });
 }
 
-test("the last value of each time stands, by ascending time", () => {
+test("the last value of each time is kept, in ascending order of time", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 60 }), (times) => {
       const last = new Map(times.map((time, i) => [time, i]));

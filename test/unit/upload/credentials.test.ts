@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { basicAuthorization, withoutCredentials } from "../../../src/upload/client/credentials.ts";
 
-test("a header, a token and a password that come back are taken out, whatever else the text says", () => {
+test("a header, a token and a password in an answer are redacted, whatever else the text has", () => {
   const basic = basicAuthorization("me", 'pass:"w0rd/ü');
   const echo = {
     headers: { authorization: basic },
@@ -17,6 +17,6 @@ test("a header, a token and a password that come back are taken out, whatever el
   expect(withoutCredentials("bad token eyJhbGci.x.y", "Bearer eyJhbGci.x.y")).toBe("bad token ***");
 });
 
-test("what is too short to be told from other words stays", () => {
+test("a secret too short to be distinguished from other words is not redacted", () => {
   expect(withoutCredentials("no such user", basicAuthorization("me", "us"))).toBe("no such user");
 });

@@ -6,7 +6,7 @@ import { openCatalog } from "../../../src/upload/signals/catalog.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-test("delivery goes well since it began to, however many requests and pauses there were; trouble begins anew", async () => {
+test("delivery is healthy since its first success, over any number of requests and pauses; a failure starts a new period", async () => {
   using home = temporaryFolder();
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });

@@ -67,13 +67,13 @@ test("slow topics among fast ones are not starved", () => {
   expect(Math.max(...ages)).toBeLessThanOrEqual(10);
 });
 
-test("rates that differ a thousandfold share the requests within 10 s", () => {
+test("series with rates a thousandfold apart share the requests within 10 s", () => {
   const rates = Array.from({ length: 2_000 }, (_, i) => 3_000 / (i + 1) ** 1.1 / 2);
   const { ages } = oldestAges({ rates, seconds: 50, maxLagMs: 10_000 });
   expect(Math.max(...ages)).toBeLessThanOrEqual(10);
 });
 
-test("more series than a request may name take turns, however few bytes all of them are", () => {
+test("series beyond the limit of a request take turns, however few bytes they need", () => {
   const { ages } = oldestAges({
     rates: Array.from({ length: 24 }, () => 1),
     seconds: 50,

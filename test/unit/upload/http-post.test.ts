@@ -58,7 +58,7 @@ test.for([
   expect(peer.requests).toBe(3);
 });
 
-test("a connection serves one request after the other and two at once take two", async () => {
+test("consecutive requests share one connection, and two concurrent ones take two", async () => {
   const { peer, post } = await Peer.open(ok, ok, ok, ok);
   await using _peer = peer;
   await using _post = post;
@@ -72,7 +72,7 @@ test("a connection serves one request after the other and two at once take two",
   expect(peer.sockets.size).toBe(2);
 });
 
-test("a failure closes the idle connections and leaves the request alone that another one is busy with", async () => {
+test("a failure closes the idle connections and does not affect a request on another connection", async () => {
   let answer = () => {};
   const held = (_: IncomingMessage, response: ServerResponse) => {
     answer = () => void response.end("late");
@@ -90,7 +90,7 @@ test("a failure closes the idle connections and leaves the request alone that an
   expect(peer.sockets.size).toBe(3);
 });
 
-test("an answer that is too long is refused, and who gives up gets the reason", async () => {
+test("an answer that is too long is refused, and an aborted caller gets the reason", async () => {
   const { peer, post } = await Peer.open(ok, () => {}, ok);
   await using _peer = peer;
   await using _post = post;
@@ -101,7 +101,7 @@ test("an answer that is too long is refused, and who gives up gets the reason", 
   await expect(given).rejects.toThrow("enough");
 });
 
-test("whether the service takes a connection is found out without a request", async () => {
+test("the connection probe finds out without a request whether the service accepts connections", async () => {
   const { peer, post } = await Peer.open(ok);
   await using _post = post;
   expect(await post.connects(signal)).toBe(true);
@@ -111,7 +111,7 @@ test("whether the service takes a connection is found out without a request", as
   await expect(post.connects(AbortSignal.abort(new Error("enough")))).rejects.toThrow("enough");
 });
 
-test("where there is a proxy, it is the proxy that has to take a connection", async () => {
+test("with a proxy the probe connects to the proxy", async () => {
   const { peer, post } = await Peer.open();
   await using _peer = peer;
   await post[Symbol.asyncDispose]();
@@ -123,7 +123,7 @@ test("where there is a proxy, it is the proxy that has to take a connection", as
   expect(await behind.connects(signal)).toBe(true);
 });
 
-test("a request whose turn is over when its connection is there is not sent, and the connection serves the next one", async () => {
+test("a request whose turn ended before its connection opened is not sent, and the connection serves the next one", async () => {
   const { peer, post } = await Peer.open(ok);
   await using _peer = peer;
   await using _post = post;

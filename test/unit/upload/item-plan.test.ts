@@ -22,7 +22,7 @@ function stored(signal: PartialSignalMetadata, edits: object = {}, visible?: boo
 
 const before = { engUnit: "°C", description: "old", labels: { hall: ["1"] } };
 
-test("what was published last follows its signal", () => {
+test("an attribute as last published follows its signal", () => {
   const base = flatten(wanted(before));
   const after = { ...before, engUnit: "K", labels: { hall: ["2"] } };
   const plan = planItem(wanted(after), base, stored(before), "update");
@@ -31,7 +31,7 @@ test("what was published last follows its signal", () => {
   expect(planItem(wanted(after), base, stored(before), "createOnly").action).toBe("keep");
 });
 
-test("what a person has edited stays, and the rest follows its signal", () => {
+test("an attribute edited by a person stays, and the others follow the signal", () => {
   const base = flatten(wanted(before));
   const edits = { description: "mine", labels: { hall: ["1"], floor: ["3"] } };
   const after = { ...before, description: "new", engUnit: "K" };
@@ -49,12 +49,12 @@ test("what a person has edited stays, and the rest follows its signal", () => {
   expect(next).toMatchObject({ action: "keep", edited: [{ attribute: "description" }, { attribute: "labels.floor" }] });
 });
 
-test("a label that a person has taken away does not come back", () => {
+test("a label removed by a person is not added again", () => {
   const plan = planItem(wanted(before), flatten(wanted(before)), stored(before, { labels: {} }), "update");
   expect(plan).toMatchObject({ action: "keep", edited: [{ attribute: "labels.hall", theirs: undefined }] });
 });
 
-test("an item that was never published from here is left as it is where it differs", () => {
+test("a differing item that the agent never published is not changed", () => {
   const plan = planItem(wanted({ ...before, engUnit: "K" }), undefined, stored(before), "update");
   expect(plan).toMatchObject({ action: "keep", edited: [{ attribute: "engUnit", ours: "K", theirs: "°C" }] });
   // Once it is as it is to be, it is ours.
@@ -64,7 +64,7 @@ test("an item that was never published from here is left as it is where it diffe
   ).toMatchObject({ action: "update", view: { engUnit: "K" } });
 });
 
-test("an item is made visible, and one that a person has hidden stays hidden", () => {
+test("an item is made visible, and one hidden by a person stays hidden", () => {
   const base = flatten(wanted(before, true));
   expect(planItem(wanted(before, true), undefined, undefined, "update")).toMatchObject({ view: { visible: true } });
   const hidden = planItem(wanted({ ...before, engUnit: "K" }, true), base, stored(before, {}, false), "update");
@@ -82,7 +82,7 @@ const metadata = fc.record(
   { requiredKeys: [] },
 );
 
-test("no attribute that differs from what was published last is ever overwritten", () => {
+test("an attribute that differs from the last published value is never overwritten", () => {
   fc.assert(
     fc.property(metadata, metadata, metadata, (published, now, edited) => {
       const base = flatten(wanted(published));
@@ -100,7 +100,7 @@ test("no attribute that differs from what was published last is ever overwritten
   );
 });
 
-test("a view laid flat is the same view again", () => {
+test("a flattened view converts back to the same view", () => {
   fc.assert(
     fc.property(metadata, (signal) => {
       const view = wanted({ ...signal, gapDetection: null });
@@ -110,7 +110,7 @@ test("a view laid flat is the same view again", () => {
   );
 });
 
-test("a signal is fit to be published when all that is asked for is known", () => {
+test("a signal can be published when all required attributes are known", () => {
   const rules = ["name", "engUnit", "labels", "labels.site"];
   expect(unmetRules({}, rules)).toEqual(rules);
   expect(unmetRules({ name: "n", engUnit: " ", labels: { hall: ["1"], site: [""] } }, rules)).toEqual([

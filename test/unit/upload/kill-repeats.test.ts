@@ -27,7 +27,7 @@ function samples(at: number, from: number): Point[] {
   );
 }
 
-test("a kill repeats one request of a backlog of few deep series, also where requests are small", async () => {
+test("a kill repeats one request of a backlog with few deep series, also when requests are small", async () => {
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
   const from = clock.now() - 3_600e6;

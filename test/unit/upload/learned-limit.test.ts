@@ -23,7 +23,7 @@ async function openLimit(folder: string) {
   return LearnedLimit.open(join(folder, "limit.json"), 8 * mebi, testRuntime({ clock: new ManualClock() }));
 }
 
-test("after the service takes large requests again they double with each success", async () => {
+test("once the service accepts large requests again, their size doubles with each success", async () => {
   using folder = temporaryFolder();
   const limit = await openLimit(folder.path);
   await send(limit, 4, () => false);
@@ -32,7 +32,7 @@ test("after the service takes large requests again they double with each success
   expect(sizes.map((bytes) => bytes / mebi)).toEqual([0.5, 1, 2, 4, 8]);
 });
 
-test("where larger requests stay too large, they are tried ever more rarely, down to one in 65", async () => {
+test("while larger requests stay too large they are tried more and more rarely, down to one in 65", async () => {
   using folder = temporaryFolder();
   const limit = await openLimit(folder.path);
   const takes = (bytes: number) => bytes <= mebi;
@@ -47,7 +47,7 @@ test("where larger requests stay too large, they are tried ever more rarely, dow
   expect(after.at(-1)).toBe(8 * mebi);
 });
 
-test("small requests do not say that larger ones would be taken", async () => {
+test("accepted small requests do not imply that larger ones are accepted", async () => {
   using folder = temporaryFolder();
   const limit = await openLimit(folder.path);
   await limit.tooLarge(8 * mebi);

@@ -61,14 +61,14 @@ test.each([
   expect(await wait(outcome)).toBe(first);
 });
 
-test("what is not known to be stored goes out again as it is", async () => {
+test("points with an unknown outcome are sent again unchanged", async () => {
   const { handler } = openStory();
   for (const outcome of [unavailable, unauthorized, { kind: "throttled", retryAfterMs: 5_000 }] as const)
     expect((await handler.handle(fresh, outcome)).again).toBe(fresh);
   expect((await handler.handle(fresh, accepted)).again).toBeUndefined();
 });
 
-test("after an outage the newest points go out first, after a short one nothing changes", async () => {
+test("after an outage the newest points are sent first, after a short one the order is unchanged", async () => {
   const { wait, clock, log } = openStory();
   await wait(unavailable);
   await clock.advance(30_000);
@@ -81,7 +81,7 @@ test("after an outage the newest points go out first, after a short one nothing 
   expect(log).toEqual(["live first"]);
 });
 
-test("a refused point is settled after it was written down, and not before", async () => {
+test("a refused point is settled after it is written to the rejects file, and not before", async () => {
   const { handler, bisection, log, written } = openStory();
   const portion = new Portion([new PortionColumn(a, Float64Array.of(1), Float64Array.of(13), Float64Array.of(0))]);
   bisection.add(portion, []);
@@ -107,7 +107,7 @@ function parkedStory() {
   return { handler, parked, troubles };
 }
 
-test("an input that answers leave out now and then is not parked, only after three in a row", async () => {
+test("an input omitted by an answer is parked only after three in a row", async () => {
   const { handler, parked } = parkedStory();
   const b = "b" as InputId;
   const parts = [a, b].map((input) => ({ queue: { input }, count: 1 }));
@@ -120,7 +120,7 @@ test("an input that answers leave out now and then is not parked, only after thr
   expect(parked.status().first).toMatchObject([{ input: a, why: "unconfirmed" }]);
 });
 
-test("the retry of one input in vain is no trouble of delivery, and others do not wait for it", async () => {
+test("a failed retry of one input is not a delivery failure, and others do not wait for it", async () => {
   const { handler, parked, troubles } = parkedStory();
   parked.park(a, "refused", "no such unit");
   const portion = new Portion([new PortionColumn(a, Float64Array.of(1), Float64Array.of(13), Float64Array.of(0))]);

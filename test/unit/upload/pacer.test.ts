@@ -21,33 +21,33 @@ async function starts(durations: readonly number[], requestsPerSecond = 1): Prom
   return seen;
 }
 
-test("calls start an interval apart, the first of them an interval after the pacer was made", async () => {
+test("calls start one interval apart, the first one an interval after the pacer was created", async () => {
   expect(await starts([0, 0, 0])).toEqual([1_000, 2_000, 3_000]);
   expect(await starts([0, 0], 0.25)).toEqual([4_000, 8_000]);
 });
 
-test("a call starts when the one before is answered, if that takes longer than the interval", async () => {
+test("a call starts when the previous one is answered, if that takes longer than the interval", async () => {
   const [first, second] = await starts([5_000, 0]);
   expect(second! - first!).toBeGreaterThanOrEqual(5_000);
 });
 
-test("after a call that was late the next one waits longer, so that the service sees them an interval apart", async () => {
+test("after a late call the next one waits longer, so that the service sees them one interval apart", async () => {
   // The service may have seen the third 300 ms after its start, and the fourth at once.
   const [, , third, fourth] = await starts([5, 5, 300, 5]);
   expect(fourth! - third!).toBeGreaterThanOrEqual(1_000 + 295);
 });
 
-test("a service that is always as far away costs 50 ms a request at most", async () => {
+test("a service with constant latency costs at most 50 ms a request", async () => {
   const [, ...seen] = await starts([200, 200, 200, 200, 200]);
   expect(seen.slice(1).map((start, i) => start - seen[i]!)).toEqual([1_050, 1_050, 1_050]);
 });
 
-test("the first call may have been late by all it took: nothing is known that it could be compared with", async () => {
+test("the first call is assumed late by its whole duration, since there is none to compare it with", async () => {
   const [first, second] = await starts([300, 5]);
   expect(second! - first!).toBe(1_300);
 });
 
-test("who gives up while waiting does not hold up the next", async () => {
+test("an aborted wait does not delay the next call", async () => {
   const clock = new ManualClock();
   const pacer = new Pacer(clock, 1);
   const stop = new AbortController();
@@ -107,7 +107,7 @@ test("two processes keep the rate together, and their calls do not overlap", asy
   expect(seen.findLastIndex(({ by }) => by === "command")).toBeGreaterThan(5);
 });
 
-test("a call counts from its start: where its process dies, the next one waits all the same", async () => {
+test("a call counts from its start: the next one waits also when the process of the first one dies", async () => {
   const clock = new ManualClock();
   const turns = new SharedTurns();
   const pacer = new Pacer(clock, 1, turns.of("agent"));
@@ -121,7 +121,7 @@ test("a call counts from its start: where its process dies, the next one waits a
   expect(turns.next).toBe(2_000);
 });
 
-test("what was noted before the machine was started anew holds nobody up for long", async () => {
+test("times recorded before a reboot do not delay calls for long", async () => {
   const clock = new ManualClock();
   const turns = new SharedTurns();
   turns.next = 86_400_000;
@@ -131,7 +131,7 @@ test("what was noted before the machine was started anew holds nobody up for lon
   expect(await Promise.race([started, Promise.resolve("waiting")])).toBeLessThanOrEqual(3_000);
 });
 
-test("a process that was stopped in the middle of its call holds up the others for a minute", async () => {
+test("a process suspended during its call delays the others for a minute", async () => {
   const clock = new ManualClock();
   const turns = new SharedTurns();
   expect(turns.of("command").take()).toBe(true);

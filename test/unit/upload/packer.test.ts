@@ -101,7 +101,7 @@ const blocks = fc.array(
   { minLength: 1, maxLength: 12 },
 );
 
-test("every point goes out exactly once, in frames within the limit and of the size planned", {
+test("every point is sent exactly once, in frames within the limit and of the planned size", {
   timeout: 120_000,
 }, () => {
   fc.assert(
@@ -186,7 +186,7 @@ const mixed = fc
     return series;
   });
 
-test("windows of groups, devices and single tags go out once, within the limit, with bytes and nulls as planned", {
+test("windows of groups, devices and single tags are sent once, within the limit, with the planned bytes and nulls", {
   timeout: 120_000,
 }, () => {
   fc.assert(
@@ -213,7 +213,7 @@ test("windows of groups, devices and single tags go out once, within the limit, 
   );
 });
 
-test("series that share their times go out without a null, as many rows as fit", () => {
+test("series that share their times are sent without a null, as many rows as fit", () => {
   const window = new Window(100_000);
   for (let tick = 0; tick < 300; tick++) {
     const series: Record<string, [number, number][]> = {};
@@ -225,7 +225,7 @@ test("series that share their times go out without a null, as many rows as fit",
   for (const { bytes } of sent.slice(0, -1)) expect(bytes).toBeGreaterThan(65_536 * 0.98);
 });
 
-test("fresh points of polled tags ride along with every frame of the backlog, for nothing but their text", () => {
+test("fresh points of polled tags are included in every frame of the backlog, at the cost of their text only", () => {
   const window = new Window(200_000);
   const tags = Array.from({ length: 100 }, (_, tag) => `line1.machine2.t${tag}`);
   const row = (tick: number) =>
@@ -239,7 +239,7 @@ test("fresh points of polled tags ride along with every frame of the backlog, fo
   expect(first?.bytes).toBeGreaterThan(65_536 * 0.98);
 });
 
-test("fresh points of unrelated series do not swell a frame of the backlog", () => {
+test("fresh points of unrelated series do not enlarge a frame of the backlog", () => {
   const window = new Window(200_000);
   window.add("backlog", block(1, { a: Array.from({ length: 500 }, (_, i) => [i * 1e6, 1] as [number, number]) }), 0);
   window.add(
@@ -251,7 +251,7 @@ test("fresh points of unrelated series do not swell a frame of the backlog", () 
   expect([first?.points.size, first?.plan.nulls, second?.points.size]).toEqual([500, 0, 50]);
 });
 
-test("fresh points that lie between those of the backlog go out in a frame of their own", () => {
+test("fresh points between those of the backlog are sent in a frame of their own", () => {
   const window = new Window(1_000);
   window.add(
     "backlog",
@@ -281,7 +281,7 @@ test("fresh points that lie between those of the backlog go out in a frame of th
   ]);
 });
 
-test("a series of a block is settled when the last of its points is, and names what was refused of it", () => {
+test("a series of a block is settled with the last of its points and lists its refused points", () => {
   const window = new Window(100);
   window.add(
     "live",
@@ -306,7 +306,7 @@ test("a series of a block is settled when the last of its points is, and names w
   ]);
 });
 
-test("points that JSON or RFC 3339 cannot express are named, and count as refused once that is said", () => {
+test("points that JSON or RFC 3339 cannot express are reported, and count as refused afterwards", () => {
   const window = new Window(100);
   const bad = window.add(
     "live",
@@ -330,7 +330,7 @@ test("points that JSON or RFC 3339 cannot express are named, and count as refuse
   expect(window.takeSettled()).toEqual([{ block: 1, inputs: ["a"], refused: 2 }]);
 });
 
-test("a block of which points were forgotten is given back, never settled", () => {
+test("a block with dropped points is released, never settled", () => {
   const window = new Window(100);
   window.add(
     "live",
@@ -351,7 +351,7 @@ test("a block of which points were forgotten is given back, never settled", () =
   expect([window.takeReleased(), window.takeSettled()]).toEqual([[1], []]);
 });
 
-test("memory of the window is used again", () => {
+test("the memory of the window is reused", () => {
   const window = new Window(1_000);
   for (let round = 0; round < 50; round++) {
     const room = window.room;
@@ -375,7 +375,7 @@ function poll(machine: string, from: number, to: number, everySeconds = 1): Reco
   );
 }
 
-test("a poll of which some series came first goes out with the others, in frames of all of them", () => {
+test("a poll whose series arrive in parts is sent in frames of all of them", () => {
   const window = new Window(200_000);
   for (let i = 0; i < 38; i++) window.add("backlog", block(i, poll("machine2", i * 10, (i + 1) * 10)), 0);
   const some = Object.entries(poll("machine2", 380, 390)).slice(0, 40);
@@ -387,7 +387,7 @@ test("a poll of which some series came first goes out with the others, in frames
   expect(before.map(({ plan }) => plan.nulls)).toEqual(before.map(() => 0));
 });
 
-test("series that begin together and go on apart are not taken for one poll", () => {
+test("series that begin together and diverge do not count as one poll", () => {
   const window = new Window(200_000);
   for (let i = 0; i < 30; i++)
     window.add(
@@ -399,7 +399,7 @@ test("series that begin together and go on apart are not taken for one poll", ()
   expect([first?.plan.columns.length, first?.plan.nulls]).toEqual([100, 0]);
 });
 
-test("a frame cuts no block: what a kill would repeat is settled with the request that delivers it", () => {
+test("a frame does not divide a block: points that a kill would repeat are settled with the request that delivers them", () => {
   const window = new Window(200_000);
   for (let i = 0; i < 20; i++) window.add("backlog", block(i, poll("dense", i * 15, (i + 1) * 15)), 0);
   for (let i = 0; i < 20; i++) {
@@ -428,7 +428,7 @@ test("a frame cuts no block: what a kill would repeat is settled with the reques
   expect([frames > 3, settled]).toEqual([true, 20 * 1_500 + 20 * 600]);
 });
 
-test("where a block is larger than a frame, each frame settles the series that it carries", () => {
+test("when a block is larger than a frame, each frame settles the series that it has", () => {
   const rows = 65;
   const inputs = Array.from({ length: 300 }, (_, i) => `line1.tag${i}`);
   const window = new Window(100_000);

@@ -11,7 +11,7 @@ const partial: Answer = { kind: "partial", refused: 7, unnamed: 0 };
 const times = <T>(count: number, each: T): T[] => Array.from({ length: count }, () => each);
 const pass: Step = { do: "pass", ms: 3_600_000 };
 
-test("points that were left out of a retry all reach the service after the retry is refused", async () => {
+test("points left out of a retry all reach the service after the retry is refused", async () => {
   const model = await OrderModel.run({ maxBytes: 100_000 }, [
     { do: "answer", answers: [...times(3, partial), refuse] },
     { do: "append", samples: Array.from({ length: 40 }, (_, back) => old(0, 40 - back)) },
@@ -20,7 +20,7 @@ test("points that were left out of a retry all reach the service after the retry
   expect(model.differences()).toEqual([]);
 });
 
-test("a value that a retry held up is not stored over later ones of its time", async () => {
+test("a value delayed by a retry does not overwrite later ones of its time", async () => {
   const model = await OrderModel.run({ maxBytes: 100_000 }, [
     { do: "answer", answers: [...times(3, partial), refuse] },
     { do: "append", samples: [old(0, 1), old(0, 0), ...times(6, same(0, 0))] },
@@ -29,7 +29,7 @@ test("a value that a retry held up is not stored over later ones of its time", a
   expect(model.differences()).toEqual([]);
 });
 
-test("a retry that is refused for its points does not hold up all others for ever", async () => {
+test("a retry refused for its points does not delay all others for ever", async () => {
   const model = await OrderModel.run({ maxBytes: 100_000 }, [
     { do: "answer", answers: [...times(27, refuse), partial] },
     { do: "append", samples: Array.from({ length: 20 }, (_, back) => old(1, 20 - back)) },

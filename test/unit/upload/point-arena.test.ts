@@ -6,7 +6,7 @@ function fill(arena: PointArena, segments: number): number[] {
   return Array.from({ length: segments }, () => arena.allocate());
 }
 
-test("what a burst touched is given back at once when nothing is left, and there is as much room as before", () => {
+test("memory used by a burst is released at once when it is empty, and the capacity is unchanged", () => {
   const arena = new PointArena(1_000_000);
   const { times } = arena;
   const room = arena.freeSegments;
@@ -19,7 +19,7 @@ test("what a burst touched is given back at once when nothing is left, and there
   expect(new Set(fill(arena, room)).size).toBe(room);
 });
 
-test("the little that is needed all the time is kept", () => {
+test("a small working set is kept", () => {
   const arena = new PointArena(1_000_000);
   const { times } = arena;
   for (let round = 0; round < 100; round++) for (const segment of fill(arena, 1_000)) arena.free(segment);

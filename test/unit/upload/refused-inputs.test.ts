@@ -25,7 +25,7 @@ test("retries of many refused inputs take at most one request in five", async ()
   expect(await vainRequests(delivery)).toBeLessThanOrEqual(300 / 5);
 });
 
-test("when refused inputs are taken again one by one, the others are not asked for at once each time", async () => {
+test("when refused inputs are accepted again one by one, the others are not retried at once each time", async () => {
   const refused = new Set(many);
   let tried = 0;
   await using delivery = await SimulatedDelivery.start((frame) => {
@@ -45,7 +45,7 @@ test("when refused inputs are taken again one by one, the others are not asked f
   expect(delivery.parked.refused).toBeLessThan(many.length);
 });
 
-test("when the service takes many refused inputs again, all are stored within minutes", async () => {
+test("when the service accepts many refused inputs again, all are stored within minutes", async () => {
   const refused = new Set(many);
   await using delivery = await SimulatedDelivery.start(storesOthers((input) => refused.has(input)));
   delivery.append(...many);
@@ -58,7 +58,7 @@ test("when the service takes many refused inputs again, all are stored within mi
   expect(delivery.reader.empty).toBe(true);
 });
 
-test("while nothing but refused inputs is left to send, the log does not say that delivery goes on", async () => {
+test("while only refused inputs are left to send, the log does not report that delivery continues", async () => {
   await using delivery = await SimulatedDelivery.start(storesOthers(() => true));
   for (let i = 0; i < 20; i++) {
     delivery.append(`tag${i}`);
@@ -161,7 +161,7 @@ test.each([
   },
 );
 
-test("a retry that is found too large makes requests of others no smaller where larger ones are accepted", async () => {
+test("a retry found too large does not shrink the requests of others while larger ones are accepted", async () => {
   const others = Array.from({ length: 200 }, (_, i) => `good${i}`);
   const parked = new Set(many);
   let refuses = true;
@@ -183,7 +183,7 @@ test("a retry that is found too large makes requests of others no smaller where 
   expect(Math.min(...stored.map(({ points }) => points))).toBeGreaterThanOrEqual(others.length);
 });
 
-test("what follows a point that is taken again does not hold up others while the service fails over it", async () => {
+test("points after a point that is accepted again do not delay others while the service fails on them", async () => {
   let refuses = true;
   let isTaken = false;
   await using delivery = await SimulatedDelivery.start((frame) => {
@@ -207,7 +207,7 @@ test("what follows a point that is taken again does not hold up others while the
   expect(delivery.reader.empty).toBe(true);
 });
 
-test("where requests are smaller than a point of 32 inputs each, all that were refused are stored once they are taken", async () => {
+test("when requests are smaller than a point of 32 inputs each, all refused points are stored once the service accepts them", async () => {
   const long = Array.from({ length: 40 }, (_, i) => `${"x".repeat(60)}${i}` as InputId);
   let refuses = true;
   const answer = storesOthers((input) => refuses && input !== "good");
@@ -245,7 +245,7 @@ const failsOver = (isBad: (frame: Frame) => boolean) => (frame: Frame) =>
   isBad(frame) ? fails : storesOthers(() => false)(frame);
 const accepted = ({ outcome }: { readonly outcome: string }) => outcome === "accepted";
 
-test("a point over which the service fails within any request is found, parked and tried again, and others go on", async () => {
+test("a point on which the service fails in any request is found, parked and retried, and others continue", async () => {
   let isTaken = false;
   const bad = many[37]!;
   await using delivery = await SimulatedDelivery.start(failsOver(({ inputs }) => !isTaken && inputs.includes(bad)));
@@ -267,7 +267,7 @@ test("a point over which the service fails within any request is found, parked a
   expect(delivery.reader.empty).toBe(true);
 });
 
-test("many inputs over which the service fails are found, and all others are delivered", async () => {
+test("many inputs on which the service fails are found, and all others are delivered", async () => {
   const bad = new Set(many.filter((_, i) => i % 9 === 0));
   await using delivery = await SimulatedDelivery.start(
     failsOver(({ inputs }) => inputs.some((input) => bad.has(input))),
@@ -280,7 +280,7 @@ test("many inputs over which the service fails are found, and all others are del
   expect(Math.max(...lately.map(({ inputs }) => inputs.length))).toBe(many.length - bad.size);
 });
 
-test("a service that answers 500 to everything parks nothing, and two requests after it is back all is delivered", async () => {
+test("a service that answers 500 to everything parks nothing, and two requests after its return all is delivered", async () => {
   let isDown = true;
   await using delivery = await SimulatedDelivery.start(failsOver(() => isDown));
   delivery.append(...many);
@@ -296,7 +296,7 @@ test("a service that answers 500 to everything parks nothing, and two requests a
   );
 });
 
-test("a point over which the service fails is found, too, among points that the service refused together", async () => {
+test("a point on which the service fails is found among points that the service refused together", async () => {
   const [bad, invalid] = [many[37]!, many[61]!];
   await using delivery = await SimulatedDelivery.start((frame) => {
     if (frame.inputs.includes(invalid)) return { kind: "refused", code: -32_602, reason: "invalid", inputs: [] };

@@ -17,7 +17,7 @@ async function filesWith(newer: string, older = "") {
   return { files: new RejectFiles(folder), [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-test("points are counted by reason whatever trace the answer had, most points first", async () => {
+test("points are counted by reason, whatever trace ID the answer had, most points first", async () => {
   const text =
     line("a", 1, "too old", 400) +
     line("b", 3, "out of range, trace 1f-2", 422) +
@@ -41,7 +41,7 @@ test("points are counted by reason whatever trace the answer had, most points fi
   });
 });
 
-test("of long files only the latest lines are read, and none that is cut in two", async () => {
+test("of long files only the latest lines are read, and no partial one", async () => {
   const many = Array.from({ length: 200 }, (_, i) => line(`tag${i}`, i % 10, "refused", 400)).join("");
   await using folder = await filesWith(many, many);
   const size = line("tag100", 0, "refused", 400).length;

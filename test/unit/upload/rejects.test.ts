@@ -10,7 +10,7 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const reject = (value: number) => ({ input: "a" as InputId, time: 1e15 + value, value, code: -32602, reason: "no" });
 
-test("while nothing can be written refused points wait, are counted, said once, and written when it can", async () => {
+test("while the rejects file cannot be written refused points wait, are counted, logged once, and written later", async () => {
   using folder = temporaryFolder();
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
@@ -39,14 +39,14 @@ test("while nothing can be written refused points wait, are counted, said once, 
   expect((await Rejects.open(path, runtime)).count).toBe(3);
 });
 
-test("refused points of before are counted", async () => {
+test("refused points of earlier runs are counted", async () => {
   using folder = temporaryFolder();
   writeFileSync(folder.file("rejects.ndjson"), "{}\n{}\n");
   writeFileSync(folder.file("rejects.1.ndjson"), "{}\n");
   expect((await Rejects.open(folder.file("rejects.ndjson"), testRuntime())).count).toBe(3);
 });
 
-test("a line that a crash cut short takes no later one with it, and stays when the others are sent again", async () => {
+test("a line truncated by a crash affects no later one, and stays when the others are sent again", async () => {
   using folder = temporaryFolder();
   const path = folder.file("rejects.ndjson");
   const cut = '{"at":"2026-01-01T00:00:00Z","inp';
@@ -61,7 +61,7 @@ test("a line that a crash cut short takes no later one with it, and stays when t
   expect(readFileSync(folder.file("rejects.1.ndjson"), "utf8")).toBe(`${cut}\n`);
 });
 
-test("refused points count as written only after the sync of their file, and one that fails leaves nothing behind", async () => {
+test("refused points count as written only after the sync of their file, and a failed write leaves no line", async () => {
   using folder = temporaryFolder();
   const clock = new ManualClock();
   const path = folder.file("state/rejects.ndjson");
@@ -98,7 +98,7 @@ test("two files of 16 MiB are kept", async () => {
   expect(readFileSync(path, "utf8")).toMatch(/^\{.*"value":2,.*\}\n$/);
 });
 
-test("what has no time or no number in JSON is written down in a way that can be read", async () => {
+test("points without a time or number in JSON are written in readable form", async () => {
   using folder = temporaryFolder();
   const rejects = await Rejects.open(folder.file("rejects.ndjson"), testRuntime());
   await rejects.add([{ ...reject(Number.NaN), time: 2 ** 60 }, reject(5)], () => {});
@@ -107,7 +107,7 @@ test("what has no time or no number in JSON is written down in a way that can be
   expect(lines).toMatchObject([{ time: 2 ** 60, value: "NaN" }, { time: "2001-09-09T01:46:40.000005Z" }]);
 });
 
-test("while refused points are sent again they are on disk in one file or another, and the rest of them afterwards", async () => {
+test("refused points stay on disk while they are sent again, and the remaining ones afterwards", async () => {
   using folder = temporaryFolder();
   const rejects = await Rejects.open(folder.file("rejects.ndjson"), testRuntime());
   await rejects.add([reject(1), reject(2)], () => {});

@@ -13,7 +13,7 @@ import { ManualClock, testRuntime } from "../../support/runtime.ts";
 const input = "a" as InputId;
 const never = new AbortController().signal;
 
-test("of points with one time the first is tried, so that the last of them is stored last", async () => {
+test("of points with the same time the first is retried first, so that the last one is stored last", async () => {
   const clock = new ManualClock();
   const parked = new ParkedInputs(testRuntime({ clock }));
   parked.park(input, "refused", "no");
@@ -39,7 +39,7 @@ test("of points with one time the first is tried, so that the last of them is st
   expect(probes).toEqual([{ sent: [2], rest: [[1], [3, 4]] }]);
 });
 
-test("an input is not tried while older points of it are on their way back to the buffer", async () => {
+test("an input is not retried while older points of it are being released to the buffer", async () => {
   const clock = new ManualClock();
   const parked = new ParkedInputs(testRuntime({ clock }));
   parked.park(input, "refused", "no");

@@ -5,7 +5,7 @@ import { RowSet } from "../../../src/upload/packing/row-set.ts";
 import { finished } from "../../support/packing.ts";
 import { runs } from "../../support/property.ts";
 
-test("it holds what was added since it was cleared, and nothing else", () => {
+test("the set holds exactly the rows added since it was cleared", () => {
   const rows = new RowSet();
   const times = fc.array(fc.oneof(fc.integer({ min: 0, max: 9_000 }), fc.maxSafeInteger()), { maxLength: 3_000 });
   fc.assert(

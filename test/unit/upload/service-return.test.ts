@@ -10,7 +10,7 @@ const stored = ({ inputs }: Frame): Outcome => ({
 });
 const unanswered: Outcome = { kind: "unavailable", cause: new Error("connection refused") };
 
-test.for([3, 8, 20, 61, 300])("a service that is back after %i s gets a request within 2 s", async (outage) => {
+test.for([3, 8, 20, 61, 300])("a service that returns after %i s gets a request within 2 s", async (outage) => {
   let away = true;
   const answer = (frame: Frame) => (away ? unanswered : stored(frame));
   await using delivery = await SimulatedDelivery.start(answer, undefined, 2 ** 20, () => !away);
@@ -28,7 +28,7 @@ test.for([3, 8, 20, 61, 300])("a service that is back after %i s gets a request 
   expect(Math.min(...starts.slice(1).map((start, i) => start - starts[i]!))).toBeGreaterThanOrEqual(1);
 });
 
-test("a service that is back while a request still waits for a connection gets another one when that has failed", async () => {
+test("a service that returns while a request waits for a connection gets another one when that fails", async () => {
   let away = true;
   // The network drops packets, so the connection of a request fails after 20 s only, also where it is back meanwhile.
   const answer = async (frame: Frame): Promise<Outcome> => {
@@ -57,7 +57,7 @@ test.for<readonly [string, () => boolean]>([
   expect(delivery.requests.length).toBeLessThan(95);
 });
 
-test("a wait that the service asks for lasts until its end, also where it took no connections meanwhile", async () => {
+test("a wait requested by the service lasts until its end, also when it refused connections meanwhile", async () => {
   let connections = 0;
   const answer = (): Outcome => ({ kind: "throttled", retryAfterMs: 60_000 });
   await using delivery = await SimulatedDelivery.start(answer, undefined, 2 ** 20, () => connections++ % 2 === 1);
@@ -65,7 +65,7 @@ test("a wait that the service asks for lasts until its end, also where it took n
   expect(delivery.requests.map(({ outcome }) => outcome)).toEqual(["throttled", "throttled"]);
 });
 
-test("what a minute of outage left is stored with four requests, points that came since among them", async () => {
+test("the backlog of a minute of outage is stored with four requests, newer points included", async () => {
   let away = false;
   const answer = (frame: Frame) => (away ? unanswered : stored(frame));
   // A third of the inputs fits into a request with all their points of the outage.

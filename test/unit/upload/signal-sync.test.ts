@@ -12,7 +12,7 @@ import { ManualClock, testRuntime } from "../../support/runtime.ts";
 const count = 10_000;
 const id = "c".repeat(20) as SignalId; // as the service forms them
 
-test("the metadata of 10,000 new signals go out in one request, and others run while it is made", async () => {
+test("the metadata of 10,000 new signals are sent in one request, and other requests run while it is built", async () => {
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
   const pending = new Set(Array.from({ length: count }, (_, i) => `line${i % 10}.tag${i}` as InputId));

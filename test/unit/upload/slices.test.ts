@@ -71,7 +71,7 @@ test.for(workloads)(
   },
 );
 
-test("between two steps of putting times in order no more are looked at than the step says", () => {
+test("each step of sorting times looks at no more times than its limit", () => {
   const count = { seen: 0 };
   const runs = Array.from({ length: 20 }, (_, run) => Array.from({ length: 2_000 }, (_, i) => i * 20 + run)).flat();
   const work = mergeOrder(counted(Float64Array.from(runs), count), runs.length);
@@ -95,7 +95,7 @@ test("a set of times grows in steps", () => {
   expect(steps(rows.sorted()).value.at(-1)).toBe(time);
 });
 
-test("what was refused is planned in steps, and a lane forgotten in them", () => {
+test("refused points are planned in steps, and a lane is dropped in steps", () => {
   const { times, values, input } = deep(100_000, (i) => (i * 7_919) % 100_000);
   const portion = new Portion([new PortionColumn(input, times, values, new Float64Array(times.length))]);
   const planned = steps(portion.plan(packingEnvelope.bytes));

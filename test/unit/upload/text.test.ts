@@ -90,7 +90,7 @@ test("numbers at the edges of each form are written as JSON.stringify writes the
   }
 });
 
-test("what is not a finite number has no form", () => {
+test("a non-finite number has no text", () => {
   expect([Number.NaN, Infinity, -Infinity].map(numberForm)).toEqual([0, 0, 0]);
 });
 
@@ -121,7 +121,7 @@ test("times are written as Date writes them, in microseconds and without needles
   );
 });
 
-test("times that RFC 3339 cannot write are known beforehand", () => {
+test("times that RFC 3339 cannot express are recognised beforehand", () => {
   expect([Number.NaN, Infinity, -1e18, 1e18, 253_402_300_800e6, 0.5].map(isWritableTime)).toEqual([
     false,
     false,

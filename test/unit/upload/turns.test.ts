@@ -5,7 +5,7 @@ import { TurnFolder } from "../../../src/upload/client/pacer.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-test("one has its turn at a time, method by method, and what it says of the next call reaches the other", async () => {
+test("one process has its turn at a time, per method, and passes the time of the next call to the other", async () => {
   using folder = temporaryFolder();
   const { log } = testRuntime();
   using agent = new TurnFolder(folder.path, log);
@@ -27,7 +27,7 @@ test("one has its turn at a time, method by method, and what it says of the next
   expect(modes).toEqual([0, 0, 0]);
 });
 
-test("damage and files that cannot be made hold nobody up", async () => {
+test("damaged files and files that cannot be created do not delay calls", async () => {
   using folder = temporaryFolder();
   const runtime = testRuntime();
   mkdirSync(folder.file("turns"));

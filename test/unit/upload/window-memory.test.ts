@@ -10,7 +10,7 @@ const seriesOf = (count: number) =>
     values: Float64Array.of(i),
   }));
 
-test("after a burst of many inputs the queues of those that stay away are given up, and polled inputs keep theirs", () => {
+test("after a burst of many inputs idle queues are released, and polled inputs keep theirs", () => {
   const inputs = 6_000;
   const window = windowOf(seriesOf(inputs));
 
@@ -29,7 +29,7 @@ test("after a burst of many inputs the queues of those that stay away are given 
   expect(framesOf(window, 65_536).flatMap(({ parts }) => parts).length).toBe(inputs);
 });
 
-test("the backlog lane keeps no queue that is empty", () => {
+test("the backlog lane keeps no empty queue", () => {
   const window = windowOf(seriesOf(100));
   window.add("backlog", Block.of(2 as never, seriesOf(100)), 0);
   for (const lane of ["live", "backlog"] as const)

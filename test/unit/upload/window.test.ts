@@ -10,7 +10,7 @@ const block = (id: number, times: readonly number[], late = false): Block =>
   // As the buffer would number it.
   Block.of(id as BlockId, [{ input, times: Float64Array.from(times), values: Float64Array.from(times), late }]);
 
-test("a block of which a late point still waits is not settled with the points of it that did not wait", () => {
+test("a block with a waiting late point is not settled with its other points", () => {
   const window = new Window(1_000);
   const settled = () => window.takeSettled().map(({ block: id }) => id);
   window.add("live", block(1, [10]), 0);
@@ -30,7 +30,7 @@ test("a block of which a late point still waits is not settled with the points o
   expect(settlements).toEqual([[], [2], [3]]);
 });
 
-test("a late point waits while the point that it replaces is out of the queue to be sent again", () => {
+test("a late point waits while the point that it replaces is queued for a retry", () => {
   const window = new Window(1_000);
   window.add("backlog", block(1, [10]), 0);
   window.add("backlog", block(2, [10], true), 0);
@@ -45,7 +45,7 @@ test("a late point waits while the point that it replaces is out of the queue to
   expect(window.takeSettled().map(({ block: id }) => id)).toEqual([1, 2]);
 });
 
-test("the backlog goes back together with a point that a late one in it may replace", () => {
+test("the backlog is released together with a point that a late one in it may replace", () => {
   const window = new Window(1_000);
   window.add("backlog", block(1, [10]), 0);
   window.add("backlog", block(2, [10], true), 0);
@@ -57,7 +57,7 @@ test("the backlog goes back together with a point that a late one in it may repl
   expect([window.points("backlog"), window.waiting, window.open()]).toEqual([0, 0, []]);
 });
 
-test("the backlog stays where nothing in it is late", () => {
+test("a backlog without late points is kept", () => {
   const window = new Window(1_000);
   window.add("backlog", block(1, [10]), 0);
   window.add("backlog", block(2, [20]), 0);
@@ -69,7 +69,7 @@ test("the backlog stays where nothing in it is late", () => {
   expect(window.points("backlog")).toBe(1);
 });
 
-test("a late point waits while the live point that it replaces is out of its queue to be sent again", () => {
+test("a late point waits while the live point that it replaces is queued for a retry", () => {
   const window = new Window(1_000);
   window.add("live", block(1, [10]), 0);
   window.add("backlog", block(2, [10], true), 0);

@@ -23,7 +23,7 @@ function boundWithoutNulls(series: readonly Series[], bytes: number): number {
   return Math.floor((bytes - packingEnvelope.bytes - names) / rowBytes) * series.length;
 }
 
-test("A: polled tags fill a request to 0.95 of what fits without any null, about 1.57 million points", () => {
+test("A: polled tags fill a request to 0.95 of the maximum without any null, about 1.57 million points", () => {
   const series = polled(1_800);
   const plan = planOf(windowOf(series), full);
   const bound = boundWithoutNulls(series, full);
@@ -62,7 +62,7 @@ test.for([
   expect(ours).toBeGreaterThanOrEqual(0.9 * bestFrame(series, options));
 });
 
-test("the reference counts bytes as we do", () => {
+test("the reference counts the same bytes as the packer", () => {
   // One series whose points all fit, and not a byte more.
   const series = unrelated(50, 1);
   const { bytes, points } = planOf(windowOf(series), full) ?? { bytes: 0, points: 0 };

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { formatRfcDuration, parseRfcDuration } from "../../../src/wire/rfc-duration.ts";
 import { runs } from "../../support/property.ts";
 
-test("what is formatted is read back", () => {
+test("a formatted duration parses to the same value", () => {
   fc.assert(
     fc.property(fc.maxSafeInteger(), (micros) => {
       expect(parseRfcDuration(formatRfcDuration(micros))).toEqual({ months: 0, micros });

@@ -19,7 +19,7 @@ const event: fc.Arbitrary<Event> = fc.oneof(
   fc.record({ kind: fc.constant("restart"), killed: fc.boolean(), afterMs }),
 );
 
-test("every moment without a connection is covered by a row, over outages, stops and kills", async () => {
+test("every instant without a connection is covered by a row, over outages, stops and kills", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(event, { minLength: 1, maxLength: 12 }), async (events) => {
       using folder = temporaryFolder();
@@ -75,7 +75,7 @@ test("every moment without a connection is covered by a row, over outages, stops
   );
 });
 
-test("the record never has more rows and names than it may, and the newest stay", () => {
+test("the record never exceeds its limits of rows and names, and the newest rows stay", () => {
   const rows = new GapRows(new Map());
   const inputs = Array.from({ length: 1_000 }, (_, i) => `input${i}`);
   for (let i = 0; i < 6_000; i++) {

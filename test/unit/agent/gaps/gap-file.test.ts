@@ -15,7 +15,7 @@ const sign = (turn: number, ...sources: readonly string[]): Life => ({
   sources: Object.fromEntries(sources.map((source) => [source, epochMicros(turn)])),
 });
 
-test("the last sign of life is read, also where the clock was set back or sources were removed", async () => {
+test("the last heartbeat is read, also after the clock was set back or sources were removed", async () => {
   using folder = temporaryFolder();
   const file = new GapFile(folder.path);
   const many = Array.from({ length: 100 }, (_, i) => `source${i}`);
@@ -25,7 +25,7 @@ test("the last sign of life is read, also where the clock was set back or source
   }
 });
 
-test("a sign of life is written in place, and where it was torn the one before it holds", async () => {
+test("a heartbeat is written in place, and after a torn write the previous one applies", async () => {
   using folder = temporaryFolder();
   const file = new GapFile(folder.path);
   for (let turn = 1; turn <= 4; turn++) await file.alive(sign(turn, "line"));
@@ -45,7 +45,7 @@ test("a sign of life is written in place, and where it was torn the one before i
   }
 });
 
-test("a sign of life is whole on disk, also where names take more bytes than letters", async () => {
+test("a heartbeat is complete on disk, also when names have multi-byte characters", async () => {
   using folder = temporaryFolder();
   const file = new GapFile(folder.path);
   for (let letters = 380; letters < 520; letters += 10) {
@@ -55,7 +55,7 @@ test("a sign of life is whole on disk, also where names take more bytes than let
   }
 });
 
-test("a sign of life that has become longer is not written over the last one, which a full disk would tear", async () => {
+test("a longer heartbeat is not written over the last one, which a full disk would tear", async () => {
   using folder = temporaryFolder();
   const file = new GapFile(folder.path);
   await file.alive(sign(2, "line"));
@@ -65,7 +65,7 @@ test("a sign of life that has become longer is not written over the last one, wh
   expect(readdirSync(folder.path)).toEqual(["alive.json"]);
 });
 
-test("a version with one file for the sign of life may run in between, before and after", async () => {
+test("a version with a single heartbeat file may run before, in between and after", async () => {
   using folder = temporaryFolder();
   const path = folder.file("alive.json");
   const clock = new ManualClock();
@@ -91,7 +91,7 @@ test("a version with one file for the sign of life may run in between, before an
   }
 });
 
-test("a sign of life is given every 10 s, however early in its second the agent looks", async () => {
+test("a heartbeat is written every 10 s, however early in its second the timer fires", async () => {
   const clock = new ManualClock();
   const signs = new SignOfLife(undefined, clock);
   await clock.advance(3);

@@ -13,7 +13,7 @@ const cells = (event: GapEvent) => {
   return states.map((state) => next[state] ?? "");
 };
 
-test("the README has the table of the code", () => {
+test("the table in the README equals the one in the code", () => {
   const text = readFileSync(resolve(import.meta.dirname, "../../../../src/agent/gaps/README.md"), "utf8");
   const rows = text
     .split("\n")
@@ -23,7 +23,7 @@ test("the README has the table of the code", () => {
   expect(rows).toEqual(events.map((event) => [event, ...cells(event)]));
 });
 
-test("in each state each event does what the table says, and where it says nothing the row stays", () => {
+test("in each state each event does what the table lists, and other events leave the row unchanged", () => {
   const at = epochMicros(1e15);
   const row = { cause: "disconnected", reason: "x", from: at, to: at, tags: 1 } as const;
   const paths = {

@@ -34,7 +34,7 @@ test("a loss noticed long after the last reading begins a minute before, not wit
     expect(story.rows()).toEqual(["line disconnected 3540- all 10000 open"]);
   }));
 
-test("what the broker had kept is filled", () =>
+test("a gap whose messages the broker had queued is filled", () =>
   told(async (story) => {
     story.source.lost(unreachable);
     await story.later(10_000);
@@ -43,7 +43,7 @@ test("what the broker had kept is filled", () =>
     expect(story.runtime.metric("gap_lost_seconds_total")).toBe(0);
   }));
 
-test("the time between a kill and the next start is a row, from the last sign of life", () =>
+test("the time between a kill and the next start is a row that begins at the last heartbeat", () =>
   told(async (story) => {
     await story.later(30_000);
     await eventually(async () => {
@@ -62,7 +62,7 @@ test("the time between a kill and the next start is a row, from the last sign of
     expect(row?.to).toBe(story.clock.now());
   }));
 
-test("the time between a stop and the next start is a row that says so, and goes on where an outage was open", () =>
+test("the time between a stop and the next start is a row with that cause, and continues an open outage", () =>
   told(async (story) => {
     await story.restart({ killed: false, afterMs: 10_000 });
     story.source.online(connected);
@@ -78,7 +78,7 @@ test("the time between a stop and the next start is a row that says so, and goes
     expect(story.record.list(0, 9).gaps[1]?.reason).toBe("the agent was stopped");
   }));
 
-test("where the clock is set only after the start, the time without the agent ends when it really did", () =>
+test("when the clock is set only after the start, the row of the time without the agent ends at the real start", () =>
   told(async (story) => {
     await story.restart({ killed: false, afterMs: 3_600_000 });
     story.clock.stepWall(-7_200_000);
@@ -90,7 +90,7 @@ test("where the clock is set only after the start, the time without the agent en
     expect(story.rows()).toEqual(["line agentDown 0-3605 all 10000 lost what happened meanwhile is kept nowhere"]);
   }));
 
-test("tags that fail together and come back together are one row; who comes back sooner has a row of its own", () =>
+test("tags that fail and recover together share a row; a tag that recovers sooner has its own", () =>
   told(async (story) => {
     const dead = "unit 3 does not answer";
     const failing = await story.later(10_000);
@@ -107,7 +107,7 @@ test("tags that fail together and come back together are one row; who comes back
     expect(story.rows()).toEqual(["line bad 9-40 a+c lost", "line bad 9-30 b lost"]);
   }));
 
-test("a tag that fails again and again is some rows and then one that counts", () =>
+test("a tag that fails repeatedly gets some rows and then one row that counts", () =>
   told(async (story) => {
     for (let i = 0; i < 50; i++) {
       story.source.failed("a", await story.later(1_000), "bad", `no answer within ${i} ms`);
@@ -122,7 +122,7 @@ test("a tag that fails again and again is some rows and then one that counts", (
     expect(gaps.reduce((sum, { missingMs = 0 }) => sum + missingMs, 0)).toBe(50_000);
   }));
 
-test("a gap that the device's history fills for some tags is filled in part, and names the others", () =>
+test("a gap that the device's history fills for some tags is partly filled and names the others", () =>
   told(async (story) => {
     const from = story.clock.now();
     story.source.lost(unreachable);
@@ -139,7 +139,7 @@ test("a gap that the device's history fills for some tags is filled in part, and
     expect(story.record.list(0, 9).gaps[0]?.unfilled).toEqual({ tags: 1, inputs: ["tag2"] });
   }));
 
-test("a gap is being filled until nothing is looked for any more, over connections and restarts", () =>
+test("a gap is being filled until all searches end, over connections and restarts", () =>
   told(async (story) => {
     const from = story.clock.now();
     story.source.lost(unreachable);
@@ -159,7 +159,7 @@ test("a gap is being filled until nothing is looked for any more, over connectio
     expect(story.rows()[0]).toBe("line disconnected 0-10 all 10000 filled filled from the device's history");
   }));
 
-test("what the history gives of one gap says nothing about another one shortly before it", () =>
+test("the history read for one gap does not resolve another one shortly before it", () =>
   told(async (story) => {
     const outage = async () => {
       const from = story.clock.now();
@@ -207,7 +207,7 @@ test.each([
   }),
 );
 
-test("a row begins with the last value that any tag had, and is not wider for those that rarely change", () =>
+test("a row begins with the last value of any tag and is not longer for tags that rarely change", () =>
   told(async (story) => {
     const longAgo = story.clock.now();
     const before = await story.later(600_000);
@@ -228,7 +228,7 @@ test("a row begins with the last value that any tag had, and is not wider for th
     expect(story.rows()).toEqual(["line disconnected 600-615 all 10000 filling"]);
   }));
 
-test("what is told to be lost is on disk before it is acknowledged: a kill just after that does not make it filled", () =>
+test("a reported loss is on disk before it is acknowledged: a kill just after that does not turn it into filled", () =>
   told(async (story) => {
     await eventually(async () => {
       await story.later(1_000);
@@ -249,7 +249,7 @@ test("what is told to be lost is on disk before it is acknowledged: a kill just 
     expect(story.record.get(1)?.unfilled).toEqual({ tags: 1, inputs: ["tag2"] });
   }));
 
-test("a gap that is lost is not that of the row before, which was filled; of a clock that is ahead it is", () =>
+test("a loss is not assigned to the previous, filled row, except when the device clock is ahead", () =>
   told(async (story) => {
     for (const state of ["filled", "lost"] as const) {
       const from = story.clock.now();
@@ -270,7 +270,7 @@ test("a gap that is lost is not that of the row before, which was filled; of a c
     ]);
   }));
 
-test("queues that come full again and again are rows that cover each time, and all tags", () =>
+test("repeated queue overflows are rows that cover each time and all tags", () =>
   told(async (story) => {
     story.source.online({ recovery: { how: "history" } });
     const start = await story.later(100_000);
@@ -289,7 +289,7 @@ test("queues that come full again and again are rows that cover each time, and a
     ]);
   }));
 
-test("what overlaps a row that stands for many is a row of its own", () =>
+test("a gap that overlaps a combined row gets its own row", () =>
   told(async (story) => {
     story.source.online({ recovery: { how: "history" } });
     const start = await story.later(200_000);
@@ -309,7 +309,7 @@ test("what overlaps a row that stands for many is a row of its own", () =>
     expect(ends).toContainEqual([last.to - 3e6, last.to + 7e6]);
   }));
 
-test("of many gaps of many tags the oldest are not followed for ever, and none stays as if it were", () =>
+test("of many gaps of many tags the oldest are no longer followed, and none stays in state filling", () =>
   told(async (story) => {
     for (let i = 0; i < 12; i++) {
       const from = story.clock.now();
@@ -325,7 +325,7 @@ test("of many gaps of many tags the oldest are not followed for ever, and none s
     expect(story.rows()[0]).toContain("lost too many gaps");
   }));
 
-test("values that the server threw away are a row of the tags concerned", () =>
+test("values discarded by the server are a row of the tags concerned", () =>
   told(async (story) => {
     const from = story.clock.now();
     const to = await story.later(3_000);
@@ -337,7 +337,7 @@ test("values that the server threw away are a row of the tags concerned", () =>
     expect(story.rows()).toEqual(["line overflow 0-3 tag7 lost no history"]);
   }));
 
-test("while points cannot be stored nothing is read, unless somebody keeps it", () =>
+test("a time in which points cannot be stored is lost, or filled where the broker keeps the values", () =>
   told(async (story) => {
     const full = new AgentError("BUFFER_UNAVAILABLE", "no space left on the disk");
     for (const holder of [undefined, "the broker"]) {
@@ -400,7 +400,7 @@ test("points lost from the buffer are rows with their number, also over restarts
     expect(rows()).toEqual([spanOf(second), spanOf(grown)]);
   }));
 
-test("losses of a buffer that took the place of another one are rows, too", () =>
+test("losses of a buffer that replaced another one are rows as well", () =>
   told(async (story) => {
     const at = epochMicros(story.clock.now());
     const loss = (points: number) => ({
@@ -412,7 +412,7 @@ test("losses of a buffer that took the place of another one are rows, too", () =
     expect(story.record.list(0, 9).gaps.map(({ points }) => points)).toEqual([7, 100]);
   }));
 
-test("a loss whose points are found again is filled, and what is lost later is a row of its own", () =>
+test("a loss whose points are found again is filled, and a later loss is a row of its own", () =>
   told(async (story) => {
     const at = epochMicros(story.clock.now());
     const interval = (number: number, points: number) => ({ number, points, from: at, to: at });
@@ -430,7 +430,7 @@ test("a loss whose points are found again is filled, and what is lost later is a
     expect(rows()).toEqual(["7 lost", "40 filled"]);
   }));
 
-test("a record that was torn while it was written keeps its other rows, and is for the owner alone", () =>
+test("a record torn during a write keeps its other rows, and only its owner can read the file", () =>
   told(async (story) => {
     story.source.lost(unreachable);
     await story.later(10_000);
@@ -450,7 +450,7 @@ test("a record that was torn while it was written keeps its other rows, and is f
     await story.restart({ killed: true, afterMs: 1 });
   }));
 
-test("a source that is taken out of the configuration leaves nothing open", () =>
+test("a source removed from the configuration leaves no open row", () =>
   told(async (story) => {
     story.source.lost(unreachable);
     await story.later(10_000);

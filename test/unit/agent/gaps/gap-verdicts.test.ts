@@ -28,7 +28,7 @@ const covered = (story: GapStory, from: number, to: number) =>
   );
 const many = Array.from({ length: 10_000 }, (_, i) => i);
 
-test("every overflow is covered by a row, also shortly after another one", () =>
+test("every overflow is covered by a row, also shortly after a previous one", () =>
   told(async (story) => {
     const spans: [EpochMicros, EpochMicros][] = [];
     for (let i = 0; i < 6; i++) {
@@ -41,7 +41,7 @@ test("every overflow is covered by a row, also shortly after another one", () =>
     for (const [from, to] of spans) expect(covered(story, from, to)).toBe(true);
   }));
 
-test("the tag named is the one that is unfilled", () =>
+test("the named tag is the unfilled one", () =>
   told(async (story) => {
     const gap = await outageOf(story);
     story.source.delivered({
@@ -73,7 +73,7 @@ test("lost seconds of a gap are counted once", () =>
     expect(story.runtime.metric("gap_lost_seconds_total")).toBe(5);
   }));
 
-test("a tag that was looked for before a restart and never heard of again is not filled", () =>
+test("a tag whose search began before a restart and has no result is not filled", () =>
   told(async (story) => {
     const gap = await outageOf(story);
     story.source.delivered({ readings: [], gaps: [tagGap(1, "open", ...gap)] });
@@ -84,7 +84,7 @@ test("a tag that was looked for before a restart and never heard of again is not
     expect(story.rows()[0]).not.toContain("filled");
   }));
 
-test("never more tags are lost than there are", () =>
+test("no more tags are counted as lost than exist", () =>
   told(async (story) => {
     const gap = await outageOf(story);
     const say = () =>
@@ -101,7 +101,7 @@ test("never more tags are lost than there are", () =>
     for (const { unfilled } of gaps(story)) expect(unfilled?.tags ?? 0).toBeLessThanOrEqual(10_000);
   }));
 
-test("all is lost of the first outage, all is found of the next: the first one is lost", () =>
+test("when the first outage is lost and the next is found, the first row is lost", () =>
   told(async (story) => {
     const first = await outageOf(story);
     story.source.delivered({ readings: [], gaps: many.map((tag) => tagGap(tag, "lost", ...first, "no")) });
@@ -137,7 +137,7 @@ for (const aheadS of [-59, -10, 0, 10, 59])
         expect(story.rows().join()).not.toContain("filling");
       }));
 
-test("the time without the agent ends when it did, whatever the clock does long after", () =>
+test("the row of the time without the agent ends at the start, whatever the clock does long after", () =>
   told(async (story) => {
     await story.restart({ killed: false, afterMs: 10_000 });
     story.source.online(connected);
@@ -175,7 +175,7 @@ for (const end of ["filled", "lost"] as const)
       expect(story.rows().join()).not.toContain("filling");
     }));
 
-test("what is lost of a device whose clock is behind is not called filled where another one is right", () =>
+test("a loss of a device whose clock is behind is not marked filled because another device's clock is right", () =>
   told(async (story) => {
     await story.later(100_000);
     story.read();
@@ -205,7 +205,7 @@ test("what is lost of a device whose clock is behind is not called filled where 
     expect(story.rows().find((row) => row.includes("-109"))).not.toContain(" filled");
   }));
 
-test("what an earlier run looked for and is told of late is filled all the same", () =>
+test("a search begun by an earlier run and answered late still fills the row", () =>
   told(async (story) => {
     await story.later(100_000);
     story.read();
@@ -229,7 +229,7 @@ test("what an earlier run looked for and is told of late is filled all the same"
     expect(story.rows()[0]).toContain("filled");
   }));
 
-test("while the record cannot be written no sign of life says that all is accounted for", () =>
+test("while the record cannot be written no heartbeat states that everything is accounted for", () =>
   told(async (story) => {
     await eventually(async () => {
       await story.later(1_000);
@@ -254,7 +254,7 @@ test("while the record cannot be written no sign of life says that all is accoun
     expect(gaps(story).some((row) => row.from <= from)).toBe(true);
   }));
 
-test("what is lost is not acknowledged while the gap record cannot be written", () =>
+test("a loss is not acknowledged while the gap record cannot be written", () =>
   told(async (story) => {
     const from = story.clock.now();
     story.source.lost(unreachable);
@@ -272,7 +272,7 @@ test("what is lost is not acknowledged while the gap record cannot be written", 
     expect(await story.source.written()).toBe(true);
   }));
 
-test("a gap record whose disk hangs keeps nobody waiting for more than 5 s, and is told of", () =>
+test("a gap record whose disk hangs delays no caller for more than 5 s and is reported", () =>
   told(async (story) => {
     const answer = Promise.withResolvers<boolean>();
     story.record.save = () => answer.promise;
@@ -287,7 +287,7 @@ test("a gap record whose disk hangs keeps nobody waiting for more than 5 s, and 
     expect(await story.source.written()).toBe(true);
   }));
 
-test("names of what was looked for and is lost are bounded, too", () => {
+test("the names of searched and lost tags are bounded as well", () => {
   const rows = new GapRows(new Map());
   const t = (s: number) => epochMicros(1.7e15 + s * 1e6);
   for (let i = 0; i < 500; i++) {
@@ -313,7 +313,7 @@ test("names of what was looked for and is lost are bounded, too", () => {
   expect(names).toBeLessThanOrEqual(110_000);
 });
 
-test("a source that was left behind opens no row any more", () =>
+test("an abandoned source opens no more rows", () =>
   told(async (story) => {
     story.source[Symbol.dispose]();
     story.source.bufferFailed(new AgentError("BUFFER_UNAVAILABLE", "no space left on the disk"));

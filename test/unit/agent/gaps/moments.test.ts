@@ -10,7 +10,7 @@ const interval = fc
   .map(([from, length]): Interval => [epochMicros(from), epochMicros(from + length)]);
 const step = fc.record({ add: fc.boolean(), interval });
 
-test("what was added and not taken away since is there, in order and without touching, and nothing else", () => {
+test("the set holds exactly the added and not removed intervals, in order and without touching", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
       let moments: readonly Interval[] = [];
@@ -34,7 +34,7 @@ test("what was added and not taken away since is there, in order and without tou
   );
 });
 
-test("a moment alone is kept, until something around it is taken away", () => {
+test("a single instant is kept until an interval around it is removed", () => {
   const moment: Interval = [epochMicros(5), epochMicros(5)];
   const far: Interval = [epochMicros(7), epochMicros(9)];
   expect(joined([far], moment)).toEqual([moment, far]);
