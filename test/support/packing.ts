@@ -37,7 +37,7 @@ export function framesOf(window: Window, maxBytes: number): PackedPlan[] {
   const frames: PackedPlan[] = [];
   for (let plan = planOf(window, maxBytes, packer); plan; plan = planOf(window, maxBytes, packer)) {
     frames.push(plan);
-    for (const { queue, count } of plan.parts) window.settle(queue, count);
+    for (const { source, count } of plan.parts) window.settle(source, count);
   }
   return frames;
 }

@@ -152,7 +152,7 @@ function framesOf(series: readonly Series[]): string[] {
   const frames: string[] = [];
   for (let plan = planOf(window, 2 ** 16); plan; plan = planOf(window, 2 ** 16)) {
     frames.push(Buffer.from(finished(writer.write(plan, 1_000_000_000 + frames.length))).toString("latin1"));
-    for (const { queue, count } of plan.parts) window.settle(queue, count);
+    for (const { source, count } of plan.parts) window.settle(source, count);
   }
   return frames;
 }

@@ -9,7 +9,7 @@
 //   one fails by itself    shortly after another request was accepted: its input is at fault
 import type { InputId } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
-import type { Part } from "../packing/frame-plan.ts";
+import type { QueueColumns } from "../packing/frame-plan.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
 
 /** Consecutive failures and duration before the series of a request become suspects. */
@@ -55,7 +55,7 @@ export class FailureSearch {
   }
 
   /** The service answered a request with a server error. `blamed`: the input at fault. */
-  failed(parts: readonly Part[]): { readonly isSearched: boolean; readonly blamed?: InputId } {
+  failed(parts: QueueColumns): { readonly isSearched: boolean; readonly blamed?: InputId } {
     if (!this.isOn) {
       const now = this.#clock.monotonic();
       if (this.#failures++ === 0) this.#since = now;
@@ -67,36 +67,36 @@ export class FailureSearch {
       return { isSearched: true };
     }
     const mayBlame = this.#isAnswering && ++this.#vain <= mostFailures;
-    const [first] = parts;
+    const [first] = parts.sources;
     if (!this.#isTrial) this.#suspect(parts);
     else if (this.#size > 1) this.#size = Math.max(1, Math.min(this.#size, this.#suspects.size) >> 1);
     else if (first) {
-      const left = this.#suspects.get(first.queue) ?? 0;
-      this.#suspects.delete(first.queue);
-      if (mayBlame) return { isSearched: true, blamed: first.queue.input };
+      const left = this.#suspects.get(first) ?? 0;
+      this.#suspects.delete(first);
+      if (mayBlame) return { isSearched: true, blamed: first.input };
       // Moves it to the end.
-      this.#suspects.set(first.queue, left);
+      this.#suspects.set(first, left);
     }
     return { isSearched: true };
   }
 
-  /** The service accepted these parts, or points outside the window. */
-  accepted(parts: readonly Part[]): void {
+  /** The service accepted these parts, or points outside the window (undefined). */
+  accepted(parts: QueueColumns | undefined): void {
     this.#failures = 0;
     this.#vain = 0;
     if (!this.isOn) return;
-    for (const { queue, count } of parts) {
+    for (const { source: queue, count } of parts ?? []) {
       const left = this.#suspects.get(queue);
       if (left === undefined) continue;
       if (left > count) this.#suspects.set(queue, left - count);
       else this.#suspects.delete(queue);
     }
     if (!this.#isAnswering) this.#size = this.#suspects.size;
-    else if (this.#isTrial && parts.length > 0) this.#size *= 2;
+    else if (this.#isTrial && parts && parts.length > 0) this.#size *= 2;
     this.#isAnswering = true;
   }
 
-  #suspect(parts: readonly Part[]): void {
-    for (const { queue, count } of parts) this.#suspects.set(queue, count);
+  #suspect(parts: QueueColumns): void {
+    for (const { source, count } of parts) this.#suspects.set(source, count);
   }
 }

@@ -154,7 +154,7 @@ export class Loader {
     let since: number | undefined;
     const { parts } = plan;
     for (let i = 0; i < parts.length; i++) {
-      const { queue } = parts[i]!;
+      const queue = parts.sources[i]!;
       const at = queue.lane === "live" ? window.since(queue) : Infinity;
       if (at < (since ?? Infinity)) since = at;
     }
@@ -182,6 +182,6 @@ export class Loader {
   async #write(plan: FramePlan): Promise<Frame> {
     const id = this.#nextId++;
     const body = await inSlices(this.#writer.write(plan, id));
-    return { id, body, points: plan.points, inputs: plan.columns.map(({ source }) => source.input) };
+    return { id, body, points: plan.points, inputs: plan.columns.sources.map(({ input }) => input) };
   }
 }

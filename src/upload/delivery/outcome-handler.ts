@@ -103,7 +103,7 @@ export class OutcomeHandler {
 
   async #accepted(shipment: Shipment): Promise<void> {
     const bytes = shipment.frame.body.length;
-    const settled = await this.#points.settle(shipment, () => true);
+    const settled = await this.#points.settle(shipment);
     this.#points.joinDrained();
     const since = shipment.kind === "fresh" ? shipment.since : undefined;
     const lagMs = since === undefined ? undefined : this.#runtime.clock.monotonic() - since;

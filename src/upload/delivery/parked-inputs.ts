@@ -164,8 +164,9 @@ export class ParkedInputs {
 
   /** An answer confirmed the input. */
   named(input: InputId): void {
-    this.#unnamed.delete(input);
-    if (this.#proven.has(input)) this.#proven.set(input, mostRejectsInARow);
+    // Usually both are empty, and each input of each request comes here.
+    if (this.#unnamed.size > 0) this.#unnamed.delete(input);
+    if (this.#proven.size > 0 && this.#proven.has(input)) this.#proven.set(input, mostRejectsInARow);
   }
 
   /** An answer omitted the input. Returns whether it should be parked. */

@@ -2,8 +2,9 @@
 import type { InputId } from "../../core/point.ts";
 import type { Logger } from "../../core/runtime.ts";
 import type { Outcome } from "../../core/sink.ts";
-import { forEachInSlices } from "../../lib/in-slices.ts";
-import type { Part } from "../packing/frame-plan.ts";
+import { forEachInSlices, inSlices, type Steps, stepWork } from "../../lib/in-slices.ts";
+import { PlannedColumns, type QueueColumns } from "../packing/frame-plan.ts";
+import type { SeriesQueue } from "../series/series-queue.ts";
 import type { Bisection } from "./bisection.ts";
 import type { Breaker } from "./breaker.ts";
 import type { UploadTally } from "./delivery-status.ts";
@@ -24,8 +25,8 @@ export interface PointDispositionParts {
 
 export interface Settled {
   readonly points: number;
-  /** The parts that came from queues of the window. */
-  readonly parts: readonly Part[];
+  /** The settled points that came from queues of the window. */
+  readonly parts: QueueColumns | undefined;
 }
 
 /** Filter for inputs. */
@@ -43,6 +44,25 @@ function merged(columns: readonly PortionColumn[]): PortionColumn[] {
   return [...byInput.values()];
 }
 
+function chosen(parts: QueueColumns, isWanted: Says): QueueColumns {
+  const wanted = [...parts].filter(({ source }) => isWanted(source.input));
+  return new PlannedColumns(
+    wanted.map(({ source }) => source),
+    Uint32Array.from(wanted, ({ count }) => count),
+  );
+}
+
+function* eachPart({ sources, counts }: QueueColumns, work: (queue: SeriesQueue, count: number) => void): Steps<void> {
+  let done = 0;
+  for (let i = 0; i < sources.length; i++) {
+    work(sources[i]!, counts[i]!);
+    done += counts[i]!;
+    if (done < stepWork) continue;
+    yield done;
+    done = 0;
+  }
+}
+
 const restOf = ({ rest }: Probe, input: InputId) => rest.filter((column) => column.input === input);
 
 export class PointDisposition {
@@ -58,31 +78,30 @@ export class PointDisposition {
     this.#log = log;
   }
 
-  /** Settles the points of the inputs selected by `isStored`, and ends the search for them. */
-  async settle(shipment: Shipment, isStored: Says): Promise<Settled> {
+  /** Settles the points of the inputs selected by `isStored` (default: all), and ends the search for them. */
+  async settle(shipment: Shipment, isStored?: Says): Promise<Settled> {
     const { window, parked, bisection } = this.#parts;
-    const parts: Part[] = [];
     let points = 0;
     if (shipment.kind === "fresh") {
-      await forEachInSlices(shipment.parts, weight, (part) => {
-        const { queue, count } = part;
-        if (!isStored(queue.input)) return;
-        window.settle(queue, count);
-        parked.named(queue.input);
-        parts.push(part);
-        points += count;
-      });
+      const parts = isStored ? chosen(shipment.parts, isStored) : shipment.parts;
+      await inSlices(
+        eachPart(parts, (queue, count) => {
+          window.settle(queue, count);
+          parked.named(queue.input);
+          points += count;
+        }),
+      );
       return { points, parts };
     }
     if (shipment.kind === "suspect") bisection.accepted();
     await forEachInSlices(shipment.portion.columns, weight, (column) => {
-      if (!isStored(column.input)) return;
+      if (isStored?.(column.input) === false) return;
       window.settleExtracted(column, false);
       parked.named(column.input);
       if (shipment.kind === "probe") this.#retried(shipment, column.input);
       points += column.count;
     });
-    return { points, parts };
+    return { points, parts: undefined };
   }
 
   /** Refuses the named inputs as a whole, or single points of an input that was accepted before. */
@@ -198,10 +217,11 @@ export class PointDisposition {
   async #columnsOf(shipment: Shipment, isWanted: Says): Promise<readonly PortionColumn[]> {
     if (shipment.kind !== "fresh") return shipment.portion.columns.filter(({ input }) => isWanted(input));
     const columns: PortionColumn[] = [];
-    const parts = shipment.parts.filter(({ queue }) => isWanted(queue.input));
-    await forEachInSlices(parts, weight, ({ queue, count }) => {
-      columns.push(this.#parts.window.extract(queue, count));
-    });
+    await inSlices(
+      eachPart(chosen(shipment.parts, isWanted), (queue, count) => {
+        columns.push(this.#parts.window.extract(queue, count));
+      }),
+    );
     return merged(columns);
   }
 

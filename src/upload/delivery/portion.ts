@@ -7,7 +7,8 @@ import {
   columnOverhead,
   type FramePlan,
   nullBytes,
-  type Part,
+  PlannedColumns,
+  type QueueColumns,
   timeOverhead,
 } from "../packing/frame-plan.ts";
 import { lookupWork, RowSet } from "../packing/row-set.ts";
@@ -132,7 +133,7 @@ export class Portion {
     const nulls = rows.size * this.columns.length - cells;
     return {
       times: yield* rows.sorted(),
-      columns: this.columns.map((source) => ({ source, count: source.count })),
+      columns: PlannedColumns.all(this.columns),
       points: this.points,
       nulls,
       bytes: bytes + nulls * nullBytes,
@@ -146,7 +147,7 @@ export type Shipment =
       readonly kind: "fresh";
       readonly frame: Frame;
       /** Points to remove from the window on acceptance. */
-      readonly parts: readonly Part[];
+      readonly parts: QueueColumns;
       /** When its oldest fresh point was leased, in monotonic milliseconds. Undefined: all points are backlog. */
       readonly since: number | undefined;
     }

@@ -3,7 +3,7 @@ import { type Steps, stepWork } from "../../lib/in-slices.ts";
 import { Columns } from "../series/columns.ts";
 import { leastTimeLength, textLength, timeLength } from "../series/number-text.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
-import { columnOverhead, nullBytes, type Part, timeOverhead } from "./frame-plan.ts";
+import { columnOverhead, nullBytes, PlannedColumns, type QueueColumns, timeOverhead } from "./frame-plan.ts";
 import { lookupWork, RowSet } from "./row-set.ts";
 
 const lookupsPerStep = stepWork / lookupWork;
@@ -26,7 +26,10 @@ export class FrameDraft {
   readonly #column = new Columns();
   /** Times of the last added column, which the next one usually shares. */
   readonly #shared = new Columns();
-  #parts: Part[] = [];
+  /** The columns, up to `#width`. */
+  readonly #queues: SeriesQueue[] = [];
+  #counts = new Uint32Array(64);
+  #width = 0;
   #bytes = 0;
   #cells = 0;
   #points = 0;
@@ -38,19 +41,20 @@ export class FrameDraft {
 
   begin(bytes: number, maxBytes: number): void {
     this.#rows.clear();
-    this.#parts = [];
+    this.#width = 0;
     this.#bytes = bytes;
     this.#cells = 0;
     this.#points = 0;
     this.maxBytes = maxBytes;
   }
 
-  get parts(): readonly Part[] {
-    return this.#parts;
+  /** A copy. */
+  get parts(): QueueColumns {
+    return new PlannedColumns(this.#queues.slice(0, this.#width), this.#counts.slice(0, this.#width));
   }
 
   get width(): number {
-    return this.#parts.length;
+    return this.#width;
   }
 
   get height(): number {
@@ -66,7 +70,7 @@ export class FrameDraft {
   }
 
   get nulls(): number {
-    return this.#rows.size * this.#parts.length - this.#cells;
+    return this.#rows.size * this.#width - this.#cells;
   }
 
   /** Points examined so far, including those for earlier frames. */
@@ -110,7 +114,7 @@ export class FrameDraft {
   /** As `add` without yielding. Undefined: times may differ from the last column's, or it must yield first. */
   addShared(queue: SeriesQueue, points: number): boolean | undefined {
     if (this.#isTooLarge(queue, points)) return false;
-    const isShared = this.#parts.length > 0 && this.#shared.count === points && this.#unyielded < stepWork;
+    const isShared = this.#width > 0 && this.#shared.count === points && this.#unyielded < stepWork;
     const text = isShared && points <= shortColumn ? queue.textBytesNow(this.#shared.times, points) : undefined;
     if (text === undefined) return undefined;
     this.#unyielded += points + columnWork;
@@ -123,7 +127,7 @@ export class FrameDraft {
     if (this.#isTooLarge(queue, points)) return false;
     yield this.#unyielded;
     this.#unyielded = 0;
-    const shared = this.#parts.length > 0 && this.#shared.count === points;
+    const shared = this.#width > 0 && this.#shared.count === points;
     const text = shared ? yield* queue.textBytesAt(this.#shared.times, points) : undefined;
     if (text !== undefined) {
       this.#work += points;
@@ -155,7 +159,7 @@ export class FrameDraft {
       text += bytes + member.count;
     }
     const cells = first.count * members.length;
-    const nulls = rows * this.#parts.length - cells;
+    const nulls = rows * this.#width - cells;
     const bytes = this.#bytes + timeBytes + text + nulls * nullBytes;
     if (bytes > this.maxBytes || nulls > cells) return false;
     yield* this.#addRows(times, first.count, rows);
@@ -187,7 +191,7 @@ export class FrameDraft {
   /** Index of the first point that exceeds the remaining bytes, or `to`. */
   #fitting(left: { bytes: number }, from: number, to: number): number {
     const { times, forms } = this.#column;
-    const width = this.#parts.length;
+    const width = this.#width;
     for (let i = from; i < to; i++) {
       left.bytes -= textLength(forms[i]!) + 1;
       if (this.#rows.has(times[i]!)) left.bytes += nullBytes;
@@ -216,13 +220,19 @@ export class FrameDraft {
   /** Takes the fields of `Cost` as arguments to avoid an object per column. */
   #addColumn(queue: SeriesQueue, points: number, cells: number, text: number, rows: number, times: number): boolean {
     const height = this.#rows.size + rows;
-    const nulls = rows * this.#parts.length + height - cells;
+    const nulls = rows * this.#width + height - cells;
     const bytes = this.#bytes + times + queue.input.length + columnOverhead + text + nulls * nullBytes;
     if (bytes > this.maxBytes) return false;
     this.#bytes = bytes;
     this.#cells += cells;
     this.#points += points;
-    this.#parts.push({ queue, source: queue, count: points });
+    if (this.#width === this.#counts.length) {
+      const counts = new Uint32Array(this.#width * 2);
+      counts.set(this.#counts);
+      this.#counts = counts;
+    }
+    this.#queues[this.#width] = queue;
+    this.#counts[this.#width++] = points;
     return true;
   }
 }

@@ -20,16 +20,35 @@ export interface ColumnSource {
   readNow?(count: number, into: Columns, what: "points" | "values"): boolean;
 }
 
-export interface PlannedColumn<Source extends ColumnSource = ColumnSource> {
-  readonly source: Source;
-  /** Number of points from the start of the source. */
-  readonly count: number;
+/** The first `counts[i]` points of each `sources[i]`. Two arrays, because an object a column would outlive its request. */
+export class PlannedColumns<Source extends ColumnSource = ColumnSource> {
+  readonly sources: readonly Source[];
+  readonly counts: Readonly<Uint32Array>;
+
+  constructor(sources: readonly Source[], counts: Readonly<Uint32Array>) {
+    this.sources = sources;
+    this.counts = counts;
+  }
+
+  static all<Source extends ColumnSource & { readonly count: number }>(sources: readonly Source[]) {
+    const counts = new Uint32Array(sources.length);
+    for (let i = 0; i < counts.length; i++) counts[i] = sources[i]!.count;
+    return new PlannedColumns(sources, counts);
+  }
+
+  get length(): number {
+    return this.sources.length;
+  }
+
+  *[Symbol.iterator](): Generator<{ readonly source: Source; readonly count: number }, void> {
+    for (const [i, source] of this.sources.entries()) yield { source, count: this.counts[i]! };
+  }
 }
 
 export interface FramePlan<Source extends ColumnSource = ColumnSource> {
   /** Distinct times, ascending. */
   readonly times: Float64Array;
-  readonly columns: readonly PlannedColumn<Source>[];
+  readonly columns: PlannedColumns<Source>;
   readonly points: number;
   readonly nulls: number;
   /** Size of the whole request. */
@@ -61,25 +80,25 @@ export class Envelope {
 /** First request ID. All IDs have the same length. */
 export const firstRequestId = 1_000_000_000;
 
-/** The oldest `count` points of a queue. */
-export interface Part extends PlannedColumn<SeriesQueue> {
-  readonly queue: SeriesQueue;
-}
+/** The oldest points of queues. */
+export type QueueColumns = PlannedColumns<SeriesQueue>;
 
 export interface PackedPlan extends FramePlan {
   /** Points to remove from the window on acceptance. */
-  readonly parts: readonly Part[];
+  readonly parts: QueueColumns;
 }
 
 /** Backlog points of a series, followed by later live points. */
 export class JoinedColumn implements ColumnSource {
   readonly input: InputId;
-  readonly #backlog: Part;
-  readonly #live: Part;
+  readonly #backlog: SeriesQueue;
+  readonly #backlogCount: number;
+  readonly #live: SeriesQueue;
 
-  constructor(backlog: Part, live: Part) {
-    this.input = backlog.queue.input;
+  constructor(backlog: SeriesQueue, backlogCount: number, live: SeriesQueue) {
+    this.input = backlog.input;
     this.#backlog = backlog;
+    this.#backlogCount = backlogCount;
     this.#live = live;
   }
 
@@ -92,9 +111,10 @@ export class JoinedColumn implements ColumnSource {
     return this.#read(count, into, "points");
   }
 
-  /** `count` must be the sum of both parts. */
+  /** `count` must be the points of the backlog and all live ones. */
   *#read(count: number, into: Columns, what: "points" | "values"): Steps<void> {
     into.reserve(count);
-    for (const { queue, count: part } of [this.#backlog, this.#live]) yield* queue.readBehind(part, into, what);
+    yield* this.#backlog.readBehind(this.#backlogCount, into, what);
+    yield* this.#live.readBehind(count - this.#backlogCount, into, what);
   }
 }

@@ -45,7 +45,8 @@ export class FrameWriter {
     let unyielded = 0;
     const { columns } = plan;
     for (let i = 0; i < columns.length; i++) {
-      const { source, count } = columns[i]!;
+      const source = columns.sources[i]!;
+      const count = columns.counts[i]!;
       bytes[at++] = quote;
       at += bytes.write(source.input, at, "latin1");
       bytes[at++] = quote;

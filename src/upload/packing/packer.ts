@@ -6,7 +6,16 @@ import { timeLength } from "../series/number-text.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
 import { type Candidates, type Cluster, clustersInOrder, clustersOf, clusterWork, joinedClusters } from "./cluster.ts";
 import { FrameDraft } from "./frame-draft.ts";
-import { columnOverhead, JoinedColumn, nullBytes, type PackedPlan, type Part, timeOverhead } from "./frame-plan.ts";
+import {
+  type ColumnSource,
+  columnOverhead,
+  JoinedColumn,
+  nullBytes,
+  type PackedPlan,
+  PlannedColumns,
+  type QueueColumns,
+  timeOverhead,
+} from "./frame-plan.ts";
 
 export interface PackLimits {
   /** Limit for the whole request. */
@@ -57,7 +66,6 @@ export class Packer {
     const least = leastBytes(apart);
     // If all points fit, no cluster needs to be shortened.
     const clusters = least > limits.maxBytes ? yield* joinedClusters(apart) : apart;
-    // If all points certainly fit, the order of series stays constant, so that answers repeat.
     const isAll =
       candidates.queues.length <= limits.maxSeries && mostBytes(apart, least) <= draft.maxBytes - draft.bytes;
     for (const cluster of isAll ? apart : clustersInOrder(clusters, limits.urgentBefore)) {
@@ -69,31 +77,41 @@ export class Packer {
     for (const cluster of misfits.slice(0, 2)) yield* this.#addPart(cluster);
     if (draft.width === 0) return undefined;
     draft.maxBytes = limits.maxBytes;
-    return yield* this.#finish(yield* this.#join(riders));
+    // If all points are in the frame, its series keep the order of the candidates, so that answers repeat.
+    const points = apart.reduce((sum, { rows, members }) => sum + rows * members.length, 0);
+    const isWhole = isAll && draft.width === candidates.queues.length && draft.points === points;
+    const parts = isWhole ? PlannedColumns.all(candidates.queues) : draft.parts;
+    return yield* this.#finish(parts, yield* this.#join(parts, riders));
   }
 
-  *#finish(joined: ReadonlyMap<InputId, Part>): Steps<PackedPlan> {
-    const { parts, points, nulls, bytes } = this.#draft;
+  *#finish(parts: QueueColumns, joined: ReadonlyMap<InputId, SeriesQueue>): Steps<PackedPlan> {
+    const { points, nulls, bytes } = this.#draft;
     const times = yield* this.#draft.times();
     if (joined.size === 0) return { times, columns: parts, parts, points, nulls, bytes };
-    const columns = parts.map((part) => {
-      const rider = joined.get(part.queue.input);
-      return rider ? { source: new JoinedColumn(part, rider), count: part.count + rider.count } : part;
+    const riders = PlannedColumns.all([...joined.values()]);
+    const sources = parts.sources.map((queue, i) => {
+      const live = joined.get(queue.input);
+      return live ? new JoinedColumn(queue, parts.counts[i]!, live) : queue;
     });
-    return { times, columns, parts: [...parts, ...joined.values()], points, nulls, bytes };
+    const counts = parts.counts.map((count, i) => count + (joined.get(parts.sources[i]!.input)?.count ?? 0));
+    const all = new PlannedColumns(
+      [...parts.sources, ...riders.sources],
+      Uint32Array.from([...parts.counts, ...riders.counts]),
+    );
+    return { times, columns: new PlannedColumns<ColumnSource>(sources, counts), parts: all, points, nulls, bytes };
   }
 
   /** Adds live points to columns of the frame. Returns them by input. */
-  *#join(riders: readonly Cluster[]): Steps<Map<InputId, Part>> {
-    const joined = new Map<InputId, Part>();
-    const inFrame = new Map(riders.length > 0 ? this.#draft.parts.map(({ queue }) => [queue.input, queue]) : []);
+  *#join(parts: QueueColumns, riders: readonly Cluster[]): Steps<Map<InputId, SeriesQueue>> {
+    const joined = new Map<InputId, SeriesQueue>();
+    const inFrame = new Map(riders.length > 0 ? parts.sources.map((queue) => [queue.input, queue]) : []);
     for (const { members } of riders) {
       const within = members.filter((queue) => {
         const backlog = inFrame.get(queue.input);
         return backlog?.ascending && queue.ascending && queue.firstTime > backlog.lastTime;
       });
       if (!(yield* this.#draft.join(within))) continue;
-      for (const queue of within) joined.set(queue.input, { queue, source: queue, count: queue.count });
+      for (const queue of within) joined.set(queue.input, queue);
     }
     return joined;
   }

@@ -107,7 +107,7 @@ export class LateOrder {
 
   /** Moves points that need not wait any longer to the backlog queue. Returns their number. */
   advance(input: InputId): number {
-    const waiting = this.#waiting.get(input);
+    const waiting = this.#waiting.size > 0 ? this.#waiting.get(input) : undefined;
     if (!waiting) return 0;
     const { backlog } = this.#parts.queuesOf(input);
     let moved = 0;

@@ -120,7 +120,7 @@ for (const { name, time, tags, ticks } of workloads) {
   for (let built = build(); built; built = build()) {
     frames.push(built.plan);
     const begun = cpu();
-    for (const { queue, count } of built.plan.parts) window.settle(queue, count);
+    for (const { source, count } of built.plan.parts) window.settle(source, count);
     window.takeSettled();
     settleMs += cpu() - begun;
   }

@@ -50,7 +50,7 @@ function oldestAges({ rates, seconds, maxLagMs, maxSeries = 20_000 }: Steady): {
     });
     let step = planning.next();
     while (!step.done) step = planning.next();
-    for (const { queue, count } of step.value?.parts ?? []) window.settle(queue, count);
+    for (const { source, count } of step.value?.parts ?? []) window.settle(source, count);
   }
   return { ages, left: window.points("live") };
 }

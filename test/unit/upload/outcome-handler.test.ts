@@ -8,11 +8,12 @@ import { FailureSearch } from "../../../src/upload/delivery/failure-search.ts";
 import { OutcomeHandler, type OutcomeHandlerParts } from "../../../src/upload/delivery/outcome-handler.ts";
 import { ParkedInputs } from "../../../src/upload/delivery/parked-inputs.ts";
 import { Portion, PortionColumn, type Shipment } from "../../../src/upload/delivery/portion.ts";
+import { PlannedColumns } from "../../../src/upload/packing/frame-plan.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
 const a = "a" as InputId;
 const frame = { points: 1, body: Buffer.from("{}"), inputs: [a] };
-const fresh = { kind: "fresh", frame, parts: [] } as unknown as Shipment; // what is used of it
+const fresh = { kind: "fresh", frame, parts: PlannedColumns.all([]) } as unknown as Shipment; // what is used of it
 const accepted: Outcome = { kind: "accepted", signals: new Map() };
 const unavailable: Outcome = { kind: "unavailable", cause: new AgentError("SERVICE_UNREACHABLE", "HTTP 503") };
 const unauthorized: Outcome = { kind: "unauthorized", reason: "HTTP 401" };
@@ -110,7 +111,7 @@ function parkedStory() {
 test("an input omitted by an answer is parked only after three in a row", async () => {
   const { handler, parked } = parkedStory();
   const b = "b" as InputId;
-  const parts = [a, b].map((input) => ({ queue: { input }, count: 1 }));
+  const parts = PlannedColumns.all([a, b].map((input) => ({ input, count: 1, *read() {} })));
   const both = { kind: "fresh", frame: { ...frame, inputs: [a, b] }, parts } as unknown as Shipment;
   const leftOut: Outcome = { kind: "partial", accepted: [b], refused: [] };
   for (let i = 0; i < 5; i++) for (const outcome of [leftOut, leftOut, accepted]) await handler.handle(both, outcome);

@@ -60,7 +60,7 @@ function drain(window: Window, maxBytes: number, options: { maxSeries?: number; 
     if (!plan) return sent;
     const body = Buffer.from(finished(writer.write(plan, firstRequestId))).toString("utf8");
     sent.push({ bytes: Buffer.byteLength(body), plan, points: pointsOf(body) });
-    for (const { queue, count } of plan.parts) window.settle(queue, count);
+    for (const { source, count } of plan.parts) window.settle(source, count);
   }
 }
 
@@ -419,7 +419,7 @@ test("a frame does not divide a block: points that a kill would repeat are settl
     const plan = finished(packer.plan(candidates, limits));
     if (!plan) break;
     frames++;
-    for (const { queue, count } of plan.parts) window.settle(queue, count);
+    for (const { source, count } of plan.parts) window.settle(source, count);
     // Each series of a block that a frame has begun is settled with it.
     settled += plan.points;
     const series = window.takeSettled().flatMap(({ block: id, inputs }) => inputs.map(() => (id < 100 ? 15 : 20)));
@@ -440,11 +440,26 @@ test("when a block is larger than a frame, each frame settles the series that it
   for (let left = 2 * rows * inputs.length; left > 0; ) {
     const candidates = candidatesOf(window, "backlog");
     const plan = finished(packer.plan(candidates, limits))!;
-    for (const { queue, count } of plan.parts) window.settle(queue, count);
+    for (const { source, count } of plan.parts) window.settle(source, count);
     const settled = window.takeSettled().reduce((sum, { inputs: of }) => sum + of.length * rows, 0);
     // Nothing that was sent would come again after a kill.
     expect(settled).toBe(plan.points);
     left -= plan.points;
     if (left > 0) expect(plan.bytes).toBeGreaterThan(limits.maxBytes * 0.5);
+  }
+});
+
+test("a frame of all points names the series in one order, however many points each has, so that answers repeat", () => {
+  const window = new Window(200_000);
+  const names = Array.from({ length: 60 }, (_, i) => `line${i}`);
+  for (let request = 0; request < 3; request++) {
+    for (let late = 0; late < 2; late++) {
+      const some = names.filter((_, i) => late === 0 || i % 5 === request);
+      const points = (): [number, number][] => [[request * 2 + late, 1.5]];
+      window.add("live", block(request * 2 + late, Object.fromEntries(some.map((name) => [name, points()]))), 0);
+    }
+    const [frame, ...more] = drain(window, 65_536);
+    expect(more).toEqual([]);
+    expect(frame?.plan.columns.sources.map(({ input }) => input)).toEqual(names);
   }
 });

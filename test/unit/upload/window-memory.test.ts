@@ -14,7 +14,7 @@ test("after a burst of many inputs idle queues are released, and polled inputs k
   const inputs = 6_000;
   const window = windowOf(seriesOf(inputs));
 
-  const sent = framesOf(window, 65_536).flatMap(({ parts }) => parts.map(({ queue }) => queue.input));
+  const sent = framesOf(window, 65_536).flatMap(({ parts }) => parts.sources.map(({ input }) => input));
 
   expect(new Set(sent).size).toBe(inputs);
   const polled = 5_000;
@@ -26,7 +26,7 @@ test("after a burst of many inputs idle queues are released, and polled inputs k
   expect([...window.queues("live")].every((queue, i) => queue === before[i])).toBe(true);
   expect([...window.queues("live")].length).toBe(polled);
   window.add("live", Block.of(2 as never, seriesOf(inputs)), 0);
-  expect(framesOf(window, 65_536).flatMap(({ parts }) => parts).length).toBe(inputs);
+  expect(framesOf(window, 65_536).flatMap(({ parts }) => parts.sources).length).toBe(inputs);
 });
 
 test("the backlog lane keeps no empty queue", () => {
