@@ -101,7 +101,8 @@ export class ModbusConnection implements AsyncDisposable {
   async read(request: UnitRequest, timeoutMs: number, signal: AbortSignal, conclusive = true): Promise<Result> {
     using _turn = await this.#turns.take(request.unit, signal);
     if (this.#failure) throw this.#failure;
-    this.#lingering.abort();
+    // Each abort would create an error with its stack.
+    if (!this.#lingering.signal.aborted) this.#lingering.abort();
     try {
       const result = await this.#exchangeTold(request, timeoutMs, signal, conclusive);
       if (this.#options.closeAfterPoll && !this.#failure) void this.#releaseSoon();
