@@ -6,7 +6,7 @@ import { ablations } from "../support/ablations/all.ts";
 
 const sources = join(import.meta.dirname, "../../src");
 
-test("every line of the table of safeguards names code that stands once in its file", () => {
+test("every line of the table of safeguards quotes code that occurs once in its file", () => {
   const stale = ablations.filter(
     ({ file, code }) => readFileSync(join(sources, file), "utf8").split(code).length !== 2,
   );

@@ -44,7 +44,7 @@ test("every step is imported by the file that it is indented below", () => {
   expect(wrong.map(({ file, parent }) => `${parent} does not import ${file}`)).toEqual([]);
 });
 
-test("the lists of the protocols end where they meet, and the mapping goes on from there", () => {
+test("the lists of the protocols end where they meet, and the mapping continues from there", () => {
   const meets = steps.filter(({ file }) => file === "src/core/source.ts").map(({ parent }) => parent);
   expect(meets).toEqual([
     "src/source/mqtt/reception/source.ts",

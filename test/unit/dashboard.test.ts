@@ -23,7 +23,7 @@ test.each(["alerts.yaml", "grafana-dashboard.json"])(
   },
 );
 
-test("the labels that the dashboard groups and names by are those of its metrics", () => {
+test("the labels used by the dashboard are those of its metrics", () => {
   const labels = new Map(declaredMetrics().map((row) => [row.name, [...row.labels, ...own]]));
   const { panels } = JSON.parse(read("grafana-dashboard.json")) as {
     readonly panels: readonly {

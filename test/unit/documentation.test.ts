@@ -19,7 +19,7 @@ const anchor = (heading: string) =>
     .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
     .replaceAll(" ", "-");
 
-test("every relative link in a document leads somewhere", () => {
+test("every relative link in a document has a target", () => {
   const broken: string[] = [];
   let seen = 0;
   for (const name of documents) {
@@ -39,7 +39,7 @@ test("every relative link in a document leads somewhere", () => {
   expect(seen).toBeGreaterThan(30);
 });
 
-test("a source cites no document that is not in the repository", () => {
+test("a source file cites only documents of the repository", () => {
   const present = new Set(documents.map((name) => basename(name)));
   const cited = globSync("{src,test,packaging}/**/*.ts", { cwd: root }).flatMap((name) =>
     [...textOf(name).matchAll(/^ *(?:\/\/|\*|\/\*\*) .*?([\w-]+\.md)\b/gm)].map(([, cite = ""]) => ({ name, cite })),
@@ -71,7 +71,7 @@ test.each([
   expect(titles.filter(isMissing).map(([cell]) => cell)).toEqual([]);
 });
 
-test("every test that the first five minutes name is there", () => {
+test("every test named in the first five minutes exists", () => {
   const files = [...textOf("docs/first-five-minutes.md").matchAll(/`((?:e2e|unit)\/[^`\s]+\.test\.ts)`/g)];
   expect(files.length).toBeGreaterThan(10);
   expect(files.filter(([, file = ""]) => !existsSync(join(root, "test", file)))).toEqual([]);
@@ -97,7 +97,7 @@ test("each kind of source has a page with a complete example", () => {
   expect(complete.map(({ name }) => name)).toEqual(expect.arrayContaining([...pages, "README.md"]));
 });
 
-test.each(complete)("the complete example in $name is right, and without a warning", async ({ text }) => {
+test.each(complete)("the complete example in $name is valid, without a warning", async ({ text }) => {
   const variables = Object.fromEntries([...text.matchAll(/\$\{([A-Z_0-9]+)/g)].map(([, name = ""]) => [name, "x"]));
   const files = Object.fromEntries(
     [...text.matchAll(/\$\{file:([^}]+)\}/g)].map(([, path = ""]) => [resolve("/site", path), "x"]),

@@ -8,7 +8,7 @@ const lockFile = z.object({
   packages: z.record(z.string(), z.object({ dependencies: names, optionalDependencies: names })),
 });
 
-test("the lock file has an entry for every package that it names, those of other platforms too", () => {
+test("the lock file has an entry for every package that it names, including those of other platforms", () => {
   const text = readFileSync(new URL("../../package-lock.json", import.meta.url), "utf8");
   const { packages } = lockFile.parse(JSON.parse(text));
 

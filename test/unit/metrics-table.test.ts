@@ -7,7 +7,7 @@ const root = resolve(import.meta.dirname, "../..");
 
 const declared = declaredMetrics();
 
-test("every metric is named by what it counts, once, with its unit where it has one, and says what it is", () => {
+test("every metric is declared once, named by what it counts with its unit, and has a help text", () => {
   const names = declared.map(({ name }) => name);
   expect(names.length).toBeGreaterThan(40);
   expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);

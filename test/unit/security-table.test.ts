@@ -9,7 +9,7 @@ const rows = readFileSync(join(root, "docs/security.md"), "utf8")
   .split("\n")
   .filter((line) => /^\| S\d/.test(line));
 
-test("every control has one row, which names tests that are there", () => {
+test("every control has one row, which names existing tests", () => {
   expect(rows.map((row) => row.split("|")[1]?.trim())).toEqual(Array.from({ length: 33 }, (_, i) => `S${i + 1}`));
   for (const row of rows) {
     const files = [...(row.split("|").at(-2) ?? "").matchAll(/`([^`]+)`/g)].map(([, file = ""]) => file);
@@ -21,7 +21,7 @@ test("every control has one row, which names tests that are there", () => {
   }
 });
 
-test("there is a way to report", () => {
+test("the document names a way to report", () => {
   expect(readFileSync(join(root, "SECURITY.md"), "utf8")).toMatch(/report/i);
 });
 
@@ -35,7 +35,7 @@ test.each(["..", ".", ".hidden", "a/b", "../a", "a\\b", "a\0b", "", "a".repeat(6
 const sourcesOf = (folder: string) =>
   globSync(`src/source/${folder}/**/*.ts`, { cwd: root }).map((file) => readFileSync(join(root, file), "utf8"));
 
-test("of the services of OPC UA only those are asked for that change nothing on a server but what is the session's own", () => {
+test("only OPC UA services that change nothing but the session's own state are called", () => {
   const asked = sourcesOf("opcua").flatMap((text) =>
     [...text.matchAll(/\bcall\(\s*"(\w+)"|new (?:ua\.)?(\w+)Request\b/g)].map(([, called, made]) => called ?? made),
   );
@@ -47,7 +47,7 @@ test("of the services of OPC UA only those are asked for that change nothing on 
   expect(asked).toContain("Read");
 });
 
-test("over MQTT one place publishes, which is there for the births of Sparkplug", () => {
+test("one place publishes over MQTT, and only to request Sparkplug births", () => {
   const calls = sourcesOf("mqtt").flatMap((text) => [...text.matchAll(/\bclient\.publish\(/g)]);
   expect(calls).toHaveLength(1);
 });

@@ -29,16 +29,16 @@ const allowed = ["0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "M
 /** Its package.json names no licence; its README says MIT. */
 const namesNone = ["node_modules/precond"];
 
-test("every package that is delivered has a licence of the list", () => {
+test("every shipped package has a permitted licence", () => {
   const others = delivered.filter(([, { license }]) => license === undefined || !allowed.includes(license));
   expect(others.map(([path]) => path)).toEqual(namesNone);
 });
 
-test("the tree stays small: what another package brings along is looked at before the bound is raised", () => {
+test("the dependency tree stays small: the packages that a new one brings are reviewed before the bound is raised", () => {
   expect(delivered.length).toBeLessThanOrEqual(234);
 });
 
-test("packages come from the registry alone, by version and checksum", () => {
+test("packages come only from the registry, by version and checksum", () => {
   for (const [path, { version, integrity, resolved, link, optional }] of locked) {
     expect(version, path).toMatch(/^\d+\.\d+\.\d+/);
     expect([path, resolved, link]).toEqual([path, undefined, undefined]);
@@ -57,7 +57,7 @@ test("packages come from the registry alone, by version and checksum", () => {
   expect(read(".npmrc")).toMatch(/^ignore-scripts=true$/m);
 });
 
-test("npm gives a bill of materials of what is delivered", () => {
+test("npm gives a bill of materials of the shipped packages", () => {
   const bill = z
     .object({ bomFormat: z.literal("CycloneDX"), components: z.array(z.object({ name: z.string() })) })
     .parse(

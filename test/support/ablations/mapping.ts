@@ -170,7 +170,7 @@ export const mappingAblations: readonly Ablation[] = [
     test: arrival,
   },
   {
-    safeguard: "the time of a device is stored as it is",
+    safeguard: "a device time is stored unchanged",
     file: "mapping/point-maker.ts",
     code: 'clock === "agent" ? this.#arrivalTime',
     without: "true ? this.#arrivalTime",

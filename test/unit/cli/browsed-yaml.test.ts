@@ -12,7 +12,7 @@ const register = (address: number, type = "u16", value = 42) => ({
   tag: { unit: 1, at: `hr:${address} ${type}` },
 });
 
-test("of many plain registers of a unit the first hundred are tags, the others comments with their values", () => {
+test("the first hundred of many plain registers of a unit become tags, the others comments with their values", () => {
   const nodes = [...Array.from({ length: 150 }, (_, i) => register(i)), register(200, "f32", 21.5)];
   const text = browsedYaml(nodes);
   const { tags } = parse(text).devices[0];

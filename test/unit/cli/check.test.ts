@@ -29,7 +29,7 @@ const secrets = { SERVICE_PASSWORD: "canary", MQTT_PASSWORD: "canary" };
 const simulated = (every: string, count = 1) =>
   `${head}sources: { demo: { type: simulator, every: ${every}, tags: [${Array.from({ length: count }, (_, i) => `{ input: demo.${i} }`).join(", ")}] } }\n`;
 
-test("a wrong file gives every error and status 78", async () => {
+test("an invalid file gives every error and exit status 78", async () => {
   const { status, text } = await checked(`${head}buffer: { maxsize: 1GiB }\nlog: { level: loud }\n`);
   expect(status).toBe(78);
   expect(text).toBe(`agent.yaml:3:11  buffer.maxsize  unknown key; did you mean maxSize?
@@ -42,7 +42,7 @@ agent.yaml:4:15  log.level  must be debug, info, warn or error, is "loud"
 agent.yaml: 2 errors`);
 });
 
-test("a right file gives what it will cost and status 0", async () => {
+test("a valid file gives its estimated cost and exit status 0", async () => {
   const { status, text } = await checked(simulated("1s", 10));
   expect(status).toBe(0);
   expect(text).toMatch(
@@ -54,7 +54,7 @@ test("a right file gives what it will cost and status 0", async () => {
   expect(text).toMatch(/an outage of about 720 hours fits into the buffer \(2 GiB\)/);
 });
 
-test("a serial line says how busy it will be, and when that is too much", async () => {
+test("a serial line reports its expected load, and when it is too high", async () => {
   const line = (every: string) =>
     `${head}sources: { bus: { type: modbus, url: "rtu:///dev/ttyUSB0", every: ${every}, tags: [{ input: a, at: "hr:0", unit: 1 }, { input: b, at: "hr:0", unit: 2 }] } }\n`;
   expect((await checked(line("1s"))).text).toMatch(
@@ -65,26 +65,26 @@ test("a serial line says how busy it will be, and when that is too much", async 
   );
 });
 
-test("sources whose messages come as they come are named", async () => {
+test("sources with an unpredictable message rate are named", async () => {
   const { text } = await checked(whole, {}, secrets);
   expect(text).toMatch(/hall +mqtt +\d+ tags +as messages come/);
   expect(text).toMatch(/not counting .*hall/);
   expect(text).not.toMatch(/canary/);
 });
 
-test("a configuration beyond what the service takes says so", async () => {
+test("a configuration beyond the limits of the service is reported", async () => {
   const { text } = await checked(
     simulated("1s", 100).replace("auth:", "limits: { requestsPerSecond: 0.01, maxRequest: 64KiB }, auth:"),
   );
   expect(text).toMatch(/this leaves little to catch up with after an outage/);
 });
 
-test("report with a minimum interval makes the estimate smaller", async () => {
+test("report with a minimum interval reduces the estimate", async () => {
   const { text } = await checked(simulated("100ms").replace("{ input", "{ report: { minInterval: 1s }, input"));
   expect(text).toMatch(/at most 2 points\/s, 1 of them/);
 });
 
-test("a disk too small for the buffer is told with what the buffer can come to", async () => {
+test("a disk too small for the buffer is reported with the size that the buffer can reach", async () => {
   const config = simulated("1s").replace("service:", "buffer: { maxSize: 2GiB }\nservice:");
   const { status, text } = await checked(config, {}, withPassword, 1.5 * 2 ** 30);
   expect(status).toBe(0);
@@ -96,7 +96,7 @@ warning: the disk of /site/data has 1.5 GiB free, 512 MiB of which are left to o
   expect((await checked(config, {}, withPassword, 2 ** 40)).text).not.toContain("disk");
 });
 
-test("warnings come along and change nothing", async () => {
+test("warnings are printed and do not change the exit status", async () => {
   const { status, text } = await checked(head.replace('"${PASSWORD}"', "hunter2"));
   expect(status).toBe(0);
   expect(text).toMatch(/warning: service.auth.basic.password {2}a secret stands in the file itself/);
@@ -104,7 +104,7 @@ test("warnings come along and change nothing", async () => {
   expect(text).not.toMatch(/hunter2/);
 });
 
-test("--json prints the same for scripts", async () => {
+test("--json prints the same result for scripts", async () => {
   const wrong = await checked(`${head}x: 1\n`, { json: true });
   expect(wrong.status).toBe(78);
   expect(JSON.parse(wrong.text)).toMatchObject({
@@ -124,7 +124,7 @@ test("--json prints the same for scripts", async () => {
   });
 });
 
-test("a plant of all protocols: what each source costs, and all together, can be reckoned by hand", async () => {
+test("for a plant of all protocols the cost of each source and the total equal a calculation by hand", async () => {
   const units = Array.from({ length: 20 }, (_, i) => `{ unit: ${i + 1}, template: meter, vars: { dev: m${i + 1} } }`);
   const nodes = Array.from(
     { length: 100 },
@@ -162,7 +162,7 @@ sources:
   ]);
 });
 
-test("a client identifier that another agent uses at the same broker is an error where both configurations are given", async () => {
+test("a client identifier used by two agents at one broker is an error when both configurations are given", async () => {
   const agent = (name: string, broker = "broker.local") =>
     `${head}agent: { name: ${name} }\nsources: { hall: { type: mqtt, url: "mqtt://${broker}", tags: [{ input: a, topic: a }] } }\n`;
   const lines: string[] = [];
@@ -184,7 +184,7 @@ test("a client identifier that another agent uses at the same broker is an error
   expect(await run(agent("gw1", "other.local"))).toBe(0);
 });
 
-test("a configuration that stands among the others is not compared with itself", async () => {
+test("a configuration listed among the others is not compared with itself", async () => {
   const text = `${head}agent: { name: gw1 }\nsources: { hall: { type: mqtt, url: "mqtt://broker.local", tags: [{ input: a, topic: a }] } }\n`;
   const lines: string[] = [];
   const status = await check(

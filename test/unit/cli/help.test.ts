@@ -15,7 +15,7 @@ async function* helps(path: readonly string[] = []): AsyncGenerator<{ path: stri
 /** What prints JSON without being asked, or nothing that a script would read. */
 const withoutJson = ["run", "init", "service", "demo", "install-service", "schema", "completion", "support-bundle"];
 
-test("every command shows an example with options that it has, and --json wherever a script may look", async () => {
+test("every command shows an example with existing options, and --json where scripts use it", async () => {
   const wrong: string[] = [];
   const seen: string[] = [];
   for await (const { path, help } of helps()) {
@@ -39,7 +39,7 @@ test("every command shows an example with options that it has, and --json wherev
   expect(seen).toEqual(expect.arrayContaining(["run", "buffer export", "config migrate", "reload", "signals diff"]));
 });
 
-test("the version is for people and for scripts", async () => {
+test("the version is printed for people and for scripts", async () => {
   expect((await command(["version"])).stdout).toMatch(/^tagferry \d+\.\d+\.\d+, Node v\d+/);
   expect(JSON.parse((await command(["version", "--json"])).stdout)).toEqual({
     version: expect.stringMatching(/^\d+\.\d+\.\d+$/),

@@ -26,7 +26,7 @@ async function written(target: string, variables: Readonly<Record<string, string
   return initFile({ ...answers, file: target, exampleIntegration: true });
 }
 
-test("init leaves the folder of the data open, here and at the place of the package", async () => {
+test("init does not set the data directory, neither here nor at the package's path", async () => {
   for (const target of ["/site/tagferry.yaml", "/etc/tagferry/tagferry.yaml"])
     expect((await load(await written(target), { PASSWORD: "x", STATE_DIRECTORY: "/data" })).agent.dataDir).toBe(
       "/data",

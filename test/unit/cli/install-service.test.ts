@@ -8,7 +8,7 @@ import { command } from "../../support/command.ts";
 const root = resolve(import.meta.dirname, "../../..");
 const unit = readFileSync(resolve(root, "systemd/tagferry.service"), "utf8");
 
-test("the unit of this program starts it with its Node and its configuration, and is the package's otherwise", () => {
+test("the unit of this program starts it with its Node and configuration, and otherwise equals the package's unit", () => {
   const places = { node: "/opt/node/bin/node", entry: "/opt/tagferry/main.js", config: "/etc/plant/north.yaml" };
   const program = `/opt/node/bin/node ${nodeFlags.join(" ")} /opt/tagferry/main.js`;
   const changed = unitFor(unit, places)
@@ -23,7 +23,7 @@ test("the unit of this program starts it with its Node and its configuration, an
   ]);
 });
 
-test("paths with blanks, percent and dollar signs mean themselves", () => {
+test("paths with blanks, percent and dollar signs are escaped", () => {
   const places = { node: "/opt/a b/node", entry: "/opt/50%/main.js", config: "/etc/$plant/x.yaml" };
   const text = unitFor(unit, places);
   expect(text).toContain(
@@ -32,14 +32,14 @@ test("paths with blanks, percent and dollar signs mean themselves", () => {
   expect(text).toContain("ConditionPathExists=/etc/$plant/x.yaml");
 });
 
-test("--print shows the unit, with the serial ports where asked, and changes nothing", async () => {
+test("--print shows the unit, with the serial ports if requested, and changes nothing", async () => {
   const { status, stdout } = await command(["install-service", "--print", "--serial", "-c", "plant.yaml"]);
   expect(status).toBe(0);
   expect(stdout).toContain(`run -c ${resolve("plant.yaml")}\n`);
   expect(stdout).toContain("DeviceAllow=char-ttyUSB rw");
 });
 
-test("Node is started with the same flags wherever that is written", () => {
+test("Node is started with the same flags everywhere", () => {
   const flags = nodeFlags.join(" ");
   const read = (file: string) => readFileSync(resolve(root, file), "utf8");
   expect(read("src/cli/main.ts").split("\n")[0]).toBe(`#!/usr/bin/env -S node ${flags}`);

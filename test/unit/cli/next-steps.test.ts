@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { nextSteps } from "../../../src/cli/configure/init.ts";
 
-test("a file of one's own is run by hand, that of the package by systemd, in the repository through npm", () => {
+test("the next step runs an own file by hand, the package's file by systemd, and in the repository npm", () => {
   expect(nextSteps("site.yaml", {})).toBe("next: tagferry check -c site.yaml --online, then tagferry run -c site.yaml");
   expect(nextSteps("/etc/tagferry/tagferry.yaml", {})).toBe(
     "next: tagferry check --online, then systemctl start tagferry",

@@ -17,7 +17,7 @@ function shown(writings: readonly string[]): readonly string[] {
   return lines;
 }
 
-test("each drawing takes the place of the one before, a shorter one leaves nothing behind", () => {
+test("each drawing replaces the previous one, a shorter one leaves no rest of it", () => {
   const drawings = [
     ["a", "b", "c"],
     ["a", "longer than the screen is"],

@@ -5,7 +5,7 @@ import { scrubber, secretsIn } from "../../../src/cli/inspect/bundle-files.ts";
 import { Secret } from "../../../src/core/secret.ts";
 import { runs } from "../../support/property.ts";
 
-test("a secret is found wherever it stands in a value, and taken out in every usual form", () => {
+test("a secret is found anywhere in a value and redacted in every usual form", () => {
   const value: Record<string, unknown> = { a: [{ b: new Secret("first-secret") }], c: new Secret("zwei/te+r") };
   value["self"] = value;
   const secrets = secretsIn(value);

@@ -70,7 +70,7 @@ test.each(["24.0.0", "26.1.0"])("on Node %s it starts, also through a symbolic l
   }
 });
 
-test("called by its name it hands its flags to a Node that knows them, and none to an older one", async () => {
+test("started by its name it passes its flags to a Node that has them, and none to an older one", async () => {
   using program = built();
   const bin = program.folder.file("bin");
   mkdirSync(bin);
@@ -102,7 +102,7 @@ test("the scripts of the package that run the program check the version first", 
 
 const resolved = (arg: string) => (existsSync(join(root, arg)) ? join(root, arg) : arg);
 
-test("the file that checks has the oldest syntax, and the version that the package asks for", async () => {
+test("the file that checks the version uses the oldest syntax and the version of package.json", async () => {
   const text = readFileSync(guard, "utf8");
   await expect(transform(text, { target: "es5" })).resolves.toBeDefined();
   await expect(transform(entryText(), { target: "es5" })).resolves.toBeDefined();

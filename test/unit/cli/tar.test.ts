@@ -25,6 +25,6 @@ test("the system's tar unpacks what was packed, byte for byte", () => {
   expect(String(spawnSync("tar", ["-tvf", archive], { env: { TZ: "UTC" } }).stdout)).toContain("2023-11-14 22:13");
 });
 
-test("a name that the format cannot hold is refused", () => {
+test("a name that the format cannot express is refused", () => {
   expect(() => tar([{ name: "x".repeat(101), data: new Uint8Array() }], 0)).toThrow(RangeError);
 });

@@ -10,7 +10,7 @@ async function sourceOf(text: string): Promise<ConfiguredSource> {
   return source;
 }
 
-test("what stands nearer to a tag goes before what stands further away", async () => {
+test("a setting nearer to the tag takes precedence", async () => {
   const { rules, tags } = await sourceOf(`
 defaults: { every: 1s, badQuality: keep, scale: 2, offset: 1, align: 1s }
 templates:
@@ -38,7 +38,7 @@ sources:
   ]);
 });
 
-test("report, signal and valid come together key by key, anything else is replaced", async () => {
+test("report, signal and valid are merged key by key, other settings are replaced", async () => {
   const { rules } = await sourceOf(`
 defaults:
   report: { heartbeat: 10m }
@@ -98,7 +98,7 @@ sources:
   ]);
 });
 
-test("a tag may take a template or several, and its fields go before theirs", async () => {
+test("a tag may use one or several templates, and its own fields take precedence", async () => {
   const { rules } = await sourceOf(`
 templates:
   env: [{ input: "{hall}.{room}.t", topic: "{hall}/{room}/env", value: $.t }, { input: "{hall}.{room}.h", topic: "{hall}/{room}/env", value: $.h }]
@@ -119,7 +119,7 @@ sources:
   ]);
 });
 
-test("a variable may give a number, and a reference may give a variable", async () => {
+test("a variable may be a number, and a reference may be the value of a variable", async () => {
   const { tags, rules } = await sourceOf(`
 templates: { t: [{ input: "{d}.a", at: "hr:0", unit: "{u}" }] }
 sources:
@@ -129,7 +129,7 @@ sources:
   expect(rules[0]?.input).toBe("canary-7f3a.a");
 });
 
-test("an error in a template is told once, however many devices use it, and where it stands", async () => {
+test("an error in a template is reported once with its position, however many devices use it", async () => {
   const said = await complaints(
     `${head}templates: { t: [{ input: "{d}.a", at: "hr:0 u61" }] }
 sources:
@@ -140,7 +140,7 @@ sources:
   expect(said.match(/agent\.yaml:3:\d+ {2}templates\.t\[0\]\.at/g)).toHaveLength(1);
 });
 
-test("a template that nobody uses is a warning", async () => {
+test("an unused template is a warning", async () => {
   const said = await complaints(
     `${head}templates: { t: [] }\nsources: { a: { type: simulator, tags: [{ input: a }] } }\n`,
     withPassword,

@@ -10,13 +10,13 @@ test("without the section there is no cluster", async () => {
   expect((await load(head, withPassword)).cluster).toBeUndefined();
 });
 
-test("what is left out of the section gets its default", async () => {
+test("omitted settings of the section get their defaults", async () => {
   const { cluster } = await load(section("{ servers: [nats://a:4222, tls://b] }"), withPassword);
   expect(cluster).toMatchObject({ servers: ["nats://a:4222", "tls://b"], replicas: 3, maxSize: 8 * 2 ** 30 });
   expect(cluster).toMatchObject({ maxAge: 30 * 86_400_000, leaseTtl: 6_000 });
 });
 
-test("a source says that it is read here", async () => {
+test("a source may state that it is read here", async () => {
   expect((await load(source("run: here"), withPassword)).sources).toHaveLength(1);
 });
 

@@ -8,7 +8,7 @@ import { runs } from "../../support/property.ts";
 const canary = "canary-77aa";
 const shown = (text: string, line: number, column = 1) => excerpt(text.split("\n"), line, column);
 
-test("the caret stands under the column", () => {
+test("the caret is under the column", () => {
   expect(shown("a: 1\nlog: { level: loud }", 2, 15)).toBe("     2 | log: { level: loud }\n       |               ^");
 });
 
@@ -24,7 +24,7 @@ test.each([
   if (column > 10 || line === 2) expect(second.indexOf("^") - 9).toBe(caret);
 });
 
-test("of a long line the part around the caret is shown", () => {
+test("a long line is shown around the caret", () => {
   const long = `list: [${Array.from({ length: 80 }, (_, i) => `n${i}`).join(", ")}]`;
   const column = long.indexOf("n60") + 1;
   const [first = "", second = ""] = shown(long, 1, column)?.split("\n") ?? [];
@@ -32,7 +32,7 @@ test("of a long line the part around the caret is shown", () => {
   expect(first.slice(second.indexOf("^")).startsWith("n60")).toBe(true);
 });
 
-test("a reference is no secret, and a file that holds one neither", () => {
+test("a reference is not a secret, and neither is a file with one", () => {
   for (const line of [
     'password: "${SERVICE_PASSWORD}"',
     "auth: { basic: { password: '${file:/run/secrets/x}' } }",
@@ -82,7 +82,7 @@ const ways = [
   `auth: { basic: { password:\n${canary} } }`,
 ];
 
-test("no way of writing a secret into a file shows it", () => {
+test("a secret is not shown in whatever form the file has it", () => {
   fc.assert(
     fc.property(
       fc.array(fc.constantFrom(...ways), { minLength: 1, maxLength: 4 }),

@@ -4,7 +4,7 @@ import { complaints, head, load, withPassword } from "../../support/config.ts";
 
 const sim = (name: string, input: string) => `sources:\n  ${name}: { type: simulator, tags: [{ input: ${input} }] }\n`;
 
-test("files that a pattern names are read in the order of their names", async () => {
+test("files that match a pattern are read in the order of their names", async () => {
   const { sources } = await load(`${head}include: conf.d/*.yaml\n${sim("main", "a")}`, withPassword, {
     "/site/conf.d/20-b.yaml": sim("b", "b"),
     "/site/conf.d/10-a.yaml": sim("a", "c"),
@@ -26,7 +26,7 @@ test("a template of one file serves a source of another", async () => {
   expect(sources[0]?.rules[0]?.input).toBe("canary-7f3a.x");
 });
 
-test("what is wrong in an included file is told with its name", async () => {
+test("an error in an included file is reported with its name", async () => {
   const said = await complaints(`${head}include: conf.d/*.yaml\n${sim("main", "a")}`, withPassword, {
     "/site/conf.d/a.yaml": `log: { level: info }\n${sim("main", "b")}`,
     "/site/conf.d/b.yaml": "sources:\n  b: { type: simulator, tags: [{ input: a, wave: sin }] }\n",
@@ -41,7 +41,7 @@ test("what is wrong in an included file is told with its name", async () => {
   ]);
 });
 
-test("a file that is named must be there, a pattern may match nothing, and nothing above is read", async () => {
+test("a named file must exist, a pattern may match no file, and no file above the folder is read", async () => {
   expect(await complaints(`${head}include: x.yaml\n`, withPassword)).toMatch(
     /^agent\.yaml:3:10 .*x\.yaml cannot be read/,
   );

@@ -10,7 +10,7 @@ import { complaints, environmentOf, head, load, withPassword } from "../../suppo
 
 const simulator = (tags: string) => `${head}sources:\n  demo:\n    type: simulator\n    tags:\n${tags}`;
 
-test("what is left out gets its default", async () => {
+test("omitted settings get their defaults", async () => {
   const config = await load(head, withPassword);
   expect(config.agent).toEqual({
     name: "north.gw",
@@ -25,13 +25,13 @@ test("what is left out gets its default", async () => {
   expect(config.sources).toEqual([]);
 });
 
-test("the data directory is systemd's first where the file names none", async () => {
+test("without a data directory in the file, systemd's first one is used", async () => {
   const given = { ...withPassword, STATE_DIRECTORY: "/var/lib/tagferry:/var/lib/other" };
   expect((await load(head, given)).agent.dataDir).toBe("/var/lib/tagferry");
   expect((await load(`${head}agent: { dataDir: state }\n`, given)).agent.dataDir).toBe("/site/state");
 });
 
-test("commands look where the agent of the package keeps its data, though only its unit is told the folder", async () => {
+test("commands use the data directory of the package's agent, although only its unit sets it", async () => {
   const at = async (file: string, text: string, variables = {}) => {
     const environment = environmentOf({ ...withPassword, ...variables }, { [resolve("/site", file)]: text });
     const { agent } = await loadConfig(file, environment);
@@ -47,7 +47,7 @@ test("commands look where the agent of the package keeps its data, though only i
   expect(await at("/etc/other.yaml", head)).toBe("/site/data");
 });
 
-test("the checksum is that of the files one after the other, each once, whatever references stand for", async () => {
+test("the checksum covers the files in order, each once, whatever values the references have", async () => {
   const files = {
     "/site/conf.d/b.yaml": "sources: { b: { type: simulator, tagsFrom: tags.csv } }\n",
     "/site/conf.d/a.yaml": "\ufeffsources: { a: { type: simulator, tagsFrom: tags.csv, tags: [{ input: a.sine }] } }\n",
@@ -69,14 +69,14 @@ test("the checksum is that of the files one after the other, each once, whatever
   expect(await checksum("two", text)).toBe(expected);
 });
 
-test("a version of the interface is the text that was written, not the number YAML makes of it", async () => {
+test("a version of the interface is the written text, not the number that YAML parses", async () => {
   for (const version of ["1.0", "1.1", "1.1beta1", '"1.0"'])
     expect((await load(head.replace("url:", `apiVersion: ${version}, url:`), withPassword)).service.apiVersion).toBe(
       version.replaceAll('"', ""),
     );
 });
 
-test("a number or a word of YAML where a text must stand is the text as written", async () => {
+test("a number or keyword of YAML where a text is required is the text as written", async () => {
   const config = await load(
     `${head}sources:
   hall:
@@ -96,7 +96,7 @@ test("a number or a word of YAML where a text must stand is the text as written"
   expect(hall?.tags[0]).toMatchObject({ topic: { filter: "3.10" } });
 });
 
-test("ON and OFF are words, so are yes, no and off", async () => {
+test("ON, OFF, yes, no and off are words", async () => {
   const config = await load(
     simulator("      - { input: a, values: { ON: 1, OFF: 0, yes: 2, true: 3 }, report: off }\n"),
     withPassword,
@@ -104,7 +104,7 @@ test("ON and OFF are words, so are yes, no and off", async () => {
   expect(config.sources[0]?.rules[0]).toMatchObject({ values: { ON: 1, OFF: 0, yes: 2, true: 3 }, report: "off" });
 });
 
-test("an empty section is one that is not there", async () => {
+test("an empty section equals a missing one", async () => {
   expect(await complaints(`${head}buffer:\nlog:\n  # level: debug\nsources:\n`, withPassword)).toBe(
     "agent.yaml:1:1  warning: has no sources: nothing will be read",
   );
@@ -116,7 +116,7 @@ test("a source without tags is a warning", async () => {
   );
 });
 
-test("a secret written out is a warning, one by reference is none", async () => {
+test("a literal secret is a warning, one by reference is not", async () => {
   const said = await complaints(
     `version: 1
 service: { url: http://127.0.0.1:8420/v1, integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: canary } } }
@@ -143,7 +143,7 @@ test("a secret is never printed", async () => {
   expect(config.service.auth.basic?.password.reveal()).toBe("canary-7f3a");
 });
 
-test("a password in an address is not shown where the address is wrong", async () => {
+test("a password in an invalid address is not shown", async () => {
   const sources = `  a: { type: mqtt, url: "mqtt://gw:canary@b", tags: [{ input: a, topic: a }] }
   b: { type: modbus, url: "tcp://gw:canary@h:x", tags: [{ input: b, at: "hr:0" }] }
   c: { type: opcua, url: "http://gw:canary@h", tags: [{ input: c, node: i=1 }] }
@@ -153,7 +153,7 @@ test("a password in an address is not shown where the address is wrong", async (
   expect(said).not.toMatch(/canary/);
 });
 
-test("an anchor is used where it is referred to, and << merges below what is written", async () => {
+test("an alias has the value of its anchor, and << merges below written keys", async () => {
   const config = await load(
     simulator(`      - &first { input: a, wave: square, period: 5s }
       - { <<: *first, input: b, period: 7s }
@@ -166,7 +166,7 @@ test("an anchor is used where it is referred to, and << merges below what is wri
   ]);
 });
 
-test("aliases of aliases do not fill the memory", async () => {
+test("nested aliases do not exhaust memory", async () => {
   const levels = Array.from(
     { length: 9 },
     (_, i) => `  l${i + 1}: &l${i + 1} [${Array(10).fill(`*l${i}`).join(", ")}]`,
@@ -175,7 +175,7 @@ test("aliases of aliases do not fill the memory", async () => {
   expect(said).toMatch(/makes the file too large: aliases of aliases/);
 });
 
-test("an error tells the file as it was named", async () => {
+test("an error shows the file's name as given", async () => {
   const environment = environmentOf({}, { "/etc/tagferry/x.yaml": "a: 1\n" });
   await expect(loadConfig("../etc/tagferry/x.yaml", environment)).rejects.toMatchObject({
     code: "CONFIG_INVALID",
@@ -183,7 +183,7 @@ test("an error tells the file as it was named", async () => {
   });
 });
 
-test("a file that is not there is an error of the configuration", async () => {
+test("a missing file is a configuration error", async () => {
   const rejected = loadConfig("none.yaml", environmentOf());
   await expect(rejected).rejects.toMatchObject({ code: "CONFIG_INVALID" });
   await expect(rejected).rejects.toMatchObject({
@@ -191,7 +191,7 @@ test("a file that is not there is an error of the configuration", async () => {
   });
 });
 
-test("ten thousand tags are read", { timeout: 120_000 }, async () => {
+test("ten thousand tags are loaded", { timeout: 120_000 }, async () => {
   const tags = Array.from(
     { length: 10_000 },
     (_, i) => `      - { input: a.b${i}, wave: sine, every: 5s, signal: { engUnit: V } }\n`,
@@ -200,7 +200,7 @@ test("ten thousand tags are read", { timeout: 120_000 }, async () => {
   expect(config.sources[0]?.rules).toHaveLength(10_000);
 });
 
-test("the address of a proxy is a secret where it holds a password, and warned of where it is written out", async () => {
+test("the address of a proxy with a password is a secret, and a literal one is a warning", async () => {
   const written = (proxy: string) => head.replace("auth:", `proxy: "${proxy}", auth:`);
   const config = await load(written("http://me:canary-pw@proxy:3128"), withPassword);
   expect(config.service.proxy?.reveal()).toBe("http://me:canary-pw@proxy:3128");
@@ -214,20 +214,20 @@ test("the address of a proxy is a secret where it holds a password, and warned o
   expect(wrong).not.toContain("canary");
 });
 
-test("a password that is empty, as in a file that waits for it, is warned of", async () => {
+test("an empty password is a warning", async () => {
   expect(await complaints(head, { PASSWORD: "" })).toContain(
     "warning: service.auth.basic.password  is empty: the service will refuse it",
   );
   expect(await complaints(head, withPassword)).not.toContain("empty");
 });
 
-test("with the check of certificates switched off for all of Node nothing is loaded", async () => {
+test("nothing is loaded when certificate checks are disabled for all of Node", async () => {
   const off = { ...withPassword, NODE_TLS_REJECT_UNAUTHORIZED: "0" };
   expect(await complaints(head, off)).toContain("NODE_TLS_REJECT_UNAUTHORIZED=0");
   expect(await complaints(head, { ...off, NODE_TLS_REJECT_UNAUTHORIZED: "1" })).not.toContain("TLS");
 });
 
-test("a password that leaves the machine without TLS is warned of, and none that stays on it or is encrypted", async () => {
+test("a password sent off the machine without TLS is a warning; a local or encrypted one is not", async () => {
   const broker = (url: string, more = "username: me, password: '${PASSWORD}'") =>
     complaints(`${head}sources: { hall: { type: mqtt, url: "${url}", ${more}, tags: [{ input: a, topic: a }] } }\n`, {
       ...withPassword,
@@ -246,7 +246,7 @@ test("a password that leaves the machine without TLS is warned of, and none that
   expect(await service("https://service.example/v1")).not.toContain("is not encrypted");
 });
 
-test("a certificate that is not verified is warned of wherever there is one", async () => {
+test("an unverified certificate is a warning in every section", async () => {
   const broker = (options: string) =>
     complaints(`${head}sources: { hall: { type: mqtt, ${options}, tags: [{ input: a, topic: a }] } }\n`, withPassword);
   const said = "sources.hall.verify  is none: the certificate of the broker is not verified";

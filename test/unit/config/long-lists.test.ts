@@ -43,7 +43,7 @@ const section = fc
     [key, ...entries.map((text) => text.replace(/^(?=.)/gm, " ".repeat(indent)))].join("\n"),
   );
 
-test("a list read piece by piece has the nodes and positions of one read at once", () => {
+test("a list parsed in pieces has the nodes and positions of one parsed at once", () => {
   fc.assert(
     fc.property(fc.array(section, { maxLength: 3 }), fc.constantFrom(1, 12, 1_000), (sections, piece) => {
       const text = `a: &x 1\nsources:\n  plant:\n    type: mqtt\n${sections.join("\n")}\nz: 1\n`;
@@ -79,7 +79,7 @@ const many = (tags: readonly string[], indent = "      ") =>
   `${head}sources:\n  demo:\n    type: simulator\n    tags: # of the plant\n${tags.map((tag) => `${indent}${tag}\n`).join("")}`;
 const tagsOf = (count: number) => Array.from({ length: count }, (_, i) => `- { input: t${i}, wave: sine }`);
 
-test("a list of tags that is long is not held as nodes", () => {
+test("a long list of tags is not kept as nodes", () => {
   const lines = many(tagsOf(2_500));
   const [list] = longLists(lines, { list: 1_000, piece: 32_768 });
   expect(list?.pieces.length).toBeGreaterThan(1);
@@ -88,7 +88,7 @@ test("a list of tags that is long is not held as nodes", () => {
   expect(text.includes("t2499")).toBe(false);
 });
 
-test("what is wrong in a long list is complained about where it stands", async () => {
+test("an error in a long list is reported at its position", async () => {
   const tags = tagsOf(2_500);
   tags[1_700] = "- { input: x1, wave: sinus }";
   const config = many(tags);
@@ -100,7 +100,7 @@ test("what is wrong in a long list is complained about where it stands", async (
   expect((await load(many(tagsOf(2_500)), withPassword)).sources[0]?.tags.length).toBe(2_500);
 });
 
-test("a slip in a long list is complained about where it stands", async () => {
+test("a syntax error in a long list is reported at its position", async () => {
   const tags = tagsOf(2_500);
   tags[1_700] = "- { input: t1, wave: sine";
   const config = many(tags);

@@ -70,11 +70,11 @@ async function outcome(text: string): Promise<string> {
   }
 }
 
-test("the whole example is right", async () => {
+test("the complete example is valid", async () => {
   expect(await outcome(whole)).toBe("right");
 });
 
-test("a file that was changed anywhere is right or wrong with positions, and shows no secret", async () => {
+test("a file changed anywhere is valid or gives errors with positions, and shows no secret", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(mutation, { minLength: 1, maxLength: 3 }), async (mutations) => {
       let text = whole;
@@ -86,7 +86,7 @@ test("a file that was changed anywhere is right or wrong with positions, and sho
 });
 
 /** One value of the example replaced: the structure stays, so that the schemas are reached. */
-test("a value of any kind in any place is right or wrong with a position", async () => {
+test("a value of any kind in any place is valid or gives an error with a position", async () => {
   const places = [...whole.matchAll(/(?<=: )[^\s{}[\],"][^,\n}]*(?=[,\n}])/g)];
   const values = [
     "{}",
@@ -111,7 +111,7 @@ test("a value of any kind in any place is right or wrong with a position", async
   );
 });
 
-test("any text at all is right or wrong", async () => {
+test("any text is valid or gives errors", async () => {
   await fc.assert(
     fc.asyncProperty(fc.string({ unit: "binary", maxLength: 60 }), async (text) => void (await outcome(text))),
     runs(120),

@@ -14,7 +14,7 @@ const secret = async (...given: Parameters<typeof optionsOf>) => {
   return (password as { reveal(): string }).reveal();
 };
 
-test("what a reference gives is converted like any scalar: a number is a number, a text is a text", async () => {
+test("the value of a reference is converted like any scalar: a number is a number, a text is a text", async () => {
   const options = '    qos: "${QOS}"\n    clientId: "${ID}"\n    keepalive: "${ALIVE}s"\n';
   expect(await optionsOf(options, { QOS: "0", ID: "0815", ALIVE: "30" })).toMatchObject({
     qos: 0,
@@ -27,7 +27,7 @@ test("several references and text around them make one text", async () => {
   expect(await optionsOf('    clientId: "a-${X}-${Y}"\n', { X: "1", Y: "2" })).toMatchObject({ clientId: "a-1-2" });
 });
 
-test("a default serves where the variable is not set or empty", async () => {
+test("a default applies when the variable is unset or empty", async () => {
   expect(await optionsOf('    clientId: "${ID:-gw1}"\n')).toMatchObject({ clientId: "gw1" });
   expect(await optionsOf('    clientId: "${ID:-gw1}"\n', { ID: "" })).toMatchObject({ clientId: "gw1" });
   expect(await optionsOf('    clientId: "${ID:-gw1}"\n', { ID: "x" })).toMatchObject({ clientId: "x" });
@@ -49,29 +49,29 @@ test("a credential is read from systemd's folder, and from nowhere else", async 
   ).toMatch(/invalid name of a credential/);
 });
 
-test("a secret that looks like something else in YAML stays what it is", async () => {
+test("a secret that looks like another YAML type stays a text", async () => {
   for (const text of ["null", "~", "true", "007", "1e3", "", "0x10", "${X}", "a: b", "*x"])
     expect(await secret('    password: "${PW}"\n', { PW: text })).toBe(text);
 });
 
-test("what a reference gives is not looked at again, and nothing in raw text is replaced", async () => {
+test("the value of a reference is not expanded again, and raw text is not expanded", async () => {
   expect(await optionsOf('    clientId: "${A}"\n    # ${NOT_SET}\n', { A: "${B}\nqos: 0" })).toMatchObject({
     clientId: "${B}\nqos: 0",
     qos: 1,
   });
 });
 
-test("a name that every object has is no variable", async () => {
+test("a name from the object prototype is not a variable", async () => {
   expect(await complaints(mqtt('    clientId: "${constructor}"\n'), withPassword)).toMatch(
     /variable constructor is not set/,
   );
 });
 
-test("$${ is a text and no reference", async () => {
+test("$${ is a text, not a reference", async () => {
   expect(await optionsOf('    clientId: "a$${B}"\n')).toMatchObject({ clientId: "a${B}" });
 });
 
-test("what a reference gave is never shown, even where it is wrong", async () => {
+test("the value of a reference is never shown, even when it is invalid", async () => {
   const said = await complaints(
     `${head}sources:
   bus1:

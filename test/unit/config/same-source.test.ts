@@ -10,12 +10,12 @@ async function source(options: string, tag: string, variables = {}) {
   return first;
 }
 
-test("a source is the same when nothing that matters was changed", async () => {
+test("a source is the same when no relevant setting was changed", async () => {
   expect(sameSource(await source("", ""), await source("qos: 1,", "scale: 1,"))).toBe(true);
   expect(sameSource(await source("", ""), await source("", "", { PW: "x" }))).toBe(true);
 });
 
-test("an option, a secret, an address or a rule makes it another", async () => {
+test("a changed option, secret, address or rule makes it another source", async () => {
   const before = await source("", "");
   expect(sameSource(before, await source("qos: 0,", ""))).toBe(false);
   expect(sameSource(before, await source("", "", { PW: "y" }))).toBe(false);

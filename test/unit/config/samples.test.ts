@@ -10,7 +10,7 @@ const samples = readdirSync(folder).filter((name) => name.endsWith(".yaml") && n
 const compose = join(folder, "../packaging/compose");
 const variables = { SERVICE_PASSWORD: "a", MQTT_PASSWORD: "b", LINE3_PASSWORD: "c", AGENT_NAME: "gw1" };
 
-test.each(samples)("%s is right and begins with the line for editors", async (name) => {
+test.each(samples)("%s is valid and begins with the line for editors", async (name) => {
   const text = readFileSync(join(folder, name), "utf8");
   expect(await complaints(text, variables)).toBe("");
   expect(text).toMatch(/^# yaml-language-server: \$schema=\.\/tagferry\.schema\.json\n/);

@@ -170,7 +170,7 @@ describe("no secret is shown, in whatever form it is written", () => {
     expect(shown).toEqual([]);
   });
 
-  test("among other lines that are wrong", async () => {
+  test("among other invalid lines", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...filler),

@@ -60,12 +60,12 @@ test("several tags have one Input ID where each of them is shared", async () => 
   expect(await complaints(mqtt(tag("a", false), tag("b", false)))).toMatch(/is used twice.*\n.*shared: true on both/);
 });
 
-test("shared stands on a tag alone", async () => {
+test("shared is valid on a tag only", async () => {
   const text = `${head}defaults: { shared: true }\nsources: {}\n`;
   expect(await complaints(text)).toMatch(/unknown|no key/);
 });
 
-test("one template of an Input ID for two sources is a warning, and none where a variable tells them apart", async () => {
+test("one template of an Input ID for two sources is a warning, unless a variable distinguishes them", async () => {
   const text = (first: string, second: string) => `${head}templates:
   env: [{ input: "${first === "" ? "" : "{site}."}{room}.temp", topic: "a/{room}" }]
 sources:

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { SharedParts } from "../../../src/config/shared-parts.ts";
 
-test("members that say the same become one object, and nothing that is said changes", () => {
+test("equal members share one object, and no value changes", () => {
   const shared = new SharedParts();
   const tag = (topic: string, path: string) => ({ topic: { text: topic }, value: { steps: [path] }, every: 1_000 });
   const [a, b, c] = [tag("a", "v"), tag("b", "v"), tag("c", "w")].map((one) => shared.of(one));
@@ -24,7 +24,7 @@ test.each([
   expect(shared.of({ part: second }).part).toBe(second);
 });
 
-test("of a member that differs everywhere the first thousand are remembered", () => {
+test("the first thousand values of a member that differs everywhere are remembered", () => {
   const shared = new SharedParts();
   const make = (i: number) => ({ topic: { text: `line/${i}` } });
   const first = Array.from({ length: 2_000 }, (_, i) => shared.of(make(i)));

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { shownFile } from "../../../src/config/shown-file.ts";
 import { drivers } from "../../../src/source/registry.ts";
 
-test("secrets, comments and names in addresses are left out; what is no secret stays as it is", () => {
+test("secrets, comments and user names in addresses are left out; everything else is unchanged", () => {
   const shown = shownFile(
     `# canary-comment
 version: 1
@@ -48,6 +48,6 @@ sources:
 `);
 });
 
-test("a file that is no YAML is not shown: nobody knows what in it is a secret", () => {
+test("a file that is not YAML is not shown, since its secrets cannot be found", () => {
   expect(shownFile("a: [\n  password: canary", drivers)).toBeUndefined();
 });

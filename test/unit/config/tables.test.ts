@@ -41,13 +41,13 @@ test("a cell in brackets or braces is a list or a map, a template is a text, a r
   expect(rule).toMatchObject({ input: "m7.x", signal: { labels: { hall: ["north", "3"] } }, values: { ON: 1 } });
 });
 
-test("a map in a cell and columns with dots come to one map", async () => {
+test("a map in a cell and columns with dots are merged", async () => {
   const csv = 'input\tat\tsignal\tsignal.engUnit\tsignal.labels.hall\nm1.t\thr:0\t{ name: Oven }\t°C\t["3"]\n';
   const [, rule] = (await rulesOf(bus, csv)) ?? [];
   expect(rule?.signal).toEqual({ name: "Oven", engUnit: "°C", labels: { hall: ["3"] } });
 });
 
-test("devices may come from a table, with their variables", async () => {
+test("devices may be listed in a table, with their variables", async () => {
   const { sources } = await load(
     `${head}templates: { t: [{ input: "{dev}.v", at: "hr:{base}" }] }
 sources: { bus1: { type: modbus, url: "tcp://h", devicesFrom: d.csv } }
@@ -62,7 +62,7 @@ sources: { bus1: { type: modbus, url: "tcp://h", devicesFrom: d.csv } }
   ]);
 });
 
-test("what is wrong in a table is told with its line and column in the table", async () => {
+test("an error in a table is reported with its line and column in the table", async () => {
   const said = await complaintsOf("input,at,scal\nm1.a,hr:0 u61,2\nfirst,hr:1,\n");
   expect(said).toContain("lists/tags.csv:1:10  sources.bus1.tagsFrom[0].scal  unknown key; did you mean scale?");
   expect(said).toContain("lists/tags.csv:2:6  sources.bus1.tagsFrom[0].at  u61 is neither a type nor an order");
@@ -71,7 +71,7 @@ test("what is wrong in a table is told with its line and column in the table", a
   );
 });
 
-test("a column that makes a map of a text is the one that is named as wrong", async () => {
+test("the column that turns a text into a map is the one reported", async () => {
   const csv = "input,at,signal.name,signal.name.short\nm1.t,hr:0,Oven,O\n";
   expect(await complaintsOf(csv)).toContain(
     "lists/tags.csv:2:16  sources.bus1.tagsFrom[0].signal.name  must be a text",
@@ -91,7 +91,7 @@ test("a table that cannot be read, is empty or has an open quote is an error", a
   );
 });
 
-test("whatever cells hold, a table that was written comes back", () => {
+test("a written table parses to the same cells, whatever they hold", () => {
   const cell = fc
     .string({ unit: fc.constantFrom("a", '"', ",", ";", "\n", "\r\n", " x", "ü") })
     .map((text) => text.trim());

@@ -20,7 +20,7 @@ const stored = (values: Readonly<Record<string, Readonly<Record<string, readonly
     ),
   );
 
-test("everything there once is exact", () => {
+test("every value stored once is exact", () => {
   const comparison = compare(handedOut({ a: [1, 2], b: [1] }), stored({ a: { 1: [10], 2: [20] }, b: { 1: [10] } }));
   expect(comparison).toEqual({ read: 3, stored: 3, missing: 0, twice: 0, foreign: 0, exact: true, examples: [] });
 });
@@ -37,12 +37,12 @@ test("a value stored under two times fails although nothing is missing", () => {
   expect(comparison.examples).toEqual(["a: 1 is stored at 1970-01-01T00:00:00.000Z and 1970-01-01T00:00:01.000Z"]);
 });
 
-test("a value that nobody handed out fails", () => {
+test("a value that no device served fails", () => {
   const comparison = compare(handedOut({ a: [1] }), stored({ a: { 1: [0], 1.5: [1] }, x: { 3: [1] } }));
   expect(comparison).toMatchObject({ missing: 0, foreign: 2, exact: false });
 });
 
-test("of a great loss only a few examples are told", () => {
+test("a large loss is reported with a few examples", () => {
   const values = Array.from({ length: 5_000 }, (_, i) => i);
   const comparison = compare(handedOut({ a: values }), stored({}));
   expect(comparison).toMatchObject({ missing: 5_000 });

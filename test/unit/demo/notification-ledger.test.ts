@@ -44,7 +44,7 @@ const notify = (ledger: NotificationLedger, sequenceNumber: number, clientHandle
     },
   });
 
-test("values in notifications are handed out, 64-bit halves put together, other nodes passed over", () => {
+test("values in notifications count as served, 64-bit halves are combined, other nodes skipped", () => {
   const { ledger, values } = watched();
   notify(ledger, 1, 7, 1.5);
   notify(ledger, 2, 8, 99);
@@ -53,7 +53,7 @@ test("values in notifications are handed out, 64-bit halves put together, other 
   expect(ledger.watched(speed)).toBe(true);
 });
 
-test("a notification is taken when the client asks for the next, and at the latest when it acknowledges", () => {
+test("a notification counts as received when the client requests the next one, or at the latest acknowledges it", () => {
   const { ledger } = watched();
   expect(ledger.taken).toBe(true);
   notify(ledger, 1, 7, 1);
@@ -68,14 +68,14 @@ test("a notification is taken when the client asks for the next, and at the late
   expect(ledger.taken).toBe(true);
 });
 
-test("when the client says goodbye, nothing is owed to it", () => {
+test("when the client closes its session, no notification is outstanding", () => {
   const { ledger } = watched();
   notify(ledger, 1, 7, 1);
   ledger.request({ schema: { name: "CloseSessionRequest" } });
   expect(ledger.taken).toBe(true);
 });
 
-test("keep-alives and messages of other kinds are no values", () => {
+test("keep-alives and other messages do not count as values", () => {
   const { ledger, record } = watched();
   const notificationMessage = { sequenceNumber: 1, notificationData: [] };
   ledger.response({ schema: { name: "PublishResponse" }, subscriptionId: 1, notificationMessage });

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { encodeWords, Meter, meter, wordCount } from "../../../src/demo/registers.ts";
 import { runs } from "../../support/property.ts";
 
-test("numbers are big-endian within words, and the word order is the one asked for", () => {
+test("numbers are big-endian within words, and the word order is the requested one", () => {
   expect(encodeWords("u16", "abcd", 0x1234)).toEqual([0x1234]);
   expect(encodeWords("i16", "abcd", -2)).toEqual([0xfffe]);
   expect(encodeWords("u32", "abcd", 0x12345678)).toEqual([0x1234, 0x5678]);
@@ -14,7 +14,7 @@ test("numbers are big-endian within words, and the word order is the one asked f
   expect(encodeWords("f64", "cdab", 1)).toEqual([0, 0, 0, 0x3ff0]);
 });
 
-test("registers of a meter lie side by side without overlap", () => {
+test("registers of a meter are adjacent and do not overlap", () => {
   for (const table of ["hr", "ir"] as const) {
     const taken = meter
       .filter((register) => register.table === table)
@@ -23,7 +23,7 @@ test("registers of a meter lie side by side without overlap", () => {
   }
 });
 
-test("each reply holds the next value of whatever lies wholly within it, and the present words of the rest", () => {
+test("each reply has the next value of every tag wholly within it, and the current words of the others", () => {
   const device = new Meter();
   const values = (address: number, count: number) =>
     device.read("hr", address, count)?.values.map(({ register, value }) => `${register.name} ${value}`);
@@ -35,7 +35,7 @@ test("each reply holds the next value of whatever lies wholly within it, and the
   expect(values(2, 2)).toEqual(["energy 70000"]);
 });
 
-test("what the meter does not have is refused", () => {
+test("a register that the meter does not have is refused", () => {
   const device = new Meter();
   expect(device.read("hr", 0, 8)).toBeDefined();
   expect(device.read("hr", 0, 9)).toBeUndefined();
@@ -43,7 +43,7 @@ test("what the meter does not have is refused", () => {
   expect(device.read("ir", 8, 1)).toBeUndefined();
 });
 
-test("whatever blocks are read, no value of a tag is ever handed out twice", () => {
+test("whatever blocks are read, no value of a tag is served twice", () => {
   const block = fc.record({ address: fc.nat(7), count: fc.integer({ min: 1, max: 8 }) });
   fc.assert(
     fc.property(fc.array(block, { maxLength: 40 }), (blocks) => {

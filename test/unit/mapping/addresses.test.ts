@@ -48,7 +48,7 @@ test("values of a second address are refused, counted and listed with both addre
   expect(mapping.refusalOf(tagId(0), captures, "M01/Current")).toBeUndefined();
 });
 
-test("what a second address fails to give does not make the input fail", () => {
+test("a failing second address does not make the input fail", () => {
   const failed: string[] = [];
   const watch = { failed: (input: string) => void failed.push(input), recovered() {} };
   const { read, mapping } = tryMapping([{}], { watch });
@@ -58,7 +58,7 @@ test("what a second address fails to give does not make the input fail", () => {
   expect(failed).toEqual(["a (b/temp)"]);
 });
 
-test("only a usable value decides which address feeds an Input ID", () => {
+test("only a usable value binds an address to an Input ID", () => {
   const { read } = tryMapping([{ valid: { max: 10 } }]);
   expect(read(undefined, { address: "x", quality: "bad" })).toEqual([]);
   expect(read("offline", from("y"))).toEqual([]);
@@ -75,7 +75,7 @@ test("the address stays the same across a reconnect", () => {
   expect(read(3, from("a/temp"))).toEqual([["a", 3]]);
 });
 
-test("the first address that a connection lists feeds the Input ID, whichever value comes first", () => {
+test("the first address listed by a connection feeds the Input ID, whichever value arrives first", () => {
   const { read, mapping } = tryMapping([{ input: "{name}" }]);
   const found = ["M01", "M02", "M03"].map((motor) => ({
     tag: tagId(0),
@@ -93,7 +93,7 @@ test("the first address that a connection lists feeds the Input ID, whichever va
   expect(read(3, { captures: { name: "Current" }, address: "M01/Current" })).toEqual([["Current", 3]]);
 });
 
-test("a tag that fails as a whole shows at its input, whatever address it had", () => {
+test("a tag that fails as a whole shows at its input, whatever its address", () => {
   const { read, mapping } = tryMapping([{}]);
   read(1, from("Motors/M01"));
   read(undefined, { address: "Motors/**", wholeTag: true, quality: "bad", reason: "nothing there" });
@@ -112,7 +112,7 @@ test("shared: true lets several addresses of a tag feed its Input ID", () => {
   expect(mapping.tags()).toMatchObject([{ address: "a/temp" }]);
 });
 
-test("several tags feed one Input ID where all of them are shared, and only then", () => {
+test("several tags feed one Input ID only if all of them are shared", () => {
   const owners = new InputOwners();
   const first = tryMapping([{ shared: true }], { source: "one", owners });
   const second = tryMapping([{ shared: true }], { source: "two", owners });
@@ -128,7 +128,7 @@ test("several tags feed one Input ID where all of them are shared, and only then
   expect(tryMapping([{}], { source: "four", owners }).read(4)).toEqual([]);
 });
 
-test("the choice among addresses is remembered, and nothing is where each has an Input ID of its own", () => {
+test("the choice among addresses is persisted, and nothing when each has its own Input ID", () => {
   const { kept, addresses } = memory();
   const rules = [{ input: "a" }, { input: "b" }];
   const before = tryMapping(rules, { addresses, ambiguities });
@@ -141,7 +141,7 @@ test("the choice among addresses is remembered, and nothing is where each has an
   expect(read(3, from("x/temp"))).toEqual([["a", 3]]);
 });
 
-test("an address whose rival was refused feeds its Input ID after a restart, too, whichever comes first", () => {
+test("an address feeds its Input ID after a restart as well, whether it or its refused rival sends first", () => {
   const { kept, addresses } = memory();
   const before = tryMapping([{}], { addresses });
   before.read(1, from("x/temp"));
@@ -165,7 +165,7 @@ test("after a restart every Input ID has the address that it had, however many s
   for (const name of names) expect(read(3, { captures: { name }, address: `x/${name}` })).toEqual([[name, 3]]);
 });
 
-test("names that come to one Input ID do not change places at a restart", () => {
+test("names that map to one Input ID do not swap at a restart", () => {
   const { addresses } = memory();
   const cold = (name: string) => ({ captures: { name }, address: `hall/${name}` });
   const before = tryMapping([{ input: "{name}" }], { addresses });
@@ -179,7 +179,7 @@ test("names that come to one Input ID do not change places at a restart", () => 
   expect(mapping.tags()).toHaveLength(1);
 });
 
-test("of two tags that come to one Input ID the same one feeds it after a restart, also where the other one comes first", () => {
+test("of two tags with one Input ID the same one feeds it after a restart, also when the other sends first", () => {
   const memories = { one: memory(), two: memory() };
   const start = () => {
     const owners = new InputOwners();
@@ -212,7 +212,7 @@ test("second addresses are listed up to a bound and counted beyond it", () => {
   expect(runtime.metric("mapping_dropped_readings_total", { reason: "secondAddress" })).toBe(999);
 });
 
-test("what a second address says of its signal and of its gaps is not said of the Input ID", () => {
+test("metadata and gaps of a second address are not applied to the Input ID", () => {
   const { read, mapping, described } = tryMapping([{}]);
   read(1, from("a/temp"));
   const { tag, captures } = { tag: tagId(0), captures: {} };
@@ -223,7 +223,7 @@ test("what a second address says of its signal and of its gaps is not said of th
   expect(mapping.inputOf(tag, captures, "a/temp")).toBe("a");
 });
 
-test("values of tags that share an Input ID never arrive at one time", () => {
+test("values of tags that share an Input ID never get the same time", () => {
   const owners = new InputOwners();
   const tags = ["one", "two"].map((source) => tryMapping([{ shared: true }], { source, owners }));
   const times = tags.flatMap(({ mapping }) =>
@@ -234,7 +234,7 @@ test("values of tags that share an Input ID never arrive at one time", () => {
   expect(times).toEqual([5, 6]);
 });
 
-test("arrival times of Input IDs that no source has any more are forgotten", () => {
+test("arrival times of Input IDs without a source are dropped", () => {
   const owners = new InputOwners();
   const inputs = (round: number) => Array.from({ length: 5_000 }, (_, i) => `${round}.${i}` as InputId); // valid as such
   for (const round of [0, 1, 2]) {

@@ -6,7 +6,7 @@ import { reading, tagId, tryMapping } from "../../support/mapping.ts";
 const arrived = (value: number, micros: number, tag = 0) =>
   reading(value, { tag: tagId(tag), clock: "agent", time: epochMicros(micros) });
 
-test("readings of one input that arrive together are 1 µs apart, those of different inputs share their time", () => {
+test("readings of one input that arrive together get times 1 µs apart, those of different inputs share a time", () => {
   const { mapping } = tryMapping([{ input: "a" }, { input: "b" }]);
   const readings = [
     arrived(1, 1_000),
@@ -44,7 +44,7 @@ test("arrival times follow the clock when it is set back", () => {
   expect(mapping.map({ readings: [arrived(2, 2_000_000)], descriptions: [] })[0]?.time).toBe(2_000_000);
 });
 
-test("a grid rounds arrival times after they were told apart", () => {
+test("a grid rounds arrival times after they were made distinct", () => {
   const { mapping } = tryMapping([{ align: "1s" }]);
   const points = mapping.map({ readings: [arrived(1, 5_000_000), arrived(0, 5_000_000)], descriptions: [] });
 
@@ -54,14 +54,14 @@ test("a grid rounds arrival times after they were told apart", () => {
   ]);
 });
 
-test("the time of a device is stored as it is", () => {
+test("a device time is stored unchanged", () => {
   const { mapping } = tryMapping([{}]);
   const stamped = [1, 0].map((value) => reading(value, { time: epochMicros(1_000) }));
 
   expect(mapping.map({ readings: stamped, descriptions: [] }).map(({ time }) => time)).toEqual([1_000, 1_000]);
 });
 
-test("points of a tag with sameTime: keep say so, those of other tags do not", () => {
+test("points of a tag with sameTime: keep are marked, those of other tags are not", () => {
   const { mapping } = tryMapping([{ input: "a", sameTime: "keep" }, { input: "b" }]);
   const points = mapping.map({ readings: [arrived(1, 1_000), arrived(5, 1_000, 1)], descriptions: [] });
 

@@ -6,7 +6,7 @@ import { tagId, tryMapping } from "../../support/mapping.ts";
 import { runs } from "../../support/property.ts";
 import { batchesOf, batchRules, batchStep, restOf } from "../../support/reading-batches.ts";
 
-test("readings in columns and the same ones by themselves give the same points, counts and states", async () => {
+test("readings in columns and the same readings one by one give the same points, counts and states", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(batchStep, { maxLength: 12 }), async (steps) => {
       const [columns, plain] = [tryMapping(batchRules), tryMapping(batchRules)];
@@ -30,7 +30,7 @@ test("readings in columns and the same ones by themselves give the same points, 
   );
 });
 
-test("a heartbeat that comes on top of as many points as readings keeps every value of its time, as they do", async () => {
+test("a heartbeat added to as many points as readings keeps every value of its time", async () => {
   const { mapping, clock } = tryMapping([
     { input: "read", sameTime: "keep" },
     { input: "still", sameTime: "keep", report: { heartbeat: "2s" } },

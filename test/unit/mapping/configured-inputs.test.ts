@@ -8,7 +8,7 @@ import { runs } from "../../support/property.ts";
 
 const rules = (...inputs: readonly string[]) => inputs.map((input) => tagOptions.parse({ input }));
 
-test("inputs that stand in the configuration are known with what it says of them, others are not", () => {
+test("configured inputs are known with their metadata, others are not", () => {
   const tag = tagOptions.parse({ input: "boiler.temp", signal: { engUnit: "°C" } });
   const inputs = configuredInputs([tag, ...rules("hall.{room}.temp")]);
   expect([...inputs.fixed]).toEqual([["boiler.temp", { engUnit: "°C" }]]);
@@ -16,7 +16,7 @@ test("inputs that stand in the configuration are known with what it says of them
   expect(asked.filter((input) => inputs.has(input))).toEqual(["boiler.temp", "hall.a.temp", "hall.temp"]);
 });
 
-test("whatever a template gives is configured", () => {
+test("every Input ID of a template counts as configured", () => {
   const part = fc.constantFrom("{a}", "{b}", "hall", "temp", ".", "-", "/");
   const capture = fc.constantFrom("", "x", "kitchen", "ä b", "Ω%", "y".repeat(130), "temp", ".");
   fc.assert(

@@ -5,14 +5,14 @@ import { isInputId } from "../../../src/core/point.ts";
 import { fillInput, literals, placeholders, sanitise } from "../../../src/mapping/input-template.ts";
 import { runs } from "../../support/property.ts";
 
-test("names in braces are filled with what was captured", () => {
+test("names in braces are replaced by their captures", () => {
   expect(fillInput("hall.{room}.temp", { room: "kitchen" })).toBe("hall.kitchen.temp");
   expect(fillInput("{a}{b}", { a: "x", b: "y" })).toBe("xy");
   expect(placeholders("{a}.{b}.{a}")).toEqual(["a", "b"]);
   expect(literals("hall.{room}.temp")).toEqual(["hall.", ".temp"]);
 });
 
-test("an empty capture takes its separator along", () => {
+test("an empty capture removes its separator", () => {
   const template = "{group}.{node}.{device}.{metric}";
   expect(fillInput(template, { group: "g", node: "n", device: "", metric: "m" })).toBe("g.n.m");
   expect(fillInput(template, { group: "", node: "n", device: "", metric: "" })).toBe("n");
@@ -21,11 +21,11 @@ test("an empty capture takes its separator along", () => {
   expect(fillInput("x{a}y", { a: "" })).toBe("xy");
 });
 
-test("a name that objects have by themselves captures nothing", () => {
+test("a name from the object prototype captures nothing", () => {
   expect(fillInput("x.{constructor}", {})).toBe("x");
 });
 
-test("letters that may not stand in an Input ID are spelled out or become one _", () => {
+test("characters that are invalid in an Input ID are transliterated or become one _", () => {
   expect(sanitise("Kühlwasser Vorlauf")).toBe("Kuhlwasser_Vorlauf");
   expect(sanitise("Straße 5 %")).toBe("Strasse_5_pct");
   expect(sanitise("25 °C")).toBe("25_degC");
@@ -34,7 +34,7 @@ test("letters that may not stand in an Input ID are spelled out or become one _"
   expect(sanitise("a/b.c:d#e+f-g_h")).toBe("a/b.c:d#e+f-g_h");
 });
 
-test("an Input ID that is too long keeps its tail behind a hash, and differs where the beginning does", () => {
+test("an Input ID that is too long keeps its tail after a hash, and differs when the beginning does", () => {
   const long = (first: string) => fillInput("{x}.temp", { x: first + "y".repeat(200) });
   expect(long("a")).toHaveLength(128);
   expect(long("a")).toMatch(/^[0-9a-f]{8}_y+\.temp$/);
@@ -42,7 +42,7 @@ test("an Input ID that is too long keeps its tail behind a hash, and differs whe
   expect(long("a")).toBe(long("a"));
 });
 
-test("whatever is captured, the result is an Input ID or empty", () => {
+test("any capture gives a valid Input ID or an empty one", () => {
   fc.assert(
     fc.property(fc.string({ unit: "grapheme" }), fc.string(), (a, b) => {
       const id = fillInput("{a}.{b}", { a, b });

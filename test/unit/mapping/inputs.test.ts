@@ -3,13 +3,13 @@ import { expect, test } from "vitest";
 import { InputOwners } from "../../../src/mapping/input-owners.ts";
 import { reading, tagId, tryMapping } from "../../support/mapping.ts";
 
-test("what a template captures decides on the input", () => {
+test("the captures of a template determine the input", () => {
   const { read } = tryMapping([{ input: "hall.{room}.temp" }]);
   expect(read(1, { captures: { room: "kitchen" } })).toEqual([["hall.kitchen.temp", 1]]);
   expect(read(2, { captures: { room: "Küche 2" } })).toEqual([["hall.Kuche_2.temp", 2]]);
 });
 
-test("inputs of one tag are reported by exception each for itself, however often the captures are made anew", () => {
+test("inputs of one tag are reported by exception separately, however often their captures are created", () => {
   const { read, mapping } = tryMapping([{ input: "{room}", report: {} }]);
   expect(read(1, { captures: { room: "a" } })).toHaveLength(1);
   expect(read(1, { captures: { room: "b" } })).toHaveLength(1);
@@ -20,7 +20,7 @@ test("inputs of one tag are reported by exception each for itself, however often
   ]);
 });
 
-test("a tag that was not read yet is shown by its template", () => {
+test("a tag without a reading is shown by its template", () => {
   const { mapping } = tryMapping([{ input: "hall.{room}", signal: { engUnit: "°C" } }, { input: "fixed" }]);
   expect(mapping.tags()).toMatchObject([
     { input: "hall.{room}", resolved: false, unit: "°C", readings: 0 },
@@ -28,7 +28,7 @@ test("a tag that was not read yet is shown by its template", () => {
   ]);
 });
 
-test("a part of the inputs is that part of all of them, wherever it begins and ends", () => {
+test("a page of the inputs equals that part of the whole list, wherever it begins and ends", () => {
   const rules = [{ input: "{room}" }, { input: "fixed" }, { input: "none.{x}" }, { input: "hall.{room}" }];
   const { read, mapping } = tryMapping(rules);
   for (const room of ["a", "b", "c", "温度"]) {
@@ -58,7 +58,7 @@ test("a part of the inputs is that part of all of them, wherever it begins and e
   }
 });
 
-test("captures from which no Input ID can be made are refused, counted and said once in ten seconds", async () => {
+test("captures that give no valid Input ID are refused, counted and logged once in ten seconds", async () => {
   const { read, mapping, runtime, clock } = tryMapping([{ input: "{name}" }]);
   for (const name of ["温度", "壓力", "", "温度"]) expect(read(1, { captures: { name } })).toEqual([]);
   expect(mapping.refusals().map(({ readings }) => readings)).toEqual([2, 1, 1]);
@@ -69,7 +69,7 @@ test("captures from which no Input ID can be made are refused, counted and said 
   expect(runtime.lines[1]?.fields).toMatchObject({ suppressed: 2 });
 });
 
-test("two names that come to the same Input ID are not mixed: the second is refused", () => {
+test("two names that map to the same Input ID are not mixed: the second is refused", () => {
   const { read, mapping } = tryMapping([{ input: "x.{name}" }]);
   const named = (name: string) => ({ captures: { name }, address: `hall/${name}` });
   expect(read(1, named("a b"))).toEqual([["x.a_b", 1]]);
@@ -105,7 +105,7 @@ test("an Input ID that another tag or source feeds is refused", () => {
   expect(again.read(1)).toEqual([["a", 1]]);
 });
 
-test("a tag gives rise to no more Input IDs than maxInputs", () => {
+test("a tag creates no more Input IDs than maxInputs", () => {
   const { read, mapping } = tryMapping([{ input: "{id}", maxInputs: 3 }]);
   for (let id = 0; id < 1_000; id++) read(id, { captures: { id: String(id) } });
   expect(mapping.tags()).toHaveLength(3);
@@ -125,13 +125,13 @@ test("refused IDs are remembered up to a bound", () => {
   expect(refusals.reduce((sum, { readings }) => sum + readings, 0)).toBeGreaterThanOrEqual(900);
 });
 
-test("a reading of a tag that nobody configured is counted and nothing else", () => {
+test("a reading of an unconfigured tag is only counted", () => {
   const { read, runtime } = tryMapping([{}]);
   expect(read(1, { tag: tagId(7) })).toEqual([]);
   expect(runtime.metric("mapping_dropped_readings_total")).toBe(1);
 });
 
-test("a signal is described before its first point, by configuration before device", () => {
+test("a signal is described before its first point, and configuration takes precedence over the device", () => {
   const { mapping, described } = tryMapping([
     { input: "hall.{room}", signal: { engUnit: "K", name: "{room} temperature", labels: { room: ["{room}"] } } },
   ]);
@@ -152,7 +152,7 @@ test("a signal is described before its first point, by configuration before devi
   expect(described.at(-1)).toEqual(["hall.Kuche", { ...full, description: "PT1000" }]);
 });
 
-test("a device that says its signal is an enumeration gives words to its states", () => {
+test("a device that declares its signal an enumeration names its states", () => {
   const { mapping, read } = tryMapping([{}]);
   const { tag, captures } = reading(0);
   const signal = { type: "enum", enumValues: { 0: "stopped", 1: "running" } } as const;
@@ -161,7 +161,7 @@ test("a device that says its signal is an enumeration gives words to its states"
   expect(mapping.tags()[0]).toMatchObject({ text: "running" });
 });
 
-test("Input IDs that are free again are used, also those beyond the refused ones that are remembered", () => {
+test("released Input IDs are used again, also those beyond the remembered refused ones", () => {
   const owners = new InputOwners();
   const names = Array.from({ length: 150 }, (_, i) => `n${i}`);
   const first = tryMapping([{ input: "{name}" }], { source: "one", owners });
@@ -182,7 +182,7 @@ test("Input IDs that are free again are used, also those beyond the refused ones
   expect(second.mapping.refusals()).toEqual([]);
 });
 
-test("refused Input IDs that are free again make room in the list for others", () => {
+test("refused Input IDs that are released make room in the list for others", () => {
   const owners = new InputOwners();
   const first = tryMapping([{ input: "{name}" }], { source: "one", owners });
   const { mapping, read } = tryMapping([{ input: "{name}" }], { source: "two", owners });

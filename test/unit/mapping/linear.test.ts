@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { Linear } from "../../../src/mapping/convert.ts";
 import { runs } from "../../support/property.ts";
 
-test("a scale of a power of ten leaves no binary dust", () => {
+test("a scale of a power of ten leaves no binary rounding error", () => {
   expect(new Linear(0.1, 0).apply(3)).toBe(0.3);
   expect(new Linear(0.01, 0).apply(1_999)).toBe(19.99);
   expect(new Linear(0.001, -273.15).apply(298_150)).toBe(25);
@@ -12,7 +12,7 @@ test("a scale of a power of ten leaves no binary dust", () => {
   expect(new Linear(1.1, 0).apply(1.1)).toBe(1.21);
 });
 
-test("offset alone keeps decimals as well", () => {
+test("an offset alone keeps decimals as well", () => {
   expect(new Linear(1, -0.1).apply(0.3)).toBe(0.2);
   expect(new Linear(1, 0.1).apply(0.2)).toBe(0.3);
 });
@@ -40,7 +40,7 @@ function exactly(digits: number, places: number, scale: string, offset: string):
   return Number(`${sum}e-${all}`);
 }
 
-test("what decimals of a device's size come to is the decimal a person would compute", () => {
+test("scaled decimals of usual size equal the exact decimal result", () => {
   const scales = ["0.1", "0.01", "0.001", "10", "0.5", "2.5", "0.0625", "-0.1", "1"];
   const offsets = ["0", "-40", "0.5", "273.15", "-0.001"];
   fc.assert(
@@ -59,14 +59,14 @@ test("what decimals of a device's size come to is the decimal a person would com
   );
 });
 
-test("scales that are no short decimal are plain arithmetic", () => {
+test("scales that are not a short decimal use plain arithmetic", () => {
   expect(new Linear(1 / 3, 0).apply(2)).toBe(2 / 3);
   expect(new Linear(0.1, 0).apply(Math.PI)).toBe(Math.PI * 0.1);
   expect(new Linear(1e300, 0).apply(1e300)).toBe(Number.POSITIVE_INFINITY);
   expect(new Linear(1e-300, 0).apply(1e-300)).toBe(0);
 });
 
-test("an integer beyond 2^53 is rounded once, and that is told", () => {
+test("an integer beyond 2^53 is rounded once and reported", () => {
   const same = new Linear(1, 0);
   expect(same.applyInteger(2n ** 53n)).toEqual({ value: 2 ** 53, exact: true });
   expect(same.applyInteger(2n ** 53n + 1n)).toEqual({ value: 2 ** 53, exact: false });

@@ -30,13 +30,13 @@ test("a dead band of 0 stores any change", async () => {
   expect(tried.runtime.metric("mapping_filtered_readings_total", { source: "bus1" })).toBe(2);
 });
 
-test("a dead band counts from the last stored value, and equal to it is not more", async () => {
+test("a dead band is measured from the last stored value, and a change equal to it is not stored", async () => {
   const tried = tryMapping([{ report: { deadband: 0.2 } }]);
   // 0.3 − 0.1 and 0.8 − 0.6 are 0.2 for people, more and less than that for doubles.
   expect(await readEachSecond(tried, [0.1, 0.3, 0.31, 0.5, 0.51, 0.6, 0.8, 1])).toEqual([0.1, 0.31, 0.6, 1]);
 });
 
-test("a dead band in percent is of the valid range, of either bound the device's where it is missing", () => {
+test("a dead band in percent refers to the valid range, with the device's value for a missing bound", () => {
   const valid = tryMapping([{ valid: { min: 0, max: 200 }, report: { deadband: "0.5%" } }]);
   expect([100, 101, 101.1].flatMap((value) => values(valid.read(value)))).toEqual([100, 101.1]);
 
@@ -49,7 +49,7 @@ test("a dead band in percent is of the valid range, of either bound the device's
   expect([0, 10, 10.5].flatMap((value) => values(device.read(value)))).toEqual([0, 10.5]);
 });
 
-test("with no range known a dead band in percent lets everything through and says why", () => {
+test("without a known range a dead band in percent stores everything and reports why", () => {
   const tried = tryMapping([{ report: { deadband: "1%" } }]);
   expect([5, 5, 5].flatMap((value) => values(tried.read(value)))).toEqual([5, 5, 5]);
   expect(tried.mapping.tags()[0]?.reason).toMatch(/neither valid nor the device gives a range/);
@@ -81,7 +81,7 @@ test("a held point keeps the time of its reading", async () => {
   expect(tried.mapping.due()).toEqual([{ input: "a", time: start + 300_000, value: 2 }]);
 });
 
-test("what is held back is given up when the value returns to what is stored", async () => {
+test("a held value is dropped when the value returns to the stored one", async () => {
   const tried = tryMapping([{ report: { minInterval: "1s", deadband: 0.5 } }]);
   tried.read(1);
   await tried.clock.advance(100);
@@ -93,7 +93,7 @@ test("what is held back is given up when the value returns to what is stored", a
   expect(tried.mapping.tags()[0]).toMatchObject({ readings: 3, stored: 1, filtered: 2 });
 });
 
-test("what is held back at the end is stored", async () => {
+test("a held value is stored at the end", async () => {
   const tried = tryMapping([{ report: { minInterval: "1h" } }]);
   tried.read(1);
   await tried.clock.advance(100);
@@ -102,7 +102,7 @@ test("what is held back at the end is stored", async () => {
   expect(tried.mapping.flush()).toEqual([]);
 });
 
-test("what is held back is stored before the first value after a reconnection or a bad one", async () => {
+test("a held value is stored before the first value after a reconnection or a bad value", async () => {
   const held = async () => {
     const tried = tryMapping([{ report: { minInterval: "1h" } }]);
     tried.read(1);
@@ -122,7 +122,7 @@ test("what is held back is stored before the first value after a reconnection or
   expect(recovered.mapping.flush()).toEqual([]);
 });
 
-test("an input whose held value is given up leaves that of another due", async () => {
+test("dropping the held value of one input keeps that of another due", async () => {
   const rules = ["a", "b"].map((input) => ({ input, report: { minInterval: "1s" } }));
   const { mapping, clock } = tryMapping(rules);
   const read = (tag: number, value: number) =>
@@ -140,7 +140,7 @@ test("an input whose held value is given up leaves that of another due", async (
   expect(mapping.due().map(({ input, value }) => [input, value])).toEqual([["b", 2]]);
 });
 
-test("a heartbeat waits while a newer value is held back, and after a reconnection for the first value", async () => {
+test("a heartbeat waits while a newer value is held, and after a reconnection for the first value", async () => {
   const tried = tryMapping([{ report: { minInterval: "1h", heartbeat: "10s" } }]);
   const keepAlive = () => tried.mapping.map({ readings: [], descriptions: [], alive: true });
   tried.read(1);
@@ -157,7 +157,7 @@ test("a heartbeat waits while a newer value is held back, and after a reconnecti
   expect(lost.mapping.map({ readings: [], descriptions: [], alive: true })).toEqual([]);
 });
 
-test("there is never more than one point in a minimum interval", async () => {
+test("a minimum interval never has more than one point", async () => {
   const tried = tryMapping([{ report: { minInterval: "1s" } }]);
   const stored: number[] = [];
   for (let at = 0; at < 10_000; at += 50) {
@@ -169,7 +169,7 @@ test("there is never more than one point in a minimum interval", async () => {
   expect(stored.length).toBe(10);
 });
 
-test("messages that a broker kept are thinned by their own times, not by when they arrive", () => {
+test("messages queued by a broker are thinned by their own times, not by their arrival", () => {
   const tried = tryMapping([{ report: { minInterval: "1s" } }]);
   const start = tried.clock.now();
   const kept = Array.from({ length: 100 }, (_, i) => reading(i, { time: epochMicros(start + i * 500_000) }));
@@ -178,7 +178,7 @@ test("messages that a broker kept are thinned by their own times, not by when th
   expect(points.length).toBeLessThanOrEqual(51);
 });
 
-test("a device whose clock is set back a year goes on at once", async () => {
+test("a device whose clock is set back by a year continues at once", async () => {
   const tried = tryMapping([{ report: { minInterval: "1s", heartbeat: "10s" } }]);
   tried.read(1);
   await tried.clock.advance(2_000);
@@ -195,7 +195,7 @@ test("after the heartbeat the next good reading is stored although nothing chang
   expect(await readEachSecond(tried, [1, 1, 1, 1.5, 1, 1, 1])).toEqual([1, 1.5, 1]);
 });
 
-test("a heartbeat of a device that is alive repeats the last value with the present time", async () => {
+test("a heartbeat of a live device repeats the last value with the current time", async () => {
   const tried = tryMapping([{ report: { heartbeat: "10s" } }, { input: "b", report: {} }]);
   const keepAlive = () => tried.mapping.map({ readings: [], descriptions: [], alive: true });
   tried.read(7);
@@ -225,7 +225,7 @@ test("the first good value after bad ones is stored whatever it is", async () =>
   expect(values(tried.read(1))).toEqual([]);
 });
 
-test("history is stored in full and is no news", async () => {
+test("history is stored in full and does not count as a new value", async () => {
   const tried = tryMapping([{ report: { deadband: 10 } }]);
   tried.read(5);
   expect(values(tried.read(1, { historical: true, time: epochMicros(1) }))).toEqual([1]);
@@ -236,7 +236,7 @@ test("history is stored in full and is no news", async () => {
   expect(values(tried.read(5))).toEqual([]);
 });
 
-test("whatever is read, the stored value is never further away than the dead band once all is flushed", () => {
+test("after a flush the stored value is never further away than the dead band, whatever was read", () => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 3_000 })), { minLength: 1 }),
@@ -262,7 +262,7 @@ test("whatever is read, the stored value is never further away than the dead ban
   );
 });
 
-test("of several inputs each is released by its own interval, with the time of its newest reading, and none is forgotten", async () => {
+test("each of several inputs is released by its own interval with the time of its newest reading", async () => {
   const intervals = [700, 1_000, 2_500];
   /** Held points become due at multiples of this. */
   const gridMs = 50;

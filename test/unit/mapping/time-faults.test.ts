@@ -8,7 +8,7 @@ import { reading, tryMapping } from "../../support/mapping.ts";
 const at = (micros: number, more: Partial<Reading> = {}) => ({ time: epochMicros(micros), ...more });
 const stillTime = at(1_000);
 
-test("a device clock that stands still for 60 s is listed with the tag, and logged once", async () => {
+test("a device clock stopped for 60 s is listed with the tag and logged once", async () => {
   const { mapping, read, clock, runtime } = tryMapping([{ input: "line.level" }]);
   for (let i = 0; i < 20; i++, await clock.advance(3_000)) read(i, stillTime);
   expect(mapping.timeFaults()).toMatchObject({ standing: 0 });
@@ -26,7 +26,7 @@ test("a device clock that stands still for 60 s is listed with the tag, and logg
   expect(lines[0]?.fields).toMatchObject({ input: "line.level", seconds: 67 });
 });
 
-test("an input is no longer listed when its device clock goes on", async () => {
+test("an input is no longer listed when its device clock runs again", async () => {
   const { mapping, read, clock } = tryMapping([{ sameTime: "keep" }]);
   for (let i = 0; i < 20; i++, await clock.advance(10_000)) read(i, stillTime);
   expect(mapping.timeFaults().standing).toBe(1);
@@ -50,7 +50,7 @@ test.each<[string, (i: number) => [number, Partial<Reading>]]>([
   expect(mapping.tags()[0]?.reason).toBeUndefined();
 });
 
-test("values that often have the time of the one before are listed, unless the tag keeps all values of one time", () => {
+test("values that often repeat the previous time are listed, unless the tag keeps all values of one time", () => {
   const coarse = Array.from({ length: 2_000 }, (_, i) => reading(i, at(i - (i % 10 === 9 ? 1 : 0))));
   const { mapping, runtime } = tryMapping([{ input: "fast" }]);
   mapping.map({ readings: coarse, descriptions: [] });
@@ -66,7 +66,7 @@ test("values that often have the time of the one before are listed, unless the t
   expect(keeping.timeFaults()).toEqual({ standing: 0, repeats: 0, first: [] });
 });
 
-test("totals with the start of their hour share times, but after the first hour no clock stands still", async () => {
+test("totals stamped with the start of their hour share times, but do not count as a stopped clock after the first hour", async () => {
   const { mapping, read, clock } = tryMapping([{}]);
   for (let i = 0; i < 180; i++, await clock.advance(60_000)) {
     read(i, at(Math.floor(i / 60) * 3_600e6));
@@ -85,7 +85,7 @@ test("an input is forgotten an hour after its last repeated time", async () => {
   expect(mapping.tags()[0]?.reason).toBeUndefined();
 });
 
-test("of many inputs the first are named in one warning, and all are counted", async () => {
+test("the first of many inputs are named in one warning, and all are counted", async () => {
   const rules = Array.from({ length: 150 }, (_, i) => ({ input: `hall.t${i}` }));
   const { mapping, clock } = tryMapping(rules);
   for (let i = 0; i < 20; i++, await clock.advance(5_000))

@@ -9,14 +9,14 @@ test("a number is scaled and stored under its input", () => {
   expect(read(2_303)).toEqual([["hall1.m1.voltage", 190.3]]);
 });
 
-test("booleans are 0 and 1, or what values says", () => {
+test("booleans are 0 and 1, or as `values` defines", () => {
   const { read } = tryMapping([{ input: "a" }, { input: "b", values: { true: 0, false: 1 } }]);
   expect(read(true)).toEqual([["a", 1]]);
   expect(read(false)).toEqual([["a", 0]]);
   expect(read(true, { tag: tagId(1) })).toEqual([["b", 0]]);
 });
 
-test("words become the numbers in values, others are counted and shown", () => {
+test("words become the numbers in `values`, others are counted and shown", () => {
   const { read, mapping, runtime } = tryMapping([{ values: { ON: 1, OFF: 0 }, scale: 10 }]);
   expect(read("ON")).toEqual([["a", 1]]);
   expect(read("OFF")).toEqual([["a", 0]]);
@@ -25,14 +25,14 @@ test("words become the numbers in values, others are counted and shown", () => {
   expect(runtime.metric("mapping_dropped_readings_total", { source: "bus1", reason: "unknownWord" })).toBe(1);
 });
 
-test("a text that is a number is one", () => {
+test("a numeric text becomes a number", () => {
   const { read } = tryMapping([{ scale: 2 }]);
   expect(read(" 21.5 ")).toEqual([["a", 43]]);
   expect(read("-1e3")).toEqual([["a", -2_000]]);
   for (const text of ["", "0x10", "1,5", "Infinity", "NaN", "12abc", "true"]) expect(read(text)).toEqual([]);
 });
 
-test("the words of an enumeration are its states", () => {
+test("the words of an enumeration become its states", () => {
   const { read, mapping } = tryMapping([{ signal: { type: "enum", enumValues: { 0: "open", 1: "closed" } } }]);
   expect(read("closed")).toEqual([["a", 1]]);
   expect(mapping.tags()[0]).toMatchObject({ value: 1, text: "closed" });
@@ -47,20 +47,20 @@ test("a state is a whole number from 0 to 9999", () => {
   expect(mapping.tags()[0]).toMatchObject({ bad: 3, reason: "is 10000; states are whole numbers from 0 to 9999" });
 });
 
-test("nothing that is not finite passes, whatever made it so", () => {
+test("a non-finite value is never stored, whatever produced it", () => {
   const { read, runtime } = tryMapping([{ scale: 1e300, badQuality: "keep" }]);
   for (const value of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 1e300, 10n ** 30n])
     expect(read(value, { quality: "bad" })).toEqual([]);
   expect(runtime.metric("mapping_dropped_readings_total", { reason: "notFinite" })).toBe(5);
 });
 
-test("minus zero is zero", () => {
+test("minus zero is stored as zero", () => {
   const { read } = tryMapping([{ scale: -1 }, {}]);
   expect(Object.is(read(0)[0]?.[1], 0)).toBe(true);
   expect(Object.is(tryMapping([{}]).read(-0)[0]?.[1], 0)).toBe(true);
 });
 
-test("an integer beyond 2^53 is rounded, counted, and said once", () => {
+test("an integer beyond 2^53 is rounded, counted, and logged once", () => {
   const { read, mapping, runtime } = tryMapping([{}]);
   expect(read(2n ** 53n + 1n)).toEqual([["a", 2 ** 53]]);
   expect(read(2n ** 53n + 3n)).toEqual([["a", 2 ** 53 + 4]]);
@@ -79,7 +79,7 @@ test("values outside the valid range are counted and not stored", () => {
   expect(mapping.tags()[0]).toMatchObject({ bad: 2, stored: 1, reason: "is -1, below valid.min 0" });
 });
 
-test("the bounds of the valid range are valid, and either may be left out", () => {
+test("the bounds of the valid range are inclusive, and either may be omitted", () => {
   const { read } = tryMapping([{ valid: { min: -5, max: 100 } }]);
   expect(read(-5)).toEqual([["a", -5]]);
   expect(read(100)).toEqual([["a", 100]]);
@@ -96,7 +96,7 @@ test("bad quality is dropped with the device's reason, or kept where the tag say
   expect(mapping.tags()[1]).toMatchObject({ value: 1, quality: "bad", reason: "sensor failure", bad: 0, stored: 1 });
 });
 
-test("what is doubtful about a good value is shown with it", () => {
+test("a doubt about a good value is shown with it", () => {
   const { read, mapping } = tryMapping([{}]);
   expect(read(1, { quality: "good", reason: "the time of arrival is taken" })).toEqual([["a", 1]]);
   expect(mapping.tags()[0]).toMatchObject({ quality: "good", reason: "the time of arrival is taken", bad: 0 });
@@ -121,7 +121,7 @@ test("align rounds times to a grid and shows the device's own", () => {
   expect(mapping.tags()[0]?.time).toBe(1_600_000);
 });
 
-test("the time in which an input gives nothing usable is reported once, from its last good reading or the device's word", () => {
+test("the time in which an input has no usable value is reported once, from its last good reading or the device's own time", () => {
   const reported: unknown[] = [];
   const watch = {
     failed: (...args: unknown[]) => reported.push(["failed", ...args]),

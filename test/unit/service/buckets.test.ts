@@ -49,7 +49,7 @@ test.each([
   expect(bucket(width, time, options)).toEqual([start, end]);
 });
 
-test("every time is in its bucket, and the next bucket begins where it ends, in every zone and over every change of clocks", () => {
+test("every time is in its bucket, and buckets are contiguous in every zone and over every clock change", () => {
   fc.assert(
     fc.property(
       fc.constantFrom("PT61M", "PT75M", "PT90M", "PT2H", "PT5H", "P1D", "P1W", "P1M", "P5M", "PT13M"),
@@ -94,11 +94,11 @@ test.each([
   }
 });
 
-test("an unknown zone is none", () => {
+test("an unknown zone is refused", () => {
   expect(timeZone("Mars/Olympus")).toBeUndefined();
 });
 
-test("a rollup is what adding up each bucket by hand gives, wherever blocks are cut", () => {
+test("a rollup equals the calculation of each bucket by hand, wherever blocks begin and end", () => {
   const points = fc.array(fc.tuple(fc.integer({ min: 1, max: 400 }), fc.integer({ min: -1_000, max: 1_000 })), {
     maxLength: 200,
   });
@@ -134,7 +134,7 @@ test("a rollup is what adding up each bucket by hand gives, wherever blocks are 
   );
 });
 
-test("a state holds until the next point, at most as long as its gap allows, and is cut at the buckets", () => {
+test("a state holds until the next point, at most for its gap limit, and is divided at the buckets", () => {
   using store = ServiceStore.open(":memory:");
   const attributes = savedAttributes(signalSaveView.parse({ gapDetection: "PT0.000015S" }), "mode", undefined);
   const signal = store.resources.createSignal("c8ktonqsahsmemfs7lv0", "mode", attributes, 0);

@@ -31,7 +31,7 @@ test("unsorted times are sorted, of repeated ones the last value counts, nulls a
   expect(frame.get("c")?.().times.length).toBe(0);
 });
 
-test("it refuses exactly what the schema of the method refuses", () => {
+test("the check refuses exactly what the schema of the method refuses", () => {
   const time = fc.oneof(
     { weight: 8, arbitrary: fc.constantFrom("2026-01-01T00:00:00Z", "2026-01-01T00:00:01.5+02:00") },
     { weight: 1, arbitrary: fc.constantFrom<unknown>("now", 5, null, "2026-01-01") },

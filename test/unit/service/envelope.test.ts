@@ -20,12 +20,12 @@ test.each([
   expect(scan(text)).toEqual({ method, id });
 });
 
-test("it does not look behind params once it has both", () => {
+test("the reader stops at params once it has method and ID", () => {
   expect(scan('{"id":1,"method":"a","params":[],"method":"b","id":2}')).toEqual({ method: "a", id: "1" });
   expect(scan('{"method":"a","params":[],"method":"b","id":2}')).toEqual({ method: "b", id: "2" });
 });
 
-test("for every JSON object it finds what JSON.parse finds", () => {
+test("for every JSON object the reader finds what JSON.parse finds", () => {
   const key = fc.oneof(fc.constantFrom("method", "id", "params"), fc.string());
   const value = fc.oneof(fc.string({ unit: "binary" }), fc.jsonValue({ maxDepth: 4 }));
   fc.assert(

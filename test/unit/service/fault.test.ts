@@ -7,7 +7,7 @@ function fault(text: string) {
   return parsed;
 }
 
-test("a fault says what happens, to which calls and how often", () => {
+test("a fault defines its effect, its methods and its rate", () => {
   expect(fault("delay=1m30s,method=Insert,rate=0.5,after=2,first=3,seed=9")).toEqual({
     kind: "delay",
     value: 90_000,
@@ -39,7 +39,7 @@ test.each([
   expect(parseFault(text)).toEqual(expect.any(String));
 });
 
-test("the same seed hits the same calls, another seed others, at about the rate", () => {
+test("the same seed affects the same calls, another seed others, at about the rate", () => {
   const hits = (seed: number) => {
     const plan = new FaultPlan([fault(`html,rate=0.3,seed=${seed}`)]);
     return Array.from({ length: 1_000 }, () => plan.next("integration.insert").length).join("");
@@ -50,7 +50,7 @@ test("the same seed hits the same calls, another seed others, at about the rate"
   expect(hits(1).replaceAll("0", "").length).toBeLessThan(350);
 });
 
-test("a fault begins after the calls that may pass, ends after its own, and leaves other methods alone", () => {
+test("a fault begins after the calls that may pass, ends after its count, and does not affect other methods", () => {
   const plan = new FaultPlan([fault("html,method=insert,after=1,first=2")]);
   const hit = (method: "integration.insert" | "admin.selectSignals" = "integration.insert") => plan.next(method).length;
   expect([hit(), hit("admin.selectSignals"), hit(), hit(), hit(), hit()]).toEqual([0, 0, 1, 1, 0, 0]);

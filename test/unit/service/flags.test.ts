@@ -42,7 +42,7 @@ test("flags become options, with the defaults of the interface", async () => {
   expect(JSON.stringify(all)).not.toContain('"s"');
 });
 
-test("every wrong flag is named at once", async () => {
+test("all invalid flags are reported together", async () => {
   const wrong = optionsFromFlags({
     listen: "nowhere",
     integration: "short",
@@ -80,7 +80,7 @@ test("every wrong flag is named at once", async () => {
   );
 });
 
-test("a file holds several integrations, and flags go before it", async () => {
+test("a file defines several integrations, and flags take precedence", async () => {
   using folder = temporaryFolder();
   const config = folder.file("service.yaml");
   writeFileSync(
@@ -104,7 +104,7 @@ test("a file holds several integrations, and flags go before it", async () => {
   });
 });
 
-test("secrets come from files, so that no list of processes shows them", async () => {
+test("secrets are read from files, so that no process list shows them", async () => {
   using folder = temporaryFolder();
   const passwordFile = folder.file("password");
   writeFileSync(passwordFile, "from a file\n");

@@ -42,7 +42,7 @@ test.each([
   expect(compute(text)[0]).toBeCloseTo(expected, 12);
 });
 
-test("a missing value makes what is computed from it missing, unless gapfill puts one there", () => {
+test("a missing value makes the result missing, unless gapfill supplies one", () => {
   expect(compute("a + b")).toEqual([8, Number.NaN]);
   expect(compute("max(a, b)")).toEqual([6, Number.NaN]);
   expect(compute("gapfill(a) + b")).toEqual([8, 9]);
@@ -61,7 +61,7 @@ test.each([
   expect(() => parseFormula(text)).toThrow(reason);
 });
 
-test("names are told apart from constants and from what gapfill takes", () => {
+test("names are distinguished from constants and from the arguments of gapfill", () => {
   expect(namesIn(parseFormula("a + gapfill(b) * PI"))).toEqual({ names: new Set(["a"]), gapfilled: new Set(["b"]) });
 });
 
@@ -97,7 +97,7 @@ test.each([
   expect(() => parseFormula(text)).toThrow(FormulaError);
 });
 
-test("whatever is written, it is computed or refused", () => {
+test("any formula is computed or refused", () => {
   const piece = fc.constantFrom(
     "1",
     "2.5",

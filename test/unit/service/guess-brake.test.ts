@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { GuessBrake } from "../../../src/service/http/guess-brake.ts";
 import { ManualClock } from "../../support/runtime.ts";
 
-test("however many addresses guess, the brake remembers a bounded number of them", async () => {
+test("the brake remembers a bounded number of addresses, however many guess", async () => {
   const clock = new ManualClock();
   const brake = new GuessBrake(clock);
   let most = 0;
@@ -15,7 +15,7 @@ test("however many addresses guess, the brake remembers a bounded number of them
   expect(most).toBeLessThanOrEqual(310);
 });
 
-test("an address whose guesses are long past is forgotten", async () => {
+test("an address with only old guesses is forgotten", async () => {
   const clock = new ManualClock();
   const brake = new GuessBrake(clock);
   for (let n = 0; n < 50; n++) brake.delayMs(`10.0.0.${n}`);
@@ -25,7 +25,7 @@ test("an address whose guesses are long past is forgotten", async () => {
   expect(brake.size).toBe(1);
 });
 
-test("all addresses together get ten refusals a second, and what is more waits no longer than eight seconds", () => {
+test("all addresses together get ten refusals a second, and further ones wait at most eight seconds", () => {
   const brake = new GuessBrake(new ManualClock());
   const delays = Array.from({ length: 200 }, (_, n) => brake.delayMs(`10.0.0.${n}`));
 
@@ -34,14 +34,14 @@ test("all addresses together get ten refusals a second, and what is more waits n
   expect(delays.slice(130)).toEqual(Array(70).fill(undefined));
 });
 
-test("one address cannot use up what all others have together", () => {
+test("one address cannot use up the common budget", () => {
   const brake = new GuessBrake(new ManualClock());
   for (let n = 0; n < 1_000; n++) brake.delayMs("10.0.0.1");
 
   expect(brake.delayMs("10.0.0.2")).toBe(0);
 });
 
-test("the addresses of one IPv6 network count as one, and an IPv4 address in IPv6 form as itself", () => {
+test("the addresses of one IPv6 network count as one, and a mapped IPv4 address as itself", () => {
   const brake = new GuessBrake(new ManualClock());
   for (let n = 0; n < 10; n++) expect(brake.delayMs(`2001:db8:1:2::${n.toString(16)}`)).toBe(0);
   expect(brake.delayMs("2001:db8:1:2:ffff::1")).toBe(1_000);

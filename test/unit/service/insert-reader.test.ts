@@ -63,7 +63,7 @@ const insertText = fc
       }),
   );
 
-test("what it reads is what JSON.parse and the checks make of it, bit for bit", () => {
+test("the reader gives bit for bit the result of JSON.parse and the checks", () => {
   fc.assert(
     fc.property(insertText, (text) => {
       const read = readInsert(Buffer.from(text));
@@ -79,7 +79,7 @@ test("what it reads is what JSON.parse and the checks make of it, bit for bit", 
   );
 });
 
-test("what it does not give back is good JSON and without fault, however the bytes were changed", () => {
+test("the reader accepts only valid JSON without faults, however the bytes were changed", () => {
   let understood = 0;
   const change = fc.tuple(
     fc.nat(600),

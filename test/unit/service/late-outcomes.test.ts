@@ -12,7 +12,7 @@ const keyOf = (
   id = integration,
 ) => outcomeKey(of, { integration: id, grants }, version, "admin.publishSignals");
 
-test("a repeated request is the same whatever its number, for credentials of the same integration and grants alone", async () => {
+test("a repeated request is recognised whatever its ID, only with credentials of the same integration and grants", async () => {
   const key = await keyOf(body(1));
   expect(await keyOf(body(2))).toBe(key);
   const others = [

@@ -5,7 +5,7 @@ import { runs } from "../../support/property.ts";
 
 const matches = (pattern: string, text: string) => new LinearRegex(pattern).test(text, { left: 1e6 });
 
-test("it matches what JavaScript's regular expressions match", () => {
+test("the library matches what JavaScript's regular expressions match", () => {
   const leaf = fc.constantFrom(
     "a",
     "b",
@@ -90,7 +90,7 @@ test.each([
   expect(() => new LinearRegex(pattern)).toThrow(expect.objectContaining({ name: "RegexSyntaxError" }));
 });
 
-test("what would explode elsewhere takes steps in proportion to the text", () => {
+test("patterns that backtrack exponentially elsewhere take time proportional to the text", () => {
   const budget = { left: 1e6 };
   expect(new LinearRegex("^(a+)+$").test(`${"a".repeat(5_000)}!`, budget)).toBe(false);
   expect(1e6 - budget.left).toBeLessThan(200_000);

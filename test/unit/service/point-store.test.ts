@@ -71,7 +71,7 @@ test("a block is read back bit for bit, whatever its times and values", () => {
   );
 });
 
-test("points as far apart as times can be are read back with their times", () => {
+test("points at the limits of time are read back with their times", () => {
   const { store } = memoryStore();
   const points = [Number.MIN_SAFE_INTEGER, Number.MIN_SAFE_INTEGER + 1, Number.MAX_SAFE_INTEGER - 4];
   const written = points.map((time, i): [number, number] => [time, i]);
@@ -81,7 +81,7 @@ test("points as far apart as times can be are read back with their times", () =>
   expect(readAll(store, 1)).toEqual(written);
 });
 
-test("a file of layout 1 is opened, read and written, and its blocks with it", () => {
+test("a file of layout 1 is opened, read and written, blocks included", () => {
   using folder = temporaryFolder();
   ServiceStore.open(folder.path)[Symbol.dispose]();
   const db = new DatabaseSync(folder.file("service.sqlite"));
@@ -171,7 +171,7 @@ test("a scan backwards gives the same blocks, the last one first", () => {
   expect([...store.scan(1, 100, 4_000, true)]).toEqual(forwards.toReversed());
 });
 
-test("of points that share a time the later write wins", () => {
+test("of points with the same time the later write wins", () => {
   const merged = mergeColumns(
     columns(
       new Map([
@@ -197,7 +197,7 @@ test("of points that share a time the later write wins", () => {
   );
 });
 
-test("whatever is written in whatever order, a scan is what a map would hold", () => {
+test("after any writes in any order a scan equals a map", () => {
   const run = fc.uniqueArray(fc.tuple(fc.integer({ min: 0, max: 3_000 }), value), {
     selector: ([time]) => time,
     minLength: 1,
@@ -273,7 +273,7 @@ test.each([
   expect(pages * 8_192).toBeLessThan(count * bytes * 1.08 + 20 * 8_192);
 });
 
-test("a large insert rewrites no block that it does not overlap, and small ones fill the rest up", () => {
+test("a large insert rewrites no block that it does not overlap, and small inserts fill up partial blocks", () => {
   const { db, store } = memoryStore();
   const run = (from: number, count: number) =>
     columns(new Map(Array.from({ length: count }, (_, i): [number, number] => [from + i, from + i])));
@@ -292,7 +292,7 @@ test("a large insert rewrites no block that it does not overlap, and small ones 
   expect(readAll(store, 1)).toEqual(Array.from({ length: 2_000 }, (_, i) => [i, i]));
 });
 
-test("blocks that are older than the retention go", () => {
+test("blocks older than the retention are deleted", () => {
   const { store } = memoryStore();
   store.write(
     1,

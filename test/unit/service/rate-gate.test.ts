@@ -4,7 +4,7 @@ import { ManualClock } from "../../support/runtime.ts";
 
 const forever = new AbortController().signal;
 
-test("excess calls start later, in their order, never more than the rate in any second", async () => {
+test("excess calls start later, in order, never more than the rate in any second", async () => {
   const clock = new ManualClock();
   const gate = new RateGate(clock, 2);
   const starts: [number, number][] = [];
@@ -19,7 +19,7 @@ test("excess calls start later, in their order, never more than the rate in any 
   ]);
 });
 
-test("a call that gives up frees its place without letting others pass the ones before it", async () => {
+test("an aborted call frees its place and does not change the order of the others", async () => {
   const clock = new ManualClock();
   const gate = new RateGate(clock, 1);
   const starts: [string, number][] = [];

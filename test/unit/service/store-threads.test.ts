@@ -54,7 +54,7 @@ function longQuery(): RpcInput {
 
 const shortQuery = () => inputOf("platform.selectItems", { items: { include: true } });
 
-test("short queries do not wait for a long one, which ends when it is abandoned", async () => {
+test("short queries do not wait for a long one, which ends when it is aborted", async () => {
   using folder = temporaryFolder();
   await using threads = await StoreThreads.open(folder.path);
   await store(threads, 20);
@@ -67,7 +67,7 @@ test("short queries do not wait for a long one, which ends when it is abandoned"
   expect((await long).failure).toMatch("the query was abandoned");
 });
 
-test("a query that is abandoned before its turn is not run, and one that begins stops reading", async () => {
+test("a query aborted before its turn is not run, and a running one stops reading", async () => {
   using folder = temporaryFolder();
   await using threads = await StoreThreads.open(folder.path);
   await store(threads, 1);
@@ -78,7 +78,7 @@ test("a query that is abandoned before its turn is not run, and one that begins 
   expect(await reader.call(longQuery())).toMatchObject({ failure: undefined });
 });
 
-test("queries that wait for a thread are answered before the threads end", async () => {
+test("queued queries are answered before the threads end", async () => {
   using folder = temporaryFolder();
   const threads = await StoreThreads.open(folder.path);
   const ask = (length: number) => Array.from({ length }, () => threads.call(shortQuery(), waits));
@@ -89,7 +89,7 @@ test("queries that wait for a thread are answered before the threads end", async
   for (const { failure } of await Promise.all(calls)) expect(failure).toBe(undefined);
 });
 
-test("a write goes on when its client waits no longer", async () => {
+test("a write completes when its client no longer waits", async () => {
   using folder = temporaryFolder();
   await using threads = await StoreThreads.open(folder.path);
   const save = inputOf("integration.saveSignals", { integration, inputs: { a: {} } });
@@ -98,7 +98,7 @@ test("a write goes on when its client waits no longer", async () => {
   expect(Object.keys(found["signals"] ?? {})).toHaveLength(1);
 });
 
-test("the log on disk is emptied although queries overlap without a pause", async () => {
+test("the write-ahead log is truncated although queries overlap without a pause", async () => {
   using folder = temporaryFolder();
   await using threads = await StoreThreads.open(folder.path, 2 ** 20);
   await store(threads, 20);

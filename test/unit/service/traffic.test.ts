@@ -9,7 +9,7 @@ function trafficOf(starts: readonly number[]) {
   return traffic.counters().get("m");
 }
 
-test("starts exactly a second apart are one in any second, a hair less are two", () => {
+test("calls exactly a second apart count as one in any second, slightly closer ones as two", () => {
   expect(trafficOf([0, 1_000, 2_000])).toEqual({
     requests: 3,
     bytes: 30,
@@ -24,7 +24,7 @@ test("starts exactly a second apart are one in any second, a hair less are two",
   });
 });
 
-test("spacing and density are those of the sorted starts, whatever the order requests were complete in", () => {
+test("spacing and density are those of the sorted starts, whatever order requests complete in", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 8_000 }), { minLength: 2, maxLength: 40 }), (starts) => {
       const sorted = starts.toSorted((a, b) => a - b);

@@ -6,7 +6,7 @@ import { signalSaveView } from "../../../src/wire/signal-view.ts";
 const created = { number: 1, createdAt: Date.UTC(2026, 0, 1, 8, 0, 0, 120), updatedAt: Date.UTC(2026, 0, 2) };
 const attributes = (name: string, view: object = {}): Attributes => ({ ...signalSaveView.parse(view), name });
 
-test("an item has the members of the current dialect and no other", () => {
+test("an item has exactly the members of the current dialect", () => {
   const item = itemResource({
     ...created,
     id: "cbpmaq6rpn52969vfl00",
@@ -55,7 +55,7 @@ test("a signal names its input, its integration and its item", () => {
   });
 });
 
-test("the hash covers texts with markup and states in the order of texts", () => {
+test("the hash covers texts with markup, and states in text order", () => {
   const one = attributes("a & <b>", { enumValues: { 9: "nine", 10: "ten" }, labels: { b: ["x"], a: ["y"] } });
   const other = { ...one, enumValues: { 10: "ten", 9: "nine" }, labels: { a: ["y"], b: ["x"] } };
   const hash = (of: Attributes) => itemResource({ ...created, id: "i", visible: false, attributes: of }).meta;

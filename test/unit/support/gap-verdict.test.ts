@@ -49,18 +49,18 @@ test.each<[string, number, Gap]>([
   expect(verdict(held(false, 5.01), gap)).toBe(open);
 });
 
-test("the time of a device is taken at its word", () => {
+test("a device time is trusted", () => {
   expect(verdict(held(true, 5.01), row(3, 5))).toBe(1);
 });
 
-test("without any row what is missing is unexplained, and what is in the service is not missing", () => {
+test("without a row a missing value is unexplained, and a stored one is not missing", () => {
   expect(verdictOf([...held(true), { ...held(true)[0]!, value: 5 }], stored, [])).toMatchObject({
     missing: [{ value: 4 }],
     unexplained: ["a 4 at 1970-01-01T00:00:04.000Z"],
   });
 });
 
-test("a record that calls everything lost is seen by what it calls lost where nothing happened", () => {
+test("a record that reports everything as lost is detected by losses where nothing happened", () => {
   const happened = [[seconds(3), seconds(5)]] as const;
   const lost = (...gaps: Gap[]) => lengthOf(lostSpans(gaps, a), happened) / 1e6;
   expect(lost(row(3, 5), row(3.5, 4))).toBe(0);

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "../..");
 
-test("no property test has a seed or a number of runs of its own", () => {
+test("no property test sets its own seed or number of runs", () => {
   const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".test.ts"));
   const withProperties = files.filter((name) => /\bfc\.(?:assert|check|sample)\(/.test(read(name)));
   expect(withProperties.length).toBeGreaterThan(50);

@@ -5,7 +5,7 @@ import { longFiles, tierOf } from "../../tiers.ts";
 
 const root = resolve(import.meta.dirname, "../../..");
 
-test("npm test runs the quick tier, npm cit and every other way to start a run the full one", () => {
+test("npm test runs the quick tier; npm cit and every other command run the full one", () => {
   expect(tierOf({ npm_lifecycle_event: "test", npm_command: "test" })).toBe("quick");
   expect(tierOf({ npm_lifecycle_event: "test", npm_command: "install-ci-test" })).toBe("full");
   expect(tierOf({ npm_lifecycle_event: "test", npm_command: "run" })).toBe("full");
@@ -18,7 +18,7 @@ test("TAGFERRY_PEERS selects the peer tests, however the run was started", () =>
   expect(tierOf({ TAGFERRY_PEERS: "1", npm_lifecycle_event: "test", npm_command: "test" })).toBe("peers");
 });
 
-test("every file that the quick tier leaves out exists and is in the full tier", () => {
+test("every file left out of the quick tier exists and is in the full tier", () => {
   expect(longFiles.filter((file) => !existsSync(join(root, file)))).toEqual([]);
   expect(longFiles.filter((file) => !file.endsWith(".test.ts") || file.endsWith(".peer.test.ts"))).toEqual([]);
 });
