@@ -4,7 +4,7 @@ import type { Ablation } from "./ablation.ts";
 
 const inbox = "unit/source/mqtt/inbox.test.ts";
 const acknowledgement = "integration/mqtt/acknowledgement.test.ts";
-const oversize = "unit/source/mqtt/oversize-filter.test.ts";
+const oversize = "unit/source/mqtt/packet-reader.test.ts";
 const oversized = "integration/mqtt/oversized.test.ts";
 const backPressure = "integration/mqtt/back-pressure.test.ts";
 
@@ -41,20 +41,13 @@ export const mqttAblations: readonly Ablation[] = [
     test: inbox,
   },
   {
-    safeguard: "no acknowledgement by the library",
+    safeguard: "no acknowledgement on arrival",
     file: "source/mqtt/connection/client.ts",
-    code: "() => done(notYet)",
-    without: "() => done()",
+    code: "(message) => handler.receive(message)",
+    without:
+      "(message) => handler.receive(message) && (message.held === undefined || client.stream.write(encodeAcknowledgements([message.held])))",
     test: acknowledgement,
     name: "nothing is acknowledged before",
-  },
-  {
-    safeguard: "QoS 2 is not confirmed by the library",
-    file: "source/mqtt/connection/client.ts",
-    code: "    packet.qos = 1;\n",
-    without: "",
-    test: acknowledgement,
-    name: "QoS 2",
   },
   {
     safeguard: "QoS 2 is confirmed by PUBREC",
@@ -75,38 +68,47 @@ export const mqttAblations: readonly Ablation[] = [
   },
   {
     safeguard: "discarding a payload that is too large",
-    file: "source/mqtt/connection/oversize-filter.ts",
-    code: "if (!isPublish || length <= this.#maxPayload)",
-    without: "if (true)",
-    test: oversize,
-  },
-  {
-    safeguard: "the place of an oversized message in the order of acknowledgements",
-    file: "source/mqtt/connection/oversize-filter.ts",
-    code: "        parts.push(this.#standIn);\n",
+    file: "source/mqtt/connection/packet-reader.ts",
+    code: "end - body > maxPayload || ",
     without: "",
     test: oversize,
   },
   {
-    safeguard: "properties that are too large count",
-    file: "source/mqtt/connection/oversize-filter.ts",
-    code: " && properties <= maxProperties)",
-    without: ")",
+    safeguard: "the place of an oversized message in the order of acknowledgements",
+    file: "source/mqtt/connection/packet-reader.ts",
+    code: "if (toDiscard === 0) deliver(skipped);",
+    without: "if (toDiscard === 0) skipped = undefined;",
     test: oversize,
   },
   {
-    safeguard: "the parser reads nothing but what passed the filter",
-    file: "source/mqtt/connection/oversize-filter.ts",
-    code: "          passed = filter.pass(chunk);",
-    without: "          passed = chunk;",
+    safeguard: "properties that are too large count",
+    file: "source/mqtt/connection/packet-reader.ts",
+    code: " || body - cursor > maxProperties",
+    without: "",
+    test: oversize,
+  },
+  {
+    safeguard: "the library receives no message",
+    file: "source/mqtt/connection/packet-reader.ts",
+    code: "      parser._write = (chunk: Buffer, _encoding, done) => own.write(chunk, done);\n",
+    without: "",
     test: oversized,
     message: "timed out",
   },
   {
+    safeguard: "no nesting for each packet that the library takes at once",
+    file: "source/mqtt/connection/packet-reader.ts",
+    code: "    if (isReading) return;\n",
+    without: "",
+    test: oversize,
+    name: "without nesting",
+    message: "Maximum call stack",
+  },
+  {
     safeguard: "the socket is not read while nothing is taken",
-    file: "source/mqtt/connection/client.ts",
-    code: "else stalled = readOn;",
-    without: "else readOn();",
+    file: "source/mqtt/connection/packet-reader.ts",
+    code: "stalled = !receive(message);",
+    without: "receive(message);",
     test: backPressure,
     name: "at most 10,000 readings",
   },

@@ -1,14 +1,10 @@
-// One connection through the `mqtt` library, which this module keeps from acknowledging messages by itself.
+// One connection through the `mqtt` library. `packet-reader.ts` takes the messages out before the library, which would
+// acknowledge them by itself. This module later writes many acknowledgements at once to the stream of the messages. They
+// are lost with that stream, as they must be. Packet identifiers are invalid on another connection, and the broker
+// delivers again.
 //
-// The library acknowledges a QoS 1 message, and reads on, when the callback of `handleMessage` is called. If that
-// waited for the disk, each sync would store one message only. Called with an error, the callback reads on without an
-// acknowledgement. This module does so for every message, and later writes many acknowledgements at once to the stream
-// of the messages. They are lost with that stream, as they must be. Packet identifiers are invalid on another
-// connection, and the broker delivers again.
-//
-// A QoS 2 message is passed to the library as QoS 1, since the library would acknowledge it before it is on disk. The
-// library answers the rest of the exchange (PUBREL, PUBCOMP) itself, because it has nothing stored for the identifier.
-import { connect, type IClientOptions, type IPublishPacket, type MqttClient } from "mqtt";
+// The library answers the rest of the exchange of a QoS 2 message (PUBREL, PUBCOMP) itself.
+import { connect, type IClientOptions, type MqttClient } from "mqtt";
 import { AgentError, reasonOf } from "../../../core/errors.ts";
 import {
   type Attempt,
@@ -18,8 +14,8 @@ import {
   explainLoss,
   type FailureRecord,
 } from "./failure.ts";
-import { encodeAcknowledgements, exactlyOnce, type HeldPacket, type Message } from "./message.ts";
-import { filterInput, OversizeFilter } from "./oversize-filter.ts";
+import { encodeAcknowledgements, type HeldPacket, type Message } from "./message.ts";
+import { readMessages } from "./packet-reader.ts";
 import { grantedCodes } from "./reason-code.ts";
 
 /** Receives messages in the order of their arrival. */
@@ -67,9 +63,17 @@ export async function connectOnce<Handler extends MessageHandler>(
   signal.throwIfAborted();
   const client = connect({ ...options, ...ownTerms });
   const record: FailureRecord = {};
-  const filter = new OversizeFilter({ maxPayload, protocolVersion: attempt.protocolVersion });
-  filterInput(client, filter);
-  const handler = attachHandler(client, filter, attach);
+  const { protocolVersion } = attempt;
+  const resume = readMessages(client, { maxPayload, protocolVersion }, (message) => handler.receive(message));
+  const handler = attach({
+    acknowledge(held) {
+      if (client.connected && held.length > 0) client.stream.write(encodeAcknowledgements(held));
+    },
+    publish(topic, payload) {
+      if (client.connected) client.publish(topic, payload, { qos: 0 });
+    },
+    resume,
+  });
   const lost = Promise.withResolvers<AgentError>();
   const result = Promise.withResolvers<Connected<Handler> | ConnectFailure>();
 
@@ -119,55 +123,6 @@ const ownTerms = {
   // The cache has 65,536 buffers for two-byte numbers (7 MB), which are rarely needed here.
   writeCache: false,
 } as const satisfies IClientOptions;
-
-/** Connects the library to the handler: messages in one direction, acknowledgements in the other. */
-function attachHandler<Handler extends MessageHandler>(
-  client: MqttClient,
-  filter: OversizeFilter,
-  attach: (link: BrokerConnection) => Handler,
-): Handler {
-  const qos2 = new Set<number>();
-  /** Size of the skipped payload of the next message from the library. */
-  let skippedBytes: number | undefined;
-  let stalled: (() => void) | undefined;
-  const handler = attach({
-    acknowledge(held) {
-      if (client.connected && held.length > 0) client.stream.write(encodeAcknowledgements(held));
-    },
-    publish(topic, payload) {
-      if (client.connected) client.publish(topic, payload, { qos: 0 });
-    },
-    resume() {
-      const readOn = stalled;
-      stalled = undefined;
-      readOn?.();
-    },
-  });
-  const heldPacket = ({ qos, messageId }: IPublishPacket): HeldPacket | undefined => {
-    if (qos === 0 || messageId === undefined) return undefined;
-    return qos2.size > 0 && qos2.delete(messageId) ? messageId + exactlyOnce : messageId;
-  };
-  client.on("packetreceive", (packet) => {
-    if (packet.cmd !== "publish") return;
-    skippedBytes = filter.nextPublish();
-    if (packet.qos !== 2) return;
-    qos2.add(packet.messageId ?? 0);
-    packet.qos = 1;
-  });
-  client.handleMessage = (packet, done) => {
-    const held = heldPacket(packet);
-    const readOn = held === undefined ? done : () => done(notYet);
-    const { topic, retain } = packet;
-    const payload = typeof packet.payload === "string" ? Buffer.from(packet.payload) : packet.payload;
-    const properties = packet.properties?.userProperties;
-    if (handler.receive({ topic, payload, skippedBytes, retained: retain, properties, held })) readOn();
-    else stalled = readOn;
-  };
-  return handler;
-}
-
-/** Makes the library skip the acknowledgement. It has no other effect. */
-const notYet = new Error("acknowledged when on disk");
 
 /** A connection with a successful CONNACK. Disposal sends DISCONNECT; a persistent session remains at the broker. */
 export class MqttConnection implements AsyncDisposable {

@@ -177,7 +177,7 @@ export class Reception implements MessageHandler {
   }
 
   #beginTurn(): EpochMicros {
-    // Runs after all messages of the chunk, because the library proceeds by `process.nextTick`.
+    // Runs after all messages of the chunk, which are read without a pause.
     queueMicrotask(() => {
       this.#arrival = undefined;
       this.#window.received(this.#arrived, this.#runtime.clock.monotonic());
