@@ -129,6 +129,8 @@ export async function openWaitingAgent(
         integration: config.service.integration,
         requestsPerSecond: config.service.limits.requestsPerSecond,
         reads: () => wanted.map((source) => source.name),
+        catalog,
+        configured: (input) => inputs.has(input),
       },
       runtime,
     );
@@ -139,8 +141,7 @@ export async function openWaitingAgent(
         options: config.service,
         buffer,
         catalog,
-        // The configurations of the other agents in the cluster are not known here.
-        configured: (input) => cluster !== undefined || inputs.has(input),
+        configured: (input) => (cluster ? cluster.configured(input) : inputs.has(input)),
         dataDir,
         agent: `tagferry/${options.version} (${name})`,
         sink: options.sink,
@@ -179,7 +180,7 @@ export async function openWaitingAgent(
     agent: config.agent,
     configFile: config.file,
     buffer,
-    catalog,
+    catalog: cluster?.signals ?? catalog,
     owners: new InputOwners(),
     addresses: opened.use(await BoundAddresses.open(join(dataDir, "addresses.json"), runtime)),
     gaps,
@@ -267,6 +268,7 @@ export async function openWaitingAgent(
       for (const source of changes.stopped) gaps.sourceRemoved(source);
       current = next;
       inputs = inputsOf(next);
+      cluster?.signals.reconfigured();
       const needRestart = changedSections(config, next);
       configStatus = inEffect(needRestart);
       return { ...changes, needRestart };

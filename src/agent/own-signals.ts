@@ -4,13 +4,13 @@ import type { PointBuffer } from "../core/buffer.ts";
 import { isAgentError } from "../core/errors.ts";
 import { epochMicros } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
+import type { SignalCatalog } from "../core/signal.ts";
 import type { Captures, Reading, TagId } from "../core/source.ts";
 import { repeat } from "../lib/repeat.ts";
 import type { InputOwners } from "../mapping/input-owners.ts";
 import { type ConfiguredInputs, configuredInputs } from "../mapping/input-template.ts";
 import { type TagRule, tagOptions } from "../mapping/options.ts";
 import { openMapping } from "../mapping/source-mapping.ts";
-import type { Catalog } from "../upload/signals/catalog.ts";
 import type { UploadState } from "./status/status.ts";
 
 /** One measurement. Undefined: no value at present. */
@@ -104,7 +104,7 @@ export interface OwnSignalsParts {
   /** Whether the machine's clock is trusted. Values are only stored while it is. */
   readonly timed: () => boolean;
   readonly buffer: PointBuffer;
-  readonly catalog: Catalog;
+  readonly catalog: SignalCatalog;
   readonly owners: InputOwners;
 }
 

@@ -7,6 +7,7 @@ import type { Runtime } from "../core/runtime.ts";
 import type { KeyBucket, KeyEntry } from "./jetstream.ts";
 import { keyToken } from "./key-token.ts";
 import type { Candidate, Orders } from "./placement.ts";
+import { partsOf } from "./signal-parts.ts";
 
 const memberRecord = z.object({
   node: z.string(),
@@ -18,6 +19,8 @@ const memberRecord = z.object({
   reads: z.array(z.string()),
   forwardLagMs: z.number().optional(),
   backlogPoints: z.number().optional(),
+  /** Changes with the published metadata of its signals. Left out: not known yet. */
+  signals: z.string().optional(),
 });
 type MemberRecord = z.output<typeof memberRecord>;
 
@@ -171,9 +174,10 @@ export function takeBackOrder(state: KeyBucket, order: ClusterOrder): Promise<bo
   return deleteEntry(state, orderKey(order));
 }
 
-/** Removes the record of a member that will not come back. Its points in the stream are still delivered. */
-export function removeMember(state: KeyBucket, node: string): Promise<boolean> {
-  return deleteEntry(state, `members.${keyToken(node)}`);
+/** Removes a member that will not come back. Its points in the stream are still delivered. */
+export async function removeMember(state: KeyBucket, node: string): Promise<boolean> {
+  for (const { key } of await state.list(partsOf(node))) await deleteEntry(state, key);
+  return await deleteEntry(state, `members.${keyToken(node)}`);
 }
 
 function orderKey(order: ClusterOrder): string {

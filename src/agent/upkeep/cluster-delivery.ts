@@ -4,9 +4,15 @@ import { join } from "node:path";
 import { Forwarder } from "../../buffer/jetstream/forwarder.ts";
 import { type ClusterView, JoinedCluster } from "../../cluster/cluster.ts";
 import type { ClusterOptions } from "../../cluster/options.ts";
+import { PublishedSignals } from "../../cluster/published-signals.ts";
+import { SharedSignals } from "../../cluster/shared-signals.ts";
 import type { PointBuffer } from "../../core/buffer.ts";
+import { isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
+import type { SignalCatalog } from "../../core/signal.ts";
+import { orAbort } from "../../lib/abort.ts";
 import { BackOff } from "../../lib/back-off.ts";
+import { repeat } from "../../lib/repeat.ts";
 import { openClusterTerm } from "./cluster-terms.ts";
 import type { DeliveryTerm } from "./delivery.ts";
 
@@ -26,22 +32,49 @@ export interface ClusterDeliveryParts {
   readonly requestsPerSecond: number;
   /** Names of the sources that this agent reads. */
   readonly reads: () => readonly string[];
+  readonly catalog: SignalCatalog;
+  /** Whether the agent's configuration has the input or can create it. */
+  readonly configured: (input: string) => boolean;
 }
 
 /** Runs from its creation. */
 export interface ClusterDelivery extends AsyncDisposable {
+  /** Where sources describe their signals, so that the agent that delivers saves them. */
+  readonly signals: PublishedSignals;
+  /** Whether any agent of the cluster describes the input. */
+  readonly configured: (input: string) => boolean;
   readonly lead: (signal: AbortSignal) => Promise<DeliveryTerm>;
   readonly status: ClusterStatus;
 }
 
+const signalsEveryMs = 2_000;
+
+/** Resolves once the catalog has the metadata of all agents, or at once if the servers do not answer. */
+async function followSignals(shared: SharedSignals, runtime: Runtime, signal: AbortSignal): Promise<AsyncDisposable> {
+  let isOpen = false;
+  async function read(): Promise<void> {
+    try {
+      await (isOpen ? shared.refresh() : shared.open());
+      isOpen = true;
+    } catch (error) {
+      if (!isAgentError(error)) throw error;
+    }
+  }
+  await orAbort(read(), signal);
+  const failure = "metadata of the other agents is not read any more";
+  return repeat(read, { everyMs: signalsEveryMs, first: "later", failure }, runtime);
+}
+
 export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runtime): ClusterDelivery {
-  const { options, integration, agent, version, buffer, reads } = parts;
+  const { options, integration, agent, version, buffer, reads, catalog, configured } = parts;
   const { name: node, dataDir } = agent;
   const log = runtime.log.child({ part: "cluster" });
   const stop = new AbortController();
   const backOff = new BackOff({ minMs: 1_000, maxMs: 60_000, random: runtime.random });
   const bootEpoch = randomBytes(6).toString("hex");
   let forwarder: Forwarder | undefined;
+  // Set below: the cluster asks for its first report before.
+  const published: { signals?: PublishedSignals } = {};
   const report = () => ({
     version,
     offers: [],
@@ -49,9 +82,13 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
     reads: [...reads()],
     forwardLagMs: forwarder?.status.lagMs ?? 0,
     backlogPoints: buffer.stats().unsettledPoints,
+    ...(published.signals?.mark !== undefined && { signals: published.signals.mark }),
   });
   const cluster = new JoinedCluster({ options, integration, node, report }, runtime);
-  const { stream, leases, state } = cluster;
+  const { stream, leases, state, members } = cluster;
+  const signals = new PublishedSignals({ state, node, catalog, configured }, runtime);
+  published.signals = signals;
+  const shared = new SharedSignals({ state, members, catalog });
 
   async function forward(): Promise<void> {
     // What was handed over for another integration must not be published again for this one.
@@ -69,7 +106,7 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
     }
   }
 
-  const forwarding = forward();
+  const running = Promise.all([forward(), signals.run(stop.signal)]);
   const terms = {
     stream,
     leases,
@@ -81,14 +118,22 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
     mayLead: () => !cluster.members.orders.drained.has(node),
   };
   return {
-    lead: (signal) => openClusterTerm(terms, runtime, signal),
+    signals,
+    configured: (input) => configured(input) || shared.has(input),
+    async lead(signal) {
+      await using opened = new AsyncDisposableStack();
+      const term = opened.use(await openClusterTerm(terms, runtime, signal));
+      opened.use(await followSignals(shared, runtime, term.signal ?? signal));
+      const owned = opened.move();
+      return { ...term, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+    },
     get status() {
       const { lagMs = 0, paused } = forwarder?.status ?? {};
       return { ...cluster.view, forwardLagMs: Math.round(lagMs), ...(paused && { forwardPaused: paused }) };
     },
     async [Symbol.asyncDispose]() {
       stop.abort(new Error("the agent stops"));
-      await forwarding;
+      await running;
       await cluster[Symbol.asyncDispose]();
     },
   };

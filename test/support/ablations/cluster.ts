@@ -4,6 +4,7 @@ import type { Ablation } from "./ablation.ts";
 const rate = "unit/cluster/delivery-rate.test.ts";
 const sources = "unit/cluster/source-leases.test.ts";
 const lease = "unit/cluster/lease.test.ts";
+const metadata = "unit/cluster/shared-signals.test.ts";
 
 export const clusterAblations: readonly Ablation[] = [
   {
@@ -105,5 +106,35 @@ export const clusterAblations: readonly Ablation[] = [
     code: "now - changedAt < beatsMissed * beatMs ? now - aliveSince : undefined",
     without: "now - aliveSince",
     test: sources,
+  },
+  {
+    safeguard: "of several descriptions of a signal, the last change applies",
+    file: "cluster/shared-signals.ts",
+    code: "      if (order !== this.#orders.get(input)) continue;\n",
+    without: "",
+    test: metadata,
+    name: "the last change applies",
+  },
+  {
+    safeguard: "merged parts keep the order of their signals",
+    file: "cluster/signal-parts.ts",
+    code: "order: order ?? revision",
+    without: "order: revision",
+    test: metadata,
+    name: "keep which description was the last one",
+  },
+  {
+    safeguard: "metadata that the servers have lost is published again",
+    file: "cluster/published-signals.ts",
+    code: "if (entry?.revision === this.#last.revision) return;",
+    without: "if (this.#last.revision > 0) return;",
+    test: metadata,
+  },
+  {
+    safeguard: "no signal is reported as unconfigured while an agent's signals are not known",
+    file: "cluster/shared-signals.ts",
+    code: "!this.#isComplete || ",
+    without: "",
+    test: metadata,
   },
 ];

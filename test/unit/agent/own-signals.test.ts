@@ -44,7 +44,7 @@ function started(now: () => OwnValues, agent = "gw1") {
       buffer: buffer as PointBuffer, // nothing else of it is used
       catalog: {
         describe: (input: string, signal: PartialSignalMetadata) => void described.set(input, signal),
-      } as never,
+      },
       owners: new InputOwners(),
     },
     runtime,

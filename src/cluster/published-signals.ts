@@ -1,0 +1,161 @@
+// Publishes the metadata that this agent describes, for the agent that delivers. It stays there while this one is off.
+import { isAgentError } from "../core/errors.ts";
+import type { InputId } from "../core/point.ts";
+import type { Runtime } from "../core/runtime.ts";
+import type { PartialSignalMetadata, SignalCatalog } from "../core/signal.ts";
+import type { KeyBucket } from "./jetstream.ts";
+import { type DescribedSignal, decodePart, encodeParts, partsOf } from "./signal-parts.ts";
+
+export interface PublishedSignalsOptions {
+  /** A bucket whose entries do not expire. */
+  readonly state: KeyBucket;
+  readonly node: string;
+  /** The agent's own catalog, which gets each change too. */
+  readonly catalog: SignalCatalog;
+  /** Whether the agent's configuration has the input or can create it. */
+  readonly configured: (input: string) => boolean;
+}
+
+const everyMs = 1_000;
+/** Interval of checking that the servers still have what was published. */
+const checkMs = 60_000;
+/** With more parts than this, they are merged. */
+const mostParts = 16;
+
+export class PublishedSignals implements SignalCatalog {
+  readonly #options: PublishedSignalsOptions;
+  readonly #runtime: Pick<Runtime, "clock" | "log">;
+  readonly #prefix: string;
+  readonly #signals = new Map<InputId, DescribedSignal>();
+  readonly #changed = new Set<InputId>();
+  #isOpen = false;
+  #parts = 0;
+  #next = 1;
+  #last: { readonly key: string; readonly revision: number } | undefined;
+  #checkedAt = 0;
+  #mustSift = true;
+  #mark: string | undefined;
+
+  constructor(options: PublishedSignalsOptions, runtime: Pick<Runtime, "clock" | "log">) {
+    this.#options = options;
+    this.#runtime = runtime;
+    this.#prefix = partsOf(options.node);
+  }
+
+  /** Changes with what is published. Undefined: it is not known yet what is. */
+  get mark(): string | undefined {
+    return this.#mark;
+  }
+
+  describe(input: InputId, signal: PartialSignalMetadata): void {
+    const known = this.#signals.get(input);
+    if (known && JSON.stringify(known.signal) === JSON.stringify(signal)) return;
+    this.#signals.set(input, { input, signal, order: undefined });
+    this.#changed.add(input);
+    this.#options.catalog.describe(input, signal);
+  }
+
+  /** To be called when `configured` gives other results: signals that are no longer configured are removed. */
+  reconfigured(): void {
+    this.#mustSift = true;
+  }
+
+  /** Publishes until `signal` aborts, then resolves. Retries on server failures. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await this.publish();
+      } catch (error) {
+        if (!isAgentError(error)) throw error;
+      }
+      await this.#runtime.clock.sleep(everyMs, signal).catch(() => {});
+    }
+  }
+
+  /** Resolves once the servers have everything described before. Rejects as the bucket does. */
+  async publish(): Promise<void> {
+    if (!this.#isOpen) await this.#open();
+    await this.#check();
+    const isSifted = this.#mustSift && this.#sift();
+    await this.#write([...this.#changed].flatMap((input) => this.#signals.get(input) ?? []));
+    if (isSifted || this.#parts > mostParts) await this.#merge();
+    this.#mustSift = false;
+    this.#mark = String(this.#last?.revision ?? 0);
+  }
+
+  /** Continues what an earlier start has published: many signals are not described before they change. */
+  async #open(): Promise<void> {
+    const entries = await this.#options.state.list(this.#prefix);
+    const stored = new Map<InputId, DescribedSignal>();
+    for (const entry of entries.toSorted((a, b) => a.revision - b.revision)) {
+      for (const one of decodePart(entry))
+        if (one.order >= (stored.get(one.input)?.order ?? 0)) stored.set(one.input, one);
+      this.#next = Math.max(this.#next, 1 + Number(entry.key.slice(this.#prefix.length)));
+      this.#last = entry;
+    }
+    for (const [input, one] of stored) {
+      const known = this.#signals.get(input);
+      if (known && JSON.stringify(known.signal) !== JSON.stringify(one.signal)) continue;
+      this.#changed.delete(input);
+      this.#signals.set(input, one);
+    }
+    this.#parts = entries.length;
+    this.#checkedAt = this.#runtime.clock.monotonic();
+    this.#isOpen = true;
+  }
+
+  /** Publishes everything again if the servers have lost it. Orders of the lost bucket mean nothing in a new one. */
+  async #check(): Promise<void> {
+    const now = this.#runtime.clock.monotonic();
+    if (!this.#last || now - this.#checkedAt < checkMs) return;
+    const entry = await this.#options.state.get(this.#last.key);
+    this.#checkedAt = now;
+    if (entry?.revision === this.#last.revision) return;
+    this.#runtime.log.warn({}, "the cluster has lost the metadata of signals; publishing it again");
+    for (const { input, signal } of this.#signals.values()) {
+      this.#signals.set(input, { input, signal, order: undefined });
+      this.#changed.add(input);
+    }
+    this.#last = undefined;
+  }
+
+  /** Whether signals were removed that are no longer configured. */
+  #sift(): boolean {
+    const before = this.#signals.size;
+    for (const input of this.#signals.keys())
+      if (!this.#options.configured(input)) {
+        this.#signals.delete(input);
+        this.#changed.delete(input);
+      }
+    return this.#signals.size < before;
+  }
+
+  async #write(described: readonly DescribedSignal[]): Promise<void> {
+    for (const { value, signals } of encodeParts(described)) {
+      let key: string;
+      let revision: number | undefined;
+      do {
+        // A part that exists is one of ours whose answer was lost.
+        key = `${this.#prefix}${this.#next++}`;
+        revision = await this.#options.state.create(key, value);
+      } while (revision === undefined);
+      this.#parts++;
+      this.#last = { key, revision };
+      for (const one of signals) {
+        // It may have been described again meanwhile.
+        if (this.#signals.get(one.input) !== one) continue;
+        this.#signals.set(one.input, { ...one, order: one.order ?? revision });
+        this.#changed.delete(one.input);
+      }
+    }
+  }
+
+  async #merge(): Promise<void> {
+    const { state } = this.#options;
+    const old = await state.list(this.#prefix);
+    this.#parts = 0;
+    await this.#write([...this.#signals.values()]);
+    for (const { key, revision } of old) await state.delete(key, revision);
+    if (this.#signals.size === 0) this.#last = undefined;
+  }
+}
