@@ -8,6 +8,7 @@ import { requestLimits } from "../wire/method.ts";
 import { openCredentials } from "./client/client-credentials.ts";
 import type { Resolve } from "./client/connections.ts";
 import { MethodCaller } from "./client/method-caller.ts";
+import { NetworkBytes } from "./client/network-bytes.ts";
 import type { ServiceOptions } from "./client/options.ts";
 import { Pacer, TurnFolder } from "./client/pacer.ts";
 import { RpcClient } from "./client/rpc-client.ts";
@@ -54,6 +55,8 @@ export interface Uploader extends AsyncDisposable {
   status(): DeliveryStatus;
 }
 
+/** Of `service.interval`, which `maxLag` includes. */
+const shortestIntervalMs = 1_000;
 /** Time for the request in flight when the uploader stops. */
 const graceMs = 5_000;
 /** Largest answer: 500 signals a page, each with its item up to 20 kB for many labels and states. */
@@ -77,8 +80,10 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
   const save = limitsOf("integration.saveSignals");
   const tally = new UploadTally(runtime, insert.requestsPerSecond);
   const turns = opened.use(new TurnFolder(stateDir, runtime.log));
-  const credentials = opened.use(await openCredentials(options, join(stateDir, "token.json"), runtime));
-  const client = opened.use(await RpcClient.open({ options, credentials, agent: parts.agent, resolve }, runtime));
+  const traffic = new NetworkBytes(runtime.metrics);
+  const credentials = opened.use(await openCredentials(options, join(stateDir, "token.json"), runtime, traffic));
+  const { agent } = parts;
+  const client = opened.use(await RpcClient.open({ options, credentials, agent, resolve, traffic }, runtime));
   const sink = parts.sink ?? serviceSink(client, options.confirmation, catalog);
   const watch = openWatch(parts, client, turns, opened, runtime);
   const signals =
@@ -107,7 +112,8 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
       pacer: new Pacer(runtime.clock, insert.requestsPerSecond, undefined, gate),
       limit: await LearnedLimit.open(join(stateDir, "limit.json"), insert.maxBytes, runtime),
       integration: options.integration,
-      maxLagMs: options.maxLag,
+      maxLagMs: options.maxLag + options.interval - shortestIntervalMs,
+      intervalMs: options.interval,
       holds: (input) => signals?.holds(input) ?? false,
       parks: parts.parks ?? true,
     },
@@ -128,6 +134,7 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
         unkept: rejects.waiting,
         catalog,
         watch: watch?.status(),
+        traffic: traffic.read(),
       }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

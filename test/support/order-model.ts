@@ -218,6 +218,7 @@ export class OrderModel {
         limit: LearnedLimit.inMemory(this.#options.maxBytes, runtime),
         integration: "c8ktonqsahsmemfs7lv0",
         maxLagMs,
+        intervalMs: 1_000,
         holds: (input) => this.#held.has(input),
         parks: true,
       },

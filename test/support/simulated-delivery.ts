@@ -35,6 +35,7 @@ export class SimulatedDelivery implements AsyncDisposable {
     limit: LearnedLimit,
     before: Before,
     connects?: () => boolean,
+    intervalMs = 1_000,
   ) {
     const { clock, reader } = before;
     this.clock = clock;
@@ -62,7 +63,8 @@ export class SimulatedDelivery implements AsyncDisposable {
         pacer: new Pacer(clock, 1),
         limit,
         integration: "c8ktonqsahsmemfs7lv0",
-        maxLagMs: 10_000,
+        maxLagMs: 9_000 + intervalMs,
+        intervalMs,
         holds: () => false,
         parks: true,
       },
@@ -78,6 +80,7 @@ export class SimulatedDelivery implements AsyncDisposable {
     before?: Before,
     maxBytes = 2 ** 20,
     connects?: () => boolean,
+    intervalMs?: number,
   ): Promise<SimulatedDelivery> {
     const clock = before?.clock ?? new ManualClock();
     const runtime = testRuntime({ clock });
@@ -87,6 +90,7 @@ export class SimulatedDelivery implements AsyncDisposable {
       limit,
       { clock, reader: before?.reader ?? new MemoryReader(), runtime },
       connects,
+      intervalMs,
     );
   }
 
@@ -101,6 +105,7 @@ export class SimulatedDelivery implements AsyncDisposable {
       unkept: 0,
       catalog: { size: 0, pending: new Map(), savedCount: 0, refused: new Map() } as unknown as Catalog, // what is used of it
       watch: undefined,
+      traffic: { sentBytes: 0, receivedBytes: 0 },
     });
   }
 

@@ -47,6 +47,7 @@ export function statusWith(changes: Partial<Status> = {}): Status {
       pointsPerRequest: 131,
       bytesPerRequest: 6_300,
       budgetShare: 0.98,
+      intervalMs: 1_000,
     },
     gaps: { open: 0, day: 0, dayLost: 0, revision: 1 },
     refusedInputs: [],

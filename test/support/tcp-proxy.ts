@@ -8,6 +8,8 @@ export interface TcpProxy extends AsyncDisposable {
   readonly connections: number;
   /** Cuts every connection and takes no new ones. */
   cut(): void;
+  /** Bytes that the client sent, and that the device sent, since the start. */
+  readonly carried: { readonly up: number; readonly down: number };
   /** Bytes of the device that were swallowed so far. */
   readonly swallowed: number;
   /** Swallows whatever the device sends; the connections stay open. */
@@ -23,6 +25,7 @@ export async function tcpProxy(target: number): Promise<TcpProxy> {
   let broken = false;
   let muted = false;
   let swallowed = 0;
+  const carried = { up: 0, down: 0 };
   const server = createServer((client) => {
     if (broken) {
       client.destroy();
@@ -37,8 +40,12 @@ export async function tcpProxy(target: number): Promise<TcpProxy> {
       device.destroy();
     };
     for (const socket of pair) socket.on("error", end).on("close", end);
-    client.on("data", (data) => device.write(data));
+    client.on("data", (data) => {
+      carried.up += data.length;
+      device.write(data);
+    });
     device.on("data", (data) => {
+      carried.down += data.length;
       if (muted) swallowed += data.length;
       else client.write(data);
     });
@@ -55,6 +62,9 @@ export async function tcpProxy(target: number): Promise<TcpProxy> {
     port: typeof address === "object" && address ? address.port : 0,
     get connections() {
       return pairs.size;
+    },
+    get carried() {
+      return carried;
     },
     get swallowed() {
       return swallowed;

@@ -79,14 +79,17 @@ export interface BacklogFacts {
   /** Inputs whose points wait because the service does not accept them. */
   readonly parkedInputs: number;
   readonly progress: Progress | undefined;
+  /** Time between requests, in which points wait without being a backlog. */
+  readonly intervalMs: number;
 }
 
 /** The backlog in words. A time is estimated only while the backlog shrinks and no input is parked. */
-export function backlogStatus({ time, state, points, oldest, parkedInputs, progress }: BacklogFacts): BacklogStatus {
+export function backlogStatus(facts: BacklogFacts): BacklogStatus {
+  const { time, state, points, oldest, parkedInputs, progress, intervalMs } = facts;
   if (points === 0) return { trend: "none", text: "none" };
   if (state !== "delivering" && state !== "standby") return { trend: "unknown", text: "waits" };
-  const isOnItsWay = points * 1_000 <= (progress?.arriving ?? 0) * onItsWayMs;
-  if (parkedInputs === 0 && (isOnItsWay || (oldest !== undefined && time - oldest < youngUs)))
+  const isOnItsWay = points * 1_000 <= (progress?.arriving ?? 0) * (onItsWayMs + intervalMs);
+  if (parkedInputs === 0 && (isOnItsWay || (oldest !== undefined && time - oldest < youngUs + intervalMs * 1_000)))
     return { trend: "none", text: "keeps up" };
   const apart =
     parkedInputs === 0 ? "" : `; the points of ${counted(parkedInputs, "input")} wait until the service takes them`;

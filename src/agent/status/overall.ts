@@ -48,7 +48,8 @@ function lateThings(status: Omit<Status, "tags" | "overall">): string[] {
   const connecting = inState("opening");
   const troubled = sources.filter(({ state, error }) => state === "online" && error !== undefined).length;
   const { unsettledPoints, oldest } = buffer;
-  const isBacklog = unsettledPoints > 0 && oldest !== undefined && time - oldest > onItsWayUs;
+  const isBacklog =
+    unsettledPoints > 0 && oldest !== undefined && time - oldest > onItsWayUs + upload.intervalMs * 1_000;
   return [
     ...when(offline > 0, `${counted(offline, "source")} offline`),
     ...when(troubled > 0, `${counted(troubled, "source")} with errors`),

@@ -145,7 +145,7 @@ const states = {
 
 export function uploadStatus(parts: UploadParts, startedAt: EpochMicros): UploadStatus {
   const { time, config, buffer, delivery, progress } = parts;
-  const { url, integration } = config.service;
+  const { url, integration, interval: intervalMs } = config.service;
   const status = delivery.status();
   const failure = delivery.standstill;
   const absent = failure ? "held" : config.cluster ? "standby" : "stopped";
@@ -154,7 +154,7 @@ export function uploadStatus(parts: UploadParts, startedAt: EpochMicros): Upload
   const { refused = 0, unconfirmed = 0 } = status?.parked ?? {};
   const parkedInputs = refused + unconfirmed;
   const { unsettledPoints: points, oldest } = buffer;
-  const backlog = backlogStatus({ time, state, points, oldest, parkedInputs, progress });
+  const backlog = backlogStatus({ time, state, points, oldest, parkedInputs, progress, intervalMs });
   return {
     state,
     since: failure?.since ?? status?.since ?? startedAt,
@@ -170,8 +170,17 @@ export function uploadStatus(parts: UploadParts, startedAt: EpochMicros): Upload
     pointsPerRequest: status?.pointsPerRequest ?? 0,
     bytesPerRequest: status?.bytesPerRequest ?? 0,
     budgetShare: status?.budgetShare ?? 0,
-    ...(status && { parkedInputs: { refused, unconfirmed }, signals: signalsStatus(status.signals) }),
+    intervalMs,
+    ...(status && {
+      traffic: trafficStatus(status.traffic),
+      parkedInputs: { refused, unconfirmed },
+      signals: signalsStatus(status.signals),
+    }),
   };
+}
+
+function trafficStatus({ sentBytes, receivedBytes, bytesPerMonth }: DeliveryStatus["traffic"]) {
+  return { sentBytes, receivedBytes, ...defined({ bytesPerMonth }) };
 }
 
 function signalsStatus({ known, pending, saved, watch }: DeliveryStatus["signals"]): SignalsStatus {

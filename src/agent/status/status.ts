@@ -186,6 +186,10 @@ export interface UploadStatus {
   readonly bytesPerRequest: number;
   /** Used share of the permitted requests in the last minute, 0 to 1. */
   readonly budgetShare: number;
+  /** `service.interval`. Requests are this far apart while one carries everything. */
+  readonly intervalMs: number;
+  /** Bytes exchanged with the service since the agent started. Left out without delivery. */
+  readonly traffic?: { readonly sentBytes: number; readonly receivedBytes: number; readonly bytesPerMonth?: number };
   /** Left out without delivery. */
   readonly signals?: SignalsStatus;
 }

@@ -13,7 +13,7 @@ import { formatByteSize } from "../../lib/byte-size.ts";
 import { drivers } from "../../source/registry.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { columns, count, number, percent, printResult, visible } from "../terminal/text.ts";
+import { columns, count, number, percent, printResult, span, visible } from "../terminal/text.ts";
 import type { Reached } from "./check-online.ts";
 
 interface CheckOptions {
@@ -144,15 +144,15 @@ function sourceLine({ name, type, tags, readingsPerSecond, requestsPerSecond, bu
   ];
 }
 
-function totals(
-  { buffer, cluster }: Config,
-  { pointsPerSecond, ownPointsPerSecond, bytesPerDay, bufferHours, budgetShare, unknown }: ConfigForecast,
-): string[] {
+function totals({ buffer, cluster, service: { interval } }: Config, expected: ConfigForecast): string[] {
+  const { pointsPerSecond, ownPointsPerSecond, bytesPerDay, bytesPerMonth, bufferHours, budgetShare, unknown } =
+    expected;
   const without = unknown.length === 0 ? "" : `, not counting ${unknown.join(", ")}`;
   const own = ownPointsPerSecond === 0 ? "" : `, ${number(ownPointsPerSecond)} of them the agent's own signals,`;
   if (bufferHours === undefined) return [`the buffer keeps ${formatByteSize(buffer.maxSize)}${without}`];
   return [
     `at most ${number(pointsPerSecond)} points/s${own} and about ${formatByteSize(bytesPerDay)} a day to the service, ${percent(budgetShare)} of what its limits allow${without}`,
+    `with a request every ${span(interval)}, about ${formatByteSize(Math.round(bytesPerMonth))} a month sent and received${without}`,
     `an outage of about ${number(bufferHours)} hours fits into the buffer (${formatByteSize(buffer.maxSize)})`,
     ...(cluster ? [streamLine(cluster, pointsPerSecond)] : []),
     ...(budgetShare > 0.8

@@ -61,6 +61,10 @@ const answeredStatus = z.object({
     refusedPoints: z.number(),
     budgetShare: z.number(),
     bytesPerRequest: z.number().default(0),
+    intervalMs: z.number().default(1_000),
+    traffic: z
+      .object({ sentBytes: z.number(), receivedBytes: z.number(), bytesPerMonth: z.number().optional() })
+      .optional(),
     signals: z
       .object({
         known: z.number(),
@@ -129,8 +133,21 @@ function delivery({ upload, time }: AnsweredStatus): readonly string[] {
       backlog && `backlog: ${visible(backlog.text)}`,
       refusedPoints > 0 && `${count(refusedPoints, "point")} refused for good, see tagferry rejects list`,
     ]),
+    ...traffic(upload),
     ...trouble(upload, "          "),
     ...signals({ upload, time }),
+  ];
+}
+
+function traffic({ traffic: some, intervalMs }: AnsweredStatus["upload"]): readonly string[] {
+  if (!some) return [];
+  const { sentBytes, receivedBytes, bytesPerMonth } = some;
+  return [
+    listed("traffic", [
+      `sent ${formatByteSize(sentBytes)} and received ${formatByteSize(receivedBytes)} since the start`,
+      bytesPerMonth !== undefined && `${formatByteSize(Math.round(bytesPerMonth))} a month at this rate`,
+      intervalMs > 1_000 && `a request every ${span(intervalMs)}`,
+    ]),
   ];
 }
 

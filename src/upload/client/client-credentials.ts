@@ -10,6 +10,7 @@ import { BackOff } from "../../lib/back-off.ts";
 import { readStateFile } from "../../lib/state-file.ts";
 import { basicAuthorization, type Credentials, type CredentialsContent, credentialsFile } from "./credentials.ts";
 import { HttpPost } from "./http-post.ts";
+import type { NetworkBytes } from "./network-bytes.ts";
 import type { ServiceOptions } from "./options.ts";
 
 export interface ClientCredentialsOptions {
@@ -19,6 +20,7 @@ export interface ClientCredentialsOptions {
   readonly proxy?: Secret | undefined;
   readonly caFile?: string | undefined;
   readonly tokenPath: string;
+  readonly traffic?: NetworkBytes | undefined;
 }
 
 const tokenAnswer = z.object({
@@ -172,8 +174,8 @@ export class ClientCredentials implements Credentials {
 
   async #postTo(url: string): Promise<HttpPost> {
     if (this.#http?.url === url) return this.#http.post;
-    const { proxy, caFile } = this.#options;
-    const post = await HttpPost.open({ url, proxy, caFile, connections: 1 }, this.#runtime.clock);
+    const { proxy, caFile, traffic } = this.#options;
+    const post = await HttpPost.open({ url, proxy, caFile, connections: 1, traffic }, this.#runtime.clock);
     await this.#http?.post[Symbol.asyncDispose]();
     this.#http = { url, post };
     return post;
@@ -190,10 +192,11 @@ export async function openCredentials(
   options: ServiceOptions,
   tokenPath: string,
   runtime: Runtime,
+  traffic?: NetworkBytes,
 ): Promise<Credentials> {
   const { auth, integration, proxy, caFile } = options;
-  if (auth.clientCredentials)
-    return ClientCredentials.open({ ...auth.clientCredentials, integration, proxy, caFile, tokenPath }, runtime);
+  const parts = { integration, proxy, caFile, tokenPath, traffic };
+  if (auth.clientCredentials) return ClientCredentials.open({ ...auth.clientCredentials, ...parts }, runtime);
   const { username = integration, password } = auth.basic ?? {};
   return {
     authorization: async () => basicAuthorization(username, password?.reveal() ?? ""),

@@ -13,6 +13,7 @@ import Pool from "undici/lib/dispatcher/pool.js";
 import ProxyAgent from "undici/lib/dispatcher/proxy-agent.js";
 import type { Clock } from "../../core/runtime.ts";
 import type { Secret } from "../../core/secret.ts";
+import type { NetworkBytes } from "./network-bytes.ts";
 
 export interface ConnectionOptions {
   readonly origin: string;
@@ -24,6 +25,7 @@ export interface ConnectionOptions {
   readonly connections: number;
   /** Resolves the host name of the proxy if there is one, otherwise of the service. */
   readonly lookup: LookupFunction;
+  readonly traffic?: NetworkBytes | undefined;
 }
 
 export interface Connections {
@@ -36,14 +38,21 @@ export interface Connections {
 const connectWithinMs = 20_000;
 /** A connection that accepts no data is destroyed after this time, or up to twice as long. */
 const stalledAfterMs = 20_000;
-/** Idle connections stay open until the server closes them, but undici requires a limit. */
-const idleMs = 3_600_000;
+/**
+ * A connection that is idle for this long is not used again, unless the server announces a longer time. Many servers
+ * and proxies close theirs after 60 s, and a request sent at that moment would have to be repeated.
+ */
+const idleMs = 50_000;
+const mostIdleMs = 3_600_000;
 
 type Connector = buildConnector.connector;
 
 /** Does not connect yet. */
-export function openConnections({ origin, proxy, ca, connections, lookup }: ConnectionOptions): Connections {
+export function openConnections(options: ConnectionOptions): Connections {
+  const { origin, proxy, ca, connections, lookup, traffic } = options;
   const sockets = new Set<Socket>();
+  // undici resumes TLS sessions, which takes fewer bytes, but only holds them weakly.
+  const sessions = new Set<Buffer>();
   // Explicit, because an environment variable of Node could disable the verification.
   const tls = { timeout: connectWithinMs, rejectUnauthorized: true, ...(ca !== undefined && { ca }) };
   const toPool = (to: string | URL, connect: Connector) =>
@@ -51,14 +60,22 @@ export function openConnections({ origin, proxy, ca, connections, lookup }: Conn
       connections,
       connect: (options, callback) =>
         connect(options, (...result) => {
-          if (result[1]) watch(result[1], sockets);
+          const [, socket] = result;
+          if (socket) {
+            watch(socket, sockets);
+            traffic?.watch(socket);
+            socket.on("session", (session: Buffer) => {
+              sessions.clear();
+              sessions.add(session);
+            });
+          }
           callback(...result);
         }),
       // The caller limits the duration of the whole exchange.
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: idleMs,
-      keepAliveMaxTimeout: idleMs,
+      keepAliveMaxTimeout: mostIdleMs,
       keepAliveTimeoutThreshold: 1_000,
     });
   if (!proxy) return { sockets, dispatcher: toPool(origin, buildConnect({ ...tls, lookup })) };

@@ -10,6 +10,7 @@ import type { Secret } from "../../core/secret.ts";
 import type { RequestTurn } from "../../core/sink.ts";
 import { deadline, isAbort, orAbort } from "../../lib/abort.ts";
 import { Addresses, type Connections, openConnections, type Resolve } from "./connections.ts";
+import type { NetworkBytes } from "./network-bytes.ts";
 
 export interface HttpAnswer {
   readonly status: number;
@@ -29,6 +30,8 @@ export interface HttpPostOptions {
   readonly connections: number;
   /** Name resolution. Undefined: that of the system. */
   readonly resolve?: Resolve | undefined;
+  /** Counts the connections. Undefined: they are not counted. */
+  readonly traffic?: NetworkBytes | undefined;
 }
 
 /** The turn of the request ended before its first byte was written. */
@@ -96,7 +99,10 @@ export class HttpPost implements AsyncDisposable {
     try {
       const request = { origin, path: pathname + search, method: "POST", headers, body };
       const answer = exchange(this.#connections.dispatcher, request, maxAnswerBytes, limit.signal, turn);
-      return await orAbort(answer, limit.signal);
+      const answered = await orAbort(answer, limit.signal);
+      // Connections that the service closes afterwards have no counts any more.
+      this.#options.traffic?.read();
+      return answered;
     } catch (error) {
       if (isAbort(error, signal)) throw signal.reason;
       if (error instanceof NotSentError) throw error;
@@ -144,9 +150,9 @@ export class HttpPost implements AsyncDisposable {
   }
 
   #connect(): Connections {
-    const { proxy, connections } = this.#options;
+    const { proxy, connections, traffic } = this.#options;
     const { lookup } = this.#addresses;
-    return openConnections({ origin: this.#url.origin, proxy, ca: this.#ca, connections, lookup });
+    return openConnections({ origin: this.#url.origin, proxy, ca: this.#ca, connections, lookup, traffic });
   }
 
   /** Closes idle connections now, and others after their request. */

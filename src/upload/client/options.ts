@@ -104,7 +104,13 @@ const service = z.strictObject({
     ),
   maxLag: duration({ min: 1_000, max: 3_600_000 })
     .prefault("10s")
-    .describe("Bound on how late fresh points may be while a backlog drains."),
+    .describe("Bound on how late fresh points may be while a backlog drains, beyond interval."),
+  interval: duration({ min: 1_000, max: 3_600_000 })
+    .prefault("1s")
+    .describe(
+      "How often points are sent. A longer interval saves bytes where a connection is metered, since each request and answer names every signal once. What one request cannot carry follows at once.",
+    )
+    .meta({ examples: ["60s"] }),
   proxy: z
     .url({ protocol: /^https?$/, error: "must be the http or https address of a proxy" })
     .transform((url) => new Secret(url))

@@ -7,6 +7,7 @@ import { type ApiVersion, versionHeader } from "../../wire/method.ts";
 import type { Resolve } from "./connections.ts";
 import { type Credentials, withoutCredentials } from "./credentials.ts";
 import { type HttpAnswer, HttpPost, NotSentError } from "./http-post.ts";
+import type { NetworkBytes } from "./network-bytes.ts";
 import type { ServiceOptions } from "./options.ts";
 
 export interface Call {
@@ -49,6 +50,7 @@ export interface RpcClientParts {
   readonly agent: string;
   /** Name resolution. Undefined: that of the system. */
   readonly resolve?: Resolve | undefined;
+  readonly traffic?: NetworkBytes | undefined;
 }
 
 export class RpcClient implements AsyncDisposable {
@@ -64,10 +66,10 @@ export class RpcClient implements AsyncDisposable {
 
   /** Does not connect yet. Rejects with `SERVICE_UNREACHABLE` if `caFile` is unreadable. */
   static async open(parts: RpcClientParts, runtime: Runtime): Promise<RpcClient> {
-    const { options, resolve } = parts;
+    const { options, resolve, traffic } = parts;
     const { proxy, caFile } = options;
     const url = `${options.url.replace(/\/+$/, "")}/rpc`;
-    const http = await HttpPost.open({ url, proxy, caFile, connections: 4, resolve }, runtime.clock);
+    const http = await HttpPost.open({ url, proxy, caFile, connections: 4, resolve, traffic }, runtime.clock);
     return new RpcClient(http, parts, runtime);
   }
 

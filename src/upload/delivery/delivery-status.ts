@@ -24,6 +24,12 @@ export interface UploadFailure {
   readonly at: EpochMicros;
 }
 
+export interface TrafficStatus {
+  readonly sentBytes: number;
+  readonly receivedBytes: number;
+  readonly bytesPerMonth: number | undefined;
+}
+
 /** Counts start with the process unless stated otherwise. */
 export interface DeliveryStatus {
   readonly state: DeliveryState;
@@ -48,6 +54,8 @@ export interface DeliveryStatus {
   readonly unkept: number;
   /** Requests started within the last minute, as a share of the permitted rate, 0 to 1. */
   readonly budgetShare: number;
+  /** Bytes exchanged with the service, and what they come to in 30 days. `perMonth` is undefined for the first minutes. */
+  readonly traffic: TrafficStatus;
   /** Leased points that are not settled. */
   readonly inFlight: number;
   /** Inputs whose points wait in the buffer, because the service refuses or does not confirm them. */
@@ -77,6 +85,9 @@ const bytesPerRequest = { name: "upload_bytes_per_request", help: "Bytes of the 
 
 const minuteMs = 60_000;
 const mostShown = 100;
+const monthMs = 30 * 86_400_000;
+/** Before, the metadata of the start would weigh too much. */
+const estimatedAfterMs = 10 * minuteMs;
 
 const isWell = (state: DeliveryState) => state === "idle" || state === "sending";
 
@@ -208,6 +219,7 @@ export class UploadTally {
     readonly parked: ParkedStatus;
     readonly catalog: Catalog;
     readonly watch: SignalWatchStatus | undefined;
+    readonly traffic: Omit<TrafficStatus, "bytesPerMonth">;
   }): DeliveryStatus {
     const { clock } = this.#runtime;
     const monotonic = clock.monotonic();
@@ -216,7 +228,10 @@ export class UploadTally {
     const drained = this.#recent
       .filter(({ at }) => at >= monotonic - minuteMs)
       .reduce((sum, { points: of }) => sum + of, 0);
-    const { catalog } = now;
+    const { catalog, traffic } = now;
+    const openMs = monotonic - this.#opened;
+    const bytesPerMonth =
+      openMs < estimatedAfterMs ? undefined : ((traffic.sentBytes + traffic.receivedBytes) * monthMs) / openMs;
     const saving = this.#failing ? undefined : this.#saveFailure;
     const lastError = saving
       ? { ...saving.failure, current: true }
@@ -236,6 +251,7 @@ export class UploadTally {
       rejected: now.rejected,
       unkept: now.unkept,
       budgetShare: Math.min(1, recent / ((minuteMs / 1_000) * this.#requestsPerSecond)),
+      traffic: { ...traffic, bytesPerMonth },
       inFlight: now.inFlight,
       parked: now.parked,
       signals: {

@@ -29,6 +29,8 @@ export interface DispatcherParts {
   readonly limit: LearnedLimit;
   readonly integration: string;
   readonly maxLagMs: number;
+  /** Time between requests while one carries everything. At most `leastIntervalMs`: as often as the pacer permits. */
+  readonly intervalMs: number;
   /** Whether the points of an input must wait for its metadata. */
   readonly holds: (input: InputId) => boolean;
   /** True: inputs that the service does not accept wait in the buffer. False: their points are rejected. */
@@ -54,6 +56,8 @@ const bytesPerLive = 1_700;
 /** Minimum, however small requests are. The buffer returns records as a whole, or single series of them. */
 const leastPoints = { live: 1_000, backlog: 60_000 } as const;
 const leastCapacity = 200_000;
+/** The shortest interval, for which no request waits longer than the pacer demands. */
+const leastIntervalMs = 1_000;
 /** How long before its start the next frame is built, so that it carries recent points. */
 const buildAheadMs = 60;
 const heldMs = 100;
@@ -76,9 +80,11 @@ export class Dispatcher {
   readonly #probes: RetryProbes;
   /** Undefined: the sink cannot detect the return of the service. */
   readonly #serviceReturn: ReturnType<typeof openServiceReturn> | undefined;
+  /** Monotonic time of the next request, since the last one carried everything. */
+  #nextAt = 0;
 
   constructor(parts: DispatcherParts, runtime: Runtime) {
-    const { reader, limit, integration, maxLagMs, holds, sink } = parts;
+    const { reader, limit, integration, maxLagMs, intervalMs, holds, sink } = parts;
     const { clock } = runtime;
     this.#parts = parts;
     this.#runtime = runtime;
@@ -106,7 +112,7 @@ export class Dispatcher {
     const hasAll = () => this.#prefetcher.hasAll;
     this.#loader = new Loader({ window, bisection, search, clock, integration, limit, maxLagMs, hasAll, holds });
     this.#outcomes = new OutcomeHandler({ ...parts, window, parked, bisection, search, loader: this.#loader }, runtime);
-    this.#serviceReturn = sink.connects && openServiceReturn(sink.connects.bind(sink), runtime);
+    this.#serviceReturn = sink.connects && openServiceReturn(sink.connects.bind(sink), runtime, intervalMs);
     const { random } = runtime;
     this.#probes = new RetryProbes({ prefetcher: this.#prefetcher, loader: this.#loader, parked, window, random });
   }
@@ -141,13 +147,18 @@ export class Dispatcher {
 
   /** Sends `again`, or the next request. A separate method, so that a wait does not retain the request. */
   async #sendOne(again: Shipment | undefined, stop: AbortSignal, grace: AbortSignal) {
-    const { pacer, sink, tally } = this.#parts;
+    const { pacer, sink, tally, intervalMs } = this.#parts;
     const shipment = again ?? (await this.#next(stop));
+    let startedAt = 0;
     const outcome = await pacer.run((turn) => {
+      startedAt = this.#runtime.clock.monotonic();
       tally.started();
       return sink.send(shipment.frame, grace, turn);
     }, stop);
     const handled = await this.#outcomes.handle(shipment, outcome);
+    // What arrived since the request was built waits for the next interval; what did not fit into it does not.
+    const isAll = this.#points() === 0 && this.#prefetcher.hasAll;
+    this.#nextAt = isAll && intervalMs > leastIntervalMs ? startedAt + intervalMs : 0;
     await this.#settle();
     return { ...handled, isAway: outcome.kind === "unavailable" && outcome.isServerError !== true };
   }
@@ -178,7 +189,7 @@ export class Dispatcher {
         continue;
       }
       await this.#gather(stop);
-      const earlyMs = this.#parts.pacer.waitMs - buildAheadMs;
+      const earlyMs = Math.max(this.#parts.pacer.waitMs, this.#nextAt - clock.monotonic()) - buildAheadMs;
       if (earlyMs > 0 && this.#points() > 0) {
         await clock.sleep(earlyMs, stop);
         await this.#gather(stop);

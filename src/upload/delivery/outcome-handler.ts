@@ -20,6 +20,8 @@ export interface OutcomeHandlerParts extends PointDispositionParts {
   readonly catalog: Catalog;
   readonly limit: LearnedLimit;
   readonly maxLagMs: number;
+  /** See `DispatcherParts`. */
+  readonly intervalMs: number;
 }
 
 export interface Next {
@@ -60,8 +62,10 @@ export class OutcomeHandler {
     this.#parts = parts;
     this.#runtime = runtime;
     this.#points = new PointDisposition(parts, this.#breaker, runtime.log);
-    this.#backOff = new BackOff({ minMs: 1_000, maxMs: 15_000, random });
-    this.#holdOff = new BackOff({ minMs: 5_000, maxMs: 60_000, random });
+    // Each attempt may carry the whole request, so where few are wanted, few are repeated.
+    const most = (ms: number) => Math.max(ms, parts.intervalMs);
+    this.#backOff = new BackOff({ minMs: 1_000, maxMs: most(15_000), random });
+    this.#holdOff = new BackOff({ minMs: 5_000, maxMs: most(60_000), random });
     this.#unconfirmedOff = new BackOff({ minMs: 60_000, maxMs: 300_000, random });
   }
 

@@ -11,7 +11,7 @@
 import type { Runtime } from "../../core/runtime.ts";
 import type { Sink } from "../../core/sink.ts";
 
-/** Average interval of probes in milliseconds. Random, so that agents do not return simultaneously. */
+/** Shortest average interval of probes in milliseconds. Random, so that agents do not return simultaneously. */
 const probeEveryMs = 1_000;
 const spread = 0.25;
 
@@ -19,6 +19,7 @@ const spread = 0.25;
 export function openServiceReturn(
   connects: NonNullable<Sink["connects"]>,
   { clock, random }: Pick<Runtime, "clock" | "random">,
+  everyMs: number = probeEveryMs,
 ): (signal: AbortSignal) => Promise<void> {
   /** Result of the last probe, even from before the last request, which may have failed during the return. */
   let wasAway = false;
@@ -28,7 +29,7 @@ export function openServiceReturn(
       const isBack = isThere && wasAway;
       wasAway = !isThere;
       if (isBack) return;
-      await clock.sleep(probeEveryMs * (1 - spread + 2 * spread * random()), signal);
+      await clock.sleep(Math.max(everyMs, probeEveryMs) * (1 - spread + 2 * spread * random()), signal);
     }
   };
 }

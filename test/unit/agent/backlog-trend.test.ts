@@ -22,7 +22,9 @@ async function shownIn(story: readonly Second[], parkedInputs = 0, state: Upload
     const loss: Loss = { reason: "maxSize", points: lost, from: undefined, to: undefined, intervals: [] };
     trend.sample({ unsettledPoints: waiting, appendedPoints: appended, losses: [loss] });
     const { progress } = trend;
-    shown.push(backlogStatus({ time: clock.now(), state, points: waiting, oldest, parkedInputs, progress }));
+    shown.push(
+      backlogStatus({ time: clock.now(), state, points: waiting, oldest, parkedInputs, progress, intervalMs: 0 }),
+    );
     await clock.advance(1_000);
   }
   return shown;

@@ -124,6 +124,27 @@ test("--json prints the same result for scripts", async () => {
   });
 });
 
+test("a longer interval saves most of a month's bytes, since requests and answers name each signal less often", async () => {
+  const monthly = async (service: string) => {
+    const tags = Array.from({ length: 20 }, (_, i) => `{ input: line3.t${i}, wave: sine, every: 1s }`).join(", ");
+    const text = `${head.replace("url:", `${service}, url:`)}agent: { ownSignals: off }
+sources: { demo: { type: simulator, tags: [${tags}] } }
+`;
+    return JSON.parse((await checked(text, { json: true })).text).forecast.bytesPerMonth as number;
+  };
+  const month = 30 * 86_400;
+  // Each second: 20 values, a time, 20 names of 8 letters there and back, one request and one answer.
+  const compared = (20 * 500) / 3_600;
+  expect(await monthly("interval: 1s")).toBeCloseTo(
+    month * (20 * 7 + 31 + 20 * 14.5 + 400 + 20 * 57.5 + 300 + compared),
+    -3,
+  );
+  // Each minute: 60 times as many values and times, once the rest.
+  const minutely = 20 * 7 + 31 + (20 * 14.5 + 400 + 20 * 57.5 + 300) / 60;
+  expect(await monthly("interval: 60s")).toBeCloseTo(month * (minutely + compared), -3);
+  expect(await monthly("interval: 60s, signals: { check: off }")).toBeCloseTo(month * minutely, -3);
+});
+
 test("for a plant of all protocols the cost of each source and the total equal a calculation by hand", async () => {
   const units = Array.from({ length: 20 }, (_, i) => `{ unit: ${i + 1}, template: meter, vars: { dev: m${i + 1} } }`);
   const nodes = Array.from(
@@ -158,6 +179,7 @@ sources:
     expect.stringMatching(
       /^at most 65\.9 points\/s, 1\.6 of them the agent's own signals, and about 28\d MiB a day to the service, less than 0\.1 % of what its limits allow, not counting hall$/,
     ),
+    "with a request every 1s, about 18.5 GiB a month sent and received, not counting hall",
     "an outage of about 56.5 hours fits into the buffer (256 MiB)",
   ]);
 });

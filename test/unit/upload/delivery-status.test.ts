@@ -21,6 +21,7 @@ test("delivery is healthy since its first success, over any number of requests a
       parked: { refused: 0, unconfirmed: 0, first: [] },
       catalog,
       watch: undefined,
+      traffic: { sentBytes: 0, receivedBytes: 0 },
     }).since;
   const start = clock.now();
 

@@ -26,6 +26,7 @@ function openStory(others: Partial<OutcomeHandlerParts> = {}) {
   let written: () => void = () => {};
   const parts = {
     bisection,
+    intervalMs: 1_000,
     window: { settleExtracted: () => log.push("settled"), forget: function* () {} },
     loader: { leadWithLive: () => log.push("live first") },
     catalog: { learn: () => {} },
