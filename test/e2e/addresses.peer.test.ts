@@ -54,7 +54,7 @@ const delivered = async (agent: AgentProcess) => {
   return sources.every(({ points }) => points > 0) && upload.backlogPoints === 0 && upload.points > 0;
 };
 
-test("motors of one name do not flow into one signal: one of them does, and the others are named with the remedy", {
+test("of motors with one name only one feeds the signal, and the others are listed with the remedy", {
   timeout: 240_000,
 }, async () => {
   using home = temporaryFolder();
@@ -128,7 +128,7 @@ test("motors of one name do not flow into one signal: one of them does, and the 
   }
 });
 
-test("of two topics of one filter the one that came first feeds the Input ID, after a restart too", {
+test("of two topics of one filter the first one feeds the Input ID, also after a restart", {
   timeout: 240_000,
 }, async () => {
   using home = temporaryFolder();

@@ -74,7 +74,7 @@ function spoil(folder: string, random: () => number): string {
 const refusing: Behaviour = (exchange) =>
   bad in (exchange.request.params.data?.series ?? {}) ? fails(-32602)(exchange) : accepts(exchange);
 
-test(`all numbers are those of the oracle, seed ${seed}`, { timeout: 120_000 + lives * 60_000 }, async () => {
+test(`all numbers equal those of the oracle, seed ${seed}`, { timeout: 120_000 + lives * 60_000 }, async () => {
   const random = seeded(seed);
   using home = temporaryFolder();
   const dataDir = home.file("data");

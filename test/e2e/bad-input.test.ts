@@ -17,7 +17,7 @@ sources:
   demo: { type: simulator, tags: [{ input: demo.sine, wave: sine, period: 60s, min: 0, max: 100 }] }
 `;
 
-test("every error of a configuration is told in one run, with position and remedy, and the exit status is 78", async () => {
+test("every error of a configuration is reported in one run with position and remedy, and exit status 78", async () => {
   using folder = temporaryFolder();
   const file = folder.file("agent.yaml");
   writeFileSync(
@@ -69,7 +69,7 @@ sources:
   }
 });
 
-test("a broken YAML and a file that is not there are told as such, with exit status 78", async () => {
+test("invalid YAML and a missing file are reported as such, with exit status 78", async () => {
   using folder = temporaryFolder();
   writeFileSync(folder.file("broken.yaml"), 'version: 1\nservice: { url: "http://\n');
   const broken = await tagferry(["run", "-c", folder.file("broken.yaml")]);
@@ -78,7 +78,7 @@ test("a broken YAML and a file that is not there are told as such, with exit sta
   expect(missing).toMatchObject({ status: 78, stderr: expect.stringContaining("missing.yaml") });
 });
 
-test("a port in use is told in one sentence, with exit status 1", async () => {
+test("a port in use is reported in one sentence, with exit status 1", async () => {
   using folder = temporaryFolder();
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -110,7 +110,7 @@ test("a second agent on a data directory is refused within a second, with exit s
   expect((await first.status()).agent.name).toBe("test");
 });
 
-test("a data directory that cannot be made is told in one sentence, with exit status 1", async () => {
+test("a data directory that cannot be created is reported in one sentence, with exit status 1", async () => {
   using folder = temporaryFolder();
   writeFileSync(folder.file("file"), "");
   writeFileSync(folder.file("agent.yaml"), configuration(folder.file("file/data")));
@@ -120,7 +120,7 @@ test("a data directory that cannot be made is told in one sentence, with exit st
   expect(stderr).not.toMatch(/\n\s+at /);
 });
 
-test("wrong use of the command line is told with exit status 2, and help with 0", async () => {
+test("wrong use of the command line ends with exit status 2, and help with 0", async () => {
   expect(await tagferry(["rnu"])).toMatchObject({ status: 2, stderr: expect.stringContaining("run") });
   expect(await tagferry(["run", "--nope"])).toMatchObject({ status: 2 });
   const service = await tagferry(["service", "--listen", "nowhere"]);
@@ -130,7 +130,7 @@ test("wrong use of the command line is told with exit status 2, and help with 0"
   expect(await tagferry(["version"])).toMatchObject({ status: 0, stdout: expect.stringContaining("tagferry") });
 });
 
-test("SIGTERM ends the agent with exit status 0 while its service and its devices are away", async () => {
+test("SIGTERM ends the agent with exit status 0 while its service and devices are unreachable", async () => {
   using folder = temporaryFolder();
   await using agent = await startAgent({ folder: folder.path, configuration: configuration(folder.file("data")) });
   expect(await agent.stop()).toBe(0);

@@ -54,7 +54,7 @@ function found(text: string): string[] {
   );
 }
 
-test("the search finds a secret in whatever form it stands", () => {
+test("the search finds a secret in every form", () => {
   const secret = canaries.service;
   const encoded = ["", "u", "us"].map((user) => Buffer.from(`${user}${secret}:`).toString("base64"));
   for (const text of [secret, encodeURIComponent(secret), JSON.stringify({ secret }), ...encoded])
@@ -120,7 +120,7 @@ async function httpServer(listener: RequestListener): Promise<AsyncDisposable & 
 
 const fixture = (name: string) => join(import.meta.dirname, "../fixtures/tls", name);
 
-test("devices and a service that refuse every secret, and say which: nobody sees one anywhere", async () => {
+test("no secret is visible anywhere when devices and a service refuse every one and quote it", async () => {
   using folder = temporaryFolder();
   secretFiles(folder);
   // A key whose passphrase is another one.
@@ -196,7 +196,7 @@ sources:
   await expectNoDebugger(agent);
 });
 
-test("a proxy and an issuer of tokens that give back what they refuse: nobody sees one anywhere", async () => {
+test("no secret is visible anywhere when a proxy and a token issuer quote what they refuse", async () => {
   using folder = temporaryFolder();
   secretFiles(folder);
   let asked = 0;

@@ -19,7 +19,7 @@ async function pasted(source: string, yaml: string) {
   return (await loadConfig("agent.yaml", environmentOf(withPassword, { "/site/agent.yaml": text }))).sources[0];
 }
 
-test("an OPC UA server is listed as a tree with values, and its YAML is a configuration that is right", async () => {
+test("an OPC UA server is listed as a tree with values, and its YAML is a valid configuration", async () => {
   using folder = temporaryFolder();
   await using server = await opcuaServer({ folder: folder.path });
   server.set("Temp", 21.5);
@@ -38,7 +38,7 @@ test("an OPC UA server is listed as a tree with values, and its YAML is a config
   expect(source?.rules.map(({ input }) => input)).toContain("Line.Temp");
 });
 
-test("the ways into a server are listed with what protects them, and the secure ones are looked through once compared", async () => {
+test("the endpoints of a server are listed with their security, and secure ones are browsed once the certificate is compared", async () => {
   using folder = temporaryFolder();
   await using server = await opcuaServer({ folder: folder.path, secure: true });
   const endpoints = await command(["browse", server.url, "--endpoints"]);
@@ -55,7 +55,7 @@ test("the ways into a server are listed with what protects them, and the secure 
   );
 });
 
-test("a source of a configuration is looked through with its login, its security and the agent's certificate", async () => {
+test("a source of a configuration is browsed with its login, its security and the agent's certificate", async () => {
   using folder = temporaryFolder();
   await using server = await opcuaServer({ folder: folder.file("server"), secure: true, anonymous: false });
   writeFileSync(folder.file("password"), user.password);
@@ -79,7 +79,7 @@ sources: { line: { type: opcua, ${source}, tags: [{ input: a, path: Line/Temp }]
   expect(wrong.stderr).toContain("has no source lime; it has line");
 });
 
-test("a broker is listened to with the credentials given, and a text stands as a comment in the YAML", async () => {
+test("a broker is browsed with the given credentials, and a text becomes a comment in the YAML", async () => {
   using folder = temporaryFolder();
   writeFileSync(folder.file("password"), "gw1-password\n");
   await using broker = await openMqttBroker({ credentials: { username: "gw1", password: "gw1-password" } });
@@ -114,7 +114,7 @@ test("a broker is listened to with the credentials given, and a text stands as a
   });
 });
 
-test("a Modbus device is listed with what its registers hold, and its YAML is by unit", async () => {
+test("a Modbus device is listed with the values of its registers, and its YAML is ordered by unit", async () => {
   await using device = await modbusDevice();
   device.unit(3).set("hr", 5, [42]);
   for (const table of ["ir", "co", "di"] as const) device.unit(3).refuse(table, 0, 65_535, 1);
@@ -137,7 +137,7 @@ test("a Modbus device is listed with what its registers hold, and its YAML is by
   expect(source?.tags).toHaveLength(1);
 });
 
-test("a Modbus device that answers for every unit number is listed once, and that is said", async () => {
+test("a Modbus device that answers for every unit number is listed once, with a remark", async () => {
   await using device = await modbusDevice();
   for (let unit = 0; unit <= 255; unit++) {
     device.unit(unit).set("hr", 5, [42]);
@@ -152,7 +152,7 @@ test("a Modbus device that answers for every unit number is listed once, and tha
   expect(yaml).toBe("devices:\n  - unit: 1\n    tags:\n      - { input: unit1.hr:5, at: hr:5 u16 }\n");
 });
 
-test("a Modbus source of a configuration is looked through as it is configured", async () => {
+test("a Modbus source of a configuration is browsed as configured", async () => {
   await using device = await modbusDevice();
   device.unit(3).set("hr", 5, [42]);
   for (const table of ["ir", "co", "di"] as const) device.unit(3).refuse(table, 0, 65_535, 1);
@@ -172,7 +172,7 @@ test("a Modbus source of a configuration is looked through as it is configured",
   expect((await all).stderr).not.toContain("no address");
 });
 
-test("what a Modbus device says that it is stands in the list, in the JSON, and as a comment in the YAML", async () => {
+test("the identification of a Modbus device is in the list, in the JSON, and a comment in the YAML", async () => {
   await using device = await modbusDevice();
   device.unit(3).set("hr", 5, [42]);
   for (const table of ["ir", "co", "di"] as const) device.unit(3).refuse(table, 0, 65_535, 1);
@@ -196,7 +196,7 @@ test("what a Modbus device says that it is stands in the list, in the JSON, and 
   expect(source?.tags).toHaveLength(1);
 });
 
-test("a value read off the display finds the address as it stands in a tag", async () => {
+test("a value read off the display finds the address in the form used by a tag", async () => {
   await using device = await modbusDevice();
   device.unit(5).set("hr", 99, [2314, 0x2065, 0x47f1]);
   device.unit(5).refuse("ir", 0, 65_535, 2);
@@ -223,7 +223,7 @@ test("a value read off the display finds the address as it stands in a tag", asy
   expect(beyond).toMatchObject({ status: 69, stderr: expect.stringContaining("tagferry browse shows which") });
 });
 
-test("a device that echoes another unit is told so, and is browsed and probed with --reply-unit any", async () => {
+test("a device that echoes another unit is reported, and is browsed and probed with --reply-unit any", async () => {
   await using device = await modbusDevice();
   device.unit(1).set("hr", 0, [2292]);
   for (const table of ["ir", "co", "di"] as const) device.unit(1).refuse(table, 0, 65_535, 1);
@@ -246,7 +246,7 @@ test("a device that echoes another unit is told so, and is browsed and probed wi
   expect((await command(["browse", "mqtt://127.0.0.1:1", "--reply-unit", "any"])).status).toBe(2);
 });
 
-test("nobody there is 69, and what was typed wrong is 2", async () => {
+test("an unreachable device gives exit status 69, and wrong arguments 2", async () => {
   for (const url of ["tcp://127.0.0.1:1", "mqtt://127.0.0.1:1", "opc.tcp://127.0.0.1:1"]) {
     const { status, stderr } = await command(["browse", url]);
     expect({ url, status }).toEqual({ url, status: 69 });

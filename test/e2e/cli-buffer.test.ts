@@ -52,7 +52,7 @@ function damage(dataDir: string): void {
   }
 }
 
-test("a buffer is looked into beside the agent that runs on it", async () => {
+test("a buffer is inspected while the agent uses it", async () => {
   using home = temporaryFolder();
   await using buffer = await open(home.path);
   await buffer.append([point("hall.a", 0, 1), point("hall.b", 1, 2)], { awaited: true }, never);
@@ -77,7 +77,7 @@ test("a buffer is looked into beside the agent that runs on it", async () => {
 `);
 });
 
-test("an export is CSV that no spreadsheet takes for formulas, with every value bit by bit", async () => {
+test("an export is CSV that no spreadsheet evaluates, with every value bit for bit", async () => {
   using home = temporaryFolder();
   await filled(home.path);
   const { status, stdout, stderr } = await command(["buffer", "export", home.path]);
@@ -89,7 +89,7 @@ test("an export is CSV that no spreadsheet takes for formulas, with every value 
   expect(lines).toContain(`'${dangerous},2026-01-01T00:00:09Z,-9`);
 });
 
-test("of a damaged buffer all that can be read is exported, and the last line says what could not", async () => {
+test("all readable points of a damaged buffer are exported, and the last line names the others", async () => {
   using home = temporaryFolder();
   await filled(home.path);
   damage(home.path);
@@ -113,7 +113,7 @@ test("of a damaged buffer all that can be read is exported, and the last line sa
   expect(after).toEqual(before);
 });
 
-test("of the bare segments of a broken disk the points are exported all the same", async () => {
+test("the points of segments copied off a broken disk are exported as well", async () => {
   using home = temporaryFolder();
   await filled(home.path);
   mkdirSync(home.file("salvaged"));
@@ -130,7 +130,7 @@ test("of the bare segments of a broken disk the points are exported all the same
   });
 });
 
-test("a folder without a buffer, one that is not there and an unknown format are told apart", async () => {
+test("a folder without a buffer, a missing folder and an unknown format have different errors", async () => {
   using home = temporaryFolder();
   const empty = await command(["buffer", "stat", home.path]);
   expect(empty).toMatchObject({ status: 1, stdout: "" });
@@ -141,7 +141,7 @@ test("a folder without a buffer, one that is not there and an unknown format are
   expect(format).toMatchObject({ status: 2, stderr: expect.stringContaining("Allowed choices are csv, ndjson") });
 });
 
-test("a buffer of a newer version is not guessed at", async () => {
+test("a buffer of a newer version is refused", async () => {
   using home = temporaryFolder();
   await filled(home.path);
   cpSync(home.file("buffer"), home.file("newer"), { recursive: true });
@@ -156,7 +156,7 @@ test("a buffer of a newer version is not guessed at", async () => {
   expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining("install that version again") });
 });
 
-test("a person sees how far it is, and ^C ends it with a word and status 1", async () => {
+test("an export shows its progress, and ^C ends it with a message and exit status 1", async () => {
   using home = temporaryFolder();
   await filled(home.path);
   const whole = await command(["buffer", "verify", home.path]);
@@ -165,7 +165,7 @@ test("a person sees how far it is, and ^C ends it with a word and status 1", asy
   expect(stopped).toMatchObject({ status: 1, stderr: "tagferry: stopped before the end\n" });
 });
 
-test("a reader that goes away ends an export without a word", async () => {
+test("a reader that closes the pipe ends an export without a message", async () => {
   using home = temporaryFolder();
   {
     await using buffer = await open(home.path);

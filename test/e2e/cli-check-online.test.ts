@@ -32,7 +32,7 @@ sources:
   );
 }
 
-test("service and sources that answer are told, in every dialect, and nothing is stored or kept", async () => {
+test("service and sources that answer are reported, in every dialect, and nothing is stored or kept", async () => {
   using home = temporaryFolder();
   await using service = await testService();
   await using broker = await openMqttBroker({ credentials: { username: "gw1", password: "gw1-password" } });
@@ -90,7 +90,7 @@ sources: { bus: { type: modbus, url: "${url}", timeout: 200ms, ${options} device
   );
 }
 
-test("of each Modbus unit one value is shown and each refused address: an open port alone does not answer for any", async () => {
+test("one value and each refused address of each Modbus unit are shown: an open port alone proves none", async () => {
   using home = temporaryFolder();
   await using device = await modbusDevice();
   device.unit(1).set("hr", 5, [7]);
@@ -119,7 +119,7 @@ test("of each Modbus unit one value is shown and each refused address: an open p
   expect(status).toBe(69);
 });
 
-test("a Modbus device that is slower than the time-out is told so, and one that echoes another unit what to write", async () => {
+test("a Modbus device slower than the timeout and one that echoes another unit are reported with the remedy", async () => {
   using home = temporaryFolder();
   await using device = await modbusDevice();
   device.unit(1).set("hr", 0, [7]);
@@ -138,7 +138,7 @@ test("a Modbus device that is slower than the time-out is told so, and one that 
   expect((await command(["check", "-c", file, "--online"])).stdout).toContain("unit 1: hr:0 u16 is 7");
 });
 
-test("^C while the running agent does not answer is no failure of its own", async () => {
+test("^C while the running agent does not answer causes no unhandled failure", async () => {
   using home = temporaryFolder();
   const stop = new AbortController();
   const hanging = createServer(() => stop.abort(new Error("stopped")));

@@ -10,7 +10,7 @@ async function scriptFor(shell: string, file: string): Promise<void> {
   writeFileSync(file, (await command(["completion", shell])).stdout);
 }
 
-test("zsh completes what is typed", async () => {
+test("zsh completes commands and options", async () => {
   using folder = temporaryFolder();
   const script = folder.file("_tagferry");
   await scriptFor("zsh", script);
@@ -24,7 +24,7 @@ tagferry() { print -r -- "typed: $*" }`,
   await zsh.sees("typed: buffer export --format ndjson");
 });
 
-test("fish completes what is typed", async () => {
+test("fish completes commands and options", async () => {
   using folder = temporaryFolder();
   const script = folder.file("tagferry.fish");
   await scriptFor("fish", script);

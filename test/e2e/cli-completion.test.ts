@@ -32,7 +32,7 @@ test("bash completes commands, commands of commands, options and their values", 
   expect(completed(script, "tagferry run -c ")).toEqual([]);
 });
 
-test("each script knows every command of the help", async () => {
+test("each script has every command of the help", async () => {
   const { stdout: help } = await command(["--help"]);
   const names = [...help.slice(help.indexOf("Commands:")).matchAll(/^ {2}([a-z-]+)/gm)].map(([, name]) => name);
   expect(names.length).toBeGreaterThan(15);

@@ -24,7 +24,7 @@ function places() {
 const reads = async (args: readonly string[], options: Parameters<typeof command>[1]) =>
   /(\w+)\.sine/.exec((await command(["test", "--once", ...args], options)).stdout)?.[1];
 
-test("a flag goes before the variable, the variable before the working directory", async () => {
+test("a flag takes precedence over the variable, and the variable over the working directory", async () => {
   using at = places();
   const { cwd, elsewhere } = at;
   const variables = { TAGFERRY_CONFIG: elsewhere };
@@ -34,13 +34,13 @@ test("a flag goes before the variable, the variable before the working directory
   expect(await reads([], { cwd, variables: { TAGFERRY_CONFIG: "" } })).toBe("here");
 });
 
-test("a variable that names no file is an error, and nothing else is taken instead", async () => {
+test("a variable that names a missing file is an error, without a fallback", async () => {
   using at = places();
   const { status, stdout } = await command(["check"], { cwd: at.cwd, variables: { TAGFERRY_CONFIG: "nowhere.yaml" } });
   expect({ status, stdout }).toMatchObject({ status: 78, stdout: expect.stringContaining("nowhere.yaml:1:1") });
 });
 
-test("run takes the same places on its short way", () => {
+test("the short form of run uses the same paths", () => {
   using at = places();
   expect(parseRunShortcut(["run"], { cwd: at.cwd, variables: {} })).toBe("tagferry.yaml");
   expect(parseRunShortcut(["run"], { cwd: at.cwd, variables: { TAGFERRY_CONFIG: "/etc/x.yaml" } })).toBe("/etc/x.yaml");
@@ -49,7 +49,7 @@ test("run takes the same places on its short way", () => {
   );
 });
 
-test("every command that has -c names the places in its help", async () => {
+test("every command with -c lists the paths in its help", async () => {
   const { stdout: help } = await command(["--help"]);
   const names = [...help.matchAll(/^ {2}([a-z][a-z-]*)/gm)].flatMap(([, name = ""]) => (name === "help" ? [] : [name]));
   const wrong: string[] = [];
@@ -60,7 +60,7 @@ test("every command that has -c names the places in its help", async () => {
   expect(wrong).toEqual([]);
 });
 
-test("status asks the agent of the configuration in the working directory, with --url any other", async () => {
+test("status asks the agent of the configuration in the working directory, or with --url any other", async () => {
   using at = places();
   const asked: string[] = [];
   await using server = createServer((request, response) => {

@@ -42,7 +42,7 @@ service: { url: http://127.0.0.1:1/v1, integration: c8ktonqsahsmemfs7lv0, auth: 
 sources: {}
 `;
 
-test("gaps of a running agent: when, how long, which tags, why, and what became of it", async () => {
+test("gaps of a running agent are listed with time, duration, tags, cause and outcome", async () => {
   using folder = temporaryFolder();
   const agent = await recorded(`${folder.path}/data`);
   await using web = await openWeb(
@@ -71,7 +71,7 @@ test("gaps of a running agent: when, how long, which tags, why, and what became 
   expect(JSON.parse(short.stdout).gaps).toMatchObject([{ inputs: ["line3.temp"], state: "open", cause: "bad" }]);
 });
 
-test("gaps of an agent that is not running are read from its data directory, and its being down is one of them", async () => {
+test("gaps of a stopped agent are read from its data directory, and its downtime is one of them", async () => {
   using folder = temporaryFolder();
   await end(await recorded(`${folder.path}/data`));
   writeFileSync(`${folder.path}/tagferry.yaml`, configOf(folder.path, 1));
@@ -89,7 +89,7 @@ test("gaps of an agent that is not running are read from its data directory, and
   expect(status).toBe(0);
 });
 
-test("an agent that was killed finds the time it was away in its record", async () => {
+test("a killed agent records its downtime", async () => {
   using folder = temporaryFolder();
   const configuration = configOf(folder.path, 0).replace(
     "sources: {}",
@@ -120,7 +120,7 @@ test("an agent that was killed finds the time it was away in its record", async 
   expect((await agent.status()).gaps).toMatchObject({ open: 0, dayLost: 1 });
 });
 
-test("where there is neither agent nor configuration gaps says whom to ask", async () => {
+test("without an agent and a configuration gaps prints how to name one", async () => {
   const { status, stderr } = await tagferry(["gaps", "--url", "http://127.0.0.1:1"]);
   expect(stderr).toContain("no agent answers at http://127.0.0.1:1");
   expect(status).toBe(69);

@@ -38,7 +38,7 @@ async function meter() {
   return device;
 }
 
-test("flags answer every question, and init ends with a value of each source", async () => {
+test("flags answer every question, and init ends with one value of each source", async () => {
   using agent = await plant();
   await using device = await meter();
 
@@ -60,7 +60,7 @@ test("flags answer every question, and init ends with a value of each source", a
   expect((await agent.run(["check"])).status).toBe(0);
 });
 
-test("a file of answers says the same, and errors in it name line and key", async () => {
+test("a file of answers has the same effect, and its errors name line and key", async () => {
   using agent = await plant();
   await using device = await meter();
   const answers = agent.folder.file("answers.yaml");
@@ -88,7 +88,7 @@ sources:
   expect(agent.written().service.auth.basic.password).toBe("${SERVICE_PASSWORD}");
 });
 
-test("a source that cannot be reached stops it: nothing is written, and --offline writes without asking the source", async () => {
+test("an unreachable source stops init and nothing is written; --offline writes without reading the source", async () => {
   using agent = await plant();
   const there = ["--source", "mqtt://127.0.0.1:1"];
 
@@ -130,7 +130,7 @@ test.each([
   expect(existsSync(agent.file)).toBe(false);
 });
 
-test("without a password of the integration it stops and names both flags", async () => {
+test("without a password of the integration init stops and names both flags", async () => {
   using folder = temporaryFolder();
   const { status, stderr } = await command(["init", "--yes", "-c", folder.file("tagferry.yaml")]);
   expect(stderr).toContain("--password-file");
@@ -177,7 +177,7 @@ test("a certificate is trusted only by its thumbprint", async () => {
   expect((await agent.run(["trust", "list"])).stdout).toContain(`${thumbprint} (trusted)`);
 });
 
-test("a password goes to a broker without TLS only where a person said so, and never to the file as a key of OPC UA", async () => {
+test("a password is sent to a broker without TLS only with explicit consent, and never written as an OPC UA key", async () => {
   using agent = await plant();
   const broker = "--source mqtt://192.0.2.1 --username gw1 --source-password-file service_password".split(" ");
 

@@ -38,7 +38,7 @@ test("^C ends the questions and nothing is written", async () => {
   expect(existsSync(folder.file("tagferry.yaml"))).toBe(false);
 });
 
-test("root's files in a folder that it keeps for a group can be read by that group, as by the service", async () => {
+test("files that root writes into a folder of a group are readable by that group, and so by the service", async () => {
   using folder = temporaryFolder();
   chownSync(folder.path, 0, 12_345);
   chmodSync(folder.path, 0o750);

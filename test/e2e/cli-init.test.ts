@@ -16,7 +16,7 @@ async function checked(file: string) {
   return { status, stdout };
 }
 
-test("a few answers become a commented file that passes check, and the password a file of its own", async () => {
+test("a few answers become a commented file that passes check, with the password in a separate file", async () => {
   using folder = temporaryFolder();
   await using device = await modbusDevice();
   device.unit(3).set("hr", 5, [42]);
@@ -83,7 +83,7 @@ next: tagferry check -c ${file} --online, then tagferry run -c ${file}
   expect(readFileSync(file, "utf8")).toContain("\n  signal: { labels:");
 });
 
-test("what browse --json found becomes a file that passes check; several devices share no Input ID", async () => {
+test("the result of browse --json becomes a file that passes check; several devices share no Input ID", async () => {
   using folder = temporaryFolder();
   await using server = await opcuaServer({ folder: folder.path });
   const found = (await command(["browse", server.url, "--json"])).stdout;
@@ -100,7 +100,7 @@ test("what browse --json found becomes a file that passes check; several devices
   expect(await checked(file)).toMatchObject({ status: 0 });
 });
 
-test("nothing is ever written over, and nothing is written before the last answer", async () => {
+test("no file is overwritten, and none is written before the last answer", async () => {
   using folder = temporaryFolder();
   const file = folder.file("tagferry.yaml");
   writeFileSync(folder.file("service_password"), "the one before\n");
@@ -139,7 +139,7 @@ test.for(["", "{}", "devices:\n  - unit: 1\n", '{"url":"x","type":"mqtt"}'])(
   },
 );
 
-test("what a device calls its nodes stays within its quotes, and texts stand as comments", async () => {
+test("names of nodes are quoted safely, and texts become comments", async () => {
   using folder = temporaryFolder();
   const node = { depth: 0, signal: {}, value: "on", name: "lamp" };
   const topic = 'a"b: #\n- { input: evil, topic: x }';
@@ -168,7 +168,7 @@ test("what a device calls its nodes stays within its quotes, and texts stand as 
   expect(printed.stdout).toContain("    type: mqtt\n");
 });
 
-test("a broker with TLS is asked about with the authority of its certificate", async () => {
+test("for a broker with TLS init asks for the authority of its certificate", async () => {
   using folder = temporaryFolder();
   const identity = (name: string) => readFileSync(join(import.meta.dirname, "../fixtures/tls", name));
   await using broker = await openMqttBroker({ tls: { cert: identity("broker.pem"), key: identity("broker-key.pem") } });
@@ -189,7 +189,7 @@ test("a broker with TLS is asked about with the authority of its certificate", a
   });
 });
 
-test("before a password goes out over a connection that is not encrypted, the person is asked", async () => {
+test("before a password is sent over an unencrypted connection, init asks for consent", async () => {
   using folder = temporaryFolder();
   const file = folder.file("tagferry.yaml");
   const service = ["gw1", "", integration, "", "canary-4e21"];

@@ -20,7 +20,7 @@ process.stdout.write = (...given) => {
 /** Reads nothing before a line comes by descriptor 3. What Node makes for a child is a socket, which holds more than a pipe. */
 const slowReader = '{ "$0" --import "$1" "$2" schema; echo ended >&2; } | { read -r go <&3; cat; }';
 
-test("a result longer than a pipe holds reaches a slow reader whole", async () => {
+test("a result longer than the pipe buffer reaches a slow reader in full", async () => {
   const child = spawn("sh", ["-c", slowReader, process.execPath, tellTurn, program], {
     stdio: ["ignore", "pipe", "pipe", "pipe"],
   });
@@ -33,7 +33,7 @@ test("a result longer than a pipe holds reaches a slow reader whole", async () =
   expect(JSON.parse(stdout)).toEqual(JSON.parse(JSON.stringify(configJsonSchema(drivers))));
 });
 
-test("a reader that goes away before the end ends the command", async () => {
+test("a reader that closes the pipe early ends the command", async () => {
   const child = spawn(process.execPath, [program, "schema"], { stdio: ["ignore", "pipe", "pipe"] });
   let complaints = "";
   child.stderr.on("data", (chunk) => (complaints += String(chunk)));

@@ -10,7 +10,7 @@ sources:
   demo: { type: simulator, tags: [{ input: a }] }
 `;
 
-test("a file of the present format has nothing to migrate", async () => {
+test("a file of the current format needs no migration", async () => {
   using folder = temporaryFolder();
   const file = folder.file("tagferry.yaml");
   writeFileSync(file, `version: 1\n${body}`);
@@ -22,7 +22,7 @@ test("a file of the present format has nothing to migrate", async () => {
   expect(JSON.parse(json.stdout)).toEqual({ file, version: 1, migrated: false });
 });
 
-test("a file without a version, of a newer program, one that is no YAML and one that is not there stay as they are", async () => {
+test("a file without a version, of a newer program, with invalid YAML and a missing one are unchanged", async () => {
   using folder = temporaryFolder();
   const file = folder.file("tagferry.yaml");
   const missing = await command(["config", "migrate", "-c", file]);

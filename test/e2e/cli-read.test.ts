@@ -5,7 +5,7 @@ import { command } from "../support/command.ts";
 import { integration, password, type TestService, testService } from "../support/service.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
-test("the data of published inputs are printed, whole or rolled up, and others are named", async () => {
+test("the data of published inputs are printed, raw or rolled up, and unpublished ones are named", async () => {
   using home = temporaryFolder();
   await using service = await testService({ namespace: "acme" });
   const file = home.file("agent.yaml");
@@ -110,7 +110,7 @@ test.for(["1.0", "1.1beta1", "1.1"])("a part of the past is read, at version %s"
   else expect(months).toMatchObject({ status: 2, stderr: expect.stringContaining("from version 1.1 on") });
 });
 
-test("a plot is drawn of the points, or of what fits its width, and of states at 1.1", async () => {
+test("a plot shows the points, or those that fit its width, and states at API 1.1", async () => {
   using home = temporaryFolder();
   await using service = await testService();
   const times = Array.from({ length: 100 }, (_, i) => ago(14_300 * minute - i * 8_000_000));

@@ -110,7 +110,7 @@ test("check --online names each Modbus address that the device refuses, twenty a
   expect(said).toContain("  and 6 more tags that are refused");
 });
 
-test("check --online names each MQTT filter that the broker denies, whether some or all of them", async () => {
+test("check --online names each MQTT filter that the broker denies, some or all of them", async () => {
   using home = temporaryFolder();
   await using broker = await openMqttBroker({ maySubscribe: (filter) => !filter.startsWith("secret/") });
   const source = (topics: readonly string[]) =>
@@ -134,7 +134,7 @@ test("check --online names each MQTT filter that the broker denies, whether some
   });
 });
 
-test("check warns of a fixed tag and a pattern that come to one Input ID, and test sees one of them refused", async () => {
+test("check warns of a fixed tag and a pattern with one Input ID, and test shows one of them refused", async () => {
   using home = temporaryFolder();
   await using broker = await openMqttBroker();
   await broker.publish("s/kitchen/t", "21.5", { qos: 1, retain: true });

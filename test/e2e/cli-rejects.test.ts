@@ -64,7 +64,7 @@ test("refused points are listed by reason, for people and for scripts", async ()
   });
 });
 
-test("dropped points are gone, and how many is said", async () => {
+test("dropped points are removed and counted", async () => {
   using home = temporaryFolder();
   const file = await refusedPoints(home);
   const dropped = await command(["rejects", "drop", "-c", file]);
@@ -77,7 +77,7 @@ test("dropped points are gone, and how many is said", async () => {
     });
 });
 
-test("refused points are sent once more; those that are refused again stay with the new reason", async () => {
+test("refused points are sent again; those refused again stay with the new reason", async () => {
   using home = temporaryFolder();
   await using service = await ScriptedService.open();
   const file = await refusedPoints(home, service.url);
@@ -116,7 +116,7 @@ test("refused points are sent once more; those that are refused again stay with 
   expect(kept(home)).toEqual([]);
 });
 
-test("a service that cannot be reached or refuses the credentials costs none of them", async () => {
+test("an unreachable service and refused credentials lose none of them", async () => {
   using home = temporaryFolder();
   await using service = await ScriptedService.open();
   service.otherwise = answers(401);
@@ -130,7 +130,7 @@ test("a service that cannot be reached or refuses the credentials costs none of 
   expect(JSON.parse(list.stdout).points).toBeGreaterThanOrEqual(3);
 });
 
-test("what a killed retry left is listed and sent", async () => {
+test("points left by a killed retry are listed and sent", async () => {
   using home = temporaryFolder();
   await using service = await ScriptedService.open();
   const file = await refusedPoints(home, service.url);
@@ -158,7 +158,7 @@ test("a data directory that cannot be read is reported with a command that helps
   });
 });
 
-test("beside a running agent nothing is sent, and the exit status says why", async () => {
+test("while an agent runs nothing is sent, and the exit status shows why", async () => {
   using home = temporaryFolder();
   const file = await refusedPoints(home);
   mkdirSync(join(home.file("data"), "buffer"));

@@ -49,7 +49,7 @@ async function expectHardened(file: string, agent: AgentProcess): Promise<void> 
   expect(alone.findings).toContainEqual(expect.objectContaining({ about: "service", state: "good" }));
 }
 
-test("reload tells which sources started, restarted, stopped and went on; a wrong file changes nothing and is told", async () => {
+test("reload reports which sources started, restarted, stopped and continued; an invalid file is reported and changes nothing", async () => {
   using folder = temporaryFolder();
   const file = folder.file("tagferry.yaml");
   await using agent = await startAgent({ ...known, folder: folder.path, configuration: configuration(folder.path) });
@@ -88,7 +88,7 @@ not in effect until the agent is restarted: changes of http
   expect(JSON.parse((await reload("--json")).stdout)).toMatchObject({ ok: true, unchanged: ["b", "c"], started: [] });
 });
 
-test("status and metrics name the configuration in effect, a failed reload and what waits for a restart", async () => {
+test("status and metrics name the active configuration, a failed reload and changes that need a restart", async () => {
   using folder = temporaryFolder();
   const file = folder.file("tagferry.yaml");
   await using agent = await startAgent({ ...known, folder: folder.path, configuration: configuration(folder.path) });
@@ -145,7 +145,7 @@ test("status and metrics name the configuration in effect, a failed reload and w
   ]);
 });
 
-test("whoever may read the data directory needs no token, anybody else needs http.token", async () => {
+test("a user who can read the data directory needs no token, others need http.token", async () => {
   using folder = temporaryFolder();
   const token = "canary-token-7f3a9c";
   await using agent = await startAgent({
@@ -177,7 +177,7 @@ test("whoever may read the data directory needs no token, anybody else needs htt
   expect(JSON.stringify(agent.log)).not.toContain(token);
 });
 
-test("where no agent answers reload ends with 69", async () => {
+test("reload without a running agent ends with 69", async () => {
   const { status, stderr } = await command(["reload", "--url", "http://127.0.0.1:1"]);
   expect(status).toBe(69);
   expect(stderr).toContain("no agent answers at http://127.0.0.1:1");

@@ -5,7 +5,7 @@ import { program } from "../support/program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { terminal } from "../support/terminal.ts";
 
-test("a person who starts the agent sees where its page is and how to stop it, and ^C does", async () => {
+test("an agent started on a terminal prints the address of its page and how to stop it, and ^C stops it", async () => {
   using folder = temporaryFolder();
   writeFileSync(
     folder.file("tagferry.yaml"),

@@ -37,7 +37,7 @@ sources:
   return file;
 }
 
-test("the agent's own signals are all known before it has run, those of each source among them", async () => {
+test("the agent's own signals are all listed before its first run, including those of each source", async () => {
   using home = temporaryFolder();
   await using service = await testService();
   const file = configuration(home, service);
@@ -130,7 +130,7 @@ test.for(["1.1beta1", "1.1"])("what is fit for it is published, at version %s", 
   expect(body?.result?.["items"]).toMatchObject({ [String(item)]: { name: "Kessel", engUnit: "K" } });
 });
 
-test("what devices say of their tags comes from the agent, beside a running one and after it", async () => {
+test("metadata from devices come from the agent, while it runs and afterwards", async () => {
   using home = temporaryFolder();
   await using service = await testService();
   const file = configuration(home, service, { signals: "{ createOnly: true }" });
@@ -156,7 +156,7 @@ test("what devices say of their tags comes from the agent, beside a running one 
   expect((await signalsOf(service))["pump"]).toMatchObject({ engUnit: "Hz" });
 });
 
-test("each way to fail has its exit status", async () => {
+test("each kind of failure has its exit status", async () => {
   using home = temporaryFolder();
   await using service = await testService({
     integrations: [{ id: integration, password: new Secret(password), grants: [] }],

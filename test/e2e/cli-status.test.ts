@@ -94,7 +94,7 @@ error: 12 points were lost from the buffer: maxSize
 `);
 });
 
-test("status shows the standing warnings and the advice of a source", async () => {
+test("status shows the lasting warnings and the advice of a source", async () => {
   const details = { items: 3, warning: "no security: everything can be read", advice: "all subscriptions are taken" };
   await using agent = await answering(statusWith({ sources: [sourceWith({ name: "line", type: "opcua", details })] }));
 
@@ -140,14 +140,14 @@ http: { listen: "0.0.0.0:${new URL(agent.url).port}" }
   expect(JSON.parse(stdout)).toEqual(JSON.parse(JSON.stringify(given)));
 });
 
-test("what a device put into names and messages cannot steer the terminal", async () => {
+test("names and messages of a device cannot control the terminal", async () => {
   const source = sourceWith({ state: "waiting", error: "\u001b[2J\u202egone\nfake: line" });
   await using agent = await answering(statusWith({ sources: [source] }));
   const { stdout } = await command(["status", "--url", agent.url]);
   expect(stdout).toContain("      \\u001b[2J\\u202egone\\u000afake: line\n");
 });
 
-test("where no agent answers, status says what to do and ends with 69", async () => {
+test("status without a running agent prints a remedy and ends with 69", async () => {
   const server = createServer((_request, response) => response.end("<html>"));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo; // listens on TCP
@@ -173,7 +173,7 @@ test("where no agent answers, status says what to do and ends with 69", async ()
   expect(help.stdout).toContain("Example: tagferry status");
 });
 
-test("an address that is none is wrong use, whatever is asked", async () => {
+test("an invalid address is wrong use for every command", async () => {
   for (const name of ["status", "reload", "gaps", "support-bundle"])
     for (const url of ["nonsense", "127.0.0.1:8421", "opc.tcp://127.0.0.1:4840"])
       expect(await command([name, "--url", url])).toMatchObject({

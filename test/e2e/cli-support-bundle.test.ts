@@ -40,7 +40,7 @@ function unpacked(archive: string, into: string): ReadonlyMap<string, string> {
 }
 
 // The password of `line` is a part of a topic as well, where nothing but knowing it finds it.
-test("everything is in it but secrets, in whatever form", async () => {
+test("the bundle has everything except secrets in any form", async () => {
   using folder = temporaryFolder();
   using into = temporaryFolder();
   const variables = { SERVICE_PASSWORD: canaries.service, MQTT_PASSWORD: canaries.mqtt };
@@ -76,7 +76,7 @@ test("everything is in it but secrets, in whatever form", async () => {
   expect(everything).not.toMatch(/canary/i);
 });
 
-test("where no agent answers and the file is wrong, the bundle holds what there is and says what is missing", async () => {
+test("without a running agent and with an invalid file the bundle has what exists and names what is missing", async () => {
   using folder = temporaryFolder();
   using into = temporaryFolder();
   const file = folder.file("tagferry.yaml");
@@ -103,7 +103,7 @@ test("where no agent answers and the file is wrong, the bundle holds what there 
   expect(again).toMatchObject({ status: 1, stderr: expect.stringContaining("EEXIST") });
 });
 
-test("without a configuration and without an agent there is no archive but a word on how to name one", async () => {
+test("without a configuration and an agent no archive is written, and the error shows how to name one", async () => {
   using folder = temporaryFolder();
   const archive = folder.file("bundle.tar.gz");
   const args = ["support-bundle", "-c", folder.file("none.yaml"), "-o", archive];

@@ -5,7 +5,7 @@ import { program } from "../support/program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { terminal } from "../support/terminal.ts";
 
-test("values change in their place, and ^C ends it", async () => {
+test("values are updated in place, and ^C ends the command", async () => {
   using folder = temporaryFolder();
   writeFileSync(
     folder.file("tagferry.yaml"),

@@ -28,7 +28,7 @@ ${sources}`,
   return file;
 }
 
-test("every tag is shown raw and mapped, and the exit status says whether all gave a good value", async () => {
+test("every tag is shown raw and mapped, and the exit status shows whether all gave a good value", async () => {
   using home = temporaryFolder();
   await using device = await modbusDevice();
   device.unit(1).set("hr", 0, [2314, 1, 7]);
@@ -64,7 +64,7 @@ ${more}`;
   );
 });
 
-test("a broker's messages are shown beside the session of the agent, which loses none and keeps its connection", async () => {
+test("a broker's messages are shown while the agent's session loses none and keeps its connection", async () => {
   using home = temporaryFolder();
   await using broker = await openMqttBroker();
   await using _agent = await openMqttSource(
@@ -107,7 +107,7 @@ test("a broker's messages are shown beside the session of the agent, which loses
   expect(once.stderr).toContain("counts only if it carries a time of its own, or with retained: use");
 });
 
-test("messages that come and give no value are explained: by their position in a list, or by a payload that is no JSON", async () => {
+test("messages without a value are explained: by their position in a list, or by a payload that is not JSON", async () => {
   using home = temporaryFolder();
   await using broker = await openMqttBroker();
   await broker.publish("list", '[{"v":1},{"v":2}]', { retain: true });
@@ -124,7 +124,7 @@ test("messages that come and give no value are explained: by their position in a
   }
 });
 
-test("an OPC UA server is read with the agent's certificates and not with its session", async () => {
+test("an OPC UA server is read with the agent's certificates and a session of its own", async () => {
   using home = temporaryFolder();
   await using server = await opcuaServer({ folder: home.file("server") });
   const stateDir = home.file("data/sources/line");
@@ -167,7 +167,7 @@ test("a source that cannot be reached is named and does not stop the others", as
   expect(none).toMatchObject({ status: 2, stderr: expect.stringContaining("there are: gone, demo") });
 });
 
-test("on a terminal it is one table that is drawn anew, what is wrong first; ^C leaves it standing", async () => {
+test("on a terminal one table is redrawn with problems first; ^C leaves it on the screen", async () => {
   using home = temporaryFolder();
   await using device = await modbusDevice();
   device.unit(1).set("hr", 0, [2314]);
@@ -203,7 +203,7 @@ test("on a terminal it is one table that is drawn anew, what is wrong first; ^C 
   expect(last).toHaveLength(4);
 });
 
-test("a configuration without sources says how to get to some", async () => {
+test("a configuration without sources is reported with the command that adds some", async () => {
   using home = temporaryFolder();
   const file = configured(home, "  {}\n");
   const { status, stderr } = await command(["test", "-c", file]);
@@ -211,7 +211,7 @@ test("a configuration without sources says how to get to some", async () => {
   expect(stderr).toMatch(/has no sources yet; tagferry browse URL --yaml lists what a device offers\n$/);
 });
 
-test("with a reader that ends early, as head -1, the look ends too", async () => {
+test("the command ends when its reader ends early, as head -1 does", async () => {
   using home = temporaryFolder();
   const file = configured(home, `  demo: { type: simulator, every: 50ms, tags: [{ input: a, wave: sine }] }\n`);
   const child = spawn(process.execPath, [program, "test", "-c", file], { stdio: ["ignore", "pipe", "ignore"] });
@@ -221,7 +221,7 @@ test("with a reader that ends early, as head -1, the look ends too", async () =>
   expect(await once(child, "exit")).toEqual([0, null]);
 });
 
-test("a time that is ahead of this machine is shown as the agent settles it: dropped, or replaced by that of arrival", async () => {
+test("a time ahead of this machine is shown as the agent handles it: dropped, or replaced by the time of arrival", async () => {
   using home = temporaryFolder();
   await using broker = await openMqttBroker();
   const time = "at: $.t, format: unixMs";

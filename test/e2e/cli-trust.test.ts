@@ -62,7 +62,7 @@ test("a server that was refused is listed, accepted and then connected to, and c
   );
 });
 
-test("a configuration without such a source says so", async () => {
+test("a configuration without an OPC UA source is reported as such", async () => {
   using home = temporaryFolder();
   const file = home.file("agent.yaml");
   writeFileSync(file, configuration(home.file("data"), "demo: { type: simulator, tags: [{ input: a }] }"));

@@ -22,7 +22,7 @@ const never = new AbortController().signal;
 /** What of the requests could break the limit that the agents share. */
 const writing = ["integration.insert", "integration.saveSignals"];
 
-test("what two agents have handed over is delivered by the one that is left, at one rate", async () => {
+test("points forwarded by two agents are delivered by the remaining one, at one rate", async () => {
   using folder = temporaryFolder();
   await using servers = await openNatsServers();
   await using service = await testService();

@@ -54,7 +54,7 @@ test("a folder in place of the buffer's LOCK ends the start with the path, what 
   );
 });
 
-test("files in place of other folders of the agent are named in its log and status, without a stack", async () => {
+test("files in place of the agent's other folders are named in its log and status, without a stack", async () => {
   using place = misplaced("gaps", "upload", "sources");
   await using agent = await startAgent({ folder: place.home.path, configuration: configuration(place.data) });
   const logged = (text: string) => () => agent.log.some((line) => JSON.stringify(line).includes(text));
@@ -111,7 +111,7 @@ test.each([
   expect(remedyOf(error)).toMatch(remedy);
 });
 
-test("failures of connections and defects are no failures of files", () => {
+test("failures of connections and defects are not reported as failures of files", () => {
   for (const error of [
     failure("ECONNREFUSED", {}),
     failure("EACCES", { syscall: "bind" }),

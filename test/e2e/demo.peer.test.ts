@@ -8,7 +8,7 @@ import { program } from "../support/program.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 
-test("a demo with a duration reads everything back, misses nothing, and ends with 0", {
+test("a demo with a duration reads everything back, misses no value, and ends with 0", {
   timeout: 180_000,
 }, async () => {
   const { status, stdout, stderr } = await programAt(`${root}/src/cli/main.ts`, ["demo", "--duration", "15s"]);
@@ -26,7 +26,7 @@ test("a demo with a duration reads everything back, misses nothing, and ends wit
   expect(status).toBe(0);
 });
 
-test("the built program's demo does so too, and Node has nothing to warn of", { timeout: 180_000 }, async () => {
+test("the built program's demo does the same, without a warning of Node", { timeout: 180_000 }, async () => {
   // The simulated devices are development dependencies, which stand above the program in the repository.
   const { status, stdout, stderr } = await tagferry(["demo", "--duration", "3s"]);
 
@@ -35,7 +35,7 @@ test("the built program's demo does so too, and Node has nothing to warn of", { 
   expect(status).toBe(0);
 });
 
-test("a demo that nobody reads any longer ends", { timeout: 60_000 }, async () => {
+test("a demo ends when its output is closed", { timeout: 60_000 }, async () => {
   // The shell waits for both ends of the pipe.
   const piped = spawn("sh", ["-c", `${process.execPath} ${program} demo | head -n 12`], {
     cwd: root,

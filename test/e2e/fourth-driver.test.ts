@@ -36,7 +36,7 @@ async function webServer() {
   };
 }
 
-test("init, check, test, browse, security and schema know a driver that was added to the registry alone", async () => {
+test("init, check, test, browse, security and schema support a driver that was added only to the registry", async () => {
   using folder = temporaryFolder();
   using server = await webServer();
   writeFileSync(folder.file("service_password"), "rope\n", { mode: 0o600 });
@@ -66,7 +66,7 @@ test("init, check, test, browse, security and schema know a driver that was adde
   expect((await run("schema")).stdout).toContain("Path of a page that is a number.");
 });
 
-test("help, questions and messages name the protocols that there are, and an empty source of init shows an example", async () => {
+test("help, questions and messages name the available protocols, and an empty source of init shows an example", async () => {
   using folder = temporaryFolder();
   expect((await command(["--help"])).stdout.replaceAll(/\s+/g, " ")).toContain("MQTT, Modbus, OPC UA and HTTP");
   const help = (await command(["browse", "--help"])).stdout.replaceAll(/\s+/g, " ");
@@ -82,7 +82,7 @@ test("help, questions and messages name the protocols that there are, and an emp
   });
 });
 
-test("the folder of a driver imports only core and lib, as the architecture test asks of each", () => {
+test("the folder of a driver imports only core and lib, as the architecture test requires", () => {
   const folder = join(import.meta.dirname, "../fixtures/driver-http");
   const texts = readdirSync(folder).map((name) => readFileSync(join(folder, name), "utf8"));
   const imported = texts.flatMap((text) => [...text.matchAll(/from "(\.[^"]+)"/g)].map(([, path]) => path));

@@ -31,7 +31,7 @@ const composed = ["compose.yaml", "compose.cluster.yaml"].flatMap((name) => {
   return Object.entries(services).map(([service, words]) => [service, name, words] as const);
 });
 
-test("the image starts from a slim base of the pinned Node, and its last stage has no package manager's leavings", () => {
+test("the image starts from a slim base of the pinned Node, and its last stage has no package manager files", () => {
   expect(stages.map(({ from, as }) => [from, as])).toEqual([
     // biome-ignore lint: a variable of Docker
     ["node:${NODE_VERSION}-bookworm-slim", "build"],
@@ -60,7 +60,7 @@ test.each(composed)(
   },
 );
 
-test("what the image holds runs as process 1 without rights, is well, and ends with 0 when told", {
+test("the image's program runs as process 1 without privileges, is healthy, and ends with 0 on SIGTERM", {
   timeout: 600_000,
 }, async () => {
   using home = temporaryFolder();
@@ -96,7 +96,7 @@ sources: { demo: { type: simulator, tags: [{ input: sine, wave: sine }] } }
   expect(readdirSync(join(volume, "buffer")).length).toBeGreaterThan(0);
 });
 
-test("a container that is not well says so", { timeout: 600_000 }, async () => {
+test("an unhealthy container is reported as such", { timeout: 600_000 }, async () => {
   const check = spawn(process.execPath, [join(repository, "packaging/healthcheck.js")], {
     env: { TAGFERRY_HEALTH_URL: "http://127.0.0.1:1/healthz" },
   });

@@ -6,7 +6,7 @@ import { killDrill } from "./kill-drill.ts";
 
 const kills = Number(process.env.TAGFERRY_KILLS ?? 50);
 
-test(`mosquitto and the agent killed in turn under load: what the broker had on disk arrives, and nothing is stored twice, seed ${seed}`, {
+test(`with mosquitto and the agent killed in turn under load, messages on the broker's disk arrive, and none is stored twice, seed ${seed}`, {
   timeout: 180_000,
 }, async () => {
   await using broker = await openMosquitto();
@@ -35,7 +35,7 @@ test(`every message acknowledged to mosquitto is in the service after ${kills} k
   expect(result.published).toBeGreaterThan(kills * 100);
 });
 
-test("with the wait for the disk before the acknowledgement taken out, the same drill finds messages missing", {
+test("without the wait for the disk before the acknowledgement the same drill finds missing messages", {
   timeout: 300_000,
 }, async () => {
   await using broker = await openMosquitto();

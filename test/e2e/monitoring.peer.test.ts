@@ -11,7 +11,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const rules = resolve(import.meta.dirname, "../../config/alerts.yaml");
 
-test("Prometheus takes the alert rules", () => {
+test("Prometheus loads the alert rules", () => {
   expect(execFileSync("promtool", ["check", "rules", rules], { encoding: "utf8" })).toContain("10 rules found");
 });
 
@@ -56,7 +56,7 @@ function expectedAnnotations(points: number) {
   return { summary: `gw1: ${points} points are lost for good (missing)`, description };
 }
 
-test("Prometheus finds nothing to object to in what an agent gives out, and all of it is declared", async () => {
+test("Prometheus accepts an agent's metrics, and all of them are declared", async () => {
   using folder = temporaryFolder();
   await using agent = await startAgent({
     folder: folder.path,

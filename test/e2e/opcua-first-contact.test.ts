@@ -21,7 +21,7 @@ async function beginner() {
   return { folder, file: folder.file("tagferry.yaml"), run, [Symbol.dispose]: () => folder[Symbol.dispose]() };
 }
 
-test("a certificate that check --online meets first is listed, and accepted by the very command it prints", async () => {
+test("a new certificate that check --online finds is listed, and accepted by the command that it prints", async () => {
   using agent = await beginner();
   const { file, run } = agent;
   await using server = await opcuaServer({ folder: agent.folder.file("server"), secure: true });
@@ -97,7 +97,7 @@ test.each([
   } else expect(online.stdout + online.stderr).toContain("security: { mode: none }");
 });
 
-test("what browse --json found without security, because it was told to, init reads without security", async () => {
+test("a server browsed without security by explicit option is read by init without security", async () => {
   using agent = await beginner();
   const { file } = agent;
   await using server = await opcuaServer({ folder: agent.folder.file("server") });

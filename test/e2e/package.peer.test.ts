@@ -83,7 +83,7 @@ ${text}`,
   );
 }
 
-test("installed it creates its user and folders, says what comes next and starts nothing", {
+test("the package creates its user and folders, prints the next step and starts nothing", {
   timeout: 60_000,
 }, async () => {
   const output = await install();
@@ -99,7 +99,7 @@ test("installed it creates its user and folders, says what comes next and starts
   expect(await ok("tagferry", "version")).toMatch(/^tagferry \d/);
 });
 
-test("a wrong configuration is explained in the journal and not tried again", { timeout: 60_000 }, async () => {
+test("an invalid configuration is explained in the journal and not retried", { timeout: 60_000 }, async () => {
   configure("nonsense: 1\n");
   expect((await machine.run("systemctl", "start", "tagferry")).status).not.toBe(0);
   await eventually(async () => (await property("ActiveState")) === "failed", 20_000);
@@ -109,7 +109,9 @@ test("a wrong configuration is explained in the journal and not tried again", { 
   expect(await ok("journalctl", "-u", "tagferry", "--no-pager")).toContain("/etc/tagferry/tagferry.yaml:7:1  nonsense");
 });
 
-test("configured it starts, systemd waits until it is ready, and a reload is one", { timeout: 60_000 }, async () => {
+test("the configured unit starts, systemd waits until it is ready, and a reload keeps the process", {
+  timeout: 60_000,
+}, async () => {
   writeFileSync(join(machine.root, "etc/tagferry/credentials/service_password"), password, { mode: 0o600 });
   configure();
   await ok("systemctl", "start", "tagferry");
@@ -122,7 +124,7 @@ test("configured it starts, systemd waits until it is ready, and a reload is one
   expect(await ok("systemctl", "is-active", "tagferry")).toBe("active\n");
 });
 
-test("it runs without rights: own user, no capabilities, system calls filtered, no way to new ones", async () => {
+test("the agent runs unprivileged: own user, no capabilities, filtered system calls, no new privileges", async () => {
   const status = await ok("cat", `/proc/${await property("MainPID")}/status`);
   const field = (name: string) => new RegExp(`^${name}:\\s+(\\S+)`, "m").exec(status)?.[1];
 
@@ -134,7 +136,7 @@ test("it runs without rights: own user, no capabilities, system calls filtered, 
   });
 });
 
-test("systemd finds the unit little exposed: at most 1.5 of 10, with serial ports at most 2", async () => {
+test("systemd rates the unit's exposure at most 1.5 of 10, with serial ports at most 2", async () => {
   const unit = "/lib/systemd/system/tagferry.service";
   await ok("systemd-analyze", "verify", unit);
   // The threshold is the score times ten.
@@ -145,7 +147,7 @@ test("systemd finds the unit little exposed: at most 1.5 of 10, with serial port
   await ok("systemd-analyze", "security", "--offline=true", "--threshold=20", "/root/tagferry-serial.service");
 });
 
-test("it listens for its page on loopback alone, and no debugger can be called up", async () => {
+test("the agent listens on loopback only, and no debugger can be started", async () => {
   const listening = async () =>
     (await ok("ss", "-Hltun"))
       .trim()
@@ -160,14 +162,14 @@ test("it listens for its page on loopback alone, and no debugger can be called u
   expect(await listening()).toEqual(["127.0.0.1:8421"]);
 });
 
-test("the password stands neither in the process, nor in the journal, nor in any file of its own", async () => {
+test("the password is neither in the process list, nor in the journal, nor in any file of the agent", async () => {
   const pid = await property("MainPID");
   for (const part of ["environ", "cmdline"]) expect(await ok("cat", `/proc/${pid}/${part}`)).not.toContain(password);
   expect(await ok("journalctl", "--no-pager")).not.toContain(password);
   expect((await machine.run("grep", "-r", password, "/var/lib/tagferry", "/var/cache/tagferry")).output).toBe("");
 });
 
-test("killed it is started again and goes on with what it had stored", { timeout: 60_000 }, async () => {
+test("a killed agent is started again and continues with its stored points", { timeout: 60_000 }, async () => {
   const before = await property("MainPID");
   const unsettled = async () => {
     const { buffer } = JSON.parse((await machine.run("tagferry", "status", "--json")).stdout) as Status;
@@ -184,7 +186,7 @@ test("killed it is started again and goes on with what it had stored", { timeout
   expect(await unsettled()).toBeGreaterThan(2);
 });
 
-test("one that does not move any longer is started anew by the watchdog", { timeout: 90_000 }, async () => {
+test("a hanging agent is restarted by the watchdog", { timeout: 90_000 }, async () => {
   dropIn("watchdog.conf", "WatchdogSec=3\nRestartSec=1");
   await ok("systemctl", "daemon-reload");
   await ok("systemctl", "restart", "tagferry");
@@ -203,7 +205,7 @@ async function opcuaClients(): Promise<string> {
   return await eventually(() => answers()[before]);
 }
 
-test("it reads an OPC UA server of the machine, over one session and one subscription", {
+test("the agent reads an OPC UA server on the machine over one session and one subscription", {
   timeout: 120_000,
 }, async () => {
   copyFileSync(await gopcuaProgram(), join(machine.root, "root/plc"));
@@ -218,7 +220,7 @@ test("it reads an OPC UA server of the machine, over one session and one subscri
   expect(await opcuaClients()).toBe("count 1 1");
 });
 
-test("an upgrade restarts it and keeps configuration and buffer", { timeout: 120_000 }, async () => {
+test("an upgrade restarts the agent and keeps configuration and buffer", { timeout: 120_000 }, async () => {
   const before = { text: readFileSync(configurationFile(), "utf8"), pid: await property("MainPID") };
   await install();
 
@@ -231,7 +233,9 @@ test("an upgrade restarts it and keeps configuration and buffer", { timeout: 120
   expect(await opcuaClients()).toBe("count 1 1");
 });
 
-test("removed it is stopped, the configuration stays; purged only the buffer stays", { timeout: 60_000 }, async () => {
+test("removal stops the agent and keeps the configuration; a purge keeps only the buffer", {
+  timeout: 60_000,
+}, async () => {
   await ok("dpkg", "-r", "tagferry");
   // For good: an OPC UA server with one session to give is free for others.
   expect(await opcuaClients()).toBe("count 0 0");
@@ -245,7 +249,7 @@ test("removed it is stopped, the configuration stays; purged only the buffer sta
   expect(readdirSync(join(machine.root, "var/lib/tagferry/buffer")).length).toBeGreaterThan(0);
 });
 
-test("without a package, install-service has systemd start the program that it is called from", {
+test("without a package, install-service makes systemd start the program that ran the command", {
   timeout: 120_000,
 }, async () => {
   await release(join(machine.root, "opt/tagferry"), architectureOf(undefined));
@@ -264,7 +268,7 @@ test("without a package, install-service has systemd start the program that it i
   expect(await property("ExecMainStatus")).toBe("0");
 });
 
-test("install-service does not fight a package for the unit", { timeout: 60_000 }, async () => {
+test("install-service does not replace the unit of a package", { timeout: 60_000 }, async () => {
   await install();
   const { status, output } = await machine.run("/opt/node", "/opt/tagferry/main.js", "install-service");
   expect({ status, output }).toMatchObject({ status: 1, output: expect.stringContaining("from a package") });

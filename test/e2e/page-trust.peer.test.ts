@@ -10,7 +10,7 @@ import { opcuaServer } from "../support/opcua-server.ts";
 import { program } from "../support/program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-test("the page shows the certificate and the command; typed into a shell as it stands, values come", async () => {
+test("the page shows the certificate and the command; pasted into a shell unchanged, it makes values arrive", async () => {
   using home = temporaryFolder();
   await using server = await opcuaServer({ folder: home.file("server"), secure: true });
   const refused = { at: "2026-03-01T08:00:00Z", input: "old.tag", time: "2026-03-01T07:00:00Z", value: 1, code: 422 };

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { tagferry } from "../support/cli.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-test("a data directory on a read-only file system is told as such, with exit status 1", async () => {
+test("a data directory on a read-only file system is reported as such, with exit status 1", async () => {
   using folder = temporaryFolder();
   using mount = readOnlyMount();
   writeFileSync(

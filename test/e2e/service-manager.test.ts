@@ -32,7 +32,7 @@ function helper(folder: { readonly path: string; file(name: string): string }) {
   return { lines, env };
 }
 
-test("systemd is told when the agent is ready, that it lives, reloads and stops, and never a secret", async () => {
+test("systemd is notified when the agent is ready, alive, reloading and stopping, and never of a secret", async () => {
   using folder = temporaryFolder();
   const { lines, env } = helper(folder);
   const text = configuration(folder.path, one);
@@ -60,7 +60,7 @@ test("systemd is told when the agent is ready, that it lives, reloads and stops,
   expect(lines().join("\n")).not.toContain("canary");
 });
 
-test("without the helper the agent runs all the same and says once what is missing", async () => {
+test("without the helper the agent runs and reports once what is missing", async () => {
   using folder = temporaryFolder();
   const { env } = helper(folder);
   await using agent = await startAgent({
@@ -77,7 +77,7 @@ test("without the helper the agent runs all the same and says once what is missi
   expect(missing()).toHaveLength(1);
 });
 
-test("what another process is to tell systemd is left to that process", async () => {
+test("notifications meant for another process are left to that process", async () => {
   using folder = temporaryFolder();
   const { lines, env } = helper(folder);
   await using agent = await startAgent({

@@ -21,7 +21,7 @@ sources:
   b: { type: simulator, tags: [{ input: ${second}, wave: sine, period: 5s, min: 0, max: 1, every: 50ms }] }
 `;
 
-test("a SIGHUP takes up the configuration: what changed is started anew, the others never notice", async () => {
+test("a SIGHUP applies the configuration: changed sources restart, the others continue undisturbed", async () => {
   using folder = temporaryFolder();
   const file = folder.file("tagferry.yaml");
   await using agent = await startAgent({ folder: folder.path, configuration: twoSources(folder.path, "b.old", "10m") });
@@ -44,7 +44,7 @@ test("a SIGHUP takes up the configuration: what changed is started anew, the oth
   expect(tags.map(({ input }) => input)).not.toContain("b.old");
 });
 
-test("a SIGHUP with a file that is wrong changes nothing and says where it is wrong", async () => {
+test("a SIGHUP with an invalid file changes nothing and reports the position of the error", async () => {
   using folder = temporaryFolder();
   const good = twoSources(folder.path, "b.old", "10m");
   await using agent = await startAgent({ folder: folder.path, configuration: good });
@@ -59,7 +59,7 @@ test("a SIGHUP with a file that is wrong changes nothing and says where it is wr
   await eventually(async () => (await agent.status()).buffer.appendedPoints > before);
 });
 
-test("a SIGINT that comes twice, from the terminal and from npm, ends the agent in order", async () => {
+test("a SIGINT received twice, from the terminal and from npm, ends the agent in order", async () => {
   using folder = temporaryFolder();
   await using agent = await startAgent({ folder: folder.path, configuration: configuration(folder.path) });
 

@@ -8,7 +8,7 @@ import { soakFaults } from "../support/soak-faults.ts";
 
 const durationMs = parseDuration(process.env.TAGFERRY_SOAK ?? "60s") ?? 60_000;
 
-test(`with faults in every part nothing that was acknowledged is lost, what is missing is in the gap record, and nothing grows, seed ${seed}`, {
+test(`with faults in every part no acknowledged point is lost, missing values are in the gap record, and no resource grows, seed ${seed}`, {
   // For a machine that is slow or busy; the parts that wait have bounds of their own.
   timeout: 2 * durationMs + 1_200_000,
 }, async () => {

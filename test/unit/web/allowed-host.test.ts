@@ -24,13 +24,13 @@ test.each([
   expect(isAllowedHost(header, "127.0.0.1", [])).toBe(false);
 });
 
-test("the address it listens on and the names that are allowed are answered", () => {
+test("requests for the listen address and for allowed names are answered", () => {
   expect(isAllowedHost("10.0.0.9:8421", "10.0.0.9", [])).toBe(true);
   expect(isAllowedHost("Gateway.plant:8421", "10.0.0.9", ["gateway.plant"])).toBe(true);
   expect(isAllowedHost("other.plant:8421", "10.0.0.9", ["gateway.plant"])).toBe(false);
 });
 
-test("listening on every address, any address is answered and no name", () => {
+test("when listening on every address, any address is answered and no name", () => {
   expect(isAllowedHost("192.168.1.7:8421", "0.0.0.0", [])).toBe(true);
   expect(isAllowedHost("[fe80::1]:8421", "::", [])).toBe(true);
   expect(isAllowedHost("evil.example:8421", "0.0.0.0", [])).toBe(false);

@@ -15,7 +15,7 @@ const certificate: KnownCertificate = {
   path: "/data/pki/rejected/9f86.der",
 };
 
-test("only refused certificates wait, with the command that trusts them and times that machines read", async () => {
+test("only refused certificates are pending, with the command that trusts them and machine-readable times", async () => {
   const known = (["trusted", "rejected", "issuer", "own"] as const).map((state) => ({ ...certificate, state }));
   const details = openDetails(
     { certificates: async () => known, configFile: "/etc/it's.yaml" },
@@ -35,7 +35,7 @@ test("only refused certificates wait, with the command that trusts them and time
   });
 });
 
-test("where the configuration is, only this machine is told", async () => {
+test("the path of the configuration is shown to this machine only", async () => {
   const details = openDetails(
     { certificates: async () => [certificate], configFile: "/etc/plant 1/agent.yaml" },
     { clock: new ManualClock() },
@@ -48,7 +48,7 @@ test("where the configuration is, only this machine is told", async () => {
   }
 });
 
-test("however many ask, the disk is read every 2 s at most, and a failure is not kept", async () => {
+test("the disk is read every 2 s at most, however many requests arrive, and a failure is not cached", async () => {
   const clock = new ManualClock();
   let reads = 0;
   const details = openDetails(
@@ -93,7 +93,7 @@ test("a read that fails late leaves the answer of the next one in the cache", as
   await third;
 });
 
-test("reasons and inputs of refused points are bounded, and what was left out is counted", async () => {
+test("reasons and inputs of refused points are bounded, and the omitted ones are counted", async () => {
   const reasons = Array.from({ length: 60 }, (_, i) => ({
     code: 400,
     reason: `reason ${i}`,
@@ -116,7 +116,7 @@ test("reasons and inputs of refused points are bounded, and what was left out is
   expect(answer).toHaveProperty("reasons[0].moreInputs", 3);
 });
 
-test("where nothing is given there is nothing to show", async () => {
+test("without details nothing is shown", async () => {
   const details = openDetails({}, { clock: new ManualClock() });
   expect(details["/api/gaps"]?.(none, true)).toEqual({ gaps: [] });
   expect(await details["/api/certificates"]?.(none, true)).toEqual({ waiting: [], more: 0 });

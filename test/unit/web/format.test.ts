@@ -19,7 +19,7 @@ test.each([
   expect(value(number)).toBe(text);
 });
 
-test("the number that is shown is the number", () => {
+test("the shown number equals the value", () => {
   fc.assert(
     fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (number) => {
       expect(Number(value(number + 0).replaceAll(",", ""))).toBe(number + 0);

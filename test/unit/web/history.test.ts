@@ -13,7 +13,7 @@ const sampleOf = (i: number, value: number | undefined, input = "a") => {
   );
 };
 
-test("samples come back by time, with null where there was no value", () => {
+test("samples are listed by time, with null for a missing value", () => {
   const history = new History();
   for (const [i, value] of [undefined, 1, undefined, 3].entries()) history.sample(sampleOf(i, value));
   expect(history.times).toEqual([0, 5_000, 10_000, 15_000]);
@@ -21,7 +21,7 @@ test("samples come back by time, with null where there was no value", () => {
   expect(history.figure("lagMs")).toEqual([1_200, 1_200, 1_200, 1_200]);
 });
 
-test("after 15 minutes the oldest samples make room", () => {
+test("after 15 minutes the oldest samples are dropped", () => {
   const history = new History();
   for (let i = 0; i < historySamples + 20; i++) history.sample(sampleOf(i, i));
   expect(history.tag("a")).toHaveLength(historySamples);
@@ -30,13 +30,13 @@ test("after 15 minutes the oldest samples make room", () => {
   expect(history.times.at(-1)).toBe((historySamples + 19) * historyStepMs);
 });
 
-test("the last digits of a large counter are kept", () => {
+test("the last digits of a large counter are preserved", () => {
   const history = new History();
   for (let i = 0; i < 4; i++) history.sample(sampleOf(i, 5e12 + i));
   expect(history.tag("a")).toEqual([5e12, 5e12 + 1, 5e12 + 2, 5e12 + 3]);
 });
 
-test("a tag that is gone loses its history, one that comes later has nothing before", () => {
+test("a removed tag loses its history, and a new one has none before its first value", () => {
   const history = new History();
   history.sample(sampleOf(0, 1, "old"));
   history.sample(sampleOf(1, 2, "new"));
@@ -47,7 +47,7 @@ test("a tag that is gone loses its history, one that comes later has nothing bef
   expect(history.tag("third")).toEqual([null, null, 1e9, 1e9 + 1]);
 });
 
-test("many tags that come later in another order have every sample once the time of few tags has passed", () => {
+test("many tags added later in another order have every sample once the time of few tags has passed", () => {
   const history = new History();
   history.sample(sampleOf(0, 1));
   const tags = Array.from({ length: 40 }, (_, i) => tagWith({ input: `t${i}` }));

@@ -10,14 +10,14 @@ const tags = [
 const all = { search: "", first: 0, count: 50 };
 const inputs = (search: string) => viewTags(tags, { ...all, search }).rows.map(({ input }) => input);
 
-test("every word of a search is found somewhere in source, input, address or quality, whatever its case", () => {
+test("a search matches rows that have every word in source, input, address or quality, whatever its case", () => {
   expect(inputs("ROOM")).toEqual(["hall.room1.temp", "hall.room2.temp"]);
   expect(inputs("  hall   bad ")).toEqual(["hall.room2.temp"]);
   expect(inputs("plc line.speed")).toEqual(["line3.speed"]);
   expect(inputs("nothing")).toEqual([]);
 });
 
-test("a view holds the rows asked for and says how many there are", () => {
+test("a view has the requested rows and their total number", () => {
   const many = Array.from({ length: 1_000 }, (_, i) => tagWith({ input: `t${i}` }));
   const view = viewTags(many, { search: "t9", first: 5, count: 3 });
   expect(view).toMatchObject({ total: 1_000, matching: 111, first: 5 });
@@ -28,7 +28,7 @@ test("a first row beyond the end gives the last rows", () => {
   expect(viewTags(tags, { search: "", first: 9_999, count: 2 })).toMatchObject({ first: 1, matching: 3 });
 });
 
-test("a query from outside is bounded, and what makes no sense is passed over", () => {
+test("a query from outside is bounded, and invalid parts are ignored", () => {
   const parse = (text: string) => parseTagQuery(new URLSearchParams(text));
   expect(parse("")).toEqual({ search: "", first: 0, count: 50 });
   expect(parse("first=-1&count=1e9&search=" + "x".repeat(999))).toEqual({
