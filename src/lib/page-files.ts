@@ -28,3 +28,14 @@ export async function loadPageFiles(
   });
   return new Map(await Promise.all(files));
 }
+
+const plotFiles = ["uPlot.iife.min.js", "uPlot.min.css"];
+
+/**
+ * The plotting library under `prefix`, for pages. `from`: URL of the calling module in a folder of `src`. In a release
+ * the files are in the folder `timeline` of the bundle.
+ */
+export function loadPlotFiles(prefix: string, from: string): Promise<ReadonlyMap<string, PageFile>> {
+  const folder = new URL(from.endsWith(".ts") ? "../../node_modules/uplot/dist/" : "./timeline/", from);
+  return loadPageFiles(folder, Object.fromEntries(plotFiles.map((file) => [`${prefix}${file}`, file])));
+}

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createSecureContext } from "node:tls";
 import { AgentError, reasonOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
-import { loadPageFiles, type PageFile } from "../lib/page-files.ts";
+import { loadPageFiles, loadPlotFiles, type PageFile } from "../lib/page-files.ts";
 import type { Fault } from "./config/fault.ts";
 import type { LocalServiceOptions } from "./config/options.ts";
 import { CallAdmission } from "./http/admission.ts";
@@ -130,15 +130,11 @@ const timelineFiles = [
   "timeline.css",
   ..."timeline chart csv lanes legend rpc series signal-list texts".split(" ").map((name) => `${name}.js`),
 ];
-/** The plotting library; a release has it in the same folder. */
-const plotFiles = ["uPlot.iife.min.js", "uPlot.min.css"];
-const plotFolder = import.meta.url.endsWith(".ts") ? "../../node_modules/uplot/dist/" : "./timeline/";
-
 async function loadTimelineFiles(namespace: string): Promise<ReadonlyMap<string, PageFile>> {
   const at = (files: readonly string[]) => Object.fromEntries(files.map((file) => [`/timeline/${file}`, file]));
   const pages = [
     ...(await loadPageFiles(new URL("./timeline/", import.meta.url), { "/": "index.html", ...at(timelineFiles) })),
-    ...(await loadPageFiles(new URL(plotFolder, import.meta.url), at(plotFiles))),
+    ...(await loadPlotFiles("/timeline/", import.meta.url)),
   ];
   const settings = { type: "application/json", body: Buffer.from(JSON.stringify({ namespace })) };
   return new Map([...pages, ["/timeline/settings.json", settings]]);

@@ -29,9 +29,14 @@ const mostReasons = 50;
 const mostInputs = 5;
 const mostCertificates = 50;
 
+/** Path of the configuration in a command for this client. Undefined: the command needs none. */
+export function configFileFor({ configFile }: Pick<DetailOptions, "configFile">, local: boolean): string | undefined {
+  return configFile === undefined || local ? configFile : elsewhere;
+}
+
 export function openDetails(options: DetailOptions, { clock }: Pick<Runtime, "clock">): Details {
-  const { gaps, configFile } = options;
-  const named = (local: boolean) => (configFile === undefined || local ? configFile : elsewhere);
+  const { gaps } = options;
+  const named = (local: boolean) => configFileFor(options, local);
   const rejects = shared(async () => await options.rejects?.(), clock);
   const certificates = shared(async () => (await options.certificates?.()) ?? [], clock);
   return {

@@ -14,8 +14,8 @@ export const historySamples = 180;
 export const historyStepMs = 5_000;
 export const historyTags = 10_000;
 
-export const figures = ["backlogPoints", "bufferBytes", "lagMs", "sentPoints", "budgetShare"] as const;
-export type Figure = (typeof figures)[number];
+const figures = ["backlogPoints", "bufferBytes", "lagMs", "sentPoints", "budgetShare"] as const;
+type Figure = (typeof figures)[number];
 
 /** Values by ascending time; null: no value. */
 export type Samples = readonly (number | null)[];
@@ -61,6 +61,14 @@ export class History {
     const length = Math.min(this.#count, historySamples);
     return Array.from({ length }, (_, i) => of((this.#count - length + i) % historySamples));
   }
+}
+
+/** The history of the plotted figures: the answer of `/api/history`. */
+export function figureHistory(history: History): object {
+  return {
+    times: history.times,
+    figures: Object.fromEntries(figures.map((figure) => [figure, history.figure(figure)])),
+  };
 }
 
 export function sampleOf(status: Status): StatusSample {

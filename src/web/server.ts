@@ -9,9 +9,10 @@ import { hostInUrl, listen } from "../lib/listen.ts";
 import { repeat } from "../lib/repeat.ts";
 import { answerJson, end, loadPage, start } from "./answer.ts";
 import { type Control, denial, isAllowedHost, isLocal } from "./control.ts";
-import { cachedFor, type DetailOptions, openDetails } from "./details.ts";
-import { parseTagQuery, streamViews, type TagQuery, viewOf, viewOfPart } from "./events.ts";
-import { History, historyStepMs, sampleOf } from "./history.ts";
+import { cachedFor, configFileFor, type DetailOptions, openDetails } from "./details.ts";
+import { intervalOf, streamViews, viewOf, viewOfPart } from "./events.ts";
+import { figureHistory, History, historyStepMs, sampleOf } from "./history.ts";
+import { isPlain, parseTagQuery, type TagQuery } from "./tag-view.ts";
 
 export interface Health {
   readonly ok: boolean;
@@ -58,10 +59,10 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
   // After a reload, the client must not see a cached status.
   const reloading = control && { ...control, reload: () => control.reload().finally(forget) };
   const details = openDetails(options, runtime);
-  const view = (query: TagQuery, past: History | undefined) =>
-    options.part && query.search.trim() === ""
-      ? viewOfPart(options.part(query.first, query.count), past)
-      : viewOf(snapshot(), query, past);
+  const view = (query: TagQuery, configFile: string | undefined) =>
+    options.part && isPlain(query)
+      ? viewOfPart(options.part(query.first, query.count), configFile)
+      : viewOf(snapshot(), query, configFile);
   let streams = 0;
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -79,7 +80,13 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
       case "/api/status":
         return answerJson(response, 200, snapshot());
       case "/api/view":
-        return answerJson(response, 200, view(parseTagQuery(url.searchParams), history));
+        return answerJson(
+          response,
+          200,
+          view(parseTagQuery(url.searchParams), configFileFor(options, isLocal(request))),
+        );
+      case "/api/history":
+        return answerJson(response, 200, figureHistory(history));
       case "/api/events":
         if (streams >= maxStreams) return answerJson(response, 503, { ok: false, reason: "too many open pages" });
         start(response, 200, "text/event-stream; charset=utf-8");
@@ -87,9 +94,11 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
         streams++;
         try {
           const query = parseTagQuery(url.searchParams);
+          const configFile = configFileFor(options, isLocal(request));
           return await streamViews(
             response,
-            (first) => view(query, first ? history : undefined),
+            () => view(query, configFile),
+            (seen) => intervalOf(query, seen),
             runtime.clock,
             closing.signal,
           );

@@ -70,9 +70,9 @@ test("status shows sources, buffer, delivery and lag, and each fault with its re
 
   expect(status).toBe(0);
   expect(stdout).toBe(`north-gw1: tagferry 0.1.0, up 1m30s, configuration 9f86d081884c for 1m30s, ${agent.url}
-values lost in the last 24 h, 1 source offline, service unreachable
+12 points were lost from the buffer: maxSize. Values lost in the last 24 h. Service unreachable. 1 source offline.
 
-delivery  retrying for 1m30s, to http://127.0.0.1:8420/v1 as c8ktonqsahsmemfs7lv0
+delivery  service unreachable for 1m30s, to http://127.0.0.1:8420/v1 as c8ktonqsahsmemfs7lv0
           lag 1.2s, 11,800 points in 90 requests since the start, 98 % of the permitted requests used, 6.2 KiB in each, backlog: grows by 40 points/s
           no route
             check the network
@@ -117,7 +117,7 @@ test("status names tags whose device clock stands still, with the remedy", async
 
   const { stdout } = await command(["status", "--url", agent.url]);
 
-  expect(stdout).toContain("device clock stands still for 1 Input ID\n");
+  expect(stdout).toContain("The device clock stands still for 1 Input ID.\n");
   expect(stdout).toContain(
     "warn: the device clock stands still for 1 Input ID: hall hall.level (30 readings with one time in 145 s)\n  set the device's clock",
   );

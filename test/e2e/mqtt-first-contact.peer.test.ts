@@ -118,7 +118,7 @@ test.concurrent.each([
     await eventually(async () => (await agent.status()).upload.points > 0);
     const status = await run("status", "--url", agent.page);
     expect(status.status).toBe(0);
-    expect(status.stdout).toContain("all well");
+    expect(status.stdout).toContain("Data arrives and is delivered.");
     expect(status.stdout).toMatch(/mqtt +.*online/);
 
     const security = await run("security", "--url", agent.page);

@@ -88,14 +88,18 @@ export class GapRows {
   }
 
   summary(now: EpochMicros): GapSummary {
-    let [open, day, dayLost] = [0, 0, 0];
-    for (const { to, state } of this.#rows.values()) {
+    let [open, day, dayLost, dayPoints] = [0, 0, 0, 0];
+    let isCounted = true;
+    for (const { to, state, points } of this.#rows.values()) {
       if (to === undefined) open++;
       if (to !== undefined && to < now - dayUs) continue;
       day++;
-      if (state === "lost" || state === "partly") dayLost++;
+      if (state !== "lost" && state !== "partly") continue;
+      dayLost++;
+      dayPoints += points ?? 0;
+      if (points === undefined) isCounted = false;
     }
-    return { open, day, dayLost, revision: this.#revision };
+    return { open, day, dayLost, ...(isCounted && { dayPoints }), revision: this.#revision };
   }
 
   /** Returns and clears the ids of rows that changed or were deleted since the last call. */

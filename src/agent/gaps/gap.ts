@@ -99,6 +99,8 @@ export interface GapSummary {
   /** Gaps of the last 24 hours, and those of them that are `lost` or `partly`. */
   readonly day: number;
   readonly dayLost: number;
+  /** Values lost in them. Left out if the number is unknown for some of them. */
+  readonly dayPoints?: number;
   /** Changes with every change of a row, as a sign to fetch `/api/gaps` again. */
   readonly revision: number;
 }

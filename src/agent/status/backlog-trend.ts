@@ -3,9 +3,9 @@ import type { BufferStats } from "../../core/buffer.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { BacklogStatus, UploadState } from "./status.ts";
-import { counted } from "./words.ts";
+import { counted, roughSpan } from "./words.ts";
 
-type Counts = Pick<BufferStats, "unsettledPoints" | "appendedPoints" | "losses">;
+type Counts = Pick<BufferStats, "unsettledPoints" | "appendedPoints" | "losses" | "bytes">;
 
 interface Sample {
   /** Monotonic time in milliseconds. */
@@ -13,6 +13,7 @@ interface Sample {
   /** Waiting points plus all lost ones, so that dropped points do not count as progress. */
   readonly waiting: number;
   readonly appended: number;
+  readonly bytes: number;
 }
 
 const windowMs = 60_000;
@@ -31,6 +32,8 @@ export interface Progress {
   readonly goesOn: boolean;
   /** Appended points a second. */
   readonly arriving: number;
+  /** Bytes a second by which the files of the buffer grow; 0 or less: they do not grow. */
+  readonly bytesGrowBy: number;
 }
 
 /** Samples the backlog. Call `sample` about once a second. */
@@ -42,12 +45,12 @@ export class BacklogTrend {
     this.#clock = clock;
   }
 
-  sample({ unsettledPoints, appendedPoints, losses }: Counts): void {
+  sample({ unsettledPoints, appendedPoints, losses, bytes }: Counts): void {
     const at = this.#clock.monotonic();
     const last = this.#samples.at(-1);
     if (last && at - last.at < everyMs / 2) return;
     const lost = losses.reduce((sum, { points }) => sum + points, 0);
-    this.#samples.push({ at, waiting: unsettledPoints + lost, appended: appendedPoints });
+    this.#samples.push({ at, waiting: unsettledPoints + lost, appended: appendedPoints, bytes });
     this.#samples = this.#samples.filter((each) => each.at >= at - windowMs);
   }
 
@@ -62,6 +65,7 @@ export class BacklogTrend {
       shrinksBy: ((earlier.waiting - later.waiting) * 1_000) / (later.at - earlier.at),
       goesOn: meanOf(this.#samples.slice(-quarter)).waiting < meanOf(this.#samples.slice(half, -quarter)).waiting,
       arriving: ((last.appended - first.appended) * 1_000) / (last.at - first.at),
+      bytesGrowBy: ((last.bytes - first.bytes) * 1_000) / (last.at - first.at),
     };
   }
 }
@@ -81,13 +85,20 @@ export interface BacklogFacts {
   readonly progress: Progress | undefined;
   /** Time between requests, in which points wait without being a backlog. */
   readonly intervalMs: number;
+  /** Bytes that the buffer has left. */
+  readonly roomBytes: number;
+  /** Milliseconds until the oldest point exceeds `buffer.maxAge`. */
+  readonly untilTooOldMs: number;
 }
 
 /** The backlog in words. A time is estimated only while the backlog shrinks and no input is parked. */
 export function backlogStatus(facts: BacklogFacts): BacklogStatus {
   const { time, state, points, oldest, parkedInputs, progress, intervalMs } = facts;
   if (points === 0) return { trend: "none", text: "none" };
-  if (state !== "delivering" && state !== "standby") return { trend: "unknown", text: "waits" };
+  const fullMs = untilFull(facts);
+  const full = fullMs === undefined ? {} : { fullMs };
+  const soon = fullMs === undefined ? "" : `; buffer full in about ${roughSpan(fullMs)}`;
+  if (state !== "delivering" && state !== "standby") return { trend: "unknown", text: `waits${soon}`, ...full };
   const isOnItsWay = points * 1_000 <= (progress?.arriving ?? 0) * (onItsWayMs + intervalMs);
   if (parkedInputs === 0 && (isOnItsWay || (oldest !== undefined && time - oldest < youngUs + intervalMs * 1_000)))
     return { trend: "none", text: "keeps up" };
@@ -96,22 +107,22 @@ export function backlogStatus(facts: BacklogFacts): BacklogStatus {
   if (!progress) return { trend: "unknown", text: `no estimate yet${apart}` };
   const { shrinksBy, goesOn } = progress;
   // Less than one point a second may be measurement noise.
-  if (shrinksBy <= -1) return { trend: "growing", text: `grows by ${rounded(-shrinksBy)} points/s${apart}` };
+  if (shrinksBy <= -1)
+    return { trend: "growing", text: `grows by ${rounded(-shrinksBy)} points/s${soon}${apart}`, ...full };
   if (shrinksBy < 1) return { trend: "steady", text: `does not shrink${apart}` };
   if (!goesOn) return { trend: "unknown", text: `no estimate yet${apart}` };
   if (parkedInputs > 0) return { trend: "shrinking", text: `shrinks by ${rounded(shrinksBy)} points/s${apart}` };
   const drainMs = Math.round((points / shrinksBy) * 1_000);
-  return { trend: "shrinking", text: `gone in about ${spanOf(drainMs)}`, drainMs };
+  return { trend: "shrinking", text: `caught up in about ${roughSpan(drainMs)}`, drainMs };
+}
+
+/** At the measured rate of the last minute. Undefined: not measured yet, or the files do not grow. */
+function untilFull({ progress, roomBytes, untilTooOldMs }: BacklogFacts): number | undefined {
+  if (!progress || progress.bytesGrowBy <= 0) return undefined;
+  return Math.round(Math.max(0, Math.min(untilTooOldMs, (roomBytes / progress.bytesGrowBy) * 1_000)));
 }
 
 /** Two significant digits; more would change every second. */
 function rounded(rate: number): string {
   return String(Number(rate.toPrecision(2)));
-}
-
-function spanOf(ms: number): string {
-  if (ms < 90_000) return `${Math.max(10, Math.ceil(ms / 10_000) * 10)} s`;
-  if (ms < 90 * 60_000) return `${Math.round(ms / 60_000)} min`;
-  if (ms < 48 * 3_600_000) return `${Math.round(ms / 3_600_000)} h`;
-  return `${Math.round(ms / 86_400_000)} d`;
 }

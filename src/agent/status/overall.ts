@@ -1,70 +1,114 @@
-// The agent's state in one line, worst first, for the status page and `tagferry status`.
-import type { BacklogStatus, Overall, SourceState, Status } from "./status.ts";
-import { counted } from "./words.ts";
+// The state of the agent in one headline, for the status page and `tagferry status`: whether data arrives, whether it is
+// delivered, and what the operator must do.
+import { problemsOf } from "./problems.ts";
+import type { Fact, Overall, Problem, Status } from "./status.ts";
+import { counted, groupedDigits, roughSpan, words } from "./words.ts";
 
-export const sourceWords: Readonly<Record<SourceState, string>> = {
-  opening: "connecting",
-  online: "online",
-  waiting: "offline",
-  stopped: "stopped",
-};
+type Known = Omit<Status, "tags" | "overall">;
 
-/** A younger backlog is in transit. In microseconds. */
-const onItsWayUs = 60e6;
+/** Sentences of the headline; further problems are counted. */
+const mostSentences = 4;
+/** Readings that are older do not count as arriving data, in microseconds. */
+const freshUs = 10e6;
 
-const backlogWords: Readonly<Record<BacklogStatus["trend"], string>> = {
-  none: "delivering a backlog",
-  unknown: "delivering a backlog",
-  growing: "backlog grows",
-  steady: "backlog does not shrink",
-  shrinking: "delivering a backlog",
-};
-
-export function overallOf(status: Omit<Status, "tags" | "overall">): Overall {
-  const bad = badThings(status);
-  const late = lateThings(status);
-  const errors = status.warnings.some(({ level }) => level === "error");
-  const all = [...bad, ...late];
-  if (all.length === 0) return errors ? { level: "bad", text: "needs attention" } : { level: "good", text: "all well" };
-  return { level: bad.length > 0 || errors ? "bad" : "warn", text: all.join(", ") };
-}
-
-function badThings({ buffer, upload, gaps, refusedInputs, cluster }: Omit<Status, "tags" | "overall">): string[] {
-  const ids = new Set(refusedInputs.map(({ source, input }) => `${source} ${input}`)).size;
-  return [
-    ...when(buffer.degraded !== undefined, "buffer cannot write"),
-    ...when(upload.state === "held", "delivery held"),
-    ...when(cluster?.sameName === true, "agent.name is used twice"),
-    ...when(gaps.dayLost > 0, "values lost in the last 24 h"),
-    ...when(upload.refusedPoints > 0, `${counted(upload.refusedPoints, "point")} refused`),
-    ...when(ids > 0, `readings refused for ${counted(ids, "Input ID")}`),
+export function overallOf(status: Known): Overall {
+  const problems = problemsOf(status);
+  const [arriving, delivering] = [arrivingOf(status), deliveringOf(status)];
+  const urgent = problems.filter(({ level }) => level !== "note");
+  const more = urgent.length - mostSentences;
+  const sentences = [
+    ...leadOf(arriving, delivering, urgent),
+    ...urgent.slice(0, mostSentences).map(({ text }) => text),
+    ...(more > 0 ? [`${counted(more, "more problem")}`] : []),
   ];
+  const level = urgent[0]?.level === "bad" ? "bad" : urgent.length > 0 ? "warn" : "good";
+  return { level, text: sentences.map(sentence).join(" "), arriving, delivering, problems };
 }
 
-function lateThings(status: Omit<Status, "tags" | "overall">): string[] {
-  const { time, sources, upload, buffer, gaps, timeFaults, cluster } = status;
-  const inState = (wanted: SourceState) => sources.filter(({ state }) => state === wanted).length;
-  const offline = inState("waiting");
-  const connecting = inState("opening");
-  const troubled = sources.filter(({ state, error }) => state === "online" && error !== undefined).length;
-  const { unsettledPoints, oldest } = buffer;
-  const isBacklog =
-    unsettledPoints > 0 && oldest !== undefined && time - oldest > onItsWayUs + upload.intervalMs * 1_000;
-  return [
-    ...when(offline > 0, `${counted(offline, "source")} offline`),
-    ...when(troubled > 0, `${counted(troubled, "source")} with errors`),
-    ...when(upload.state === "retrying", "service unreachable"),
-    ...when(upload.state === "stopped", "delivery stopped"),
-    ...when(cluster?.connected === false, "cluster unreachable"),
-    ...when(cluster?.forwardPaused === "full", "stream of the cluster full"),
-    ...when(upload.state === "delivering" && isBacklog, backlogWords[upload.backlog.trend]),
-    // An offline source has an open gap anyway.
-    ...when(offline === 0 && gaps.open > 0, "tags not recorded"),
-    ...when(timeFaults.standing > 0, `device clock stands still for ${counted(timeFaults.standing, "Input ID")}`),
-    ...when(connecting > 0, `${counted(connecting, "source")} ${sourceWords.opening}`),
-  ];
+function leadOf(arriving: Fact, delivering: Fact, urgent: readonly Problem[]): readonly string[] {
+  if (urgent.length === 0 && arriving.level === "good" && delivering.level === "good")
+    return ["data arrives and is delivered"];
+  // What a problem says anyway is not said twice.
+  const isSaid = ({ text }: Fact) => urgent.some((problem) => problem.text.startsWith(text));
+  const isPartly = arriving.text.startsWith("data arrives");
+  return [...(isPartly ? [] : [arriving]), ...(isSaid(delivering) ? [] : [delivering])].map(({ text }) => text);
 }
 
-function when(isSo: boolean, text: string): string[] {
-  return isSo ? [text] : [];
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}
+
+function arrivingOf({ sources, time }: Known): Fact {
+  if (sources.length === 0) return { level: "note", text: "no source is configured", detail: "" };
+  const online = sources.filter(({ state }) => state === "online").length;
+  const rate = sources.reduce((sum, { readingsPerSecond }) => sum + readingsPerSecond, 0);
+  const last = sources.reduce((latest, { lastReading }) => Math.max(latest, lastReading ?? 0), 0);
+  const of =
+    online === sources.length ? `${counted(online, "source")} online` : `${online} of ${sources.length} sources online`;
+  const fresh = isFresh({ sources, time });
+  const age = last === 0 ? "no reading yet" : `last reading ${roughSpan((time - last) / 1_000)} ago`;
+  const detail = `${of}, ${fresh ? `${rateText(rate)} readings/s` : age}`;
+  if (online === 0) {
+    const isStarting = sources.some(({ state }) => state === "opening");
+    return {
+      level: isStarting ? "note" : "warn",
+      text: isStarting ? "no data arrives yet" : "no data arrives",
+      detail,
+    };
+  }
+  if (!fresh) return { level: "note", text: last === 0 ? "no data has arrived yet" : "no data at the moment", detail };
+  if (online < sources.length)
+    return { level: "warn", text: `data arrives from ${online} of ${sources.length} sources`, detail };
+  return { level: "good", text: "data arrives", detail };
+}
+
+function isFresh({ sources, time }: Pick<Known, "sources" | "time">): boolean {
+  return sources.some(
+    ({ readingsPerSecond, lastReading }) => readingsPerSecond > 0 || time - (lastReading ?? 0) < freshUs,
+  );
+}
+
+function deliveringOf({ upload, cluster, buffer, sources, time }: Known): Fact {
+  const { state, lagMs, backlog } = upload;
+  const waits = `${counted(buffer.unsettledPoints, "point")} ${buffer.unsettledPoints === 1 ? "waits" : "wait"}`;
+  const since = roughSpan((time - upload.since) / 1_000);
+  switch (state) {
+    case "delivering": {
+      if (lagMs === undefined) return { level: "note", text: "nothing delivered yet", detail: waits };
+      const isLate = backlog.trend === "growing" || backlog.trend === "steady";
+      const isIdle = buffer.unsettledPoints === 0 && !isFresh({ sources, time });
+      const text = isIdle ? "nothing waits to be delivered" : "delivering";
+      const behind = backlog.trend === "none" ? "" : `, backlog ${backlog.text}`;
+      return { level: isLate ? "warn" : "good", text, detail: `lag ${lagText(lagMs)}${behind}` };
+    }
+    case "standby": {
+      const { connected = true, delivers } = cluster ?? {};
+      const leader =
+        delivers === undefined ? "no agent of the cluster delivers" : `${delivers} delivers for the cluster`;
+      return {
+        level: connected ? "note" : "warn",
+        text: connected ? leader : words.delivery.standby.word,
+        detail: waits,
+      };
+    }
+    case "held":
+    case "retrying":
+    case "stopped": {
+      const { word, level } = words.delivery[state];
+      const text = state === "retrying" ? word : `delivery ${word}`;
+      return { level, text, detail: `for ${since}, ${waits}${full(backlog.fullMs)}` };
+    }
+  }
+}
+
+function full(fullMs: number | undefined): string {
+  return fullMs === undefined ? "" : `, buffer full in about ${roughSpan(fullMs)}`;
+}
+
+function rateText(rate: number): string {
+  return rate < 10 ? String(Number(rate.toFixed(1))) : groupedDigits(Math.round(rate));
+}
+
+function lagText(ms: number): string {
+  return ms < 1_000 ? "below 1 s" : ms < 90_000 ? `${Math.round(ms / 1_000)} s` : roughSpan(ms);
 }

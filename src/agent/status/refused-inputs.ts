@@ -1,7 +1,7 @@
 // Inputs and addresses whose readings are not stored: a list for `/api/status`, and one warning for each Input ID.
 import type { Mapping } from "../../mapping/mapping.ts";
 import type { RefusedInputStatus, Warning } from "./status.ts";
-import { firstOf } from "./words.ts";
+import { counted, firstOf } from "./words.ts";
 
 /** Most addresses that a warning names; the others are counted. */
 const mostNamed = 3;
@@ -15,9 +15,11 @@ export function refusalWarnings(refused: readonly RefusedInputStatus[]): readonl
   const groups = Map.groupBy(refused, ({ source, input, fedBy }) =>
     JSON.stringify([source, input, fedBy?.source, fedBy?.address]),
   );
+  const ids = new Set(refused.map(({ source, input }) => `${source} ${input}`)).size;
+  const title = `readings refused for ${counted(ids, "Input ID")}`;
   return [...groups.values()].flatMap((group) => {
     const [first] = group;
-    return first ? [{ level: "error" as const, ...warningOf(first, group) }] : [];
+    return first ? [{ level: "error" as const, title, ...warningOf(first, group) }] : [];
   });
 }
 

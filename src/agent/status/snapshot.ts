@@ -154,7 +154,11 @@ export function uploadStatus(parts: UploadParts, startedAt: EpochMicros): Upload
   const { refused = 0, unconfirmed = 0 } = status?.parked ?? {};
   const parkedInputs = refused + unconfirmed;
   const { unsettledPoints: points, oldest } = buffer;
-  const backlog = backlogStatus({ time, state, points, oldest, parkedInputs, progress, intervalMs });
+  const { maxSize, maxAge } = config.buffer;
+  const roomBytes = maxSize - buffer.bytes;
+  const untilTooOldMs = maxAge - (time - (oldest ?? time)) / 1_000;
+  const room = { roomBytes, untilTooOldMs };
+  const backlog = backlogStatus({ time, state, points, oldest, parkedInputs, progress, intervalMs, ...room });
   return {
     state,
     since: failure?.since ?? status?.since ?? startedAt,

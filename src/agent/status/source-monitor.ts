@@ -1,6 +1,7 @@
 // The observable state of one source: status, counters, and a log line on each change.
 import type { AgentError, ErrorCode } from "../../core/errors.ts";
 import { isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
+import type { EpochMicros } from "../../core/point.ts";
 import type { MetricDeclaration, Runtime } from "../../core/runtime.ts";
 import type { Source } from "../../core/source.ts";
 import { Since } from "../../lib/since.ts";
@@ -9,7 +10,7 @@ import type { SourceState, SourceStatus, Warning } from "./status.ts";
 const metrics = {
   readings: { name: "source_readings_total", help: "Readings that a source delivered", labels: ["source"] },
   points: { name: "source_points_total", help: "Points that came of them, after mapping", labels: ["source"] },
-  online: { name: "source_online", help: "1 while the source is connected, else 0", labels: ["source"] },
+  online: { name: "source_online", help: "1 while the source is online, else 0", labels: ["source"] },
   losses: {
     name: "source_connection_losses_total",
     help: "Connections that were lost or could not be opened",
@@ -42,6 +43,7 @@ export class SourceMonitor {
   #connection: Source | undefined;
   #readings = 0;
   #points = 0;
+  #lastReading: EpochMicros | undefined;
   /** The last logged error, its repetitions since, and whether "connected" was logged after it. */
   #logged: { readonly message: string; readonly atMs: number } | undefined;
   #repeats = 0;
@@ -94,6 +96,7 @@ export class SourceMonitor {
   delivered(readings: number, points: number): void {
     this.#readings += readings;
     this.#points += points;
+    if (readings > 0) this.#lastReading = this.#runtime.clock.now();
     if (points > 0) this.#gavePoints = true;
     this.#rate.count(readings);
     this.#counters.readings.add(readings, this.#labels);
@@ -176,6 +179,7 @@ export class SourceMonitor {
       points: this.#points,
       reconnects: this.#reconnects,
       readingsPerSecond: this.#rate.perSecond(),
+      ...(this.#lastReading !== undefined && { lastReading: this.#lastReading }),
       details: this.#connection?.details?.() ?? {},
       ...(unknown.length > 0 && { unknown }),
     };

@@ -7,11 +7,49 @@ import type { InputTimeFault } from "../../mapping/mapping.ts";
 import type { GapSummary } from "../gaps/gap.ts";
 import type { ClusterStatus } from "../upkeep/cluster-delivery.ts";
 
+/**
+ * The meaning of a colour: `bad` (red): values are lost, or the operator must act. `warn` (amber): something is late or
+ * missing, but may recover. `note` (neutral): for information. `good` (neutral): works.
+ */
+export type Level = "good" | "note" | "warn" | "bad";
+
 export interface Overall {
-  /** `warn`: something is late or missing, but may recover. `bad`: values are lost, or the operator must act. */
+  /** The worst level of the problems; `good` if they are only notes. */
   readonly level: "good" | "warn" | "bad";
-  /** `all well`, or the problems, worst first, separated by commas. */
+  /** The headline: what is delivered, then the problems, worst first, each as a sentence. Notes are left out. */
   readonly text: string;
+  /** Is data arriving? */
+  readonly arriving: Fact;
+  /** Is it being delivered? */
+  readonly delivering: Fact;
+  /** What must the operator do? Worst first. */
+  readonly problems: readonly Problem[];
+}
+
+/** An answer in a few words, and the figures behind it. */
+export interface Fact {
+  readonly level: Level;
+  readonly text: string;
+  readonly detail: string;
+}
+
+export interface Problem {
+  readonly level: "note" | "warn" | "bad";
+  /** What is wrong, as a sentence of the headline without its stop: `2 points refused`. */
+  readonly text: string;
+  /** What is affected, at most 20 of `count`. */
+  readonly items: readonly ProblemItem[];
+  readonly count: number;
+  /** Arguments of `tagferry` for a command that shows more or repairs it. */
+  readonly command?: readonly string[];
+}
+
+export interface ProblemItem {
+  /** The error, or what is affected. */
+  readonly detail?: string;
+  readonly remedy?: string;
+  /** The source that has the problem. */
+  readonly source?: string;
 }
 
 /** A snapshot as plain data. `/api/status` answers its JSON. */
@@ -101,6 +139,8 @@ export interface TimeFaultsStatus {
 export interface Warning {
   /** `warn`: nothing is lost. `error`: data was lost, or the operator must act. */
   readonly level: "warn" | "error";
+  /** The same in a few words, for the headline. Left out: the warning is not urgent, or has no shorter form. */
+  readonly title?: string;
   readonly message: string;
   readonly remedy?: string;
 }
@@ -129,6 +169,8 @@ export interface SourceStatus {
   readonly reconnects: number;
   /** Average over the last 10 s. */
   readonly readingsPerSecond: number;
+  /** When the last reading arrived. Left out before the first one. */
+  readonly lastReading?: EpochMicros;
   /** Connection details from the driver (`Source.details`). */
   readonly details: Readonly<Record<string, string | number>>;
   /** Addresses that arrive but belong to no tag (`Source.unknown`). Left out if there are none. */
@@ -201,6 +243,8 @@ export interface BacklogStatus {
   readonly text: string;
   /** Time until it is gone, at the rate of the last minute. Left out if it cannot be estimated. */
   readonly drainMs?: number;
+  /** Time until the buffer drops points, at the rate at which it grew in the last minute. Left out if it does not grow. */
+  readonly fullMs?: number;
 }
 
 export interface SignalsStatus {

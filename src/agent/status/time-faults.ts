@@ -50,5 +50,8 @@ function about(
   const first = all
     .filter((fault) => fault.kind === kind)
     .map((fault) => `${fault.source} ${fault.input} (${detail(fault)})`);
-  return [{ level: "warn", message: `${what(counted(count, "Input ID"))}: ${firstOf(count, first)}`, remedy }];
+  const title = what(counted(count, "Input ID"));
+  return [
+    { level: "warn", ...(kind === "standing" && { title }), message: `${title}: ${firstOf(count, first)}`, remedy },
+  ];
 }

@@ -7,9 +7,12 @@ const metrics = {
   lag: { name: "upload_lag_seconds", help: "How late fresh points are: age of the oldest one that is not delivered" },
   held: {
     name: "upload_held",
-    help: "1 while delivery waits for an operator to correct something, such as credentials, else 0",
+    help: "1 while delivery is held: it waits until the operator corrects something, such as credentials; else 0",
   },
-  retrying: { name: "upload_retrying", help: "1 while the last request failed and is tried again, else 0" },
+  retrying: {
+    name: "upload_retrying",
+    help: "1 while the service is unreachable: the last request failed and is repeated; else 0",
+  },
   budget: { name: "upload_budget_used_ratio", help: "Share of the permitted requests used in the last minute, 0 to 1" },
   drain: {
     name: "upload_backlog_gone_seconds",

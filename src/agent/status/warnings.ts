@@ -64,15 +64,19 @@ function bufferWarnings(buffer: BufferStats): Warning[] {
   const lost = buffer.losses
     .filter(({ points }) => points > 0)
     .map((loss) =>
-      warning(
-        `${loss.points} points were lost from the buffer: ${loss.reason}${timesOf(loss)}`,
-        lossRemedies[loss.reason],
-        "error",
+      titled(
+        `${counted(loss.points, "point")} lost from the buffer`,
+        warning(
+          `${loss.points} points were lost from the buffer: ${loss.reason}${timesOf(loss)}`,
+          lossRemedies[loss.reason],
+          "error",
+        ),
       ),
     );
   if (buffer.degraded === undefined) return lost;
   const full: Warning = {
     level: "error",
+    title: "points cannot be stored",
     message: `points cannot be stored: ${buffer.degraded}; the buffer holds ${formatByteSize(buffer.bytes)}`,
     remedy: "free disk space or repair the disk; nothing more is acknowledged until then",
   };
@@ -91,13 +95,14 @@ function timesOf({ from, to, intervals: reported }: Loss): string {
 function rejectWarnings(unkept: number): Warning[] {
   if (unkept === 0) return [];
   const message = `${unkept} refused points cannot be written to disk; they stay in the buffer`;
-  return [{ level: "error", message, remedy: "free disk space or repair the disk" }];
+  const title = "refused points cannot be written to disk";
+  return [{ level: "error", title, message, remedy: "free disk space or repair the disk" }];
 }
 
 function clockWarnings(doubt: ClockWatch["doubt"]): Warning[] {
   if (doubt === undefined) return [];
   const message = `the clock is not set: ${doubt.reason}; ${doubt.consequence}`;
-  return [{ level: "error", message, remedy: unsetClockHint }];
+  return [{ level: "error", title: "the clock is not set", message, remedy: unsetClockHint }];
 }
 
 function clusterWarnings(cluster: ClusterStatus | undefined, { agent }: Config): Warning[] {
@@ -107,12 +112,31 @@ function clusterWarnings(cluster: ClusterStatus | undefined, { agent }: Config):
   return [
     ...(connected
       ? []
-      : [warning(`the cluster cannot be reached: ${reason}; ${kept}`, errorCodes.CLUSTER_UNREACHABLE.hint)]),
+      : [
+          titled(
+            "cluster unreachable",
+            warning(`the cluster cannot be reached: ${reason}; ${kept}`, errorCodes.CLUSTER_UNREACHABLE.hint),
+          ),
+        ]),
     ...(forwardPaused === "full"
-      ? [warning(`the stream of the cluster is full; ${kept}`, errorCodes.CLUSTER_FULL.hint)]
+      ? [
+          titled(
+            "stream of the cluster full",
+            warning(`the stream of the cluster is full; ${kept}`, errorCodes.CLUSTER_FULL.hint),
+          ),
+        ]
       : []),
     ...(sameName
-      ? [warning(`another agent of the cluster is named ${agent.name}`, "give each agent its own agent.name", "error")]
+      ? [
+          titled(
+            "agent.name is used twice",
+            warning(
+              `another agent of the cluster is named ${agent.name}`,
+              "give each agent its own agent.name",
+              "error",
+            ),
+          ),
+        ]
       : []),
   ];
 }
@@ -137,6 +161,10 @@ function warning(message: string, remedy: string | undefined, level: Warning["le
   return { level, message, ...(remedy && { remedy }) };
 }
 
+function titled(title: string, given: Warning): Warning {
+  return { ...given, title };
+}
+
 const parkedKinds = [
   { why: "refused", verb: "refuses", remedy: "see its reason; they are tried again by themselves, nothing is dropped" },
   {
@@ -156,7 +184,8 @@ function parkedWarnings(parked: ParkedStatus | undefined): Warning[] {
       .filter((each) => each.why === why)
       .map(({ input, reason, retryInMs }) => `${input} (${reason}; next try in ${Math.ceil(retryInMs / 1_000)} s)`);
     const inputs = `${counted(count, "input")}: ${firstOf(count, named)}`;
-    return [{ level: "error", message: `points wait in the buffer: the service ${verb} ${inputs}`, remedy }];
+    const title = `points of ${counted(count, "input")} wait: the service ${verb} ${count === 1 ? "it" : "them"}`;
+    return [{ level: "error", title, message: `points wait in the buffer: the service ${verb} ${inputs}`, remedy }];
   });
 }
 

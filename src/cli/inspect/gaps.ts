@@ -3,6 +3,7 @@ import { readdir } from "node:fs/promises";
 import { type Gap, type GapList, gapListSchema } from "../../agent/gaps/gap.ts";
 import { type GapContent, gapFolder, readGapFolder } from "../../agent/gaps/gap-file.ts";
 import { newest } from "../../agent/gaps/gap-rows.ts";
+import { words } from "../../agent/status/words.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { epochMicros } from "../../core/point.ts";
 import { type AgentQuery, agentUrl, askAgent, placeOfAgent } from "../shared/agent-client.ts";
@@ -82,7 +83,7 @@ function cells(gap: Gap, now: number): readonly string[] {
   const { source = "(buffer)", from, to, times, missingMs, cause, reason, outcome, points } = gap;
   const long = span(missingMs ?? (now - from) / 1_000);
   const what = [
-    `${causes[cause]}: ${reason}`,
+    `${words.gapCause[cause].word}: ${reason}`,
     ...(points === undefined ? [] : [count(points, "point")]),
     ...(outcome === undefined ? [] : [outcome]),
   ].join("; ");
@@ -90,18 +91,8 @@ function cells(gap: Gap, now: number): readonly string[] {
   return [moment(from), to === undefined ? "" : moment(to), often, source, tagsOf(gap), stateOf(gap), what];
 }
 
-const causes = {
-  agentDown: "agent down",
-  disconnected: "not connected",
-  stopped: "source stopped",
-  bad: "no usable value",
-  refused: "no Input ID",
-  overflow: "overflow",
-  buffer: "buffer",
-} as const satisfies Record<Gap["cause"], string>;
-
 function stateOf({ state, unfilled, tags }: Gap): string {
-  return state === "partly" && unfilled ? `filled, ${unfilled.tags} of ${tags || "all"} lost` : state;
+  return state === "partly" && unfilled ? `filled, ${unfilled.tags} of ${tags || "all"} lost` : words.gap[state].word;
 }
 
 function tagsOf({ tags, inputs }: Gap): string {

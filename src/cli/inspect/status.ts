@@ -1,6 +1,6 @@
 // `tagferry status`: the status of the running agent, with remedies for problems.
 import { z } from "zod";
-import { sourceWords } from "../../agent/status/overall.ts";
+import { wordOf, words } from "../../agent/status/words.ts";
 import { epochMicros } from "../../core/point.ts";
 import { formatByteSize } from "../../lib/byte-size.ts";
 import { type AgentQuery, agentUrl, askAgent } from "../shared/agent-client.ts";
@@ -125,7 +125,9 @@ function delivery({ upload, time }: AnsweredStatus): readonly string[] {
   // The request rate alone tells little, since fresh points are sent as often as permitted.
   const size = upload.bytesPerRequest === 0 ? "" : `, ${formatByteSize(upload.bytesPerRequest)} in each`;
   return [
-    visible(`delivery  ${state} for ${span((time - since) / 1_000)}, to ${url} as ${integration}`),
+    visible(
+      `delivery  ${wordOf(words.delivery, state)} for ${span((time - since) / 1_000)}, to ${url} as ${integration}`,
+    ),
     listed("", [
       lagMs === undefined ? "nothing delivered yet" : `lag ${span(lagMs)}`,
       `${count(points, "point")} in ${count(requests, "request")} since the start`,
@@ -206,8 +208,7 @@ function sources({ sources: all, time }: AnsweredStatus): readonly string[] {
     all.map(({ name, type, url = "", state, since, tags: tagged, readingsPerSecond }) => [
       name,
       type,
-      // The same words as on the page. Another version of the agent may have more states.
-      `${new Map<string, string>(Object.entries(sourceWords)).get(state) ?? state} for ${span((time - since) / 1_000)}`,
+      `${wordOf(words.source, state)} for ${span((time - since) / 1_000)}`,
       count(tagged, "tag"),
       `${number(readingsPerSecond)} readings/s`,
       url,

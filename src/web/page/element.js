@@ -65,25 +65,38 @@ export function byId(id) {
 
 /** One child of `parent` per item, in order, kept by key and changed in place. */
 export function keyed(parent, items, keyOf, create, update) {
-  parent.rows ??= new Map();
+  parent.keyedRows ??= new Map();
   const seen = new Set();
   let before = null;
   for (const item of items) {
     const key = keyOf(item);
     seen.add(key);
-    let row = parent.rows.get(key);
+    let row = parent.keyedRows.get(key);
     if (!row) {
       row = create(item);
-      parent.rows.set(key, row);
+      parent.keyedRows.set(key, row);
     }
     update(row, item);
     const place = before ? before.nextSibling : parent.firstChild;
     if (row.node !== place) parent.insertBefore(row.node, place);
     before = row.node;
   }
-  for (const [key, row] of parent.rows) {
+  for (const [key, row] of parent.keyedRows) {
     if (seen.has(key)) continue;
     row.node.remove();
-    parent.rows.delete(key);
+    parent.keyedRows.delete(key);
   }
+}
+
+/** A button that copies the text of `textOf`. Outside of a secure context a browser has no clipboard, so it marks the text. */
+export function copyButton(textOf, name = "Copy") {
+  const button = element("button", { className: "copy", attributes: { type: "button" }, text: name });
+  button.addEventListener("click", async () => {
+    const text = textOf();
+    const copied = await Promise.resolve(navigator.clipboard?.writeText(text).then(() => true)).catch(() => false);
+    if (!copied) getSelection()?.selectAllChildren(button.previousElementSibling ?? button);
+    button.textContent = copied ? "Copied" : "Marked: press Ctrl+C";
+    setTimeout(() => (button.textContent = name), 2_000);
+  });
+  return button;
 }

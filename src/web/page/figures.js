@@ -1,7 +1,5 @@
-// What panels are made of: pills, figures with bars, plots with a heading, lists that begin short, and what is asked for
-// beside the stream.
-import { cells, element, keyed, setClass, setHidden, setStyle, setText } from "./element.js";
-import { draw, plotNode } from "./plot.js";
+// What panels are made of: pills, figures with bars, lists that begin short, and what is asked for beside the stream.
+import { element, keyed, setClass, setHidden, setStyle, setText } from "./element.js";
 
 export function pill(node, text, colour) {
   setText(node, text);
@@ -23,29 +21,6 @@ export function showFigures(parent, figures) {
     (row, [, text, share]) => {
       setText(row.value, text);
       if (row.bar) setStyle(row.bar.firstChild, "width", `${Math.min(100, Math.max(0, share * 100)).toFixed(1)}%`);
-    },
-  );
-}
-
-/** Plots below each other: `name`, `line`, the newest value and the greatest as texts, `top` where the scale has an end. */
-export function showPlots(parent, plots) {
-  keyed(
-    parent,
-    plots,
-    ({ name }) => name,
-    ({ name }) => {
-      const { value, most } = cells({ value: "span", most: "span.quiet" });
-      const svg = plotNode();
-      const title = element("span", { className: "quiet", text: name });
-      const head = element("p", { className: "plot-head" }, title, value, most);
-      return { node: element("div", {}, head, element("div", { className: "plot-box" }, svg)), value, most, svg };
-    },
-    (row, { line, format, top }) => {
-      const known = line.values.filter((value) => value !== null && value !== undefined);
-      const last = line.values.at(-1);
-      setText(row.value, last === null || last === undefined ? "–" : format(last));
-      setText(row.most, known.length === 0 ? "" : `most ${format(Math.max(...known))}`);
-      draw(row.svg, line, { area: true, zero: true, top });
     },
   );
 }

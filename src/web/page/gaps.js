@@ -2,36 +2,10 @@
 import { byId, cells, element, setText } from "./element.js";
 import { Lookup, listRow, pill, ShortList } from "./figures.js";
 import * as format from "./format.js";
+import { words } from "./words.js";
 
 const asked = new Lookup("api/gaps?since=7d&most=100", 2_000);
 const list = new ShortList(byId("gaps"), 6);
-
-const causes = {
-  agentDown: "agent not running",
-  disconnected: "source not connected",
-  stopped: "source stopped by a change of the configuration",
-  bad: "no usable value",
-  refused: "no Input ID",
-  overflow: "discarded by the broker or server",
-  buffer: "not stored",
-};
-
-const remedies = {
-  agentDown: "let the system start the agent: tagferry install-service",
-  disconnected: "see the source above",
-  bad: "see the tag below and the device",
-  refused: "change input or maxInputs of the tag",
-  overflow: "let the device or the broker keep more, or read more often",
-  buffer: "see the warnings above, free or repair the disk",
-};
-
-const states = {
-  open: ["goes on", "bad"],
-  filling: ["being filled", "warn"],
-  filled: ["filled", "good"],
-  partly: ["partly filled", "warn"],
-  lost: ["lost", "bad"],
-};
 
 export function showGaps(summary, now) {
   const { open, day, dayLost, revision } = summary;
@@ -76,8 +50,8 @@ function create() {
 }
 
 function update(row, gap, now) {
-  const [word, colour] = states[gap.state] ?? [gap.state, "none"];
-  pill(row.state, word, colour);
+  const { word, level } = words.gap[gap.state];
+  pill(row.state, word, level);
   setText(row.who, gap.source ?? "buffer");
   setText(row.tags, tagsOf(gap));
   const long = format.duration(gap.missingMs ?? (gap.to === undefined ? now : gap.to / 1_000) - gap.from / 1_000);
@@ -87,12 +61,12 @@ function update(row, gap, now) {
     row.when,
     gap.to === undefined ? `since ${from}` : `${from} to ${format.moment(gap.to / 1_000, gap.from / 1_000)}`,
   );
-  const why = [`${causes[gap.cause] ?? gap.cause}: ${gap.reason}`];
+  const why = [`${words.gapCause[gap.cause].word}: ${gap.reason}`];
   if (gap.points !== undefined) why.push(`${format.count(gap.points)} points`);
   if (gap.outcome !== undefined) why.push(gap.outcome);
   setText(row.why, why.join("; "));
   const over = gap.state === "filled" || gap.state === "filling";
-  setText(row.remedy, over ? "" : (remedies[gap.cause] ?? ""));
+  setText(row.remedy, over ? "" : words.gapCause[gap.cause].remedy);
 }
 
 function tagsOf({ source, tags, inputs }) {

@@ -1,35 +1,35 @@
 // Points that the service refused for good, by its reasons.
-import { byId, cells, element, plain, setHidden, setText } from "./element.js";
-import { Lookup, listRow, pill, ShortList, showFigures } from "./figures.js";
+import { byId, cells, copyButton, element, plain, setHidden, setText } from "./element.js";
+import { Lookup, listRow, pill, ShortList } from "./figures.js";
 import * as format from "./format.js";
 
 const asked = new Lookup("api/rejects", 5_000);
 const list = new ShortList(byId("refused"), 4);
+const command = element("code", { className: "command" });
+byId("refused-run").append(
+  command,
+  copyButton(() => command.textContent),
+);
 
 export function showRefused(status) {
   const { upload, buffer } = status;
-  // A command beside the agent drops them without a word to it: once a minute they are looked at anyway.
+  // Commands change the files without the agent, so they are read once a minute in any case.
   const minute = Math.floor(status.time / 60e6);
   void asked.refresh(`${upload.refusedPoints} ${buffer.refusedPoints} ${minute}`, () => showRefused(status));
   const { points = 0, reasons = [], commands } = asked.answer ?? {};
-  const ever = Math.max(buffer.refusedPoints, upload.refusedPoints, points);
-  pill(byId("refused-state"), ever === 0 ? "none" : `${format.count(ever)} refused`, ever === 0 ? "good" : "warn");
-  showFigures(byId("refused-figures"), [
-    ["since the start", format.count(upload.refusedPoints)],
-    ["ever", format.count(ever)],
-  ]);
+  const ever = Math.max(buffer.refusedPoints, points);
+  pill(byId("refused-state"), points === 0 ? "none" : format.count(points), points === 0 ? "good" : "bad");
+  const past = ever > points ? ` ${format.count(ever)} were refused since the buffer exists.` : "";
   setText(
     byId("refused-note"),
-    asked.answer === undefined && ever > 0
-      ? ""
-      : points === 0
-        ? ever === 0
-          ? "The service has taken every point."
-          : "None is kept any more: they were sent again or dropped."
-        : `Reasons of the latest ${format.count(points)}. Correct what they name, then stop the agent and send them again: `,
+    points === 0
+      ? ever === 0
+        ? "The service has accepted every point."
+        : `None is kept.${past}`
+      : `Correct what the reasons name, then send them again.${past}`,
   );
-  setText(byId("refused-command"), points === 0 ? "" : (commands?.retry ?? ""));
-  setHidden(byId("refused-command"), points === 0);
+  setText(command, commands?.retry ?? "");
+  setHidden(byId("refused-run"), points === 0 || commands === undefined);
   list.show(reasons, ({ code, reason }) => `${code} ${reason}`, create, update);
 }
 

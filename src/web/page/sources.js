@@ -1,61 +1,74 @@
-// Sources with their state, and what arrives at them that no tag wants.
+// Sources with their state, and what arrives at them that no tag wants. Details of healthy sources are folded.
 import { byId, cells, element, keyed, plain, setHidden, setText } from "./element.js";
 import { listRow, pill, ShortList, showTrouble } from "./figures.js";
 import * as format from "./format.js";
-
-const sourceStates = {
-  online: ["online", "good"],
-  opening: ["connecting", "none"],
-  waiting: ["offline", "warn"],
-  stopped: ["stopped", "none"],
-};
+import { words } from "./words.js";
 
 export function showSources(sources, now) {
   const online = sources.filter((source) => source.state === "online").length;
-  setText(byId("sources-count"), `${online} of ${sources.length} online`);
+  setText(byId("sources-count"), `${online} of ${sources.length} ${words.source.online.word}`);
   keyed(
     byId("sources"),
     sources,
     ({ name }) => name,
     createSource,
     (row, source) => {
-      const [word, colour] = sourceStates[source.state] ?? [source.state, "none"];
-      pill(row.state, word, colour);
+      const { word, level } = words.source[source.state];
+      pill(row.state, word, level);
       setText(row.name, source.name);
       setText(row.where, source.url === undefined ? source.type : `${source.type} · ${source.url}`);
-      setText(row.rate, `${format.rate(source.readingsPerSecond)} /s`);
-      setText(row.points, `${format.count(source.points)} points`);
+      setText(row.rate, `${format.rate(source.readingsPerSecond)} readings/s`);
       setText(row.tags, source.tags === 1 ? "1 tag" : `${format.count(source.tags)} tags`);
       setText(row.since, `for ${format.since(Math.max(0, now - source.since / 1_000))}`);
       showTrouble(row.error, source.error, source.remedy);
-      const details = Object.entries(source.details);
-      if (source.reconnects > 0) details.unshift(["reconnects", format.count(source.reconnects)]);
+      // Folded or not by the person from then on.
+      const isWell = source.state === "online" && source.error === undefined;
+      if (row.isWell !== isWell) row.node.open = !isWell;
+      row.isWell = isWell;
+      const details = Object.entries(source.details).filter(([key]) => key !== "url");
+      if (source.reconnects > 0) details.unshift(["reconnects", source.reconnects]);
+      details.unshift(["points", source.points]);
       showDetails(row.details, details);
     },
   );
 }
 
+/** Units in the names of a driver's details. */
+const units = { Seconds: " s", Ms: " ms", Bytes: " B" };
+
+/** `keepaliveSeconds: 60` → `keep-alive`, `60 s`. */
+function labelled(key, value) {
+  const unit = Object.keys(units).find((name) => key.endsWith(name));
+  const name = unit === undefined ? key : key.slice(0, -unit.length);
+  const label = name
+    .replace(/([a-z])([A-Z])/g, (_all, a, b) => `${a} ${b.toLowerCase()}`)
+    .replace(/^keepalive$/i, "keep-alive")
+    .replace(/^broker\./, "broker: ");
+  const text = typeof value === "number" ? format.value(value) : value;
+  return [label, unit === undefined ? text : `${text}${units[unit]}`];
+}
+
 function showDetails(parent, details) {
-  setHidden(parent, details.length === 0);
   keyed(
     parent,
     details,
     ([key]) => key,
     ([key]) => {
-      const value = element("bdi", { className: key === "warning" ? "trouble" : "detail" });
-      return { node: element("span", { className: "quiet" }, `${plain(key)} `, value), value };
+      const value = element("bdi", { className: ["warning", "weakness"].includes(key) ? "trouble" : "detail" });
+      return { node: element("span", { className: "quiet" }, `${plain(labelled(key, "")[0])} `, value), value };
     },
-    (row, [, value]) => setText(row.value, typeof value === "number" ? format.value(value) : value),
+    (row, [key, value]) => setText(row.value, labelled(key, value)[1]),
   );
 }
 
 function createSource() {
   const row = cells({ state: "span.pill", name: "bdi.strong", where: "bdi.quiet", since: "span.quiet.since" });
-  const numbers = cells({ rate: "span.number.strong", points: "span.number.quiet", tags: "span.number.quiet" });
+  const numbers = cells({ rate: "span.number", tags: "span.number.quiet" });
   const below = cells({ error: "p.trouble", details: "p.details" });
-  const who = element("div", { className: "who" }, row.name, row.where);
-  const state = element("div", { className: "state" }, row.state, row.since);
-  const node = listRow("source", [state, who, ...Object.values(numbers), ...Object.values(below)]);
+  const who = element("span", { className: "who" }, row.name, row.where);
+  const state = element("span", { className: "state" }, row.state, row.since);
+  const summary = element("summary", {}, who, state, numbers.rate, numbers.tags);
+  const node = element("details", { className: "source" }, summary, below.error, below.details);
   return { ...row, ...numbers, ...below, node };
 }
 

@@ -43,8 +43,9 @@ const certificate: KnownCertificate = {
   path: "/data/pki/rejected/press.der",
 };
 
-const open = (web: Partial<WebOptions>, status: Partial<Status> = {}, width = 1_200) =>
-  openPage(browser, { snapshot: () => statusWith(status), ...web }, { viewport: { width, height: 900 } });
+const open = (web: Partial<WebOptions>, status: Partial<Status> = {}, width = 1_200, path = "/") =>
+  openPage(browser, { snapshot: () => statusWith(status), ...web }, { viewport: { width, height: 900 }, path });
+const openDelivery = (web: Partial<WebOptions>, status: Partial<Status> = {}) => open(web, status, 1_200, "/delivery");
 
 test("gaps are shown with what became of them, those that go on first, and come anew when they change", async () => {
   let revision = 1;
@@ -60,13 +61,13 @@ test("gaps are shown with what became of them, those that go on first, and come 
   const rows = opened.page.locator(".gap");
   await rows.nth(1).waitFor();
   expect(await rows.nth(0).innerText()).toMatch(
-    /goes on\s+press\s+all its tags\s+10 min\s+since .*\s+source not connected: connection refused\s+see the source above/,
+    /open\s+press\s+all its tags\s+10 min\s+since .*\s+not connected: connection refused\s+see the error of the source/,
   );
-  expect(await rows.nth(1).innerText()).toMatch(/lost[^]*2 min[^]*agent not running[^]*tagferry install-service/);
+  expect(await rows.nth(1).innerText()).toMatch(/lost[^]*2 min[^]*agent down[^]*tagferry install-service/);
   expect(await opened.page.locator("#gaps-count").textContent()).toBe("1 now, 1 in the last 24 h, 1 with values lost");
   revision = 2;
   await opened.page.getByText("its server had kept them").waitFor();
-  expect(await opened.page.locator(".gap", { hasText: "goes on" }).count()).toBe(0);
+  expect(await opened.page.locator(".gap", { hasText: "open" }).count()).toBe(0);
   expect(opened.complaints).toEqual([]);
 });
 
@@ -101,10 +102,10 @@ test("a certificate waits with what to compare and the command, and goes when a 
   );
   for (const text of [certificate.sha256, "urn:press:server", "1 Mar 2024 to 1 Mar 2034"])
     expect(await panel.getByText(text, { exact: true }).count()).toBe(1);
-  await page.locator("#overall", { hasText: "1 certificate to trust" }).waitFor();
+  await page.locator("#overall", { hasText: "1 certificate to trust." }).waitFor();
   trusted = true;
   await panel.waitFor({ state: "hidden" });
-  await page.locator("#overall", { hasText: "all well" }).waitFor();
+  await page.locator("#overall", { hasText: "Data arrives and is delivered." }).waitFor();
   expect(opened.complaints).toEqual([]);
 });
 
@@ -118,7 +119,7 @@ test("without an OPC UA source nobody is asked for certificates", async () => {
 
 test("refused points are shown by reason, with the command that sends them again", async () => {
   const reason = { code: 422, reason: "out of range", points: 40, earliest: undefined, latest: undefined };
-  await using opened = await open(
+  await using opened = await openDelivery(
     {
       rejects: async () => ({ points: 40, unreadable: 0, reasons: [{ ...reason, inputs: new Map([["hall.t", 40]]) }] }),
       configFile: "/etc/tagferry.yaml",
@@ -128,7 +129,7 @@ test("refused points are shown by reason, with the command that sends them again
   const row = opened.page.locator(".reason");
   await row.waitFor();
   expect(await row.innerText()).toMatch(/40\s+out of range\s+hall\.t \(40\)/);
-  expect(await opened.page.locator("#refused-command").textContent()).toBe(
+  expect(await opened.page.locator("#refused .command, #refused-run .command").textContent()).toBe(
     "tagferry rejects retry -c /etc/tagferry.yaml",
   );
 });
@@ -144,7 +145,7 @@ test("what arrives without a tag is listed with a sample, most first", async () 
   expect(await rows.count()).toBe(2);
 });
 
-test("a service that is away: the error, its remedy, and a backlog that waits", async () => {
+test("a service that is away: the error, its remedy, a backlog that waits, and when the buffer is full", async () => {
   const error = "connect ECONNREFUSED 10.0.0.1:443";
   const upload = {
     ...base.upload,
@@ -152,41 +153,72 @@ test("a service that is away: the error, its remedy, and a backlog that waits", 
     error,
     remedy: "check the network",
     backlogPoints: 9,
-    backlog: { trend: "unknown", text: "waits" },
+    backlog: { trend: "unknown", text: "waits; buffer full in about 41 h", fullMs: 41 * 3_600_000 },
   } as const;
-  await using opened = await open({}, { upload });
-  const { page } = opened;
+  await using overview = await open({}, { upload });
+  await overview.page.locator(".problem", { hasText: "Service unreachable" }).getByText("check the network").waitFor();
+  expect(await overview.page.locator("#overall").textContent()).toBe("Service unreachable.");
+  expect(await overview.page.locator("#delivering").innerText()).toMatch(/200 points wait, buffer full in about 41 h/);
+
+  await using delivery = await openDelivery({}, { upload });
+  const { page } = delivery;
   await page.getByText(`${error}: check the network`).waitFor();
-  await page.locator("#overall", { hasText: "service unreachable" }).waitFor();
+  expect(await page.locator("#upload-state").textContent()).toBe("service unreachable");
   expect(await page.locator("#buffer-figures > div", { hasText: /backlog$/ }).innerText()).toMatch(/^waits/);
+  expect(await page.locator("#buffer-where").textContent()).toMatch(
+    /; the buffer is full in 1 d 17 h, at .*\d\d:\d\d\.$/,
+  );
 });
 
-test("a backlog that drains tells for how long, and signals at the service what differs", async () => {
-  const signals = { known: 12, pending: 3, saved: 9, checkedAt: at(-60), lost: 1, changed: 2, unconfigured: 1 };
-  const backlog = { trend: "shrinking", text: "gone in about 62 min", drainMs: 3_720_000 } as const;
-  const upload = { ...base.upload, backlog, signals: { ...signals, unconfiguredInputs: ["old.tag"] } };
+test("a backlog that drains says when it is caught up, with plots that have axes", async () => {
+  const backlog = { trend: "shrinking", text: "caught up in about 62 min", drainMs: 3_720_000 } as const;
+  const upload = { ...base.upload, backlog };
   const buffer = { ...base.buffer, oldest: at(-4_000) };
-  await using opened = await open({}, { upload, buffer });
+  await using opened = await openDelivery({}, { upload, buffer });
   const { page } = opened;
-  expect(await page.locator("#buffer-where").textContent()).toMatch(/; the backlog is gone at [^]*\d\d:\d\d$/);
+  expect(await page.locator("#buffer-where").textContent()).toMatch(/; caught up at [^]*\d\d:\d\d\.$/);
   const figure = page.locator("#buffer-figures > div", { hasText: /backlog$/ });
-  expect(await figure.innerText()).toMatch(/^gone in about 62 min/);
-  expect(await page.locator("#signals").innerText()).toMatch(/3 to save[^]*Not configured: old\.tag/);
-  for (const name of ["points/s delivered", "request budget used", "lag", "points waiting", "on disk"])
-    expect(await page.locator(".plot-head", { hasText: name }).count()).toBeGreaterThan(0);
+  expect(await figure.innerText()).toMatch(/^caught up in about 62 min/);
+  for (const name of [
+    "Lag",
+    "Points waiting",
+    "Points delivered a second",
+    "Buffer on disk",
+    "Permitted requests used",
+  ]) {
+    const chart = page.locator(".chart", { hasText: name });
+    await chart.locator("canvas").waitFor();
+    expect(await chart.locator(".u-axis").count()).toBe(2);
+    expect(await chart.getByRole("img").getAttribute("aria-label")).toMatch(new RegExp(`^${name}: `));
+  }
+  expect(opened.complaints).toEqual([]);
+});
+
+test("signals at the service: what differs there", async () => {
+  const signals = { known: 12, pending: 3, saved: 9, checkedAt: at(-60), lost: 1, changed: 2, unconfigured: 1 };
+  await using opened = await open(
+    {},
+    { upload: { ...base.upload, signals: { ...signals, unconfiguredInputs: ["old.tag"] } } },
+  );
+  expect(await opened.page.locator("#signals").innerText()).toMatch(/3 to save[^]*Not configured: old\.tag/);
 });
 
 test("clocks of agent and browser that differ are told, and a clock that is not set with its remedy", async () => {
   const warning = { level: "error", message: "the clock is not set: 1970", remedy: "start chrony" } as const;
   await using opened = await open({}, { time: epochMicros(Date.parse("1970-01-02") * 1_000), warnings: [warning] });
   const { page } = opened;
-  await page.locator("#overall", { hasText: "needs attention" }).waitFor();
-  expect(await page.locator("#warnings").innerText()).toMatch(
-    /the clock is not set: 1970\s+start chrony\s+The clock of the agent is .* behind the clock of this browser/,
+  await page.locator("#overall.bad", { hasText: "The clock is not set: 1970." }).waitFor();
+  expect(await page.locator("#problems").innerText()).toMatch(
+    /The clock is not set: 1970\s+start chrony[^]*The clock of the agent is .* behind the clock of this browser/,
   );
 });
 
-test.each([1_200, 360])("markup in every panel stays text and nothing sticks out at %i pixels", async (width) => {
+test.each([
+  [1_200, "/", [".gap", ".certificate", ".unmapped"]],
+  [360, "/", [".gap", ".certificate", ".unmapped"]],
+  [1_200, "/delivery", [".reason"]],
+  [360, "/delivery", [".reason"]],
+])("markup in every panel stays text and nothing sticks out at %i pixels of %s", async (width, path, rows) => {
   const long = `${"unbroken".repeat(30)}${script}`;
   const reason = { code: 400, reason: long, points: 1, earliest: undefined, latest: undefined };
   await using opened = await open(
@@ -215,9 +247,10 @@ test.each([1_200, 360])("markup in every panel stays text and nothing sticks out
       warnings: [{ level: "error", message: long, remedy: long }],
     },
     width,
+    path,
   );
   const { page, complaints } = opened;
-  for (const row of [".gap", ".certificate", ".reason", ".unmapped"]) await page.locator(row).waitFor();
+  for (const row of rows) await page.locator(row).waitFor();
   expect(await page.locator("img, script:not([src])").count()).toBe(0);
   expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
   expect(complaints).toEqual([]);

@@ -10,6 +10,7 @@ interface Second {
   readonly waiting: number;
   readonly appended?: number;
   readonly lost?: number;
+  readonly bytes?: number;
 }
 
 /** What is shown after each second of `story`. */
@@ -18,13 +19,12 @@ async function shownIn(story: readonly Second[], parkedInputs = 0, state: Upload
   const oldest = epochMicros(clock.now() - 3_600e6);
   const trend = new BacklogTrend(clock);
   const shown: BacklogStatus[] = [];
-  for (const { waiting, appended = 0, lost = 0 } of story) {
+  for (const { waiting, appended = 0, lost = 0, bytes = 0 } of story) {
     const loss: Loss = { reason: "maxSize", points: lost, from: undefined, to: undefined, intervals: [] };
-    trend.sample({ unsettledPoints: waiting, appendedPoints: appended, losses: [loss] });
+    trend.sample({ unsettledPoints: waiting, appendedPoints: appended, losses: [loss], bytes });
     const { progress } = trend;
-    shown.push(
-      backlogStatus({ time: clock.now(), state, points: waiting, oldest, parkedInputs, progress, intervalMs: 0 }),
-    );
+    const room = { intervalMs: 0, roomBytes: 1_000_000 - bytes, untilTooOldMs: 86_400_000 };
+    shown.push(backlogStatus({ time: clock.now(), state, points: waiting, oldest, parkedInputs, progress, ...room }));
     await clock.advance(1_000);
   }
   return shown;
@@ -40,7 +40,7 @@ test("a backlog that grows while requests settle thousands of points shows no es
   }));
   const shown = await shownIn(story);
 
-  expect(shown.filter(({ drainMs, text }) => drainMs !== undefined || /gone/.test(text))).toEqual([]);
+  expect(shown.filter(({ drainMs, text }) => drainMs !== undefined || /caught up/.test(text))).toEqual([]);
   expect(shown.at(-1)).toMatchObject({ trend: "growing", text: expect.stringMatching(/^grows by 4\d points\/s$/) });
 });
 
@@ -48,7 +48,7 @@ test("a shrinking backlog ends at the measured rate less the rate of new points"
   const shown = await shownIn(seconds(90, (i) => ({ waiting: 1_000_000 - i * 1_000, appended: i * 100 })));
 
   expect(shown[5]).toEqual({ trend: "unknown", text: "no estimate yet" });
-  expect(shown.at(-1)).toEqual({ trend: "shrinking", text: "gone in about 15 min", drainMs: 911_000 });
+  expect(shown.at(-1)).toEqual({ trend: "shrinking", text: "caught up in about 15 min", drainMs: 911_000 });
 });
 
 test("the estimate ends when the backlog stops shrinking", async () => {
@@ -100,4 +100,22 @@ test("points in flight are not a backlog, and a backlog does not shrink while no
   expect(onTheirWay.at(-1)).toEqual({ trend: "none", text: "keeps up" });
   expect(held.at(-1)).toEqual({ trend: "unknown", text: "waits" });
   expect((await shownIn([{ waiting: 0 }]))[0]).toEqual({ trend: "none", text: "none" });
+});
+
+test("while nothing is delivered the buffer is full at the rate at which it grows, at the latest when points are too old", async () => {
+  const growing = (bytesPerSecond: number) =>
+    shownIn(
+      seconds(60, (i) => ({ waiting: 1_000 + i, appended: i, bytes: i * bytesPerSecond })),
+      0,
+      "retrying",
+    );
+  const fast = await growing(100);
+  expect(fast[5]).toEqual({ trend: "unknown", text: "waits" });
+  expect(fast.at(-1)).toEqual({
+    trend: "unknown",
+    text: "waits; buffer full in about 3 h",
+    fullMs: (1_000_000 - 5_900) * 10,
+  });
+  expect((await growing(1)).at(-1)?.fullMs).toBe(86_400_000);
+  expect((await growing(0)).at(-1)).toEqual({ trend: "unknown", text: "waits" });
 });

@@ -1,9 +1,10 @@
-// The one line about an agent: worst first, and never better than what stands below it.
+// The headline about an agent: worst first, and never better than what stands below it.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { overallOf, sourceWords } from "../../../src/agent/status/overall.ts";
+import { overallOf } from "../../../src/agent/status/overall.ts";
 import type { BacklogStatus, Status } from "../../../src/agent/status/status.ts";
+import { words } from "../../../src/agent/status/words.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import { sourceWith, statusWith } from "../../support/status.ts";
 
@@ -14,45 +15,125 @@ const backlogOf = (trend: BacklogStatus["trend"]): Partial<Status> => ({
   upload: { ...healthy.upload, backlog: { trend, text: "" } },
 });
 const cluster = { connected: true, members: 2, sameName: false, forwardLagMs: 0 };
-const refused = { source: "hall", input: "a", address: "b/temp", reason: "", remedy: "", readings: 1 };
+const silent = { readingsPerSecond: 0 };
 
-test("an agent without problems is reported as healthy", () => {
-  expect(overall({})).toEqual({ level: "good", text: "all well" });
+test("an agent without trouble says that data arrives and is delivered", () => {
+  expect(overall({})).toEqual({
+    level: "good",
+    text: "Data arrives and is delivered.",
+    arriving: { level: "good", text: "data arrives", detail: "1 source online, 133 readings/s" },
+    delivering: { level: "good", text: "delivering", detail: "lag 1 s" },
+    problems: [],
+  });
 });
 
 test.each<[string, string, Partial<Status>]>([
-  ["bad", "values lost in the last 24 h", { gaps: { ...healthy.gaps, day: 1, dayLost: 1 } }],
-  ["bad", "1 point refused", { upload: { ...healthy.upload, refusedPoints: 1 } }],
-  ["bad", "readings refused for 1 Input ID", { refusedInputs: [refused, { ...refused, address: "c/temp" }] }],
-  ["bad", "delivery held", { upload: { ...healthy.upload, state: "held" } }],
-  ["bad", "needs attention", { warnings: [{ level: "error", message: "" }] }],
-  ["warn", "tags not recorded", { gaps: { ...healthy.gaps, open: 2 } }],
-  ["warn", "1 source offline", { sources: [sourceWith({ state: "waiting" })], gaps: { ...healthy.gaps, open: 1 } }],
-  ["warn", "backlog does not shrink", backlogOf("steady")],
-  ["warn", "backlog grows", backlogOf("growing")],
-  ["warn", "delivering a backlog", backlogOf("shrinking")],
-  ["warn", "delivering a backlog", backlogOf("unknown")],
-  ["warn", "device clock stands still for 2 Input IDs", { timeFaults: { standing: 2, repeats: 0, first: [] } }],
-  ["bad", "agent.name is used twice", { cluster: { ...cluster, sameName: true } }],
-  ["warn", "cluster unreachable", { cluster: { ...cluster, connected: false } }],
-  ["warn", "stream of the cluster full", { cluster: { ...cluster, forwardPaused: "full" } }],
-  ["good", "all well", { cluster, upload: { ...healthy.upload, state: "standby" } }],
-  ["warn", "1 source connecting", { sources: [sourceWith({ state: "opening" })] }],
+  ["bad", "Delivering. Values lost in the last 24 h.", { gaps: { ...healthy.gaps, day: 1, dayLost: 1 } }],
+  [
+    "bad",
+    "Delivering. 6 values lost in the last 24 h.",
+    { gaps: { ...healthy.gaps, day: 1, dayLost: 1, dayPoints: 6 } },
+  ],
+  ["bad", "Delivering. 1 point refused.", { upload: { ...healthy.upload, refusedPoints: 1 } }],
+  ["bad", "Delivery held.", { upload: { ...healthy.upload, state: "held" } }],
+  ["bad", "Delivering. The disk.", { warnings: [{ level: "error", message: "the disk" }] }],
+  ["good", "Data arrives and is delivered.", { warnings: [{ level: "warn", message: "a secret in the file" }] }],
+  ["warn", "Delivering. Tags not recorded.", { gaps: { ...healthy.gaps, open: 2 } }],
+  [
+    "warn",
+    "No data arrives. Delivering. 1 source offline.",
+    { sources: [sourceWith({ state: "waiting" })], gaps: { ...healthy.gaps, open: 1 } },
+  ],
+  ["warn", "Delivering. 1 source offline.", { sources: [sourceWith(), sourceWith({ name: "b", state: "waiting" })] }],
+  ["warn", "Delivering. Backlog does not shrink.", backlogOf("steady")],
+  ["warn", "Delivering. Backlog grows.", backlogOf("growing")],
+  ["warn", "Delivering a backlog.", backlogOf("shrinking")],
+  ["warn", "Delivering a backlog.", backlogOf("unknown")],
+  ["warn", "Service unreachable.", { upload: { ...healthy.upload, state: "retrying" } }],
+  [
+    "warn",
+    "Standby. Cluster unreachable.",
+    {
+      cluster: { ...cluster, connected: false },
+      upload: { ...healthy.upload, state: "standby" },
+      warnings: [{ level: "warn", title: "cluster unreachable", message: "the cluster cannot be reached" }],
+    },
+  ],
+  ["warn", "No agent of the cluster delivers.", { cluster, upload: { ...healthy.upload, state: "standby" } }],
+  [
+    "good",
+    "North-gw2 delivers for the cluster.",
+    { cluster: { ...cluster, delivers: "north-gw2" }, upload: { ...healthy.upload, state: "standby" } },
+  ],
+  ["good", "No data arrives yet. Delivering.", { sources: [sourceWith({ state: "opening" })] }],
+  ["good", "No data has arrived yet. Delivering.", { sources: [sourceWith(silent)] }],
+  [
+    "good",
+    "No data at the moment. Delivering.",
+    { sources: [sourceWith({ ...silent, lastReading: epochMicros(healthy.time - 40e6) })] },
+  ],
+  [
+    "good",
+    "No data at the moment. Nothing waits to be delivered.",
+    {
+      sources: [sourceWith({ ...silent, lastReading: epochMicros(healthy.time - 40e6) })],
+      buffer: { ...healthy.buffer, unsettledPoints: 0 },
+    },
+  ],
 ])("%s: %s", (level, text, changes) => {
-  expect(overall(changes)).toEqual({ level, text });
+  expect(overall(changes)).toMatchObject({ level, text });
 });
 
-test("losses are listed before delays", () => {
-  const { text, level } = overall({
-    sources: [sourceWith({ state: "waiting" })],
+test("nothing delivered yet is no delivery", () => {
+  const { lagMs: _lag, ...upload } = healthy.upload;
+  expect(overall({ upload }).text).toBe("Nothing delivered yet.");
+});
+
+test("what is lost comes before what is late, and further problems are counted", () => {
+  const title = (text: string) => ({ level: "error" as const, title: text, message: text });
+  const { text, level, problems } = overall({
+    sources: [sourceWith({ state: "waiting", error: "refused", remedy: "check the cable" })],
     gaps: { ...healthy.gaps, dayLost: 1 },
     upload: { ...healthy.upload, state: "retrying", refusedPoints: 3 },
+    warnings: [title("the clock is not set")],
   });
-  expect(text).toBe("values lost in the last 24 h, 3 points refused, 1 source offline, service unreachable");
+  expect(text).toBe(
+    "No data arrives. The clock is not set. Values lost in the last 24 h. 3 points refused. Service unreachable. 1 more problem.",
+  );
   expect(level).toBe("bad");
+  expect(problems.at(-1)).toEqual({
+    level: "warn",
+    text: "1 source offline",
+    items: [{ source: "hall", detail: "refused", remedy: "check the cable" }],
+    count: 1,
+  });
 });
 
-test("the page has the same words for the states of a source", () => {
-  const script = readFileSync(join(import.meta.dirname, "../../../src/web/page/sources.js"), "utf8");
-  for (const [state, word] of Object.entries(sourceWords)) expect(script).toContain(`${state}: ["${word}"`);
+test("each problem with a command has the arguments of one that exists", () => {
+  const { problems } = overall({
+    gaps: { ...healthy.gaps, dayLost: 1, open: 1 },
+    upload: { ...healthy.upload, refusedPoints: 1 },
+  });
+  expect(problems.flatMap(({ command = [] }) => [command.join(" ")])).toEqual([
+    "gaps --since 24h",
+    "rejects list",
+    "gaps",
+  ]);
+});
+
+test("the help of metrics has the words of the page for the same states", () => {
+  const source = (name: string) =>
+    readFileSync(join(import.meta.dirname, `../../../src/agent/status/${name}.ts`), "utf8");
+  expect(source("source-monitor")).toContain(`1 while the source is ${words.source.online.word}`);
+  expect(source("upload-metrics")).toContain(`1 while the ${words.delivery.retrying.word.replace(" ", " is ")}`);
+  expect(source("upload-metrics")).toContain(`1 while delivery is ${words.delivery.held.word}`);
+});
+
+test("no script of the page has a list of words of its own", () => {
+  const folder = join(import.meta.dirname, "../../../src/web/page");
+  const scripts = ["sources", "gaps", "delivery", "tag-table"].map((name) =>
+    readFileSync(join(folder, `${name}.js`), "utf8"),
+  );
+  const all = [words.source.waiting, words.delivery.retrying, words.gapCause.agentDown, words.quality.none];
+  for (const { word } of all) for (const script of scripts) expect(script).not.toContain(`"${word}"`);
 });

@@ -20,6 +20,7 @@ test("a loss is reported with its cause, its times and a remedy", async () => {
   expect(warnings).toEqual([
     {
       level: "error",
+      title: "12 points lost from the buffer",
       message:
         "12 points were lost from the buffer: diskFull, times from 1970-01-01T00:00:01.000Z to 1970-01-01T00:00:02.000Z",
       remedy: expect.stringContaining("whenFull: block"),
@@ -103,6 +104,7 @@ test("tags whose device clock stands still or whose times repeat are named in he
   expect(warnings).toEqual([
     {
       level: "warn",
+      title: "the device clock stands still for 1 Input ID",
       message: "the device clock stands still for 1 Input ID: bus1 hall.still (20 readings with one time in 90 s)",
       remedy: expect.stringContaining("set the device's clock"),
     },

@@ -1,0 +1,144 @@
+// What is wrong, worst first, each problem once with everything that it affects: the list of the page and `tagferry
+// status`, and the sentences of the headline.
+import type { Level, Problem, ProblemItem, Status } from "./status.ts";
+import { counted, roughSpan, words } from "./words.ts";
+
+type Known = Omit<Status, "tags" | "overall">;
+
+interface Finding extends ProblemItem {
+  readonly level: Problem["level"];
+  readonly text: string;
+  readonly command?: readonly string[];
+}
+
+const order: readonly Level[] = ["bad", "warn", "note"];
+const mostItems = 20;
+/** A younger backlog is in transit. In microseconds. */
+const onItsWayUs = 60e6;
+
+export function problemsOf(status: Known): readonly Problem[] {
+  const found = [
+    ...fromWarnings(status),
+    ...fromGaps(status),
+    ...fromUpload(status),
+    ...fromSources(status),
+    ...fromBacklog(status),
+  ];
+  const groups = Map.groupBy(found, ({ text }) => text);
+  return [...groups.values()].map(problemOf).toSorted((a, b) => order.indexOf(a.level) - order.indexOf(b.level));
+}
+
+function problemOf(group: readonly Finding[]): Problem {
+  const [{ level, text, command } = { level: "note", text: "" } as Finding] = group;
+  const items = group.map(({ detail, remedy, source }) => ({
+    ...(detail !== undefined && { detail }),
+    ...(remedy && { remedy }),
+    ...(source !== undefined && { source }),
+  }));
+  return {
+    level,
+    text,
+    items: items.filter((item) => Object.keys(item).length > 0).slice(0, mostItems),
+    count: items.length,
+    ...(command && { command }),
+  };
+}
+
+/** A warning without a title is no reason for a headline, unless it is an error. */
+function fromWarnings({ warnings, gaps }: Known): Finding[] {
+  return warnings.map(({ level, title, message, remedy = "" }) => {
+    const text = title ?? message;
+    const isOld = level === "error" && text.endsWith("lost from the buffer") && gaps.dayLost === 0;
+    return {
+      level: level === "error" && !isOld ? "bad" : title === undefined || isOld ? "note" : "warn",
+      text,
+      ...(title !== undefined && { detail: message }),
+      remedy,
+    };
+  });
+}
+
+function fromGaps({ gaps, sources }: Known): Finding[] {
+  const lost = gaps.dayPoints ? counted(gaps.dayPoints, "value") : "values";
+  // An offline source has an open gap anyway.
+  const isOpen = gaps.open > 0 && !sources.some(({ state }) => state === "waiting");
+  return [
+    ...when(gaps.dayLost > 0, {
+      level: "bad",
+      text: `${lost} lost in the last 24 h`,
+      detail: `${counted(gaps.dayLost, "gap")} could not be filled`,
+      command: ["gaps", "--since", "24h"],
+    }),
+    ...when(isOpen, { level: "warn", text: "tags not recorded", command: ["gaps"] }),
+  ];
+}
+
+function fromUpload({ upload, buffer, cluster }: Known): Finding[] {
+  const { state, refusedPoints, url } = upload;
+  const detail = upload.error ?? url;
+  const remedy = upload.remedy ?? "";
+  const waiting = buffer.unsettledPoints > 0 ? `; ${counted(buffer.unsettledPoints, "point")} wait on disk` : "";
+  return [
+    ...when(state === "held", { level: "bad", text: `delivery ${words.delivery.held.word}`, detail, remedy }),
+    ...when(state === "retrying", {
+      level: "warn",
+      text: words.delivery.retrying.word,
+      detail: `${detail}${waiting}`,
+      remedy,
+    }),
+    ...when(state === "stopped", { level: "warn", text: `delivery ${words.delivery.stopped.word}`, detail, remedy }),
+    ...when(state === "standby" && cluster?.connected === true && cluster.delivers === undefined, {
+      level: "warn",
+      text: "no agent of the cluster delivers",
+      detail: "points stay in the stream until one does",
+    }),
+    ...when(refusedPoints > 0, {
+      level: "bad",
+      text: `${counted(refusedPoints, "point")} refused`,
+      detail: "the service does not accept them",
+      remedy: "correct what the reasons name, then send them again",
+      command: ["rejects", "list"],
+    }),
+  ];
+}
+
+function fromSources({ sources }: Known): Finding[] {
+  const inState = (wanted: string) => sources.filter(({ state }) => state === wanted);
+  const offline = inState("waiting");
+  const connecting = inState("opening");
+  const troubled = inState("online").filter(({ error }) => error !== undefined);
+  const item = (level: Finding["level"], text: string) => (source: Known["sources"][number]) => ({
+    level,
+    text,
+    detail: source.error ?? source.url ?? source.type,
+    remedy: source.remedy ?? "",
+    source: source.name,
+  });
+  return [
+    ...offline.map(item("warn", `${counted(offline.length, "source")} ${words.source.waiting.word}`)),
+    ...troubled.map(item("warn", `${counted(troubled.length, "source")} with errors`)),
+    ...connecting.map(item("note", `${counted(connecting.length, "source")} ${words.source.opening.word}`)),
+  ];
+}
+
+function fromBacklog({ time, buffer: { unsettledPoints, oldest }, upload }: Known): Finding[] {
+  const isBacklog =
+    unsettledPoints > 0 && oldest !== undefined && time - oldest > onItsWayUs + upload.intervalMs * 1_000;
+  if (!isBacklog || upload.state !== "delivering") return [];
+  const { trend, text } = upload.backlog;
+  const titles = { growing: "backlog grows", steady: "backlog does not shrink" } as const;
+  const title = trend === "growing" || trend === "steady" ? titles[trend] : "delivering a backlog";
+  const age = roughSpan((time - oldest) / 1_000);
+  return [
+    {
+      level: "warn",
+      text: title,
+      detail: `${counted(unsettledPoints, "point")} wait, the oldest for ${age}${text === "" || text === title ? "" : `; ${text}`}`,
+      ...(trend === "growing" && { remedy: "send less (report, every), or see why the service is slow" }),
+    },
+  ];
+}
+
+function when(isSo: boolean, finding: Finding): Finding[] {
+  return isSo ? [finding] : [];
+}
