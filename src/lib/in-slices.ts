@@ -9,6 +9,13 @@ export const stepWork = 32_768;
 /** Cost of a slice, after which other tasks run: a few milliseconds. */
 export const sliceWork = 250_000;
 
+/** Runs `work` to its end without a pause. */
+export function atOnce<T>(work: Steps<T>): T {
+  let step = work.next();
+  while (step.done !== true) step = work.next();
+  return step.value;
+}
+
 /** Runs `work` to its end and lets other tasks run between slices. */
 export async function inSlices<T>(work: Steps<T>): Promise<T> {
   let done = 0;

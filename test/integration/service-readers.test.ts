@@ -29,7 +29,10 @@ async function publishAll(service: TestService): Promise<void> {
   await service.call("admin.publishSignals", { integration, itemsBySignal });
 }
 
-test("a metadata query that is sent while an insert runs is answered before that insert", async () => {
+test.each([
+  ["metadata query", "admin.selectSignals", { integration, signals: { include: true, limit: 1 } }],
+  ["small insert", "integration.insert", frame(3, 1, 2)],
+] as const)("a %s that is sent while a large insert runs is answered before that insert", async (_, method, small) => {
   using folder = temporaryFolder();
   const clock = new ManualClock();
   await using service = await testService({ data: folder.path }, testRuntime({ clock }));
@@ -42,8 +45,7 @@ test("a metadata query that is sent while an insert runs is answered before that
     // What sleeps is the limit of 15 s, from when the thread that writes has the insert until it has answered.
     await eventually(() => answered || clock.sleeping > 0);
     // The answer of an insert before the first of them would have come by the last.
-    for (let query = 0; query < 3; query++)
-      await service.call("admin.selectSignals", { integration, signals: { include: true, limit: 1 } });
+    for (let call = 0; call < 3; call++) await service.call(method, small);
     overtaken = !answered;
     await insert;
   }
@@ -88,15 +90,18 @@ test("every thread gives signals in the order of their creation, also after the 
   for (const order of await Promise.all(Array.from({ length: 8 }, ask))) expect(order).toEqual(["a", "b"]);
 });
 
-test("a query that runs beside inserts sees all of each or nothing", async () => {
+test.each([
+  ["small", 50, 20_000, 40],
+  ["large", 50, 1_000, 1_000],
+])("a query that runs beside %s inserts sees all of each or nothing", async (_, signals, stored, rows) => {
   using folder = temporaryFolder();
   await using service = await testService({ data: folder.path });
-  // So many that a query takes longer than an insert of the first 40.
-  await service.call("integration.insert", frame(50, 20_000, 0));
+  // So many that a query takes longer than a small insert.
+  await service.call("integration.insert", frame(signals, stored, 0));
   await publishAll(service);
   let inserting = true;
   const inserts = (async () => {
-    for (let n = 1; n <= 30; n++) await service.call("integration.insert", frame(50, 40, n));
+    for (let n = 1; n <= 30; n++) await service.call("integration.insert", frame(signals, rows, n));
     inserting = false;
   })();
   const seen = new Set<number>();
@@ -109,7 +114,7 @@ test("a query that runs beside inserts sees all of each or nothing", async () =>
       });
       const columns = Object.entries<number[]>(body?.result?.["data"].series).filter(([key]) => key.endsWith("_max"));
       const values = new Set(columns.flatMap(([, value]) => value));
-      if (columns.length !== 50 || values.size !== 1) torn++;
+      if (columns.length !== signals || values.size !== 1) torn++;
       for (const value of values) seen.add(value);
     }
   };

@@ -3,9 +3,13 @@
 import { expect } from "vitest";
 import { z } from "zod";
 import { isInputId } from "../../src/core/point.ts";
+import { atOnce } from "../../src/lib/in-slices.ts";
 import { checkFrame } from "../../src/service/call/check-frame.ts";
 import { readInsert } from "../../src/service/call/insert-reader.ts";
 import { Faults } from "../../src/service/call/rpc-fault.ts";
+import { decodedRun } from "../../src/service/store/encoded-run.ts";
+import type { BlockColumns } from "../../src/service/store/point-block.ts";
+import type { PointRun } from "../../src/service/store/point-store.ts";
 import { dataFrame } from "../../src/wire/results.ts";
 import { integrationId } from "../../src/wire/signal-view.ts";
 import { parseTimestamp } from "../../src/wire/timestamp.ts";
@@ -27,10 +31,17 @@ const insertRequest = z.strictObject({
   params: insertParams.strict(),
 });
 
+/** Points that the service has read, decoded. */
+export function columnsOf(run: PointRun): BlockColumns {
+  return "times" in run ? run : decodedRun(run);
+}
+
 /** The frame of a request that the agent wrote. Fails where the schema refuses it or the service reads another. */
 export function frameWritten(body: string): z.output<typeof dataFrame> {
   const { data } = insertRequest.parse(JSON.parse(body)).params;
-  const request = readInsert(Buffer.from(body)) as { readonly params?: { readonly data?: unknown } } | undefined; // its contract
+  const request = atOnce(readInsert(Buffer.from(body))) as
+    | { readonly params?: { readonly data?: unknown } }
+    | undefined; // its contract
   const faults = new Faults();
   const read = checkFrame(request?.params?.data, "data", faults);
   faults.throwIfAny();
@@ -39,8 +50,8 @@ export function frameWritten(body: string): z.output<typeof dataFrame> {
     const points = times.flatMap((time, i) => (values[i] === null ? [] : [[time, values[i]]]));
     return [input, points];
   });
-  const stored = Array.from(read, ([input, columnsOf]) => {
-    const columns = columnsOf();
+  const stored = Array.from(read, ([input, pointsOf]) => {
+    const columns = columnsOf(pointsOf());
     return [input, Array.from(columns.times, (time, i) => [time, columns.values[i]])];
   });
   expect(stored).toEqual(written);

@@ -1,7 +1,10 @@
-// Reads a large insert from its bytes directly into columns, without a text of megabytes or a million objects. For
+// Reads a large insert from its bytes directly into blocks, without a text of megabytes or a million objects. For
 // unusual requests it returns undefined, and JSON.parse and `check-frame.ts` decide.
 import { isInputId } from "../../core/point.ts";
+import { type Steps, stepWork } from "../../lib/in-slices.ts";
 import { parseTimestamp } from "../../wire/timestamp.ts";
+import { type EncodedBlock, RunEncoder } from "../store/encoded-run.ts";
+import { FrameTimes } from "./frame-times.ts";
 import {
   closeBrace,
   closeBracket,
@@ -14,33 +17,38 @@ import {
   skipValue,
 } from "./json-bytes.ts";
 
-/** The data frame of a request. Times and values are valid and lengths match. The next `readInsert` invalidates it. */
-export class ColumnFrame {
-  /** Microseconds since the epoch, in the order of the request. */
-  readonly times: Float64Array;
-  /** NaN stands for null. */
-  readonly series: ReadonlyMap<string, Float64Array>;
+/** The valid data frame of a request as blocks. The next `readInsert` invalidates it. */
+export class EncodedFrame {
+  readonly series: ReadonlyMap<string, readonly EncodedBlock[]>;
 
-  constructor(times: Float64Array, series: ReadonlyMap<string, Float64Array>) {
-    this.times = times;
+  constructor(series: ReadonlyMap<string, readonly EncodedBlock[]>) {
     this.series = series;
   }
 }
 
-/** The request with a `ColumnFrame` in `params.data`. Undefined: not supported. */
-export function readInsert(body: Buffer): Readonly<Record<string, unknown>> | undefined {
-  forgetColumns();
+/** The request with an `EncodedFrame` in `params.data`. Undefined: not supported. Reads one request at a time. */
+export function* readInsert(body: Buffer): Steps<Readonly<Record<string, unknown>> | undefined> {
+  encoder.reset();
   try {
-    return new Reader(body).request();
+    return yield* new Reader(body).request();
   } catch (error) {
     if (error === notUnderstood) return undefined;
     throw error;
+  } finally {
+    if (column.length > keptValues) column = new Float64Array(keptValues);
   }
 }
 
 const notUnderstood = new Error("not understood");
 /** Most bytes of a member other than the frame; it is parsed by JSON.parse. */
 const maxOther = 65_536;
+/** Bytes that are read and encoded in `stepWork`. */
+const bytesPerStep = 65_536;
+
+// Memory that is reused by the next insert.
+const encoder = new RunEncoder();
+const keptValues = 2 ** 16;
+let column = new Float64Array(keptValues);
 
 const minus = 0x2d;
 const dot = 0x2e;
@@ -50,66 +58,99 @@ const powersOfTen = Float64Array.from({ length: 23 }, (_, power) => 10 ** power)
 class Reader {
   readonly #body: Buffer;
   #at = 0;
+  #stepEnd = bytesPerStep;
+  #times: FrameTimes | undefined;
 
   constructor(body: Buffer) {
     this.#body = body;
   }
 
-  request(): Readonly<Record<string, unknown>> {
-    const request = this.#members((key) => (key === "params" ? this.#params() : this.#other()));
+  *request(): Steps<Readonly<Record<string, unknown>>> {
+    const request = yield* this.#members((key) => (key === "params" ? this.#params() : { value: this.#other() }));
     this.#space();
     if (this.#at !== this.#body.length) throw notUnderstood;
     return request;
   }
 
-  #params(): object {
-    return this.#members((key) => (key === "data" ? this.#frame() : this.#other()));
+  #params(): Steps<object> {
+    return this.#members((key) => (key === "data" ? this.#frame() : { value: this.#other() }));
   }
 
-  #frame(): ColumnFrame {
-    const { times, series, ...others } = this.#members((key) =>
-      key === "times" ? this.#times() : key === "series" ? this.#series() : this.#other(),
-    );
-    if (!(times instanceof Float64Array && series instanceof Map) || Object.keys(others).length > 0)
-      throw notUnderstood;
-    for (const values of series.values()) if (values.length !== times.length) throw notUnderstood;
-    return new ColumnFrame(times, series);
+  *#frame(): Steps<EncodedFrame> {
+    let seriesAt = this.#at;
+    const {
+      times: _,
+      series,
+      ...others
+    } = yield* this.#members((key) => {
+      if (key === "times") return this.#readTimes();
+      if (key !== "series") return { value: this.#other() };
+      seriesAt = this.#at;
+      return this.#times ? this.#series(this.#times) : { value: this.#skip() };
+    });
+    if (!this.#times || series === undefined || Object.keys(others).length > 0) throw notUnderstood;
+    if (series instanceof EncodedFrame) return series;
+    // The series precede the times.
+    const end = this.#at;
+    this.#at = seriesAt;
+    const read = yield* this.#series(this.#times);
+    if (this.#at !== series) throw notUnderstood;
+    this.#at = end;
+    return read;
   }
 
   /** An object whose values `read` parses. */
-  #members(read: (key: string) => unknown): Record<string, unknown> {
+  *#members(read: (key: string) => Steps<unknown> | { readonly value: unknown }): Steps<Record<string, unknown>> {
     const members: Record<string, unknown> = {};
-    this.#each(openBrace, closeBrace, () => {
+    for (let more = this.#opens(openBrace, closeBrace); more; more = this.#continues(closeBrace)) {
       const key = this.#string();
       this.#expect(colon);
       this.#space();
       if (Object.hasOwn(members, key) || key === "__proto__") throw notUnderstood;
-      members[key] = read(key);
-    });
+      const member = read(key);
+      members[key] = "value" in member ? member.value : yield* member;
+    }
     return members;
   }
 
-  #times(): Float64Array {
-    const times = new Column();
-    this.#each(openBracket, closeBracket, () => {
+  *#readTimes(): Steps<FrameTimes> {
+    const values = yield* this.#column(() => {
       const time = parseTimestamp(this.#string());
       if (time === undefined || !Number.isSafeInteger(time)) throw notUnderstood;
-      times.push(time);
+      return time;
     });
-    return times.whole();
+    return (this.#times = new FrameTimes(values.slice()));
   }
 
-  #series(): ReadonlyMap<string, Float64Array> {
-    const series = new Map<string, Float64Array>();
-    this.#each(openBrace, closeBrace, () => {
+  *#series(times: FrameTimes): Steps<EncodedFrame> {
+    const series = new Map<string, readonly EncodedBlock[]>();
+    const cell = () => this.#cell();
+    for (let more = this.#opens(openBrace, closeBrace); more; more = this.#continues(closeBrace)) {
       const key = this.#string();
       this.#expect(colon);
       if (!isInputId(key) || series.has(key)) throw notUnderstood;
-      const values = new Column();
-      this.#each(openBracket, closeBracket, () => values.push(this.#cell()));
-      series.set(key, values.whole());
-    });
-    return series;
+      const values = yield* this.#column(cell);
+      if (values.length !== times.length) throw notUnderstood;
+      series.set(key, encoder.encode(times.columnsOf(values)));
+    }
+    return new EncodedFrame(series);
+  }
+
+  /** An array of numbers that `read` parses. The next column overwrites the result. */
+  *#column(read: () => number): Steps<Float64Array> {
+    let count = 0;
+    for (let more = this.#opens(openBracket, closeBracket); more; more = this.#continues(closeBracket)) {
+      if (count === column.length) {
+        const longer = new Float64Array(2 * count);
+        longer.set(column);
+        column = longer;
+      }
+      column[count++] = read();
+      if (this.#at < this.#stepEnd) continue;
+      this.#stepEnd = this.#at + bytesPerStep;
+      yield stepWork;
+    }
+    return column.subarray(0, count);
   }
 
   /** A number, or NaN for null. */
@@ -158,22 +199,23 @@ class Reader {
     return value;
   }
 
-  /** Comma-separated elements between `open` and `close`. */
-  #each(open: number, close: number, element: () => void): void {
+  /** Whether there is an element after the opening bracket. */
+  #opens(open: number, close: number): boolean {
     this.#expect(open);
     this.#space();
-    if (this.#body[this.#at] === close) {
-      this.#at++;
-      return;
-    }
-    for (;;) {
-      this.#space();
-      element();
-      this.#space();
-      const byte = this.#body[this.#at++];
-      if (byte === close) return;
-      if (byte !== comma) throw notUnderstood;
-    }
+    if (this.#body[this.#at] !== close) return true;
+    this.#at++;
+    return false;
+  }
+
+  /** Whether an element follows: after a comma, not after the closing bracket. */
+  #continues(close: number): boolean {
+    this.#space();
+    const byte = this.#body[this.#at++];
+    if (byte === close) return false;
+    if (byte !== comma) throw notUnderstood;
+    this.#space();
+    return true;
   }
 
   /** An ASCII string without escapes. */
@@ -188,14 +230,20 @@ class Reader {
   /** Any small value, parsed by JSON.parse. */
   #other(): unknown {
     const start = this.#at;
-    const end = skipValue(this.#body, start);
-    if (end > this.#body.length || end - start > maxOther) throw notUnderstood;
-    this.#at = end;
+    const end = this.#skip();
+    if (end - start > maxOther) throw notUnderstood;
     try {
       return JSON.parse(this.#body.toString("utf8", start, end));
     } catch {
       throw notUnderstood;
     }
+  }
+
+  /** Returns the position after any value. */
+  #skip(): number {
+    this.#at = skipValue(this.#body, this.#at);
+    if (this.#at > this.#body.length) throw notUnderstood;
+    return this.#at;
   }
 
   #expect(byte: number): void {
@@ -205,49 +253,5 @@ class Reader {
 
   #space(): void {
     this.#at = skipSpace(this.#body, this.#at);
-  }
-}
-
-/** Memory for the columns of an insert, reused by the next insert. */
-const slabs: Float64Array[] = [];
-const slabValues = 2 ** 16;
-/** 16 MiB, enough for a full insert of three-digit numbers. Further slabs are released. */
-const keptSlabs = 32;
-/** Start of the next column. */
-let slab = 0;
-let start = 0;
-
-function forgetColumns(): void {
-  slab = start = 0;
-  slabs.splice(keptSlabs);
-  for (const [i, { length }] of slabs.entries()) if (length > slabValues) slabs.splice(i);
-}
-
-/** A growing sequence of numbers in a slab. */
-class Column {
-  #values = (slabs[slab] ??= new Float64Array(slabValues));
-  #at = start;
-
-  push(value: number): void {
-    if (this.#at === this.#values.length) this.#move();
-    this.#values[this.#at++] = value;
-  }
-
-  whole(): Float64Array {
-    const from = start;
-    start = this.#at;
-    return this.#values.subarray(from, start);
-  }
-
-  /** Moves to the next slab, with room for at least twice as many. */
-  #move(): void {
-    const written = this.#values.subarray(start);
-    const next = slabs[++slab];
-    this.#values =
-      next && next.length > written.length ? next : new Float64Array(Math.max(slabValues, written.length * 2));
-    slabs[slab] = this.#values;
-    this.#values.set(written);
-    start = 0;
-    this.#at = written.length;
   }
 }

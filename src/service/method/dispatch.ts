@@ -1,4 +1,5 @@
 // Executes a JSON-RPC request: parses it, finds the method, checks rights, calls, and serialises the response.
+import type { Steps } from "../../lib/in-slices.ts";
 import { rpcErrors } from "../../wire/json-rpc.ts";
 import { grantOf, isSince, type Method, methods, renamedMethods, type ServedVersion } from "../../wire/method.ts";
 import { readInsert } from "../call/insert-reader.ts";
@@ -30,7 +31,7 @@ export interface RpcInput {
   readonly refusedInputs: readonly string[];
 }
 
-interface RpcOutput {
+export interface RpcOutput {
   /** Undefined: a notification, which has no response. */
   readonly body: string | undefined;
   /** An internal error of the service, for the log. */
@@ -62,14 +63,16 @@ export function onlyReads(method: Method): boolean {
   return operations[method][1] === "reads";
 }
 
-/** Inserts of at least this size are parsed by `readInsert`. */
-const largeBytes = 65_536;
+/** Whether the call is an insert that `readInsert` parses, and `dispatch` therefore yields. */
+export function isLargeInsert({ body, method, namespace }: RpcInput): boolean {
+  return body.length > 65_536 && methodOf(method, namespace) === "integration.insert";
+}
 
-/** Never throws. */
-export function dispatch(input: RpcInput, store: ServiceStore): RpcOutput {
+/** Never throws. Only large inserts yield; only one of them may be in progress. Their changes come in the last step. */
+export function* dispatch(input: RpcInput, store: ServiceStore): Steps<RpcOutput> {
   const id = input.id ?? "null";
   try {
-    const result = call(parse(input), input, store);
+    const result = call(yield* parse(input), input, store);
     const body = `{"jsonrpc":"2.0","id":${id},"result":${JSON.stringify(result)}}`;
     return { body: input.id === undefined ? undefined : body };
   } catch (error) {
@@ -107,10 +110,10 @@ function renamedIn12(canonical: string | undefined): Method | undefined {
   return canonical !== undefined && Object.hasOwn(renamedMethods, canonical) ? renamedMethods[canonical] : undefined;
 }
 
-function parse({ body, method, id, namespace }: RpcInput): Members {
+function* parse(input: RpcInput): Steps<Members> {
+  const { body, method, id } = input;
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-  const large = bytes.length > largeBytes && methodOf(method, namespace) === "integration.insert";
-  const request = (large ? readInsert(bytes) : undefined) ?? parseJson(bytes);
+  const request = (isLargeInsert(input) ? yield* readInsert(bytes) : undefined) ?? parseJson(bytes);
   if (Array.isArray(request)) throw invalidRequest("batches are not supported");
   if (!isRecord(request)) throw invalidRequest("must be an object");
   if (request["jsonrpc"] !== "2.0") throw invalidRequest('jsonrpc must be "2.0"');

@@ -34,13 +34,12 @@ export function insert(call: MethodCall): object {
   const signalsByInput = emptyMap<object>();
   const refused = call.refusedInputs.filter((input) => frame.has(input));
   store.transaction(() => {
-    for (const [input, columnsOf] of frame) {
+    for (const [input, pointsOf] of frame) {
       if (refused.includes(input)) continue;
       const known = store.resources.signalByInput(integration, input);
       const attributes = () => savedAttributes(signalSaveView.parse({}), input, undefined);
       const { id, number } = known ?? store.resources.createSignal(integration, input, attributes(), nowMs);
-      const columns = columnsOf();
-      if (columns.times.length > 0) store.points.write(number, columns);
+      store.points.write(number, pointsOf());
       // Without `updated`: clients reject a summary with unknown members.
       signalsByInput[input] = { id, created: known === undefined };
     }

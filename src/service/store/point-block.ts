@@ -48,6 +48,20 @@ export function joinedBlocks(blocks: Iterable<BlockColumns>): BlockColumns {
   return { times, values };
 }
 
+/** Limit for the time span of a block in microseconds, below which time differences are exact. */
+const maxBlockSpan = 2 ** 53;
+/** Points of a full block. With 8, 4 or 2 bytes a point, one, two or four blocks fill a page of 8 KiB. */
+export const fullBlock = 960;
+
+/** Divides points into as few blocks as can be stored. */
+export function* fullBlocks(columns: BlockColumns): Generator<BlockColumns> {
+  const { times } = columns;
+  for (let at = 0, end = 0; at < times.length; at = end) {
+    end = Math.min(at + fullBlock, indexOfTime(times, times[at]! + maxBlockSpan, at));
+    yield sliceColumns(columns, at, end);
+  }
+}
+
 /** Views of the points with index `from` to before `to`. */
 export function sliceColumns({ times, values }: BlockColumns, from: number, to: number): BlockColumns {
   return from === 0 && to === times.length

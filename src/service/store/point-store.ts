@@ -2,8 +2,9 @@
 // Small writes are merged as in a binary counter: a new run absorbs neighbours that are not longer. Long runs are not
 // merged, since that would take most of the time of a large insert.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { decodePoints, encodeBlock } from "./block-format.ts";
-import { type BlockColumns, indexOfTime, mergeColumns, sliceColumns } from "./point-block.ts";
+import { decodePoints } from "./block-format.ts";
+import { decodedRun, type EncodedBlock, encodedBlocks } from "./encoded-run.ts";
+import { type BlockColumns, fullBlock, indexOfTime, mergeColumns, sliceColumns } from "./point-block.ts";
 
 export const pointTables = `
   CREATE TABLE IF NOT EXISTS block (
@@ -17,13 +18,14 @@ export const pointTables = `
   CREATE UNIQUE INDEX IF NOT EXISTS block_by_time ON block (signal, first);
 `;
 
-/** Limit for the time span of a block in microseconds, below which time differences are exact. */
-const maxBlockSpan = 2 ** 53;
-
-/** Points of a full block. With 8, 4 or 2 bytes a point, one, two or four blocks fill a page of 8 KiB. */
-const fullBlock = 960;
 /** Runs of at least this many points are not merged. Their blocks take a third of a byte a point more. */
 const longRun = 256;
+
+/** Takes 2 MiB. */
+const maxLastBlocks = 20_000;
+
+/** Points of one signal by strictly ascending time, in columns or encoded. */
+export type PointRun = BlockColumns | readonly EncodedBlock[];
 
 interface BlockKey {
   readonly number: number;
@@ -43,6 +45,9 @@ export class PointStore {
   readonly #scanBack: StatementSync;
   readonly #nextSignal: StatementSync;
   readonly #expire: StatementSync;
+  readonly #last: StatementSync;
+  /** The last block of signals that were written, so that appending needs no query. */
+  readonly #lastBlocks = new Map<number, BlockKey>();
 
   /** Calls `beforeBlock` before a scan reads a block; an error thrown by it ends the scan. */
   constructor(db: DatabaseSync, beforeBlock = () => {}) {
@@ -50,6 +55,7 @@ export class PointStore {
     const key = "SELECT number, first, last, count FROM block WHERE signal = ?";
     this.#before = db.prepare(`${key} AND first <= ? ORDER BY first DESC LIMIT 1`);
     this.#after = db.prepare(`${key} AND first > ? ORDER BY first LIMIT 1`);
+    this.#last = db.prepare(`${key} ORDER BY first DESC LIMIT 1`);
     this.#data = db.prepare("SELECT data FROM block WHERE number = ?");
     this.#insert = db.prepare("INSERT INTO block (signal, first, last, count, data) VALUES (?, ?, ?, ?, ?)");
     this.#delete = db.prepare("DELETE FROM block WHERE number = ?");
@@ -64,11 +70,14 @@ export class PointStore {
   }
 
   /** Stores `run`, replacing points at the same times. Call it within a transaction. */
-  write(signal: number, run: BlockColumns): void {
+  write(signal: number, run: PointRun): void {
+    if (!("times" in run)) {
+      if (!this.#append(signal, run)) this.write(signal, decodedRun(run));
+      return;
+    }
     for (let at = 0; at < run.times.length; ) {
       const time = run.times[at]!;
-      const before = this.#key(this.#before.get(signal, time));
-      const after = this.#key(this.#after.get(signal, time));
+      const [before, after] = this.#around(signal, time);
       const end = after ? indexOfTime(run.times, after.first, at) : run.times.length;
       this.#place(signal, sliceColumns(run, at, end), before, after);
       at = end;
@@ -86,33 +95,67 @@ export class PointStore {
     }
   }
 
+  /** To be called after a rollback. */
+  reload(): void {
+    this.#lastBlocks.clear();
+  }
+
   /** Deletes blocks whose points are all older than `before`. Returns their number. */
   expire(before: number): number {
     let deleted = 0;
+    this.#lastBlocks.clear();
     for (let signal = this.#signalAfter(0); signal !== undefined; signal = this.#signalAfter(signal))
       deleted += Number(this.#expire.run(signal, before).changes);
     return deleted;
   }
 
+  /** Stores blocks as they are. Returns false without effect if a neighbour overlaps or joins them. */
+  #append(signal: number, blocks: readonly EncodedBlock[]): boolean {
+    const first = blocks[0]?.first;
+    const last = blocks.at(-1)?.last;
+    if (first === undefined || last === undefined) return true;
+    const points = blocks.reduce((sum, { count }) => sum + count, 0);
+    const joinable = points < longRun;
+    const [before, after] = this.#around(signal, first);
+    if (before && (before.last >= first || (joinable && joins(before, points)))) return false;
+    if (after && (after.first <= last || (joinable && joins(after, points)))) return false;
+    this.#insertBlocks(signal, blocks, !after);
+    return true;
+  }
+
   /** Stores a run that lies between the first times of `before` and `after`. */
   #place(signal: number, run: BlockColumns, before: BlockKey | undefined, after: BlockKey | undefined): void {
-    const isLong = run.times.length >= longRun;
+    const mayJoin = run.times.length < longRun;
     let merged = run;
     let left = before;
-    while (left && (left.last >= merged.times[0]! || (!isLong && joins(left, merged)))) {
+    while (left && (left.last >= merged.times[0]! || (mayJoin && joins(left, merged.times.length)))) {
       merged = mergeColumns(this.#take(left), merged);
       left = this.#key(this.#before.get(signal, merged.times[0]! - 1));
     }
     let right = after;
-    while (right && !isLong && joins(right, merged)) {
+    while (right && mayJoin && joins(right, merged.times.length)) {
       merged = mergeColumns(merged, this.#take(right));
       right = this.#key(this.#after.get(signal, merged.times.at(-1)!));
     }
-    for (let at = 0, end = 0; at < merged.times.length; at = end) {
-      end = Math.min(at + fullBlock, indexOfTime(merged.times, merged.times[at]! + maxBlockSpan, at));
-      const part = sliceColumns(merged, at, end);
-      this.#insert.run(signal, part.times[0]!, part.times.at(-1)!, part.times.length, encodeBlock(part));
+    this.#insertBlocks(signal, encodedBlocks(merged), !right);
+  }
+
+  #insertBlocks(signal: number, blocks: Iterable<EncodedBlock>, atEnd: boolean): void {
+    let key: BlockKey | undefined;
+    for (const { first, last, count, data } of blocks) {
+      const { lastInsertRowid } = this.#insert.run(signal, first, last, count, data);
+      key = { number: Number(lastInsertRowid), first, last, count };
     }
+    if (!key || !atEnd) return;
+    if (this.#lastBlocks.size >= maxLastBlocks) this.#lastBlocks.clear();
+    this.#lastBlocks.set(signal, key);
+  }
+
+  /** The last block that begins at or before `time`, and the first one after it. */
+  #around(signal: number, time: number): readonly [before: BlockKey | undefined, after: BlockKey | undefined] {
+    const last = this.#lastBlocks.get(signal) ?? this.#key(this.#last.get(signal));
+    if (!last || last.first <= time) return [last, undefined];
+    return [this.#key(this.#before.get(signal, time)), this.#key(this.#after.get(signal, time))];
   }
 
   #signalAfter(signal: number): number | undefined {
@@ -130,8 +173,9 @@ export class PointStore {
   }
 }
 
-function joins(block: BlockKey, run: BlockColumns): boolean {
-  return block.count <= run.times.length && block.count + run.times.length <= fullBlock;
+/** Whether a run of so many points absorbs the block. */
+function joins(block: BlockKey, points: number): boolean {
+  return block.count <= points && block.count + points <= fullBlock;
 }
 
 function blob(row: unknown): Uint8Array {

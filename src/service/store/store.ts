@@ -1,7 +1,7 @@
 // The database of the service: opens and locks it, and runs requests as transactions.
 import { chmodSync, closeSync, mkdirSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { AgentError } from "../../core/errors.ts";
 import { type BlockColumns, indexOfTime, joinedBlocks, mergeColumns, sliceColumns } from "./point-block.ts";
 import { PointStore, pointTables } from "./point-store.ts";
@@ -11,18 +11,23 @@ const databaseFile = "service.sqlite";
 export const logFile = `${databaseFile}-wal`;
 /** Layout version; a newer service writes a higher one. Layout 1 can be read. */
 const layout = 2;
+/** Changed rows between checkpoints, which write 1 to 16 MiB of log. */
+const checkpointChanges = 1_000;
 /** Most blocks in memory while points of several signals are merged. */
 const maxMergedBlocks = 128;
 
 export class ServiceStore implements Disposable {
   readonly #db: DatabaseSync;
   readonly #lock: DatabaseSync | undefined;
+  readonly #changes: StatementSync;
+  #checkpointed = 0;
   readonly resources: ResourceStore;
   readonly points: PointStore;
 
   private constructor(db: DatabaseSync, lock: DatabaseSync | undefined, beforeBlock?: () => void) {
     this.#db = db;
     this.#lock = lock;
+    this.#changes = db.prepare("SELECT total_changes() AS changes");
     this.resources = new ResourceStore(db);
     this.points = new PointStore(db, beforeBlock);
   }
@@ -72,13 +77,22 @@ export class ServiceStore implements Disposable {
     } catch (error) {
       if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
       this.resources.reload();
+      this.points.reload();
       throw error;
     }
   }
 
   /** Truncates the write-ahead log, unless another connection is reading from it. */
-  checkpoint(): void {
+  truncateLog(): void {
     this.#db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  }
+
+  /** Copies the write-ahead log to the database after enough changes, without waiting for readers. */
+  checkpoint(): void {
+    const { changes } = this.#changes.get() as { readonly changes: number }; // always returns this row
+    if (changes - this.#checkpointed < checkpointChanges) return;
+    this.#checkpointed = changes;
+    this.#db.exec("PRAGMA wal_checkpoint(PASSIVE)");
   }
 
   /** An item's points from `from` to before `before`, ascending. At equal times, the signal created last wins. */
@@ -115,6 +129,8 @@ export class ServiceStore implements Disposable {
 function prepared(db: DatabaseSync): DatabaseSync {
   // FULL: with NORMAL, WAL commits are not synced, and a power cut could lose an acknowledged request.
   db.exec("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -8192");
+  // `checkpoint` does it between requests, so that no commit waits for it.
+  db.exec("PRAGMA wal_autocheckpoint = 0");
   const version = Number(db.prepare("PRAGMA user_version").get()?.["user_version"]);
   if (version > layout) {
     db.close();

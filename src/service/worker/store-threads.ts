@@ -53,8 +53,9 @@ export class StoreThreads implements AsyncDisposable {
   }
 
   /**
-   * Runs writes in order; a query sees every write answered before. Transfers `input.body`. Rejects when a thread has
-   * ended. If `abandoned` aborts, a query stops and a write continues.
+   * Runs writes one at a time in order, except that other writes overtake large inserts. A query sees every write
+   * answered before. Transfers `input.body`. Rejects when a thread has ended. If `abandoned` aborts, a query stops and
+   * a write continues.
    */
   async call(input: RpcInput, abandoned: AbortSignal): Promise<StoreAnswer> {
     const method = methodOf(input.method, input.namespace);
@@ -87,7 +88,7 @@ export class StoreThreads implements AsyncDisposable {
       if (this.#readers.length === 0 || (await this.#logBytes()) < this.#logLimit || this.#queries.isPaused) return;
       this.#queries.pause();
       await this.#queries.onPendingZero();
-      await this.#writer.maintain("checkpoint");
+      await this.#writer.maintain("truncate log");
       // After a failure, the next checkpoint follows when the log has grown by the limit again.
       this.#logLimit = this.#maxLogBytes + (await this.#logBytes());
       this.#queries.start();

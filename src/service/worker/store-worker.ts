@@ -2,7 +2,8 @@
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 import { isAgentError, reasonOf } from "../../core/errors.ts";
-import { dispatch } from "../method/dispatch.ts";
+import { atOnce, inSlices } from "../../lib/in-slices.ts";
+import { dispatch, isLargeInsert, type RpcInput, type RpcOutput } from "../method/dispatch.ts";
 import { ServiceStore } from "../store/store.ts";
 import type { StoreMaintenance, WorkerData, WorkerReply, WorkerRequest } from "./worker-thread.ts";
 
@@ -17,18 +18,30 @@ try {
     if (Atomics.load(abandoned, 0) === running) throw new Error("the query was abandoned: its client waits no longer");
   };
   const store = reads ? ServiceStore.openReader(data, stopIfAbandoned) : ServiceStore.open(data);
+  const answer = (number: number, input: RpcInput, { body, failure }: RpcOutput) => {
+    // Releases megabytes without waiting for the garbage collector.
+    input.body.buffer.transfer(0);
+    const bytes = body === undefined ? undefined : new TextEncoder().encode(body);
+    const changes = store.resources.takeChanges();
+    reply({ kind: "answer", number, body: bytes, failure, changes }, bytes ? [bytes.buffer] : []);
+    if (!reads) setImmediate(() => void failureOf(() => store.checkpoint())); // a failed checkpoint is repeated
+  };
+  /** Large inserts, one after the other. Other messages are handled between their slices. */
+  let largeInserts = Promise.resolve();
   port.on("message", (message: WorkerRequest) => {
     switch (message.kind) {
       case "call": {
-        running = message.number;
-        const { body, failure } = reads
-          ? store.snapshot(() => dispatch(message.input, store))
-          : dispatch(message.input, store);
-        // Releases megabytes without waiting for the garbage collector.
-        message.input.body.buffer.transfer(0);
-        const bytes = body === undefined ? undefined : new TextEncoder().encode(body);
-        const answer = { number: message.number, body: bytes, failure, changes: store.resources.takeChanges() };
-        reply({ kind: "answer", ...answer }, bytes ? [bytes.buffer] : []);
+        const { number, input } = message;
+        running = number;
+        if (isLargeInsert(input))
+          largeInserts = largeInserts.then(async () => answer(number, input, await inSlices(dispatch(input, store))));
+        else if (reads)
+          answer(
+            number,
+            input,
+            store.snapshot(() => atOnce(dispatch(input, store))),
+          );
+        else answer(number, input, atOnce(dispatch(input, store)));
         break;
       }
       case "refresh":
@@ -40,8 +53,10 @@ try {
         break;
       }
       case "close":
-        store[Symbol.dispose]();
-        port.close();
+        void largeInserts.then(() => {
+          store[Symbol.dispose]();
+          port.close();
+        });
         break;
       default:
         message satisfies never;
@@ -59,7 +74,7 @@ try {
 }
 
 function maintain(store: ServiceStore, task: StoreMaintenance): void {
-  if (task === "checkpoint") store.checkpoint();
+  if (task === "truncate log") store.truncateLog();
   else store.transaction(() => store.points.expire(task.expireBefore));
 }
 

@@ -16,7 +16,7 @@ export interface WorkerData extends WorkerOptions {
 }
 
 /** Deletes points older than this (microseconds since the epoch), or truncates the log if nothing reads from it. */
-export type StoreMaintenance = { readonly expireBefore: number } | "checkpoint";
+export type StoreMaintenance = { readonly expireBefore: number } | "truncate log";
 
 export type WorkerRequest =
   | { readonly kind: "call"; readonly number: number; readonly input: RpcInput }

@@ -2,6 +2,7 @@ import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { decodePoints, encodeBlock } from "../../../src/service/store/block-format.ts";
+import { RunEncoder } from "../../../src/service/store/encoded-run.ts";
 import { type BlockColumns, mergeColumns } from "../../../src/service/store/point-block.ts";
 import { PointStore, pointTables } from "../../../src/service/store/point-store.ts";
 import { ServiceStore } from "../../../src/service/store/store.ts";
@@ -221,8 +222,9 @@ test("after any writes in any order a scan equals a map", () => {
       (writes, from, length) => {
         const { db, store } = memoryStore();
         const model = new Map([1, 2].map((signal) => [signal, new Map<number, number>()]));
-        for (const [signal, points] of writes) {
-          store.write(signal, columns(new Map(points)));
+        for (const [i, [signal, points]] of writes.entries()) {
+          const run = columns(new Map(points));
+          store.write(signal, i % 2 === 0 ? run : new RunEncoder().encode(run));
           for (const [time, v] of points) model.get(signal)?.set(time, v);
         }
         for (const [signal, points] of model) {
@@ -290,6 +292,24 @@ test("a large insert rewrites no block that it does not overlap, and small inser
   for (let i = 900; i < 2_000; i++) store.write(1, run(i, 1));
   expect(Number(db.prepare("SELECT count(*) AS n FROM block").get()?.["n"])).toBeLessThan(10);
   expect(readAll(store, 1)).toEqual(Array.from({ length: 2_000 }, (_, i) => [i, i]));
+});
+
+test("after a rollback points are stored where they belong", () => {
+  using folder = temporaryFolder();
+  using store = ServiceStore.open(folder.path);
+  const run = (from: number, count: number, value: number) =>
+    columns(new Map(Array.from({ length: count }, (_, i): [number, number] => [from + i, value])));
+  store.transaction(() => store.points.write(1, run(0, 300, 1)));
+  const failed = () => {
+    store.points.write(1, run(300, 300, 2));
+    throw new Error("the disk is full");
+  };
+  expect(() => store.transaction(failed)).toThrow("the disk is full");
+
+  store.transaction(() => store.points.write(1, run(400, 10, 3)));
+
+  const values = readAll(store.points, 1).map(([, value]) => value);
+  expect(values).toEqual([...Array.from({ length: 300 }, () => 1), ...Array.from({ length: 10 }, () => 3)]);
 });
 
 test("blocks older than the retention are deleted", () => {
