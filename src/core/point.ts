@@ -22,6 +22,7 @@ export interface Point {
 /** Points in columns. Iteration creates an object for each point. */
 export interface PointBatch extends Iterable<Point> {
   readonly length: number;
+  /** Reuse the list for the same inputs if that is cheap: the buffer caches by identity. */
   readonly inputs: readonly InputId[];
   readonly times: Float64Array;
   readonly values: Float64Array;

@@ -1,13 +1,18 @@
 // Points of one delivery in columns. They grow if heartbeats or held points are added.
+
 import { type EpochMicros, epochMicros, type InputId, type Point, type PointBatch } from "../core/point.ts";
+import type { RepeatedList } from "../lib/repeated-list.ts";
 
 export class PointColumnsWriter implements PointBatch {
-  readonly inputs: InputId[] = [];
+  readonly #inputs: RepeatedList<InputId>;
+  #ended: readonly InputId[] | undefined;
   times: Float64Array<ArrayBuffer>;
   values: Float64Array<ArrayBuffer>;
   keeps: Uint8Array<ArrayBuffer> | undefined;
 
-  constructor(capacity: number) {
+  /** `inputs`: builds the list of inputs, which it shares with equal batches before. */
+  constructor(capacity: number, inputs: RepeatedList<InputId>) {
+    this.#inputs = inputs;
     this.times = new Float64Array(capacity);
     this.values = new Float64Array(capacity);
   }
@@ -16,10 +21,19 @@ export class PointColumnsWriter implements PointBatch {
     return this.inputs.length;
   }
 
+  /** Complete after `end`. */
+  get inputs(): readonly InputId[] {
+    return this.#ended ?? [];
+  }
+
+  end(): void {
+    this.#ended = this.#inputs.take();
+  }
+
   add(input: InputId, time: EpochMicros, value: number, keeps: boolean): void {
-    const at = this.inputs.length;
+    const at = this.#inputs.length;
     if (at === this.times.length) this.#grow();
-    this.inputs.push(input);
+    this.#inputs.add(input);
     this.times[at] = time;
     this.values[at] = value;
     if (keeps) (this.keeps ??= new Uint8Array(this.times.length))[at] = 1;

@@ -8,6 +8,7 @@ import type { SignalCatalog } from "../core/signal.ts";
 import type { Captures, Delivery, Description, FoundAddress, Reading, TagId } from "../core/source.ts";
 import { RateLimitedLog } from "../lib/rate-limited-log.ts";
 import { readingAt, timeAt } from "../lib/reading-batch.ts";
+import { RepeatedList } from "../lib/repeated-list.ts";
 import { MappingCounters } from "./convert.ts";
 import { AddressBinding, type AddressMemory, InputOwners, RefusedState } from "./input-owners.ts";
 import { InputNumbers, InputState, ReportState } from "./input-state.ts";
@@ -53,6 +54,8 @@ class SourceMapping implements Mapping {
   /** List of places → the inputs that they feed. Undefined entries are unknown or have no input. */
   readonly #plans = new WeakMap<readonly ReadPlace[], (InputState | undefined)[]>();
 
+  readonly #inputs = new RepeatedList<InputId>();
+
   constructor(parts: MappingParts, runtime: Runtime) {
     const { source, rules, catalog, owners, watch, addresses, ambiguities = new Map() } = parts;
     this.#source = source;
@@ -95,7 +98,8 @@ class SourceMapping implements Mapping {
   }
 
   mapBatches(delivery: Parameters<Mapping["mapBatches"]>[0], batches: readonly ReadingBatch[]): PointBatch {
-    const columns = new PointColumnsWriter(batches.reduce((sum, { values }) => sum + values.length, 0));
+    const capacity = batches.reduce((sum, { values }) => sum + values.length, 0);
+    const columns = new PointColumnsWriter(capacity, this.#inputs);
     this.#maker.columns = columns;
     try {
       this.#mapAll(delivery, (nowMs) => {
@@ -103,6 +107,7 @@ class SourceMapping implements Mapping {
       });
     } finally {
       this.#maker.columns = undefined;
+      columns.end();
     }
     return columns;
   }

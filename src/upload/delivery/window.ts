@@ -3,6 +3,7 @@ import type { Block, BlockId } from "../../core/block.ts";
 import type { Lane, Settlement } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Steps } from "../../lib/in-slices.ts";
+import { RepeatedList } from "../../lib/repeated-list.ts";
 import { LateOrder } from "../series/late-order.ts";
 import { PointArena } from "../series/point-arena.ts";
 import { SeriesQueue } from "../series/series-queue.ts";
@@ -31,6 +32,10 @@ export class Window {
   readonly #arena: PointArena;
   readonly #queues: Readonly<Record<Lane, Map<InputId, SeriesQueue>>> = { live: new Map(), backlog: new Map() };
   readonly #points: Record<Lane, number> = { live: 0, backlog: 0 };
+  readonly #filled: Readonly<Record<Lane, RepeatedList<SeriesQueue>>> = {
+    live: new RepeatedList(),
+    backlog: new RepeatedList(),
+  };
   readonly #late: LateOrder;
   readonly #blocks = new OpenBlocks();
 
@@ -63,13 +68,13 @@ export class Window {
     return this.#queues[lane].values();
   }
 
-  filled(lane: Lane, may: (queue: SeriesQueue) => boolean = () => true): SeriesQueue[] {
-    const filled: SeriesQueue[] = [];
+  filled(lane: Lane, may: (queue: SeriesQueue) => boolean = () => true): readonly SeriesQueue[] {
+    const filled = this.#filled[lane];
     // An iterator would allocate an object for each queue.
     this.#queues[lane].forEach((queue) => {
-      if (queue.count > 0 && may(queue)) filled.push(queue);
+      if (queue.count > 0 && may(queue)) filled.add(queue);
     });
-    return filled;
+    return filled.take();
   }
 
   /** When the oldest point of a non-empty queue was leased, in monotonic milliseconds. */

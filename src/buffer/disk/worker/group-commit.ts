@@ -25,11 +25,15 @@ interface Group {
 
 /** A group with this many points is sent without delay. */
 const enough = 4_096;
+/** Shortest list of inputs whose numbers are cached. */
+const cachedLength = 64;
 
 /** At most one group is being sent; the next one gathers meanwhile. */
 export class GroupCommit {
   readonly #options: GroupCommitOptions;
   readonly #inputs = new InputTable();
+  /** Numbers of the inputs of long batches, which polled sources repeat. */
+  readonly #numbers = new WeakMap<readonly InputId[], Uint32Array>();
   #inputsSent = 0;
   #columns = pointColumns(1_024);
   #count = 0;
@@ -85,7 +89,21 @@ export class GroupCommit {
   }
 
   #gatherBatch({ length, inputs, times, values, keeps }: PointBatch): void {
-    for (let i = 0; i < length; i++) this.#gather(inputs[i]!, times[i]!, values[i]!, keeps?.[i] === 1);
+    const at = this.#count;
+    this.#count += length;
+    this.#columns.inputs.set(this.#numbersOf(inputs).subarray(0, length), at);
+    this.#columns.times.set(times.subarray(0, length), at);
+    this.#columns.values.set(values.subarray(0, length), at);
+    if (keeps) for (let i = 0; i < length; i++) if (keeps[i] === 1) this.#columns.inputs[at + i]! += keepSameTime;
+  }
+
+  #numbersOf(inputs: readonly InputId[]): Uint32Array {
+    let numbers = this.#numbers.get(inputs);
+    if (numbers) return numbers;
+    numbers = new Uint32Array(inputs.length);
+    for (let i = 0; i < numbers.length; i++) numbers[i] = this.#inputs.numberOf(inputs[i]!);
+    if (inputs.length >= cachedLength) this.#numbers.set(inputs, numbers);
+    return numbers;
   }
 
   #gather(input: InputId, time: number, value: number, keeps: boolean): void {

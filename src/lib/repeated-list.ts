@@ -1,0 +1,34 @@
+// Lists of thousands of items that are usually the same each second, such as the inputs of a poll.
+
+/**
+ * Builds one list after the other. A list equal to the one before is that same object, so that nothing is allocated and
+ * others can cache by identity. The lists must not be changed.
+ */
+export class RepeatedList<T> {
+  #last: readonly T[] = [];
+  /** Items of the new list. Undefined: they are the first ones of `#last` so far. */
+  #own: T[] | undefined;
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  add(item: T): void {
+    const at = this.#length++;
+    if (!this.#own) {
+      if (at < this.#last.length && this.#last[at] === item) return;
+      this.#own = this.#last.slice(0, at);
+    }
+    this.#own.push(item);
+  }
+
+  /** Ends the list and begins the next one. */
+  take(): readonly T[] {
+    if (this.#own) this.#last = this.#own;
+    else if (this.#length < this.#last.length) this.#last = this.#last.slice(0, this.#length);
+    this.#own = undefined;
+    this.#length = 0;
+    return this.#last;
+  }
+}
