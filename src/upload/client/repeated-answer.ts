@@ -46,6 +46,7 @@ export class RepeatedAnswer {
 }
 
 function sameInputs(some: readonly InputId[], others: readonly InputId[]): boolean {
+  if (some === others) return true;
   if (some.length !== others.length) return false;
   for (let i = 0; i < some.length; i++) if (some[i] !== others[i]) return false;
   return true;

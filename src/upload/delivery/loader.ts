@@ -4,6 +4,7 @@ import type { InputId } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { Frame } from "../../core/sink.ts";
 import { inSlices } from "../../lib/in-slices.ts";
+import { RepeatedList } from "../../lib/repeated-list.ts";
 import type { Candidates } from "../packing/cluster.ts";
 import { Envelope, type FramePlan, firstRequestId } from "../packing/frame-plan.ts";
 import { FrameWriter } from "../packing/frame-writer.ts";
@@ -47,6 +48,7 @@ export class Loader {
   readonly #packer = new Packer();
   readonly #envelope: Envelope;
   readonly #writer: FrameWriter;
+  readonly #inputs = new RepeatedList<InputId>();
   #nextId = firstRequestId;
   #liveInARow = 0;
   #suspectsTurn = true;
@@ -182,6 +184,8 @@ export class Loader {
   async #write(plan: FramePlan): Promise<Frame> {
     const id = this.#nextId++;
     const body = await inSlices(this.#writer.write(plan, id));
-    return { id, body, points: plan.points, inputs: plan.columns.sources.map(({ input }) => input) };
+    const { sources } = plan.columns;
+    for (let i = 0; i < sources.length; i++) this.#inputs.add(sources[i]!.input);
+    return { id, body, points: plan.points, inputs: this.#inputs.take() };
   }
 }

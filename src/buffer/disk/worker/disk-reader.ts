@@ -15,14 +15,17 @@ export interface DiskReaderOptions {
   readonly onDispose: () => void;
 }
 
+/** Lists of inputs that are kept. A second of polls may be leased in several blocks. */
+const mostRecent = 3;
+
 export class DiskReader implements BufferReader {
   readonly #options: DiskReaderOptions;
   #news = Promise.withResolvers<void>();
   #closed = false;
   #revoked: Error | undefined;
   #lastTable: ReturnType<DiskReaderOptions["inputs"]> | undefined;
-  #lastNumbers: Uint32Array = new Uint32Array();
-  #lastNames: readonly InputId[] = [];
+  /** Lists of inputs in recent blocks, the latest first. */
+  #recent: readonly { readonly numbers: Uint32Array; readonly names: readonly InputId[] }[] = [];
   /** Input numbers of the name lists in blocks and earlier settlements. */
   #numbers = new WeakMap<readonly InputId[], Uint32Array>();
 
@@ -110,22 +113,24 @@ export class DiskReader implements BufferReader {
     return new Block(block.id as BlockId, { ...block, inputs: this.#namesOf(block.inputs) });
   }
 
-  /** Consecutive blocks of polled tags have the same inputs and share one list of names. */
+  /** Blocks of polled tags repeat the inputs of an earlier one and share its list of names. */
   #namesOf(numbers: Uint32Array): readonly InputId[] {
-    const known = this.#lastNumbers;
     const table = this.#options.inputs();
-    let same = table === this.#lastTable && numbers.length === known.length;
-    for (let i = 0; same && i < numbers.length; i++) same = numbers[i] === known[i];
-    if (!same) {
-      if (table !== this.#lastTable) this.#numbers = new WeakMap();
+    if (table !== this.#lastTable) {
+      this.#numbers = new WeakMap();
+      this.#recent = [];
       this.#lastTable = table;
-      this.#lastNumbers = numbers;
-      const names: InputId[] = [];
-      // A plain loop: an iterator would allocate an object per input.
-      for (let i = 0; i < numbers.length; i++) names.push(table.inputAt(numbers[i]!));
-      this.#lastNames = names;
-      this.#numbers.set(names, numbers);
     }
-    return this.#lastNames;
+    const [latest] = this.#recent;
+    const known = this.#recent.find((each) => areEqual(each.numbers, numbers));
+    if (known && known === latest) return known.names;
+    const now = known ?? { numbers, names: Array.from(numbers, (number) => table.inputAt(number)) };
+    this.#recent = [now, ...this.#recent.filter((each) => each !== known)].slice(0, mostRecent);
+    this.#numbers.set(now.names, numbers);
+    return now.names;
   }
+}
+
+function areEqual(some: Uint32Array, others: Uint32Array): boolean {
+  return some.length === others.length && some.every((number, i) => number === others[i]);
 }
