@@ -1,9 +1,9 @@
 // The cluster from the view of one agent: the shared stream and buckets, the members, and the delivering agent.
 import { reasonOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
-import type { KeyBucket, PointStream } from "./jetstream.ts";
+import type { KeyBucket, PointStream, StreamState } from "./jetstream.ts";
 import { deliveryLease, holderOf } from "./lease.ts";
-import { type MemberReport, Membership } from "./membership.ts";
+import { type Member, type MemberReport, Membership } from "./membership.ts";
 import { natsBucket } from "./nats-bucket.ts";
 import { NatsLink } from "./nats-connection.ts";
 import { natsStream } from "./nats-stream.ts";
@@ -16,13 +16,26 @@ export interface ClusterView {
   /** Name of the agent that delivers for all. Missing: there is none, or it is unknown. */
   readonly delivers?: string;
   readonly members: number;
+  /** All agents with a record; those without `aliveMs` are gone. */
+  readonly agents: readonly Omit<Member, "boot">[];
+  /** False: no leader of the servers has answered for 15 s, so nothing can be handed over or delivered. */
+  readonly hasQuorum: boolean;
+  /** Undefined: unknown, or there is none yet. */
+  readonly stream?: ClusterStream;
   /** Another agent uses this `agent.name`. */
   readonly sameName: boolean;
 }
 
+export type ClusterStream = Pick<
+  StreamState,
+  "messages" | "bytes" | "maxBytes" | "oldestMs" | "replicas" | "replicasInPlace"
+>;
+
 /** Lifetime of lease entries in multiples of `leaseTtl`; agents time the leases with their own clocks. */
 const entryLife = 10;
 const lookEveryMs = 2_000;
+/** Electing a leader takes 4 to 9 s. */
+const leaderlessMs = 15_000;
 
 export interface ClusterParts {
   readonly options: ClusterOptions;
@@ -46,11 +59,14 @@ export class JoinedCluster implements AsyncDisposable {
   readonly #stop = new AbortController();
   readonly #running: Promise<unknown>;
   #delivers: string | undefined;
+  #stream: ClusterStream | undefined;
+  #answeredAt: number;
 
   constructor({ options, integration, node, report }: ClusterParts, runtime: Runtime) {
     const { replicas, leaseTtl } = options;
     this.#runtime = { ...runtime, log: runtime.log.child({ part: "cluster" }) };
     this.#node = node;
+    this.#answeredAt = runtime.clock.monotonic();
     this.#link = new NatsLink(options, node, runtime);
     this.stream = natsStream(this.#link, options, integration);
     this.leases = natsBucket(this.#link, {
@@ -73,6 +89,9 @@ export class JoinedCluster implements AsyncDisposable {
       ...(!isConnected && reason !== undefined && { reason }),
       ...(isConnected && this.#delivers !== undefined && { delivers: this.#delivers }),
       members: this.members.candidates.length,
+      agents: this.members.members.map(({ boot: _boot, ...member }) => member),
+      hasQuorum: isConnected && this.#runtime.clock.monotonic() - this.#answeredAt < leaderlessMs,
+      ...(isConnected && this.#stream && { stream: this.#stream }),
       sameName: this.members.hasNamesake,
     };
   }
@@ -94,13 +113,22 @@ export class JoinedCluster implements AsyncDisposable {
         if (node !== undefined && node !== this.#delivers)
           log.info({ node }, `${node === this.#node ? "this" : "another"} agent delivers for the cluster`);
         this.#delivers = node;
+        this.#stream = streamOf(await this.stream.state());
+        this.#answeredAt = clock.monotonic();
         reason = "";
       } catch (error) {
         if (reasonOf(error) !== reason) log.warn({ reason: reasonOf(error) }, "it is not known who delivers");
         reason = reasonOf(error);
         this.#delivers = undefined;
+        this.#stream = undefined;
       }
       await clock.sleep(lookEveryMs, signal).catch(() => {});
     }
   }
+}
+
+function streamOf(state: StreamState | undefined): ClusterStream | undefined {
+  if (!state) return undefined;
+  const { messages, bytes, maxBytes, oldestMs, replicas, replicasInPlace } = state;
+  return { messages, bytes, maxBytes, oldestMs, replicas, replicasInPlace };
 }

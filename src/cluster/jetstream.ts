@@ -18,6 +18,8 @@ export interface StreamState {
   readonly messages: number;
   readonly bytes: number;
   readonly maxBytes: number;
+  /** Age of the oldest message by the clocks of the servers; 0 if the stream is empty. */
+  readonly oldestMs: number;
   readonly replicas: number;
   /** Replicas that are online and up to date, including the leader. */
   readonly replicasInPlace: number;

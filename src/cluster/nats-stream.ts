@@ -81,7 +81,9 @@ export function natsStream(
   };
 }
 
-function stateOf({ created, state, config, cluster }: StreamInfo): StreamState {
+function stateOf({ created, state, config, cluster, ts }: StreamInfo): StreamState {
+  // `ts` is the time of the answer.
+  const ageMs = ts === undefined ? 0 : Date.parse(ts) - Date.parse(state.first_ts);
   const followers = cluster?.replicas ?? [];
   return {
     created: String(created),
@@ -91,6 +93,7 @@ function stateOf({ created, state, config, cluster }: StreamInfo): StreamState {
     messages: state.messages,
     bytes: state.bytes,
     maxBytes: config.max_bytes,
+    oldestMs: state.messages === 0 ? 0 : Math.max(0, ageMs),
     replicas: config.num_replicas,
     replicasInPlace: 1 + followers.filter(({ offline, current }) => current && offline !== true).length,
   };

@@ -62,7 +62,14 @@ test("points forwarded by two agents are delivered by the remaining one, at one 
   const first = await eventually(async () => (await agents[0]!.agent.status()).cluster?.delivers);
   const killed = agents.find(({ name }) => name === first)!;
   const left = agents.find(({ name }) => name !== first)!;
-  expect((await left.agent.status()).upload.state).toBe("standby");
+  const { cluster: seen, upload } = await left.agent.status();
+  expect(upload.state).toBe("standby");
+  expect(seen).toMatchObject({ hasQuorum: true, stream: { replicas: 3, replicasInPlace: 3 } });
+  expect(seen?.stream?.messages).toBeGreaterThan(0);
+  expect(seen?.agents.map(({ node, reads }) => [node, reads]).sort()).toEqual([
+    ["gw.1", ["hall"]],
+    ["gw.2", ["hall"]],
+  ]);
   await killed.agent.kill();
   await service.resume();
 
@@ -81,6 +88,12 @@ test("points forwarded by two agents are delivered by the remaining one, at one 
     expect(service.counters().get(method)?.smallestSpacingMs ?? Infinity).toBeGreaterThanOrEqual(1_000);
   const shown = await command(["status", "--url", left.agent.page]);
   expect(shown.stdout).toMatch(new RegExp(`^cluster   connected to n\\d, ${left.name} delivers, 1 agent$`, "m"));
+  expect(shown.stdout).toMatch(/^ +stream: .* of 8 GiB, .*3 of 3 replicas in place$/m);
+  expect(shown.stdout).toMatch(new RegExp(`^ +${killed.name}: gone$`, "m"));
+  expect(shown.stdout).toMatch(new RegExp(`^ +${left.name}: reads hall, tagferry `, "m"));
+  const metrics = await (await fetch(new URL("/metrics", left.agent.page))).text();
+  for (const line of ["connected 1", "quorum 1", "delivering 1", "members 1", "stream_replicas_in_place 3"])
+    expect(metrics).toContain(`\ntagferry_cluster_${line}\n`);
   expect(await left.agent.stop()).toBe(0);
 });
 

@@ -76,6 +76,7 @@ export function memoryStream(): MemoryStream {
               messages: messages.length,
               bytes: bytes(),
               maxBytes: stream.maxBytes,
+              oldestMs: 0,
               replicas: 3,
               replicasInPlace: 3,
             }

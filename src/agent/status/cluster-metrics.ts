@@ -3,26 +3,81 @@ import type { MetricDeclaration } from "../../core/runtime.ts";
 import type { MetricsRegistry } from "../process/metrics.ts";
 import type { Status } from "./status.ts";
 
-const metrics = {
-  connected: { name: "cluster_connected", help: "1 while a NATS server is connected, else 0" },
-  members: { name: "cluster_members", help: "Agents of the cluster that are alive, this one among them" },
-  led: { name: "cluster_delivery_held", help: "1 while an agent of the cluster is known to deliver, else 0" },
-  lag: {
+type Cluster = NonNullable<Status["cluster"]>;
+
+const metrics = [
+  {
+    name: "cluster_connected",
+    help: "1 while a NATS server is connected, else 0",
+    of: ({ connected }) => Number(connected),
+  },
+  {
+    name: "cluster_quorum",
+    help: "1 while the leaders of the servers answer, 0 after 15 s without an answer",
+    of: ({ hasQuorum }) => Number(hasQuorum),
+  },
+  {
+    name: "cluster_members",
+    help: "Agents of the cluster that are alive, this one among them",
+    of: ({ members }) => members,
+  },
+  {
+    name: "cluster_delivery_held",
+    help: "1 while an agent of the cluster is known to deliver, else 0",
+    of: ({ delivers }) => Number(delivers !== undefined),
+  },
+  {
+    name: "cluster_delivering",
+    help: "1 while this agent delivers for the cluster, else 0",
+    of: ({ delivers }, agent) => Number(delivers === agent),
+  },
+  {
     name: "cluster_forward_lag_seconds",
     help: "Time in which as many points arrived as are not in the stream yet",
+    of: ({ forwardLagMs }) => forwardLagMs / 1_000,
   },
-} as const satisfies Record<string, MetricDeclaration>;
+  {
+    name: "cluster_forward_paused",
+    help: "1 while the stream takes nothing, since it is full or the servers do not answer, else 0",
+    of: ({ forwardPaused }) => Number(forwardPaused !== undefined),
+  },
+  {
+    name: "cluster_stream_messages",
+    help: "Messages in the stream that the agents share; 0 while it is unknown",
+    of: ({ stream }) => stream?.messages ?? 0,
+  },
+  {
+    name: "cluster_stream_size_bytes",
+    help: "Size of the stream; 0 while it is unknown",
+    of: ({ stream }) => stream?.bytes ?? 0,
+  },
+  {
+    name: "cluster_stream_max_size_bytes",
+    help: "Size at which the stream is full; 0 while it is unknown",
+    of: ({ stream }) => stream?.maxBytes ?? 0,
+  },
+  {
+    name: "cluster_stream_oldest_seconds",
+    help: "Age of the oldest message in the stream; 0 while it is unknown",
+    of: ({ stream }) => (stream?.oldestMs ?? 0) / 1_000,
+  },
+  {
+    name: "cluster_stream_replicas",
+    help: "Servers that store the stream, as configured; 0 while it is unknown",
+    of: ({ stream }) => stream?.replicas ?? 0,
+  },
+  {
+    name: "cluster_stream_replicas_in_place",
+    help: "Servers that store the stream and are up to date; 0 while it is unknown",
+    of: ({ stream }) => stream?.replicasInPlace ?? 0,
+  },
+] as const satisfies readonly (MetricDeclaration & { readonly of: (cluster: Cluster, agent: string) => number })[];
 
-export function measureCluster(registry: MetricsRegistry, status: () => Status["cluster"]): void {
-  const connected = registry.gauge(metrics.connected);
-  const members = registry.gauge(metrics.members);
-  const led = registry.gauge(metrics.led);
-  const lag = registry.gauge(metrics.lag);
+/** `agent`: `agent.name`. */
+export function measureCluster(registry: MetricsRegistry, agent: string, status: () => Status["cluster"]): void {
+  const gauges = metrics.map(({ of, ...declaration }) => ({ of, gauge: registry.gauge(declaration) }));
   registry.beforeText(() => {
     const known = status();
-    connected.set(known?.connected ? 1 : 0);
-    members.set(known?.members ?? 0);
-    led.set(known?.delivers === undefined ? 0 : 1);
-    lag.set((known?.forwardLagMs ?? 0) / 1_000);
+    if (known) for (const { of, gauge } of gauges) gauge.set(of(known, agent));
   });
 }

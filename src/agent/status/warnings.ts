@@ -107,7 +107,8 @@ function clockWarnings(doubt: ClockWatch["doubt"]): Warning[] {
 
 function clusterWarnings(cluster: ClusterStatus | undefined, { agent }: Config): Warning[] {
   if (!cluster) return [];
-  const { connected, reason, sameName, forwardPaused } = cluster;
+  const { connected, hasQuorum, stream, reason, sameName, forwardPaused } = cluster;
+  const { replicas = 0, replicasInPlace = 0 } = stream ?? {};
   const kept = "points stay in the buffer of this agent, which does not deliver past the cluster";
   return [
     ...(connected
@@ -118,6 +119,25 @@ function clusterWarnings(cluster: ClusterStatus | undefined, { agent }: Config):
             warning(`the cluster cannot be reached: ${reason}; ${kept}`, errorCodes.CLUSTER_UNREACHABLE.hint),
           ),
         ]),
+    ...(connected && !hasQuorum
+      ? [
+          titled(
+            "servers of the cluster without quorum",
+            warning(
+              `the servers of the cluster have no leader; ${kept}`,
+              "start the servers that are down until more than half of them run",
+            ),
+          ),
+        ]
+      : []),
+    ...(replicasInPlace < replicas
+      ? [
+          warning(
+            `${replicasInPlace} of ${counted(replicas, "replica")} of the stream are in place`,
+            "start the server that is down; it gets its replica from the others",
+          ),
+        ]
+      : []),
     ...(forwardPaused === "full"
       ? [
           titled(

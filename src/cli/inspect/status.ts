@@ -86,6 +86,29 @@ const answeredStatus = z.object({
       delivers: z.string().optional(),
       members: z.number(),
       forwardLagMs: z.number(),
+      forwardPaused: z.string().optional(),
+      hasQuorum: z.boolean().default(true),
+      agents: z
+        .array(
+          z.object({
+            node: z.string(),
+            version: z.string(),
+            reads: z.array(z.string()),
+            aliveMs: z.number().optional(),
+            forwardLagMs: z.number().optional(),
+          }),
+        )
+        .default([]),
+      stream: z
+        .object({
+          messages: z.number(),
+          bytes: z.number(),
+          maxBytes: z.number(),
+          oldestMs: z.number(),
+          replicas: z.number(),
+          replicasInPlace: z.number(),
+        })
+        .optional(),
     })
     .optional(),
   gaps: z.object({ open: z.number(), day: z.number(), dayLost: z.number() }).optional(),
@@ -155,15 +178,36 @@ function traffic({ traffic: some, intervalMs }: AnsweredStatus["upload"]): reado
 
 function cluster({ cluster: some }: AnsweredStatus): readonly string[] {
   if (!some) return [];
-  const { connected, server, reason, delivers, members, forwardLagMs } = some;
+  const { connected, server, reason, delivers, members, forwardLagMs, hasQuorum, stream, agents } = some;
   return [
     listed("cluster", [
       visible(connected ? `connected to ${server}` : `not reachable: ${reason}`),
       connected && visible(delivers === undefined ? "nobody delivers" : `${delivers} delivers`),
       connected && `${count(members, "agent")}`,
+      connected && !hasQuorum && "the servers have no quorum",
       forwardLagMs > 1_000 && `hands over ${span(forwardLagMs)} late`,
     ]),
+    ...(stream
+      ? [
+          listed("", [
+            `stream: ${count(stream.messages, "message")}, ${formatByteSize(stream.bytes)} of ${formatByteSize(stream.maxBytes)}`,
+            stream.messages > 0 && `the oldest ${span(stream.oldestMs)} old`,
+            `${stream.replicasInPlace} of ${count(stream.replicas, "replica")} in place`,
+          ]),
+        ]
+      : []),
+    ...agents
+      .toSorted((a, b) => (a.node < b.node ? -1 : 1))
+      .map((agent) => listed("", [visible(`${agent.node}: ${memberText(agent)}`)])),
   ];
+}
+
+type AnsweredMember = NonNullable<AnsweredStatus["cluster"]>["agents"][number];
+
+function memberText({ aliveMs, version, reads, forwardLagMs = 0 }: AnsweredMember): string {
+  if (aliveMs === undefined) return "gone";
+  const late = forwardLagMs > 1_000 ? `, hands over ${span(forwardLagMs)} late` : "";
+  return `${reads.length === 0 ? "reads nothing" : `reads ${reads.join(", ")}`}, tagferry ${version}${late}`;
 }
 
 /** One line of the report with all facts that are texts. */

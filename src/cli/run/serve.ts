@@ -47,7 +47,7 @@ export async function serve(
     () => performance.now(),
   );
   measureBuild(metrics, { version: version(), config: () => agent.config() });
-  if (config.cluster) measureCluster(metrics, () => agent.cluster());
+  if (config.cluster) measureCluster(metrics, config.agent.name, () => agent.cluster());
   // Heartbeats prove only that the event loop runs, since a restart would not repair a disk.
   await using manager = serviceManager(io.environment.variables, () => true, runtime);
   let started = false;

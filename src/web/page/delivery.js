@@ -1,5 +1,6 @@
 // Delivery and buffer: what waits, how late it is, when it is caught up or full, and what the service refuses.
 import { Chart } from "./chart.js";
+import { showCluster } from "./cluster.js";
 import { byId, setClass, setText } from "./element.js";
 import { Lookup, pill, showFigures, showTrouble } from "./figures.js";
 import * as format from "./format.js";
@@ -98,6 +99,7 @@ new Stream(
     setClass(byId("overall"), `headline ${level}`);
     showUpload(status.upload);
     showBuffer(status.buffer, status.upload, now);
+    showCluster(status.cluster);
     showRefused(status);
     showPlots(now);
   },
