@@ -35,7 +35,7 @@ async function killBefore(call: number, home: TemporaryFolder, env: NodeJS.Proce
   return problem && `call ${call}: ${problem}`;
 }
 
-test("a process killed before any of its calls to the disk leaves a buffer that opens, with nothing acknowledged lost", {
+test("a process killed before any of its disk calls leaves a buffer that opens with every acknowledged point", {
   timeout: 900_000,
 }, async () => {
   using home = temporaryFolder();

@@ -9,7 +9,7 @@ const cycles = Number(process.env.TAGFERRY_KILL_CYCLES ?? 1_000);
 /** Buffers at once: processes wait for the disk more than they compute. */
 const writers = 4;
 
-test(`nothing that was acknowledged is lost by kill -9, ${cycles} times`, {
+test(`no acknowledged point is lost by kill -9, ${cycles} times`, {
   timeout: 60_000 + cycles * 5_000,
 }, async () => {
   using home = temporaryFolder();

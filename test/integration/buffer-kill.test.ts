@@ -12,7 +12,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 const cycles = 6;
 const never = new AbortController().signal;
 
-test(`nothing that was acknowledged is lost by kill -9, ${cycles} times in a row`, { timeout: 90_000 }, async () => {
+test(`no acknowledged point is lost by kill -9, ${cycles} times in a row`, { timeout: 90_000 }, async () => {
   using home = temporaryFolder();
 
   await expectToSurviveKills(home.file("buffer"), cycles, 11);

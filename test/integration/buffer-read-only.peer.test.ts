@@ -94,7 +94,7 @@ test.skipIf(!canCutPower)(
   },
 );
 
-test.skipIf(!canCutPower)("points of a read-only volume that is taken off are not counted as lost", async () => {
+test.skipIf(!canCutPower)("points of an unmounted read-only volume are not counted as lost", async () => {
   using home = temporaryFolder();
   const at = home.file("volume");
   mkdirSync(at);

@@ -7,14 +7,14 @@ import { seed } from "../support/property.ts";
 import { seeded, testRuntime } from "../support/runtime.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-test(`of 50,000 replies of devices that do everything wrong no value is wrong, and no poll hangs, seed ${seed}`, async () => {
+test(`50,000 replies of faulty devices give no wrong value and no hanging poll, seed ${seed}`, async () => {
   const { faults, answered } = await endureMany({ devices: 150, replies: 50_000, timeoutMs: 1_800_000 });
 
   expect(faults).toEqual([]);
   expect(answered).toBeGreaterThanOrEqual(50_000);
 }, 1_810_000);
 
-test(`of units on a line whose answers come late, on whatever connection, or not at all, no value is wrong, seed ${seed}`, async () => {
+test(`units on a line with late and missing answers on any connection give no wrong value, seed ${seed}`, async () => {
   const lines = Array.from({ length: 20 }, async (_, i) => {
     using folder = temporaryFolder();
     await using line = await modbusSlowLine({ random: seeded(seed + i), longestMs: 90 });

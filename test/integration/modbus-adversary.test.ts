@@ -5,7 +5,7 @@ import type { Reading } from "../../src/core/source.ts";
 import { adversaryServer, endure, endureMany } from "../support/modbus-endurance.ts";
 import { testRuntime } from "../support/runtime.ts";
 
-test("of a device that does everything wrong every good reading is right, every other says why, and polling goes on", async () => {
+test("for a faulty device every good reading is right, every bad one has a reason, and polling continues", async () => {
   await using server = await adversaryServer(7);
   const runtime = testRuntime();
   let good = 0;

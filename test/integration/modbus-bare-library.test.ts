@@ -94,7 +94,7 @@ function honest(start: number, count: number): Uint8Array {
 const idOf = (request: Buffer) => request.readUInt16BE(0);
 
 describe.concurrent("the table of the README", () => {
-  test("a reply that comes 256 requests late is the library's value of another register, and ours of none", async () => {
+  test("a reply 256 requests late is accepted by the library for another register, and by the agent for none", async () => {
     const scenario = async (open: typeof bareLibrary) => {
       let late: Buffer | undefined;
       let asked = 0;
@@ -114,7 +114,7 @@ describe.concurrent("the table of the README", () => {
     expect(await scenario(guarded)).toBe("silence");
   });
 
-  test("a byte count that is not that of the request is the library's success with fewer registers, and no value of ours", async () => {
+  test("a byte count that differs from the request is accepted by the library with fewer registers, and refused by the agent", async () => {
     const scenario = async (open: typeof bareLibrary) => {
       await using server = await device(12, (request) => mbapFrame(idOf(request), 1, Uint8Array.of(3, 2, 0, 7, 0, 8)));
       await using client = await open(server.port, "mbap");
@@ -124,7 +124,7 @@ describe.concurrent("the table of the README", () => {
     expect(await scenario(guarded)).toBe("silence");
   });
 
-  test("a frame of another protocol is the library's value, and ends our connection", async () => {
+  test("a frame of another protocol gives a value in the library, and ends the agent's connection", async () => {
     const scenario = async (open: typeof bareLibrary) => {
       await using server = await device(12, (request, start, count) => {
         const frame = mbapFrame(idOf(request), 1, honest(start, count));
@@ -138,7 +138,7 @@ describe.concurrent("the table of the README", () => {
     expect(await scenario(guarded)).toBe("SOURCE_PROTOCOL");
   });
 
-  test("where frames have no id, a late reply is the library's value of the next register, and ours of none", async () => {
+  test("without transaction IDs a late reply is accepted by the library for the next register, and by the agent for none", async () => {
     const scenario = async (open: typeof bareLibrary) => {
       const line: Uint8Array[] = [];
       await using server = await device(8, (_request, start, count) => {
@@ -154,7 +154,7 @@ describe.concurrent("the table of the README", () => {
     expect(await scenario(guarded)).toEqual([20]);
   });
 
-  test("a connection that is reset leaves the library's request to its timer, and ours fails at once", async () => {
+  test("a connection reset leaves the library's request waiting for its timeout, and fails the agent's request at once", async () => {
     await using server = await device(12, () => "reset");
     await using bare = await bareLibrary(server.port, "mbap");
     expect(await bare.read(7, 1)).toBe("Timed out");
@@ -163,7 +163,7 @@ describe.concurrent("the table of the README", () => {
   });
 });
 
-test("nothing that writes leaves through our port, although the library can write", () => {
+test("no write request leaves through the agent's port, although the library can write", () => {
   const sent: Uint8Array[] = [];
   const library = new modbusSerial.default(new ReadingPort((pdu) => sent.push(new Uint8Array(pdu))));
   library.open(() => {});

@@ -43,7 +43,7 @@ async function rtuGateway(answer: (request: Buffer, socket: Socket) => void) {
   };
 }
 
-test("an answer that comes after its time-out is never taken for another's: the connection is opened anew", async () => {
+test("an answer after its timeout is never assigned to another request: the connection is reopened", async () => {
   let held: (() => void) | undefined;
   await using gateway = await rtuGateway((request, socket) => {
     const [unit = 0, code = 0, , start = 0, , count = 0] = request;
@@ -73,7 +73,7 @@ test("an answer that comes after its time-out is never taken for another's: the 
   expect(gateway.connections).toBe(2);
 });
 
-test("a device that must not be asked for a while after its answer is asked no sooner than interRequestDelay says, from the first value on", async () => {
+test("a device is not polled sooner than interRequestDelay after its answer, from the first value on", async () => {
   let repliedAt = Number.NEGATIVE_INFINITY;
   await using gateway = await rtuGateway((request, socket) => {
     if (performance.now() - repliedAt < 200) return;
@@ -89,7 +89,7 @@ test("a device that must not be asked for a while after its answer is asked no s
   expect(readings.map(({ value, reason }) => reason ?? value)).toEqual(readings.map(() => 7));
 });
 
-test("a device server hands what comes late from its line to the next connection, also when that is another source's: it is known for what it is", async () => {
+test("a late answer that a device server passes to the next connection, also of another source, is recognised", async () => {
   using folder = temporaryFolder();
   const line: Uint8Array[] = [];
   let silent = true;
@@ -124,7 +124,7 @@ test("a device server hands what comes late from its line to the next connection
   for (const { tag, value } of good(readings)) expect(value).toBe(right[tag]);
 });
 
-test("what may not be read along is not asked for to tell a late answer from the next one either", async () => {
+test("registers outside the permitted ranges are not read to distinguish late answers either", async () => {
   const codes = new Set<number>();
   let asked = 0;
   await using gateway = await rtuGateway((request, socket) => {
@@ -145,7 +145,7 @@ test("what may not be read along is not asked for to tell a late answer from the
   expect([...codes]).toEqual([3]);
 });
 
-test("a dead unit behind a gateway without ids costs a connection, and no value of the others", async () => {
+test("a dead unit behind a gateway without IDs costs a connection, and no value of the others", async () => {
   await using gateway = await rtuGateway((request, socket) => {
     const [unit = 0, , , , , count = 0] = request;
     if (unit !== 2) socket.write(rtuCodec.encode({ unit, pdu: registers(unit, count) }));
@@ -165,7 +165,7 @@ test("a dead unit behind a gateway without ids costs a connection, and no value 
   expect(gateway.connections).toBeLessThan(8);
 });
 
-test("over UDP a lost datagram is asked for again, and what is no frame or no answer is ignored", async () => {
+test("over UDP a lost datagram is requested again, and invalid frames and unrelated answers are ignored", async () => {
   const device = createSocket("udp4");
   let requests = 0;
   device.on("message", (frame, from) => {
@@ -191,7 +191,7 @@ test("over UDP a lost datagram is asked for again, and what is no frame or no an
   await new Promise<void>((resolve) => device.close(resolve));
 });
 
-test("a serial port that does not exist is SOURCE_UNREACHABLE, in words", async () => {
+test("a missing serial port is SOURCE_UNREACHABLE with a clear message", async () => {
   const opening = openModbusSource({ url: "rtu:///dev/tagferry-none" }, [{ at: "hr:0" }], testRuntime(), signal());
   await expect(opening).rejects.toMatchObject({
     code: "SOURCE_UNREACHABLE",
@@ -204,7 +204,7 @@ test("unit 0 on a bus is refused: it addresses every unit at once", async () => 
   await expect(opening).rejects.toMatchObject({ code: "CONFIG_INVALID" });
 });
 
-test("what is known of a bus outlasts the connection: the next one begins with its other master", async () => {
+test("knowledge of a bus outlasts the connection: the next one begins with the other master known", async () => {
   await using gateway = await rtuGateway(([unit = 0, code = 0, , start = 0, , count = 0], socket) => {
     const data = (from: number) =>
       Uint8Array.of(code, count * 2, ...Array.from({ length: count }, () => [0, from]).flat());

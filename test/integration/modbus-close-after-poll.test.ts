@@ -9,7 +9,7 @@ const tags = [
   { at: "hr:500", every: 500 },
 ];
 
-test("with closeAfterPoll the connection is free between polls, and no reading is lost by it", async () => {
+test("with closeAfterPoll the connection is closed between polls, and no reading is lost", async () => {
   await using device = await modbusDevice();
   device.unit(1);
   await using kept = keepReading({ url: device.url, closeAfterPoll: true, timeout: "10s" }, tags);
@@ -23,7 +23,7 @@ test("with closeAfterPoll the connection is free between polls, and no reading i
   expect(kept.count("bad")).toBe(0);
 });
 
-test("while somebody else has the only connection the source is unreachable, and afterwards it is read again", async () => {
+test("while another client has the only connection the source is unreachable, and afterwards it is read again", async () => {
   await using device = await modbusDevice();
   device.unit(1);
   await using kept = keepReading({ url: device.url, closeAfterPoll: true, timeout: "10s" }, tags);
@@ -38,7 +38,7 @@ test("while somebody else has the only connection the source is unreachable, and
   expect(new Set(kept.losses)).toEqual(new Set(["SOURCE_UNREACHABLE"]));
 });
 
-test("without it the connection stays", async () => {
+test("without closeAfterPoll the connection stays open", async () => {
   await using device = await modbusDevice();
   device.unit(1);
   await using kept = keepReading({ url: device.url, timeout: "10s" }, tags);

@@ -22,7 +22,7 @@ function sunspecInverter(device: ModbusDevice, unit = 1): void {
   device.unit(unit).set("hr", 40_122, [0xffff, 0]);
 }
 
-test("ranges that answer are found with what they hold, and the holes between them are not", async () => {
+test("readable ranges are found with their values, without the holes between them", async () => {
   await using device = await modbusDevice();
   device.unit(1).set("hr", 3, [42]);
   device.unit(1).refuse("hr", 50, 119, 2);
@@ -48,7 +48,7 @@ test("ranges that answer are found with what they hold, and the holes between th
   expect(new Set(device.requests.map((request) => request.function))).toEqual(new Set([1, 2, 3, 4, 17, 43]));
 });
 
-test("a device says who it is: in as many answers as it takes, and as text whatever it holds", async () => {
+test("the identification of a device is read over several answers, and any bytes become text", async () => {
   await using device = await modbusDevice();
   const unit = device.unit(1);
   unit.identity = { 0: "Acme", 1: "PM-53", 2: "V2.6", 5: "Mètre\u0000\n 3φ", 128: "hall 1", 129: "" };
@@ -77,7 +77,7 @@ test("a device says who it is: in as many answers as it takes, and as text whate
   );
 });
 
-test("a device that ends the connection over what it does not know is browsed all the same", async () => {
+test("a device that closes the connection at unsupported requests can still be browsed", async () => {
   await using device = await modbusDevice();
   const unit = device.unit(1);
   unit.set("hr", 3, [42]);
@@ -87,7 +87,7 @@ test("a device that ends the connection over what it does not know is browsed al
   expect(await addresses()).toEqual(["unit 1", "hr:0", "hr:3 u16", "ir:0", "co:0", "di:0", "unit 1"]);
 });
 
-test("units that answer are found, also those that only answer with an exception", async () => {
+test("units that answer are found, also with an exception only", async () => {
   await using device = await modbusDevice();
   for (const unit of [1, 3]) device.unit(unit).exception = 2;
   const found: string[] = [];
@@ -136,7 +136,7 @@ test.each([
   },
 );
 
-test("two registers that most likely are a float are suggested as one, with what they are as integers", async () => {
+test("two registers that are probably a float are suggested as one, with their integer values", async () => {
   await using device = await modbusDevice();
   device.unit(1).set("hr", 2, [2301, 0x4365, 0xcf5c]);
   for (const table of ["ir", "co", "di"] as const) device.unit(1).refuse(table, 0, 65_535, 2);
@@ -154,7 +154,7 @@ test("two registers that most likely are a float are suggested as one, with what
   ]);
 });
 
-test("a value that has moved since it was read off the display is found, at the place that was asked for first", async () => {
+test("a value that changed since it was read off the display is found, at the given address first", async () => {
   await using device = await modbusDevice();
   device.unit(1).set("hr", 0, [2292, 2298]);
   const target = { url: device.url, unit: 1, at: "hr:0", expect: "229.8" };
@@ -165,7 +165,7 @@ test("a value that has moved since it was read off the display is found, at the 
   expect(second).toMatchObject({ at: "hr:0 i16" });
 });
 
-test("what is asked for wrongly is said, and so is a unit that does not answer", async () => {
+test("wrong arguments and a silent unit are reported", async () => {
   await using device = await modbusDevice();
   device.unit(9).silent = true;
   device.unit(10).exception = 11;
@@ -180,7 +180,7 @@ test("what is asked for wrongly is said, and so is a unit that does not answer",
   await expect(refused("unit=10")).rejects.toMatchObject({ message: /exception 11/ });
 });
 
-test("a SunSpec map becomes tags, and those tags read the values that the device means", async () => {
+test("a SunSpec map becomes tags, and those tags read the right values", async () => {
   await using device = await modbusDevice();
   sunspecInverter(device);
 
@@ -203,7 +203,7 @@ test("a SunSpec map becomes tags, and those tags read the values that the device
   expect(readings[4]?.reason).toContain("the device has no value");
 });
 
-test("a value read off the display finds type, order, neighbour and scale", async () => {
+test("a value read off the display is found with type, word order, neighbour and scale", async () => {
   await using device = await modbusDevice();
   device.unit(5).set("hr", 99, [2314, 0x2065, 0x47f1]);
   device.unit(5).refuse("hr", 103, 65_535, 2);
@@ -224,7 +224,7 @@ test("a value read off the display finds type, order, neighbour and scale", asyn
   expect(all.length).toBeGreaterThan(40);
 });
 
-test("probing a place that the device does not have says so", async () => {
+test("probing an address that the device does not have is reported", async () => {
   await using device = await modbusDevice();
   device.unit(1).refuse("hr", 0, 65_535, 2);
   await expect(probeModbus({ url: device.url, unit: 1, at: "hr:7" }, testRuntime(), signal())).rejects.toThrow(

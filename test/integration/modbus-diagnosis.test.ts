@@ -27,7 +27,7 @@ async function listening(answer: (socket: Socket, chunk: Buffer) => void) {
   };
 }
 
-test("a device slower than the time-out is told so, with the time-out to set, and its connection is kept", async () => {
+test("a device slower than the timeout is reported with the timeout to set, and its connection is kept", async () => {
   await using device = await modbusDevice();
   device.unit(1).set("hr", 0, [7]);
   device.latencyMs = 160;
@@ -48,7 +48,7 @@ test("a device slower than the time-out is told so, with the time-out to set, an
   expect(runtime.metric("source_modbus_discarded_replies_total")).toBeGreaterThan(0);
 });
 
-test("a slow device is found out over RTU over TCP too, where an answer that is late has no connection any more", async () => {
+test("a slow device is recognised over RTU over TCP as well, where its late answer finds no connection", async () => {
   await using device = await listening((socket, chunk) => {
     const answer = rtuCodec.encode({ unit: chunk[0]!, pdu: Uint8Array.of(3, 2, 0, 7) });
     setTimeout(() => socket.writable && socket.write(answer), 160);

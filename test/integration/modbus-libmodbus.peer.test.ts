@@ -43,7 +43,7 @@ test.each(["tcp", "rtu"] as const)(
   },
 );
 
-test("a serial adapter that is pulled out ends the deliveries with SOURCE_UNREACHABLE", async () => {
+test("unplugging a serial adapter ends the deliveries with SOURCE_UNREACHABLE", async () => {
   const server = await libmodbus("rtu", [7]);
   await using source = await openModbusSource(
     { url: server.url, timeout: "50ms" },

@@ -55,7 +55,7 @@ test.each([
   ]);
 });
 
-test("over a line a unit that is not there costs the others nothing, and late answers are not mixed up", async () => {
+test("on a line a missing unit costs the others nothing, and late answers are not mixed up", async () => {
   await using server = await pymodbus({
     transport: "serial",
     framer: "rtu",

@@ -7,7 +7,7 @@ import { modbusDevice } from "../support/modbus-device.ts";
 import { keepReading } from "../support/modbus-keep-reading.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-test("an adapter that is gone and comes back under another number is read again, and others do not notice", async () => {
+test("an adapter that returns under another number is read again, and others are not disturbed", async () => {
   using folder = temporaryFolder();
   await using beside = await modbusDevice();
   beside.unit(1).set("hr", 0, [9]);

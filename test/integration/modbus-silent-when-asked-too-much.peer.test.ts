@@ -14,7 +14,7 @@ function isAllGood(tags: number, readings: Parameters<typeof latest>[0]): boolea
   return newest.length === tags && newest.every((reading) => reading?.quality === "good");
 }
 
-test("a device that is silent when asked for more than 20 registers gives all 60 that are wanted of it, and nothing else", async () => {
+test("a device silent at requests for more than 20 registers gives all 60 configured ones, and no other is read", async () => {
   await using device = await modbusDevice();
   device.unit(1).silentAbove = 20;
   const values = [...Array(60).keys()].map((i) => 100 + i);
@@ -31,7 +31,7 @@ test("a device that is silent when asked for more than 20 registers gives all 60
   expect(kept.losses).toEqual([]);
 });
 
-test("a device that is silent about every request across a hole gives the 19 tags on both sides of it", async () => {
+test("a device silent at every request across a hole gives the 19 tags on both sides of it", async () => {
   await using device = await modbusDevice();
   device.unit(1).ignore("hr", 9, 9);
   const addresses = [...Array(20).keys()].filter((address) => address !== 9);
@@ -47,7 +47,7 @@ test("a device that is silent about every request across a hole gives the 19 tag
   expect(kept.losses).toEqual([]);
 });
 
-test("a device that closes the connection when asked for more than 20 registers, or across a hole, gives all that it has", async () => {
+test("a device that closes the connection at requests for more than 20 registers, or across a hole, gives all it has", async () => {
   await using device = await modbusDevice();
   const unit = device.unit(1);
   unit.closesInstead = true;
@@ -66,7 +66,7 @@ test("a device that closes the connection when asked for more than 20 registers,
   expect(kept.losses).toEqual([]);
 });
 
-test("a tag about which the device is silent, be it the first, costs the others nothing for ever", async () => {
+test("a tag at which the device is silent, even the first, does not affect the others permanently", async () => {
   await using device = await modbusDevice();
   device.unit(1).ignore("hr", 0, 0);
   device.unit(1).set("hr", 1, [1, 2, 3]);
@@ -80,7 +80,7 @@ test("a tag about which the device is silent, be it the first, costs the others 
   expect(latest(kept.readings).map((reading) => reading?.value)).toEqual([undefined, 1, 2, 3]);
 });
 
-test("what was learned of such a device outlasts the connection: on the next one every tag is read in the first cycle", async () => {
+test("limits learned of such a device outlast the connection: on the next one every tag is read in the first cycle", async () => {
   await using device = await modbusDevice();
   using folder = temporaryFolder();
   device.unit(1).silentAbove = 20;

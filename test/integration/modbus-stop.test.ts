@@ -5,7 +5,7 @@ import { modbusDevice } from "../support/modbus-device.ts";
 import { openModbusSource } from "../support/modbus-source.ts";
 import { testRuntime } from "../support/runtime.ts";
 
-test("what was read while a delivery was stored is handed out when the source stops", async () => {
+test("values read while a delivery was stored are delivered when the source stops", async () => {
   await using device = await modbusDevice();
   device.unit(1).set("hr", 0, [7]);
   const timeout = AbortSignal.timeout(20_000);

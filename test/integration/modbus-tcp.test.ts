@@ -46,7 +46,7 @@ test("values of all four tables arrive decoded, in one request a table, with one
   ]);
 });
 
-test("the last addresses there are can be read, alone, with what lies before them, and by several tags", async () => {
+test("the last addresses can be read alone, together with earlier ones, and by several tags", async () => {
   await using device = await modbusDevice();
   device.unit(1).set("hr", 65_532, [1, 2, 3, 4]);
   device.unit(1).set("co", 65_535, [1]);
@@ -80,7 +80,7 @@ test("with time: reply each reading has the time of its reply", async () => {
   expect((second?.time ?? 0) - (first?.time ?? 0)).toBeGreaterThanOrEqual(15_000);
 });
 
-test("a unit that is silent costs the others only its time-out, and its tags say why", async () => {
+test("a silent unit costs the others only its timeout, and its tags have the reason", async () => {
   await using device = await modbusDevice();
   device.unit(1).set("hr", 0, [7]);
   device.unit(2).silent = true;
@@ -103,7 +103,7 @@ test("a unit that is silent costs the others only its time-out, and its tags say
   expect(source.details?.()).toMatchObject({ units: 2, "units down": "2" });
 });
 
-test("addresses that the device does not have are found one by one, and the rest goes on", async () => {
+test("addresses that the device does not have are found one by one, and the others are read", async () => {
   await using device = await modbusDevice();
   device.unit(1).set("hr", 0, [10, 11, 12, 13, 14, 15]);
   device.unit(1).refuse("hr", 3, 3, 2);
@@ -138,7 +138,7 @@ test("a device that allows fewer registers than the protocol is read in pieces",
   expect(latest(readings).map((reading) => reading.value)).toEqual(tags.map((_, i) => 100 + i));
 });
 
-test("what was learned of a device is remembered over a restart, and tried again after a day", async () => {
+test("limits learned of a device persist over a restart, and are tried again after a day", async () => {
   await using device = await modbusDevice();
   using folder = temporaryFolder();
   device.unit(1).set("hr", 0, [10, 11, 12]);
@@ -166,7 +166,7 @@ test("what was learned of a device is remembered over a restart, and tried again
   expect(await firstRequests()).toEqual(["0+3", "0+1", "2+1"]);
 });
 
-test("a device that says nothing when it is asked for too much is asked for less", async () => {
+test("a device silent at large requests gets smaller ones", async () => {
   await using device = await modbusDevice();
   device.unit(1).silentAbove = 10;
   const tags = [...Array(16).keys()].map((i) => ({ at: `hr:${i}` }));
@@ -186,7 +186,7 @@ test("a device that says nothing when it is asked for too much is asked for less
   expect(latest(readings).every((reading) => reading.quality === "good")).toBe(true);
 });
 
-test("a unit that is silent because it is asked for too much is not taken for dead, and asked for less", async () => {
+test("a unit silent at large requests is not treated as dead, and gets smaller ones", async () => {
   await using device = await modbusDevice();
   device.unit(1).silentAbove = 10;
   device.unit(2);
@@ -205,7 +205,7 @@ test("a unit that is silent because it is asked for too much is not taken for de
   expect(runtime.lines.map((line) => line.message)).not.toContain("unit is down");
 });
 
-test("disposing the source ends its deliveries, also while a request is under way", async () => {
+test("disposing the source ends its deliveries, also during a request", async () => {
   await using device = await modbusDevice();
   device.unit(1).silent = true;
   const source = await openModbusSource({ url: device.url }, [{ at: "hr:0" }], testRuntime(), signal());
@@ -218,7 +218,7 @@ test("disposing the source ends its deliveries, also while a request is under wa
   await eventually(() => device.connections === 0);
 });
 
-test("a block of which nothing can be read is left alone as it is, and asked for again later", async () => {
+test("a block without a readable register is not divided, and is read again later", async () => {
   await using device = await modbusDevice();
   device.unit(1).refuse("hr", 0, 9, 2);
   device.unit(1).set("ir", 0, [1]);
@@ -250,7 +250,7 @@ test("an exception of the device makes its tags bad for that poll only", async (
   expect(readings.at(-1)?.value).toBe(5);
 });
 
-test("a unit that is busy is asked again", async () => {
+test("a busy unit is polled again", async () => {
   await using device = await modbusDevice();
   device.unit(1).set("hr", 0, [5]);
   device.unit(1).exception = 6;
@@ -262,7 +262,7 @@ test("a unit that is busy is asked again", async () => {
   expect((await reading)[0]?.value).toBe(5);
 });
 
-test("a device that closes the connection while it is idle is connected to again without a gap", async () => {
+test("a device that closes an idle connection is reconnected without a gap", async () => {
   await using device = await modbusDevice();
   device.unit(1).set("hr", 0, [1]);
   const runtime = testRuntime();
@@ -277,7 +277,7 @@ test("a device that closes the connection while it is idle is connected to again
   expect(runtime.metric("source_modbus_reconnects_total")).toBe(1);
 });
 
-test("deliveries end with SOURCE_UNREACHABLE when the device is gone, also in the middle of a request", async () => {
+test("deliveries end with SOURCE_UNREACHABLE when the device disappears, also during a request", async () => {
   const device = await modbusDevice();
   device.unit(1);
   await using source = await openModbusSource({ url: device.url }, [{ at: "hr:0" }], testRuntime(), signal());
@@ -295,7 +295,7 @@ test("deliveries end with SOURCE_UNREACHABLE when the device is gone, also in th
   await device[Symbol.asyncDispose]();
 });
 
-test("a connection without a single byte in return counts as lost after three requests", async () => {
+test("a connection without a single byte of answer counts as lost after three requests", async () => {
   await using device = await modbusDevice();
   device.unit(1).silent = true;
   await using source = await openModbusSource(
@@ -309,7 +309,7 @@ test("a connection without a single byte in return counts as lost after three re
   expect(device.requests).toHaveLength(3);
 });
 
-test("nobody listening is SOURCE_UNREACHABLE, with the address in the message", async () => {
+test("a closed port is SOURCE_UNREACHABLE, with the address in the message", async () => {
   const device = await modbusDevice();
   const { url } = device;
   await device[Symbol.asyncDispose]();
@@ -320,7 +320,7 @@ test("nobody listening is SOURCE_UNREACHABLE, with the address in the message", 
   await expect(opening).rejects.toThrow(url.slice("tcp://".length));
 });
 
-test("aborting ends deliveries without a word, also while a request is under way", async () => {
+test("aborting ends deliveries without an error, also during a request", async () => {
   await using device = await modbusDevice();
   device.unit(1).silent = true;
   const stop = new AbortController();
@@ -333,7 +333,7 @@ test("aborting ends deliveries without a word, also while a request is under way
   expect(await reading).toEqual([]);
 });
 
-test("one request is in flight at a time, whatever is due", async () => {
+test("one request is in flight at a time, whatever else is due", async () => {
   await using device = await modbusDevice();
   device.latencyMs = 5;
   const units = [1, 2, 3, 4, 5];
@@ -363,7 +363,7 @@ test("the forecast counts readings and requests a second", () => {
   expect(modbusDriver.forecast?.(config)).toEqual({ readingsPerSecond: 13, requestsPerSecond: 12 });
 });
 
-test("the forecast of a serial line tells how busy it is", () => {
+test("the forecast of a serial line has its load", () => {
   const tags = [{ at: "hr:0", every: 100 }];
   const load = (url: string) => modbusDriver.forecast?.(modbusConfig({ url }, tags)).busLoad;
 

@@ -57,7 +57,7 @@ test("integrations share no points on the same servers", { timeout: 60_000 }, as
   expect([await south!.subjects(), await south!.last(subjectOf(south!, "gw1"))]).toEqual([[], undefined]);
 });
 
-test("a bucket writes by revision, and says when the revision is another one", { timeout: 60_000 }, async () => {
+test("a bucket writes by revision, and reports a different revision", { timeout: 60_000 }, async () => {
   const { link } = await connect();
   await using _link = link;
   const bucket = natsBucket(link, { name: "semantics", replicas: 3 });
@@ -111,7 +111,9 @@ test("an agent that cannot reach the servers refuses calls and keeps trying", { 
   expect(await bucket.get("k")).toBeUndefined();
 });
 
-test("the lease passes on when its holder is cut off, and its term is over for both", { timeout: 60_000 }, async () => {
+test("the lease passes to another agent when its holder is partitioned, and the holder's term ends", {
+  timeout: 60_000,
+}, async () => {
   const [a, b] = await Promise.all([connect(), connect()]);
   await using _a = a.link;
   await using _b = b.link;

@@ -50,7 +50,7 @@ async function appendSome(there: Awaited<ReturnType<typeof world>>, count = 5) {
   }
 }
 
-test("a stream that is deleted gets back what was not delivered", { timeout: 2 * patience }, async () => {
+test("a deleted stream gets back the undelivered points", { timeout: 2 * patience }, async () => {
   await using there = await world();
   await appendSome(there);
   await there.delivered();
@@ -64,7 +64,7 @@ test("a stream that is deleted gets back what was not delivered", { timeout: 2 *
   expect(there.service.deliveries - before).toBe(30);
 });
 
-test("servers that lose all their data get back what was not delivered", { timeout: 2 * patience }, async () => {
+test("servers that lose all their data get back the undelivered points", { timeout: 2 * patience }, async () => {
   await using there = await world();
   await appendSome(there);
   for (const server of there.cluster.servers) await server.kill();
@@ -77,7 +77,9 @@ test("servers that lose all their data get back what was not delivered", { timeo
   expect(there.service.deliveries).toBe(18);
 });
 
-test("the leader is killed with its data while points come; all are delivered", { timeout: 2 * patience }, async () => {
+test("all points are delivered although the leader is killed with its data meanwhile", {
+  timeout: 2 * patience,
+}, async () => {
   await using there = await world();
   await appendSome(there);
   const name = await there.leader();
@@ -94,7 +96,7 @@ test("the leader is killed with its data while points come; all are delivered", 
   expect(there.service.deliveries).toBe(3 * 26);
 });
 
-test("a stream that has maxSize pauses forwarding until something is delivered", {
+test("a stream at maxSize pauses forwarding until points are delivered", {
   timeout: 2 * patience,
 }, async () => {
   await using there = await world({ maxSize: 2 ** 20 });
@@ -113,7 +115,7 @@ test("a stream that has maxSize pauses forwarding until something is delivered",
   }, patience);
 });
 
-test("an end of the stream that the servers have lost is published again", { timeout: 2 * patience }, async () => {
+test("the end of the stream is published again when the servers lose it", { timeout: 2 * patience }, async () => {
   await using there = await world();
   await appendSome(there);
   // What an operator, or a restored backup, takes away; the sequence goes on, and the hole stays.

@@ -16,7 +16,7 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const tags = { mqtt: 4, modbus: 14, opcua: 5 };
 
-test("everything the devices say they handed out has arrived, once, and nothing else", async () => {
+test("every value that the devices served has arrived once, and no other", async () => {
   const runtime = testRuntime();
   const stopping = new AbortController();
   await using devices = await openDevices({ tags, everyMs: 150 }, runtime, stopping.signal);

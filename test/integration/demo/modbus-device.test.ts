@@ -26,7 +26,7 @@ async function talk(url: string, ...frames: string[]): Promise<string[]> {
 
 const readVoltage = "0001 0000 0006 01 03 0000 0001";
 
-test("a read gives the registers of its unit, and another value each time", async () => {
+test("a read returns the registers of its unit, with a new value each time", async () => {
   const record = new HandedOutRecord();
   await using meters = await open(record);
   const answers = await talk(meters.url, readVoltage, readVoltage, "0009 0000 0006 02 03 0000 0001");
@@ -34,7 +34,7 @@ test("a read gives the registers of its unit, and another value each time", asyn
   expect(record.count).toBe(3);
 });
 
-test("what it does not have is refused as the protocol says", async () => {
+test("a missing register is refused as the protocol defines", async () => {
   await using meters = await open();
   const answers = await talk(
     meters.url,
@@ -45,12 +45,12 @@ test("what it does not have is refused as the protocol says", async () => {
   expect(answers).toEqual(["000100000003018601", "000200000003018302", "00030000000309830b"]);
 });
 
-test("a frame that is no Modbus ends the connection", async () => {
+test("a frame that is not Modbus ends the connection", async () => {
   await using meters = await open();
   expect(await talk(meters.url, "0001 dead 0006 01 03 0000 0001")).toEqual(["closed"]);
 });
 
-test("after the stop it answers that it is busy and hands out nothing more", async () => {
+test("after the stop the device answers busy and serves no more values", async () => {
   const record = new HandedOutRecord();
   await using meters = await open(record);
   await talk(meters.url, readVoltage);
@@ -59,7 +59,7 @@ test("after the stop it answers that it is busy and hands out nothing more", asy
   expect(record.count).toBe(1);
 });
 
-test("the stop waits until a client that was served has asked again", async () => {
+test("the stop waits for the next request of a client that was served", async () => {
   await using meters = await open();
   const socket = connect(Number(new URL(meters.url).port), "127.0.0.1");
   const answered = () => new Promise((resolve) => socket.once("data", resolve));

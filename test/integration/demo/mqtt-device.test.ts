@@ -8,7 +8,7 @@ import { testRuntime } from "../../support/runtime.ts";
 const signal = new AbortController().signal;
 const session = { username: "gateway", password: "demo", clientId: "agent", clean: false };
 
-test("the broker asks for user name and password", async () => {
+test("the broker requires user name and password", async () => {
   await using hall = await openMqttDevice(
     { tags: 2, everyMs: 20, record: new HandedOutRecord() },
     testRuntime(),
@@ -18,7 +18,7 @@ test("the broker asks for user name and password", async () => {
   await expect(wrong).rejects.toThrow(/not authorized|bad user name/i);
 });
 
-test("nothing is handed out before somebody listens, and what was is kept for a client that is away", async () => {
+test("no value is published before a subscription exists, and values are kept for an offline client", async () => {
   const record = new HandedOutRecord();
   await using hall = await openMqttDevice({ tags: 2, everyMs: 20, record }, testRuntime(), signal);
   const before = await connectAsync(hall.url, session);

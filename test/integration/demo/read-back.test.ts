@@ -45,7 +45,7 @@ async function insert(url: string, series: Record<string, (number | null)[]>, se
 
 const id = (text: string) => text as InputId; // texts of this file are Input IDs
 
-test("every point of every signal is read back, over pages of items and of time", async () => {
+test("every point of every signal is read back, over pages of items and times", async () => {
   await using service = await open();
   const inputs = Array.from({ length: 53 }, (_, i) => `plant.tag${i}`);
   const series = Object.fromEntries(inputs.map((input, i) => [input, [i + 0.25, i === 7 ? null : i + 100]]));
@@ -61,14 +61,14 @@ test("every point of every signal is read back, over pages of items and of time"
   expect(stored.get(id("plant.tag7"))).toEqual(new Map([[7.25, [from]]]));
 });
 
-test("points before and after the span are left out", async () => {
+test("points before and after the window are left out", async () => {
   await using service = await open();
   await insert(service.url, { a: [1, 2, 3, 4] }, [-1, 0, 1_499, 1_500]);
   const stored = await readBack(readerOf(service.url), span, testRuntime(), signal);
   expect([...(stored.get(id("a"))?.keys() ?? [])]).toEqual([2, 3]);
 });
 
-test("a lost value, a doubled one and a strange one are all found in what the service returns", async () => {
+test("a lost, a duplicate and an unknown value are all found in the service's answer", async () => {
   await using service = await open();
   await insert(service.url, { a: [1, 2, 2], b: [9, null, null] }, [0, 1, 2]);
   const handedOut = new Map([[id("a"), new Set([1, 2, 3])]]);
@@ -82,7 +82,7 @@ test("a lost value, a doubled one and a strange one are all found in what the se
   });
 });
 
-test("wrong credentials and a service that is not there are told apart", async () => {
+test("wrong credentials and an unreachable service have different errors", async () => {
   const service = await open();
   const reader = readerOf(service.url);
   await expect(readBack({ ...reader, password: "wrong" }, span, testRuntime(), signal)).rejects.toMatchObject({

@@ -11,7 +11,7 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 const { signal } = new AbortController();
 const tags = [{ topic: "line/{n}" }];
 
-test("nothing is acknowledged before the delivery is", async () => {
+test("no message is acknowledged before its delivery is", async () => {
   await using broker = await openMqttBroker();
   await using source = await openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal);
   const puller = pull(source, signal);
@@ -31,7 +31,7 @@ test("nothing is acknowledged before the delivery is", async () => {
   expect(broker.acknowledged).toEqual(["line/1 21", "line/2 22"]);
 });
 
-test("what was not acknowledged comes again on the next connection, and what was does not", async () => {
+test("unacknowledged messages are redelivered on the next connection, acknowledged ones are not", async () => {
   await using broker = await openMqttBroker();
   using folder = temporaryFolder();
   const text = { options: { url: broker.url }, tags, stateDir: folder.path };
@@ -80,7 +80,7 @@ test("an acknowledgement for a lost connection is not sent on the next one", asy
   expect(acknowledged).toEqual([1]);
 });
 
-test("acknowledgements go out in the order of arrival, whichever delivery is stored first", async () => {
+test("acknowledgements are sent in the order of arrival, whichever delivery is stored first", async () => {
   await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
   await using source = await openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal);
   const [client] = broker.connections;
@@ -97,7 +97,7 @@ test("acknowledgements go out in the order of arrival, whichever delivery is sto
   expect(pubacks(client)).toEqual([1, 2, 3, 4]);
 });
 
-test("a message that no tag wants or that cannot be decoded is acknowledged too, in its turn", async () => {
+test("a message without a tag or that cannot be decoded is acknowledged as well, in order", async () => {
   await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
   const runtime = testRuntime();
   const wanted = [{ topic: "line/+", value: "$.v" }];

@@ -10,7 +10,7 @@ import { sparkplugPayload } from "../../support/sparkplug.ts";
 const { signal } = new AbortController();
 const tags = [{ topic: "line/{n}" }];
 
-test("packet identifiers that begin again after 65,535 are acknowledged once each, in the order of arrival", async () => {
+test("packet identifiers that wrap around after 65,535 are acknowledged once each, in the order of arrival", async () => {
   await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
   await using source = await openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal);
   const [client] = broker.connections;
@@ -23,7 +23,7 @@ test("packet identifiers that begin again after 65,535 are acknowledged once eac
   expect(pubacks(client)).toEqual(ids);
 });
 
-test("the same identifier may come again as soon as it was acknowledged", async () => {
+test("an identifier may be reused as soon as it was acknowledged", async () => {
   await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
   await using source = await openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal);
   const [client] = broker.connections;
@@ -35,7 +35,7 @@ test("the same identifier may come again as soon as it was acknowledged", async 
   }
 });
 
-test("with a receive maximum of 1 everything comes, one after the other", async () => {
+test("with a receive maximum of 1 all messages arrive, one after the other", async () => {
   let next = 1;
   let unacknowledged = 0;
   await using broker = await scriptedBroker((packet, client) => {
@@ -56,7 +56,7 @@ test("with a receive maximum of 1 everything comes, one after the other", async 
   await eventually(() => unacknowledged === 0);
 });
 
-test("what the broker says of itself in CONNACK is shown, and its keep-alive goes before ours", async () => {
+test("the broker's limits in CONNACK are shown, and its keep-alive takes precedence", async () => {
   const properties = { serverKeepAlive: 1, maximumQoS: 1, receiveMaximum: 5, maximumPacketSize: 500 };
   await using broker = await scriptedBroker((packet, client) => {
     if (packet.cmd === "connect") client.send({ cmd: "connack", reasonCode: 0, sessionPresent: false, properties });
@@ -74,7 +74,7 @@ test("what the broker says of itself in CONNACK is shown, and its keep-alive goe
   await broker.connections[0]?.received("pingreq");
 });
 
-test("what the broker says it does not take is not asked for: it shows under its tags and takes no other down", async () => {
+test("a subscription beyond the broker's limits is not sent: its tags show the reason, and others are not affected", async () => {
   const properties = {
     maximumPacketSize: 60,
     wildcardSubscriptionAvailable: false,
@@ -115,7 +115,7 @@ test("what the broker says it does not take is not asked for: it shows under its
   expect(source.details?.()).toMatchObject({ subscriptions: 5, refusedSubscriptions: 3 });
 });
 
-test("hostile messages among 10,000 good ones change nothing for these, and each is acknowledged in its turn", async () => {
+test("hostile messages among 10,000 good ones do not affect these, and each is acknowledged in order", async () => {
   await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
   const runtime = testRuntime();
   const text = { options: { url: broker.url }, tags: [{ topic: "line/{n}", value: "$.v" }] };
@@ -157,7 +157,7 @@ test("hostile messages among 10,000 good ones change nothing for these, and each
   expect(source.unknown?.()).toEqual([{ address: "nobody/asked", count: 2, sample: '{"v":1}' }]);
 });
 
-test("a Sparkplug message that waits in vain is given out after 2 s, though nothing else comes", async () => {
+test("a waiting Sparkplug message is delivered after 2 s, although no other arrives", async () => {
   await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
   const text = { options: { url: broker.url }, tags: [{ topic: "spBv1.0/#", format: "sparkplugB" }] };
   const clock = new ManualClock();
@@ -181,7 +181,7 @@ test("a Sparkplug message that waits in vain is given out after 2 s, though noth
   expect(request?.topic).toBe("spBv1.0/G/NCMD/E");
 });
 
-test("what waits for messages that cannot come any more is given out when the connection is lost", async () => {
+test("Sparkplug messages that wait for others are delivered when the connection is lost", async () => {
   await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
   const text = { options: { url: broker.url }, tags: [{ topic: "spBv1.0/#", format: "sparkplugB" }] };
   await using source = await openMqttSource(text, testRuntime(), signal);

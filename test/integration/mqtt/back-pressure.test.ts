@@ -9,7 +9,7 @@ import { politeAnswer, type ScriptedClient, scriptedBroker } from "../../support
 const { signal } = new AbortController();
 const tags = [{ topic: "a/#" }];
 
-test("a delivery has at most 10,000 readings, and the rest waits at the broker until it is taken", async () => {
+test("a delivery has at most 10,000 readings, and the rest waits at the broker until the delivery is stored", async () => {
   await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
   const runtime = testRuntime();
   await using source = await openMqttSource({ options: { url: broker.url }, tags }, runtime, signal);
@@ -39,7 +39,7 @@ test("a delivery has at most 10,000 readings, and the rest waits at the broker u
   expect((await puller.next()).awaited).toBe(false);
 });
 
-test("the connection outlives several keep-alive times in which nothing is taken", async () => {
+test("the connection survives several keep-alive intervals without a delivery being taken", async () => {
   await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
   const options = { url: broker.url, keepalive: "1s" };
   await using source = await openMqttSource({ options, tags }, testRuntime(), signal);
@@ -55,7 +55,7 @@ test("the connection outlives several keep-alive times in which nothing is taken
   await eventually(() => pings(client) >= 11);
 });
 
-test("a connection on which messages come is up, however long the answers to our pings take behind them", async () => {
+test("a connection with incoming messages stays up, however late the ping answers arrive after them", async () => {
   await using broker = await scriptedBroker((packet, client) => {
     if (packet.cmd !== "pingreq") politeAnswer(packet, client);
   });
@@ -73,7 +73,7 @@ test("a connection on which messages come is up, however long the answers to our
   expect(broker.connections).toHaveLength(1);
 });
 
-test("where nothing comes any more, answers to pings included, the connection is given up", async () => {
+test("a connection without any packet, ping answers included, is closed", async () => {
   await using broker = await scriptedBroker((packet, client) => {
     if (packet.cmd !== "pingreq") politeAnswer(packet, client);
   });
@@ -86,7 +86,7 @@ test("where nothing comes any more, answers to pings included, the connection is
   });
 });
 
-test("opening does not wait for the answer to a subscription that is behind messages nobody takes", async () => {
+test("opening does not wait for a SUBACK queued after messages that are not yet taken", async () => {
   await using broker = await scriptedBroker((packet, client) => {
     if (packet.cmd === "connect")
       client.send(
@@ -104,7 +104,7 @@ test("opening does not wait for the answer to a subscription that is behind mess
   await eventually(() => source.details?.()["subscriptions"] === 1);
 });
 
-test("what arrived while a delivery was stored is handed out when the source stops", async () => {
+test("messages that arrived while a delivery was stored are delivered when the source stops", async () => {
   await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
   const runtime = testRuntime();
   await using source = await openMqttSource({ options: { url: broker.url }, tags }, runtime, signal);

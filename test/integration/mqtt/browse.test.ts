@@ -67,7 +67,7 @@ async function collect(nodes: AsyncIterable<BrowsedNode>): Promise<BrowsedNode[]
 
 async function* noNodes(): AsyncGenerator<BrowsedNode> {}
 
-test("a source is listened to as it connects: with its certificates and its password file", async () => {
+test("a source is browsed with its certificates and its password file", async () => {
   const fixture = (name: string) => join(import.meta.dirname, "../../fixtures/tls", name);
   const tls = { cert: readFileSync(fixture("broker.pem")), key: readFileSync(fixture("broker-key.pem")) };
   const credentials = { username: "gw1", password: "gw1-password" };
@@ -91,7 +91,7 @@ test("a source is listened to as it connects: with its certificates and its pass
   ).rejects.toThrow("the issuer of its certificate is not trusted");
 });
 
-test("a broker that lets us listen to nothing is told from one where nobody publishes", async () => {
+test("a broker that denies every subscription is distinguished from one without messages", async () => {
   await using broker = await openMqttBroker({ maySubscribe: () => false });
   const nodes = mqttDriver.browse?.({ url: broker.url }, testRuntime(), new AbortController().signal);
 

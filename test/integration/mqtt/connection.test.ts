@@ -68,7 +68,7 @@ test.each([
   expect(broker.connections).toHaveLength(1);
 });
 
-test("a broker of MQTT 3.1.1 that refuses version 5 is spoken to in its version", async () => {
+test("a broker that refuses MQTT 5 is connected with MQTT 3.1.1", async () => {
   await using broker = await openMqttBroker();
   await using source = await openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal);
 
@@ -78,7 +78,7 @@ test("a broker of MQTT 3.1.1 that refuses version 5 is spoken to in its version"
   expect(await pull(source, signal).readings(1)).toMatchObject([{ value: 7 }]);
 });
 
-test("a broker of MQTT 3.1 that hangs up on what it does not know is spoken to in its version", async () => {
+test("a broker that closes the connection at newer versions is connected with MQTT 3.1", async () => {
   await using broker = await scriptedBroker(
     (packet, client) => {
       if (packet.cmd === "connect" && packet.protocolVersion !== 3) client.socket.destroy();
@@ -93,7 +93,7 @@ test("a broker of MQTT 3.1 that hangs up on what it does not know is spoken to i
   expect(broker.connections).toHaveLength(3);
 });
 
-test("a broker known to speak version 5 that hangs up is not degraded to an older one", async () => {
+test("a broker known to support MQTT 5 that closes the connection is not downgraded", async () => {
   let hangUp = false;
   await using broker = await scriptedBroker((packet, client) => {
     if (hangUp) client.socket.destroy();
@@ -111,7 +111,7 @@ test("a broker known to speak version 5 that hangs up is not degraded to an olde
   expect(broker.connections).toHaveLength(2);
 });
 
-test("a broker that hangs up on version 5 time and again was replaced: older versions are tried after five times", async () => {
+test("a broker that closes MQTT 5 connections five times in a row was replaced: older versions are tried", async () => {
   let replaced = false;
   await using broker = await scriptedBroker((packet, client) => {
     if (!replaced) politeAnswer(packet, client);
@@ -135,7 +135,7 @@ test("a broker that hangs up on version 5 time and again was replaced: older ver
   expect(versions.map(({ protocolVersion }) => protocolVersion)).toEqual([5, 5, 5, 5, 5, 5, 5, 4]);
 });
 
-test("a port where nobody listens is unreachable, with address and remedy", async () => {
+test("a closed port is unreachable, with address and remedy", async () => {
   const broker = await scriptedBroker(() => {});
   await broker[Symbol.asyncDispose]();
 
@@ -145,7 +145,7 @@ test("a port where nobody listens is unreachable, with address and remedy", asyn
   });
 });
 
-test("a server that is no broker is found out", async () => {
+test("a server that is not a broker is recognised", async () => {
   await using broker = await scriptedBroker((_packet, client) => {
     client.socket.end("HTTP/1.1 400 Bad Request\r\n\r\n");
   });
@@ -155,7 +155,7 @@ test("a server that is no broker is found out", async () => {
   });
 });
 
-test("a broker that never answers is given up after connectTimeout", async () => {
+test("a broker that never answers is abandoned after connectTimeout", async () => {
   await using broker = await scriptedBroker(() => {});
   const options = { url: broker.url, connectTimeout: "100ms" };
 
@@ -175,7 +175,7 @@ test("connecting ends at once when it is aborted", async () => {
   await expect(opening).rejects.toBe(reason);
 });
 
-test("deliveries end without a word when aborted, and disposing says DISCONNECT", async () => {
+test("deliveries end without an error when aborted, and disposing sends DISCONNECT", async () => {
   await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
   const abort = new AbortController();
   {
@@ -188,7 +188,7 @@ test("deliveries end without a word when aborted, and disposing says DISCONNECT"
   await broker.connections[0]?.received("disconnect");
 });
 
-test("a session taken over by another client with the same identifier is named", async () => {
+test("a session takeover by another client with the same identifier is reported", async () => {
   await using broker = await scriptedBroker((packet, client) => {
     politeAnswer(packet, client);
     if (packet.cmd !== "subscribe") return;
@@ -204,7 +204,7 @@ test("a session taken over by another client with the same identifier is named",
   });
 });
 
-test("messages of a resumed session that come right behind CONNACK are not missed", async () => {
+test("messages of a resumed session directly after CONNACK are not missed", async () => {
   await using broker = await scriptedBroker((packet, client) => {
     if (packet.cmd !== "connect") politeAnswer(packet, client);
     else

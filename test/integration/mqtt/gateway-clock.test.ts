@@ -12,7 +12,7 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const hourUs = 3_600e6;
 
-test("the service gets the times of two devices, and the status says whose clock is wrong", async () => {
+test("the service gets the times of two devices, and the status names the wrong clock", async () => {
   using folder = temporaryFolder();
   await using broker = await openMqttBroker();
   const real = systemClock();

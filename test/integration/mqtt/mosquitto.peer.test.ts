@@ -37,7 +37,7 @@ test("a tag arrives over MQTT 5 with user name and password, with its value and 
   expect(source.details?.()).toMatchObject({ protocol: "MQTT 5", session: "new", subscriptions: 1 });
 });
 
-test("a wrong password is refused with the broker's reason, and the password is nowhere in it", async () => {
+test("a wrong password is refused with the broker's reason, without the password", async () => {
   await using broker = await openMosquitto();
   const options = { url: broker.url, username: broker.username, password: "wrong-password" };
 
@@ -52,7 +52,7 @@ test("a wrong password is refused with the broker's reason, and the password is 
   expect(JSON.stringify(error)).not.toContain("wrong-password");
 });
 
-test("nothing published while the agent was away is lost, nor what it had not acknowledged", async () => {
+test("no message published while the agent was stopped is lost, nor one that it had not acknowledged", async () => {
   await using broker = await openMosquitto();
   using folder = temporaryFolder();
   const { url, username, password } = broker;
@@ -81,7 +81,7 @@ test("nothing published while the agent was away is lost, nor what it had not ac
   expect(missing).toEqual([]);
 });
 
-test("a broker killed and started again keeps what it had for us, and the subscription", async () => {
+test("a broker killed and restarted keeps the queued messages and the subscription", async () => {
   await using broker = await openMosquitto();
   using folder = temporaryFolder();
   const { url, username, password } = broker;
@@ -102,7 +102,7 @@ test("a broker killed and started again keeps what it had for us, and the subscr
   expect(brief(await pull(source, signal).readings(2))).toEqual(["line/1=1", "line/1=2"]);
 });
 
-test("a filter that the access list refuses does not take the others down", async () => {
+test("a filter refused by the access list does not affect the others", async () => {
   await using broker = await openMosquitto({ acl: ["user gw1", "topic readwrite open/#"] });
   const { url, username, password } = broker;
   const tags = [{ topic: "open/a" }, { topic: "closed/a" }];
@@ -113,7 +113,7 @@ test("a filter that the access list refuses does not take the others down", asyn
   expect(brief(await pull(source, signal).readings(1))).toContain("open/a=1");
 });
 
-test("a message larger than what is taken is not sent by the broker, and one larger than maxPayload is counted", async () => {
+test("a message above the maximum packet size is not sent by the broker, and one above maxPayload is counted", async () => {
   await using broker = await openMosquitto();
   const { url, username, password } = broker;
   const runtime = testRuntime();
@@ -135,7 +135,7 @@ test("a message larger than what is taken is not sent by the broker, and one lar
   expect(runtime.metric("source_mqtt_messages_total")).toBe(2);
 });
 
-test("commits of 20 ms hold nothing up: a burst of 20,000 messages arrives whole", async () => {
+test("commits of 20 ms do not stall: a burst of 20,000 messages arrives completely", async () => {
   await using broker = await openMosquitto();
   const { url, username, password } = broker;
   const tags = [{ topic: "burst/{n}", value: "$.v" }];
@@ -231,7 +231,7 @@ test.each(["mqtts", "wss"] as const)(
   },
 );
 
-test("a live message of a device that always sets the retain flag is taken, one kept from before is not", async () => {
+test("a live message with the retain flag is stored, a retained one from before is not", async () => {
   await using broker = await openMosquitto();
   const { url, username, password } = broker;
   const publisher = await broker.publisher();
@@ -273,7 +273,7 @@ test("two agents in a shared subscription get each message once between them", a
   expect(seen.map(Number).toSorted((a, b) => a - b)).toEqual(Array.from({ length: 200 }, (_, i) => i));
 });
 
-test("a broker that restarts twice under load: every message it took from the publisher arrives", async () => {
+test("with a broker restarted twice under load every message that it accepted arrives", async () => {
   await using broker = await openMosquitto();
   using folder = temporaryFolder();
   const { url, username, password } = broker;
@@ -334,7 +334,7 @@ test("a second client with the same identifier takes the session over, and the h
   await said;
 });
 
-test("mosquitto keeps a client that takes nothing for several keep-alive times, and loses none of its messages", async () => {
+test("mosquitto keeps a client that reads nothing for several keep-alive intervals, and loses none of its messages", async () => {
   await using broker = await openMosquitto();
   const { url, username, password } = broker;
   const options = { url, username, password, keepalive: "1s", session: { receiveMaximum: 65_535 } };

@@ -57,7 +57,7 @@ test.each([4, 5] as const)(
   },
 );
 
-test("nothing is acknowledged before the end of the message has come, and the readings before it are on disk", async () => {
+test("no message is acknowledged before its end has arrived and earlier readings are on disk", async () => {
   await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client), { version: 4 });
   await using source = await openMqttSource({ options: optionsOf(broker.url, 4), tags }, testRuntime(), signal);
   const [client] = broker.connections;
@@ -76,7 +76,7 @@ test("nothing is acknowledged before the end of the message has come, and the re
   expect(acknowledged(client)).toEqual(["puback 1", "puback 2", "puback 3"]);
 });
 
-test("a connection that is lost in the middle of such a message ends without a crash, and the next one skips it", async () => {
+test("a connection lost within such a message ends without a crash, and the next one skips the message", async () => {
   const { generate } = await import("mqtt-packet");
   const whole = generate(publish(7, 1, "line/big", big));
   await using broker = await scriptedBroker(
@@ -101,7 +101,7 @@ test("a connection that is lost in the middle of such a message ends without a c
   expect(runtime.metric("source_mqtt_oversized_messages_total")).toBe(1);
 });
 
-test("over a WebSocket a packet that comes as one message is skipped while it comes in, too", async () => {
+test("a packet in one WebSocket message is skipped while it arrives as well", async () => {
   await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client), { version: 4 });
   await using bridge = await openWebSocketBridge(broker);
   const runtime = testRuntime();

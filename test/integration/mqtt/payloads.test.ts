@@ -25,7 +25,7 @@ test.each(devices)("%s", async (device) => {
   expect((await pointsOf(device)).map(brief)).toEqual(expected);
 });
 
-test("hostile payloads among those of every device change none of their points", async () => {
+test("hostile payloads among those of every device do not change their points", async () => {
   const hostile = [
     Buffer.from('{"value":'),
     Buffer.from("NaN"),
