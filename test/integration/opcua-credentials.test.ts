@@ -76,7 +76,7 @@ function argumentsOf(name: string, url: string, file: string, passwordFile: stri
   return [["init", "-c", join(state(), "new.yaml")], { answers, variables: { STATE_DIRECTORY: join(file, "..") } }];
 }
 
-test("browse gives the password to a server whose certificate was compared, encrypted", async () => {
+test("browse sends the password, encrypted, to a server whose certificate was compared", async () => {
   await using server = await rogue();
   const file = await configured(server.server.url, "");
   const browse = ["browse", server.server.url, "--username", user.name, "--password-file", join(file, "../password")];
@@ -107,7 +107,7 @@ test("a source without security logs in once its server is trusted, or where the
   expect(server.secrets.map(({ kind }) => kind)).toEqual(["password", "password"]);
 });
 
-test("a user's certificate signs for no server that nobody has trusted", async () => {
+test("a user's certificate does not sign for an untrusted server", async () => {
   await using server = await rogue();
   const stateDir = state();
   await putKey("agent", join(stateDir, "pki"));
@@ -154,7 +154,7 @@ test.each([
   },
 );
 
-test("a password is encrypted although the server lists a login in clear text once the endpoint is chosen", async () => {
+test("a password is encrypted although the chosen endpoint lists a clear-text login", async () => {
   const { stateDir, certificate } = await trusting();
   await using server = await rogue();
   Object.assign(server.control, { listed: certificate, withSession: certificate, weakensFrom: 3 });

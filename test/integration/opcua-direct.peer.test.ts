@@ -36,7 +36,7 @@ const secretive = (folderName: string, { silent = false, secure = false, anonymo
   });
 let listing = false;
 
-test("a server that lists no endpoints at all is read where the configuration describes one", async () => {
+test("a server that lists no endpoints is read when the configuration describes one", async () => {
   await using server = await secretive("secretive");
   const { url } = server;
   const stateDir = folder.file("described");
@@ -50,7 +50,7 @@ test("a server that lists no endpoints at all is read where the configuration de
   expect(line.source.details?.()).toMatchObject({ endpoint: url, security: "none, None" });
 });
 
-test("a server that answers nobody without security is read with the policy and the certificate of the configuration", async () => {
+test("a server that answers only secure requests is read with the policy and the certificate of the configuration", async () => {
   await using server = await secretive("silent", { silent: true, secure: true, anonymous: false });
   const described = {
     url: server.url,
@@ -72,7 +72,7 @@ test("a server that answers nobody without security is read with the policy and 
   expect(line.source.details?.()).toMatchObject({ security: "signAndEncrypt, Basic256Sha256" });
 });
 
-test("a direct connection gives no password to a server that would have it in clear text, or that nobody has trusted", async () => {
+test("a direct connection sends no password in clear text or to an untrusted server", async () => {
   await using bare = await secretive("bare", { anonymous: false });
   const login = { username: user.name, password: user.password };
   const inClear = { stateDir: folder.file("clear"), options: { url: bare.url, security, ...login }, tags };
@@ -84,7 +84,7 @@ test("a direct connection gives no password to a server that would have it in cl
   await line.reading(({ quality }) => quality === "good");
 });
 
-test("a restart takes up the session of a direct connection, with the login that the server named with it", async () => {
+test("a restart resumes the session of a direct connection, with the login that the server listed", async () => {
   await using server = await secretive("restarted", { secure: true, anonymous: false });
   const options = { url: server.url, security, username: user.name, password: user.password };
   const setup = { stateDir: folder.file("restarts"), options, tags };

@@ -8,7 +8,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const events = Number(process.env.TAGFERRY_OPCUA_EVENTS ?? 9);
 
-test(`after ${events} restarts and cuts every value the server held is in the service or in the gap record, seed ${seed}`, {
+test(`after ${events} restarts and cuts every value of the server is in the service or in the gap record, seed ${seed}`, {
   timeout: 120_000 + events * 20_000,
 }, async () => {
   using folder = temporaryFolder();

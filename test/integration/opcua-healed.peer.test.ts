@@ -33,7 +33,7 @@ const outages: Readonly<Record<string, (network: TcpProxy) => void>> = {
   },
 };
 
-test("values come again soon after a network is healed, whatever the server made of the outage", async () => {
+test("values arrive soon after the network recovers, whatever the server did during the outage", async () => {
   await using parts = new AsyncDisposableStack();
   const service = parts.use(await testService());
   const servers = {

@@ -13,7 +13,7 @@ const tags = [{ node: `nsu=${lineNamespace};s=Temp` }];
 /** Looks into the history four times as soon as in earnest. */
 const hurried = () => testRuntime({ clock: hurriedClock(4) });
 
-test("what the server's queue threw away is filled from its history, and what was missed while the agent was away", {
+test("values discarded by the server's queue or missed while the agent was stopped are filled from its history", {
   timeout: 120_000,
 }, async () => {
   using own = temporaryFolder();
@@ -51,7 +51,7 @@ test("what the server's queue threw away is filled from its history, and what wa
   expect(times).toEqual(times.toSorted((a, b) => a - b));
 });
 
-test("what comes of each gap is told: filled from the history, lost where there is none, nothing where nothing has changed", {
+test("the outcome of each gap is reported: filled from the history, lost without one, none if no value changed", {
   timeout: 60_000,
 }, async () => {
   using own = temporaryFolder();
@@ -87,7 +87,7 @@ test("what comes of each gap is told: filled from the history, lost where there 
   for (const tag of [0, 3]) expect(line.values(tag)).toContain(31);
 });
 
-test("without backfill every gap is told as lost", { timeout: 60_000 }, async () => {
+test("without backfill every gap is reported as lost", { timeout: 60_000 }, async () => {
   using own = temporaryFolder();
   await using server = await opcuaServer({ folder: own.file("server") });
   const setup = { stateDir: own.file("state"), options: { url: server.url, ...insecure, backfill: "off" }, tags };

@@ -79,7 +79,7 @@ test("a cut that the session survives loses no value, and leaves no second sessi
   expect(server.sessions).toBe(sessions + 1);
 });
 
-test("what was delivered but not acknowledged comes again", async () => {
+test("delivered values without an acknowledgement are delivered again", async () => {
   const stateDir = freshState();
   await using before = collect(await open(stateDir), { acknowledge: false });
   const delivered = await countUp(3);
@@ -92,7 +92,7 @@ test("what was delivered but not acknowledged comes again", async () => {
   await has(after, delivered);
 });
 
-test("where the session ended while the agent was away the server hands over what was not acknowledged, and goes on", async () => {
+test("when the session ended while the agent was stopped, the server transfers unacknowledged values and continues", async () => {
   const stateDir = freshState();
   const secure = { security: { mode: "signAndEncrypt" } };
   const subscriptions = server.subscriptions;
@@ -110,7 +110,7 @@ test("where the session ended while the agent was away the server hands over wha
   await eventually(() => server.subscriptions === subscriptions + 1);
 });
 
-test("fast and slow tags are published each at its pace, and each subscription keeps what it has", async () => {
+test("fast and slow tags are published each at its interval, and each subscription keeps its values", async () => {
   const stateDir = freshState();
   // A quiet subscription has told all with its next keep-alive.
   const secure = { security: { mode: "signAndEncrypt" }, subscription: { keepAlive: "1s" } };
@@ -148,7 +148,7 @@ test("fast and slow tags are published each at its pace, and each subscription k
   await eventually(() => server.subscriptions === subscriptions + 1);
 });
 
-test("a restart takes up session and subscription, and a source that ends for good leaves neither", async () => {
+test("a restart resumes session and subscription, and a removed source leaves neither", async () => {
   const stateDir = freshState();
   const [sessions, subscriptions] = [server.sessions, server.subscriptions];
   for (const subscription of ["new", "kept", "kept"]) {
@@ -163,7 +163,7 @@ test("a restart takes up session and subscription, and a source that ends for go
   expect([server.sessions, server.subscriptions]).toEqual([sessions, subscriptions]);
 });
 
-test("messages lost on the way are fetched again in their order, without waiting for the next keep-alive", async () => {
+test("lost messages are republished in order, without waiting for the next keep-alive", async () => {
   const stateDir = freshState();
   const options = { subscription: { keepAlive: "5m" } };
   await using before = collect(await open(stateDir, options));
@@ -180,7 +180,7 @@ test("messages lost on the way are fetched again in their order, without waiting
   expect(order).toEqual(missed);
 });
 
-test("a server that started again with other namespace indexes gives the same variables", async () => {
+test("a server that restarted with other namespace indexes gives the same variables", async () => {
   const stateDir = freshState();
   const own = await opcuaServer({ folder: folder.file("server"), before: ["urn:first"] });
   const { port } = own;
@@ -216,7 +216,7 @@ test("a server that started again with other namespace indexes gives the same va
   expect(after.readings.filter(({ value }) => value === decoyCount)).toEqual([]);
 });
 
-test("a server that is silent without hanging up is left", async () => {
+test("the connection to a silent server is closed", async () => {
   const stateDir = freshState();
   const options = { subscription: { publishing: "50ms", keepAlive: "150ms" }, timeout: "500ms" };
   const clock = systemClock();
@@ -242,7 +242,7 @@ test("a server that is silent without hanging up is left", async () => {
   expect(failure).toMatchObject({ code: "SOURCE_UNREACHABLE", message: expect.stringContaining("silent") });
 });
 
-test("a probe beside a running agent takes nothing from it", async () => {
+test("a probe during the agent's run takes no value from it", async () => {
   const stateDir = freshState();
   await using line = collect(await open(stateDir));
   // It has begun, and writes no more.
@@ -263,7 +263,7 @@ test("a probe beside a running agent takes nothing from it", async () => {
   await has(line, await countUp(1));
 });
 
-test("a server that never answers is given up, without a connection left open", async () => {
+test("a server that never answers is abandoned, without a connection left open", async () => {
   network.muteDevice();
   await expect(open(freshState(), { timeout: "500ms" })).rejects.toMatchObject({ code: "SOURCE_UNREACHABLE" });
   await eventually(() => network.connections === 0);
@@ -280,7 +280,7 @@ function hurriedClock(): Clock {
   };
 }
 
-test("a node that appears later is picked up when the failures are tried again, and told at once when it still fails", async () => {
+test("a node that appears later is monitored at the next retry, and a node that still fails is reported at once", async () => {
   await using line = collect(
     await openOpcuaSource({
       stateDir: freshState(),

@@ -61,7 +61,7 @@ async function set(): Promise<number> {
   return value;
 }
 
-test("messages that the server has not kept are noticed after the agent was killed, and filled from the history", async () => {
+test("messages that the server dropped are noticed after the agent was killed, and filled from the history", async () => {
   const [stateDir, killed] = [folder.file(`state${states++}`), folder.file("killed")];
   const missed: number[] = [];
   {
@@ -95,7 +95,7 @@ test("messages that the server has not kept are noticed after the agent was kill
   await line.reading((reading) => reading.value === value);
 });
 
-test("items that the server has no more are monitored again, and what was missed of them is filled", async () => {
+test("items that the server lost are monitored again, and their missed values are filled", async () => {
   const stateDir = folder.file(`state${states++}`);
   {
     await using line = collect(await open(stateDir));
@@ -115,7 +115,7 @@ test("items that the server has no more are monitored again, and what was missed
   await line.reading((reading) => reading.value === value);
 });
 
-test("an agent that was killed before it had written down what is missing looks for it all the same", async () => {
+test("an agent killed before it persisted a gap still searches for the missing values", async () => {
   const [stateDir, copy] = [folder.file(`state${states++}`), folder.file("begun")];
   {
     await using line = collect(await open(stateDir));
@@ -139,7 +139,7 @@ test("an agent that was killed before it had written down what is missing looks 
   await eventually(() => missed.every((value) => line.values(0).includes(value)), 30_000);
 });
 
-test("of a queue of one value nobody is told what it has thrown away: the status says so, and a cut is a gap", async () => {
+test("a queue of one value cannot report discarded values: the status shows this, and a cut is a gap", async () => {
   const stateDir = folder.file(`state${states++}`);
   {
     await using line = collect(await open(stateDir, { queue: 1 }));
@@ -157,7 +157,7 @@ test("of a queue of one value nobody is told what it has thrown away: the status
   await eventually(() => missed.every((value) => line.values(0).includes(value)), 30_000);
 });
 
-test("a server of a redundant set whose partners are not configured names them, in the status and to check --online", async () => {
+test("unconfigured partners of a redundant server are named in the status and by check --online", async () => {
   server.partner(["urn:plc:b"]);
   const advice = "the server is one of a redundant set (hot); servers does not have urn:plc:b";
   await using line = collect(await open(folder.file(`state${states++}`)));

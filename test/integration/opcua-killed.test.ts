@@ -23,7 +23,7 @@ function patient() {
   });
 }
 
-test("what the server's queue threw away is filled although the agent was killed before it could ask the history", {
+test("values discarded by the server's queue are filled although the agent was killed before reading the history", {
   timeout: 120_000,
 }, async () => {
   using own = temporaryFolder();

@@ -90,7 +90,7 @@ test.each(Object.keys(servers))(
   300_000,
 );
 
-test("where the server publishes at its own pace, lifetime and keep-alive stay what they should be", async () => {
+test("lifetime and keep-alive stay as configured when the server publishes at its own interval", async () => {
   await using server = await open62541({ fastestPublishing: 25_000 });
   const setup = { stateDir: folder.file("slow"), options: { url: server.url, security: { mode: "none" } } };
   await using source = await openOpcuaSource({ ...setup, tags: [{ path: "Line/Temp" }] });

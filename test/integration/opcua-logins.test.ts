@@ -41,7 +41,7 @@ test("a user's certificate is refused until the server trusts it, and logs in th
   }
 });
 
-test("a user's certificate that cannot be had is told with the file and what is wrong with it", async () => {
+test("an unreadable user certificate is reported with its file and the reason", async () => {
   const open = (changed: object) =>
     openOpcuaSource({
       stateDir,
@@ -85,7 +85,7 @@ test.each(["Basic256", "Basic128Rsa15"])(
   },
 );
 
-test("the configured address is kept whatever the server calls itself, or the server's is taken where that is said", async () => {
+test("the configured address is kept whatever the server calls itself, unless the configuration uses the server's", async () => {
   await using server = await opcuaServer({ folder: folder.file("server"), hostname: "localhost" });
   await using network = await tcpProxy(server.port);
   const url = `opc.tcp://127.0.0.1:${network.port}`;

@@ -34,7 +34,7 @@ const setup = (
   tags: readonly Readonly<Record<string, unknown>>[] = names.map(node),
 ) => ({ stateDir, options: { url: `opc.tcp://127.0.0.1:${network.port}`, ...options }, tags });
 
-test("each side has to trust the other first, then values of every type arrive, encrypted and with a user", async () => {
+test("once each side trusts the other, values of every type arrive, encrypted and with a user", async () => {
   const stateDir = freshState();
   const login = {
     security: { mode: "signAndEncrypt", policy: "Basic256Sha256" },
@@ -85,7 +85,7 @@ test("a channel that is signed but not encrypted carries values, and no password
   await line.reading(({ tag, quality }) => tag === 0 && quality === "good");
 });
 
-test("paths, patterns and elements are found, and a bad node is told by name", async () => {
+test("paths, patterns and elements are found, and a bad node is reported by name", async () => {
   const tags = [{ path: "Line/Temp" }, { browse: "Line/*" }, node("Nope"), { ...node("List"), index: 1 }];
   await using line = collect(await openOpcuaSource(setup(freshState(), none, tags)));
   await eventually(() => line.values(0).length > 0 && line.values(1).length >= names.length);
@@ -95,7 +95,7 @@ test("paths, patterns and elements are found, and a bad node is told by name", a
   await line.reading(({ tag, value }) => tag === 3 && value === 2.5);
 });
 
-test("fields of a structure are read, of one of its own and of one of the standard", async () => {
+test("fields of a vendor structure and of a standard structure are read", async () => {
   const tags = [
     ...["Running", "Axis.Position", "Axes[1].Position", "Grid[1,0]"].map((field) => ({ ...node("Drive"), field })),
     { ...node("Window"), field: "High" },
@@ -149,7 +149,7 @@ test("a cut of the network loses no value", async () => {
   expect(after.source.details?.()).toMatchObject({ subscription: "kept" });
 }, 240_000);
 
-test("after the agent's own restart the server hands over what was not acknowledged", async () => {
+test("after a restart of the agent the server transfers unacknowledged values", async () => {
   const stateDir = freshState();
   // Milo publishes what it has kept with the next keep-alive, and tells at once that it has it.
   const secure = { security: { mode: "signAndEncrypt" }, subscription: { keepAlive: "5m" } };
@@ -168,7 +168,7 @@ test("after the agent's own restart the server hands over what was not acknowled
   expect(after.source.details?.()).toMatchObject({ subscription: "kept" });
 });
 
-test("a server that was killed and comes back with other namespace indexes gives the same variables", async () => {
+test("a server killed and restarted with other namespace indexes gives the same variables", async () => {
   const stateDir = freshState();
   const own = await milo({ folder: folder.file("server") });
   const tags = [node("Count"), { node: "ns=2;s=Count" }];

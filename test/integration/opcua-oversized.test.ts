@@ -72,7 +72,7 @@ async function endlessServer() {
   };
 }
 
-test("a message without end is cut off where the agent's own limit is, and the operator reads why", async () => {
+test("an endless message is cut off at the agent's own limit, with a reason for the operator", async () => {
   using server = await endlessServer();
   const options = { url: server.url, security: { mode: "none" } };
   const opening = openOpcuaSource({ stateDir: folder.file("state"), options, tags: [{ path: "Line/Temp" }] });
@@ -117,7 +117,7 @@ async function smallRequests(port: number) {
   };
 }
 
-test("answers may be larger than the requests that the server takes", async () => {
+test("answers may be larger than the server's limit of requests", async () => {
   // Its endpoints alone, each with its certificate, are more than 4 KiB.
   await using server = await opcuaServer({ folder: folder.file("server"), secure: "deprecated" });
   using network = await smallRequests(server.port);

@@ -11,7 +11,7 @@ afterAll(() => folder[Symbol.dispose]());
 const security = { mode: "none" };
 const tags = [{ path: "Line/Temp" }];
 
-test("a server that answers nothing to a session it does not know is given a new one at the first attempt", async () => {
+test("a server silent about an unknown session gets a new one at the first attempt", async () => {
   let ignores = false;
   let sessions = 0;
   await using server = await opcuaServer({
@@ -34,7 +34,7 @@ test("a server that answers nothing to a session it does not know is given a new
   expect(sessions).toBe(2);
 });
 
-test("a server that lists no endpoints for a forwarded port is asked by its own address, over that port", async () => {
+test("a server that lists no endpoints for a forwarded port is asked with its own address, over that port", async () => {
   let own = "";
   await using server = await opcuaServer({
     folder: folder.file("forwarded"),

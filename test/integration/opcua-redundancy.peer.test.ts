@@ -14,7 +14,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 /** Levels are read and history is asked four times as soon as in earnest. */
 const hurried = () => testRuntime({ clock: hurriedClock(4) });
 
-test("where the service level falls the other server is gone on with, nothing is lost, and there is no going back and forth", {
+test("when the service level falls the other server is used, no value is lost, and the choice does not flap", {
   timeout: 240_000,
 }, async () => {
   using folder = temporaryFolder();

@@ -90,7 +90,7 @@ test.each(cases.filter(([name, { mode }]) => name !== "open62541" || mode === "n
   300_000,
 );
 
-test("at gopcua, whose subscriptions end with the connection, a restart is a gap, and the values of now are there again", async () => {
+test("at gopcua, whose subscriptions end with the connection, a restart is a gap, and current values arrive again", async () => {
   await using server = await gopcua();
   const stateDir = folder.file("gopcua");
   const setup = { stateDir, options: { url: server.url, security: { mode: "none" } }, tags: [{ path: "Line/Count" }] };

@@ -43,7 +43,7 @@ async function countUp(many: number): Promise<number[]> {
   return numbers;
 }
 
-test("a server that publishes more slowly than asked keeps every change until then, and status says so", async () => {
+test("a server that publishes more slowly than requested queues every change, and status shows it", async () => {
   await using line = collect(await openOpcuaSource(setup(insecure)));
   expect(line.source.details?.().publishing).toBe("700 ms (asked for 100 ms)");
   await eventually(() => line.values(0).length > 0);
@@ -52,7 +52,7 @@ test("a server that publishes more slowly than asked keeps every change until th
   expect(line.source.details?.()).toMatchObject({ overflows: 0 });
 });
 
-test("values that one direction swallowed after a quiet time arrive, from the first on", async () => {
+test("values lost in one direction after a quiet time arrive, from the first on", async () => {
   const options = { ...insecure, subscription: { keepAlive: "2100ms", publishing: "700ms" } };
   {
     await using before = collect(await openOpcuaSource(setup(options)));
@@ -98,7 +98,7 @@ test("a channel that is only signed carries values; the password in it is encryp
   await line.reading(({ quality }) => quality === "good");
 });
 
-test("a server that comes back with another certificate is not spoken to until that one is trusted, too", async () => {
+test("a server that returns with another certificate is not used until that one is trusted", async () => {
   await using other = await opcuaServer({ folder: folder.file("other"), secure: true });
   await using _line = collect(await openTrusting(setup(encrypted)));
   network.cut();
@@ -113,7 +113,7 @@ test("a server that comes back with another certificate is not spoken to until t
   network.target = server.port;
 });
 
-test("a server whose certificate has ended is refused with its dates and this clock, even when it is trusted", async () => {
+test("a server with an expired certificate is refused with its dates and this clock, even when it is trusted", async () => {
   const validTo = new Date(Date.now() - 86_400_000);
   await using old = await opcuaServer({ folder: folder.file("old"), secure: true, validTo });
   const expired = { ...setup(encrypted), options: { url: old.url, ...encrypted } };

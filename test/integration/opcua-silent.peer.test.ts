@@ -12,7 +12,7 @@ afterAll(() => folder[Symbol.dispose]());
 const security = { mode: "none" };
 const tags = [{ path: "Line/Temp" }];
 
-test("a network that heals while it is tried is noticed by the same attempt, though it swallowed the first greeting", async () => {
+test("a network that recovers during an attempt is noticed by the same attempt, although the first message was lost", async () => {
   await using server = await opcuaServer({ folder: folder.file("healed") });
   await using network = await tcpProxy(server.port);
   network.muteDevice();
@@ -24,7 +24,7 @@ test("a network that heals while it is tried is noticed by the same attempt, tho
   await line.reading(({ quality }) => quality === "good");
 });
 
-test("first values that a new subscription never sends are read", async () => {
+test("first values missing from a new subscription are read", async () => {
   await using server = await opcuaServer({
     folder: folder.file("mute"),
     meddle: (changed) => beforeRequest(changed, "Publish", () => false),

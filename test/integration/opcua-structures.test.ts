@@ -59,7 +59,7 @@ test.each([
     });
 });
 
-test("a field that there is not is told with those that there are", async () => {
+test("a missing field is reported with the existing ones", async () => {
   await using line = await open([
     node("Drive", { field: "Moter.Speed" }),
     node("Drive", { field: "Axes.Speed" }),

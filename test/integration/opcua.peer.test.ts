@@ -64,7 +64,7 @@ test("paths and patterns find the same variables, and a bad node is told by name
   expect(line.readings.find(({ tag }) => tag === 2)?.reason).toMatch(/^BadNodeIdUnknown/);
 });
 
-test("fields of a structure and elements of a matrix are read by what the server tells of its types", async () => {
+test("fields of a structure and elements of a matrix are read by the server's type definitions", async () => {
   const fields = ["Speed", "Total", "Axis.Position", "Axes[1].Position", "Levels[1]", "Mode"];
   const tags = [...fields.map((field) => ({ ...node("Drive"), field })), { ...node("Grid"), index: "1,2" }];
   await using line = collect(await open(freshState(), { security: { mode: "none" } }, tags));
@@ -72,7 +72,7 @@ test("fields of a structure and elements of a matrix are read by what the server
     expect(await line.reading(({ tag }) => tag === i)).toMatchObject({ value, quality: "good" });
 });
 
-test("fields of a structure that the server describes in a dictionary alone are read like the others", async () => {
+test("fields of a structure described only in a type dictionary are read like the others", async () => {
   const fields = ["Speed", "Axis.Position", "Axes[1].Position", "Levels[1]"];
   const tags = fields.map((field) => ({ ...node("Old"), field }));
   await using line = collect(await open(freshState(), { security: { mode: "none" } }, tags));
@@ -80,7 +80,7 @@ test("fields of a structure that the server describes in a dictionary alone are 
     expect(await line.reading(({ tag }) => tag === i)).toMatchObject({ value, quality: "good" });
 });
 
-test("what a server that marks nothing has thrown away of a full queue is noticed, and filled", async () => {
+test("values discarded from a full queue without an overflow bit are noticed and filled", async () => {
   const stateDir = freshState();
   const options = { security: { mode: "none" }, subscription: { queue: 4, keepAlive: "1s" } };
   await using before = collect(await open(stateDir, options, [node("Count")]));
@@ -122,7 +122,7 @@ test("a cut of the network loses no value", async () => {
   expect(after.source.details?.()).toMatchObject({ subscription: "kept" });
 }, 120_000);
 
-test("a server that was killed and started again is read again, over a new connection", async () => {
+test("a server killed and restarted is read again, over a new connection", async () => {
   const stateDir = freshState();
   const options = { security: { mode: "none" } };
   const own = await asyncua({ folder: folder.file("server") });
@@ -139,7 +139,7 @@ test("a server that was killed and started again is read again, over a new conne
   expect(after.source.details?.()).toMatchObject({ subscription: "new" });
 }, 120_000);
 
-test("what a server has recorded while the agent was away is filled in once, with its own times", async () => {
+test("values recorded by a server while the agent was stopped are filled once, with their own times", async () => {
   const stateDir = freshState();
   const options = { security: { mode: "none" }, backfill: { maxGap: "1h" } };
   const tags = [node("Ratio"), node("Temp")];

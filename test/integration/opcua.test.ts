@@ -31,7 +31,7 @@ afterAll(async () => {
 const open = (tags: Readonly<Record<string, unknown>>[], options: Readonly<Record<string, unknown>> = insecure) =>
   openOpcuaSource({ stateDir, options: { url: server.url, ...options }, tags });
 
-test("values of every type arrive with the device's time, the first ones too", async () => {
+test("values of every type arrive with the device's time, including the first ones", async () => {
   const names = ["Temp", "Count", "Big", "Ratio", "State", "Running"] as const;
   await using line = collect(await open(names.map(node)));
   await eventually(() => names.every((_, tag) => line.values(tag).length > 0));
@@ -47,7 +47,7 @@ test("values of every type arrive with the device's time, the first ones too", a
     expect(reading).toMatchObject({ time: at.getTime() * 1_000, clock: "device", quality: "good", historical: false });
 });
 
-test("units, ranges, names and states come as descriptions", async () => {
+test("units, ranges, names and states arrive as descriptions", async () => {
   await using line = collect(await open([node("Temp"), node("State")]));
   await eventually(() => line.descriptions.length === 2);
   expect(line.descriptions[0]).toEqual({
@@ -94,7 +94,7 @@ test("nodes are found by NodeId, by path and by pattern", async () => {
   expect(line.values(1).length).toBeGreaterThan(0);
 });
 
-test("a bad node is a bad reading with its reason and stops nothing", async () => {
+test("a bad node gives a bad reading with its reason and does not affect others", async () => {
   await using line = collect(
     await open([node("Nope"), { node: "nsu=urn:elsewhere;s=Temp" }, node("List"), node("Count")]),
   );
@@ -106,7 +106,7 @@ test("a bad node is a bad reading with its reason and stops nothing", async () =
   expect((await bad(2)).reason).toBe("an array, not one value; give an index");
 });
 
-test("an element of an array is a value of its own", async () => {
+test("an element of an array is a separate value", async () => {
   await using line = collect(await open([0, 1, 7].map((index) => ({ ...node("List"), index }))));
   server.set("List", [4, 5]);
   await line.reading(({ tag, value }) => tag === 0 && value === 4);
@@ -114,7 +114,7 @@ test("an element of an array is a value of its own", async () => {
   expect((await line.reading(({ tag }) => tag === 2)).reason).toBe("the array has no element 7");
 });
 
-test("changes within a dead band stay at the server; where it cannot have one every change comes, and status says so", async () => {
+test("changes within a dead band stay at the server; without dead-band support every change arrives, and status shows it", async () => {
   await using line = collect(
     await open([
       { ...node("Temp"), deadband: 5 },
@@ -135,7 +135,7 @@ test("changes within a dead band stay at the server; where it cannot have one ev
   expect(line.values(1).slice(-2)).toEqual([100, 127]);
 });
 
-test("a value that is the same comes again with its new time only where the tag asks for that", async () => {
+test("an unchanged value with a new time is stored only if the tag is configured so", async () => {
   await using line = collect(await open([{ ...node("Temp"), trigger: "timestamp" }, node("Temp")]));
   for (const [i, number] of [80, 80, 81].entries()) {
     server.set("Temp", number);
@@ -148,7 +148,7 @@ test("a value that is the same comes again with its new time only where the tag 
   expect(new Set(times).size).toBe(times.length);
 });
 
-test("a bad status comes with its name, and no value", async () => {
+test("a bad status arrives with its name and without a value", async () => {
   await using line = collect(await open([node("Ratio")]));
   server.set("Ratio", 1);
   await line.reading(({ value }) => value === 1);
@@ -157,7 +157,7 @@ test("a bad status comes with its name, and no value", async () => {
   expect(reading).toMatchObject({ value: undefined, reason: "the server reports BadNoCommunication" });
 });
 
-test("security None is used only where the configuration says so, and never without a warning", async () => {
+test("security None is used only when configured, and never without a warning", async () => {
   const none = await opcuaServer({ folder: folder.file("server") });
   await using _none = none;
   await expect(openOpcuaSource({ stateDir, options: { url: none.url }, tags: [] })).rejects.toMatchObject({
@@ -177,7 +177,7 @@ test("security None is used only where the configuration says so, and never with
   ]);
 });
 
-test("an unknown server certificate is refused with the command that trusts it, and taken once it is trusted", async () => {
+test("an unknown server certificate is refused with the command that trusts it, and accepted once trusted", async () => {
   const refusal = await open([node("Temp")], {}).catch((error: unknown) => error);
   expect(refusal).toMatchObject({ code: "SOURCE_REFUSED" });
   const thumbprint = /tagferry trust accept ([0-9a-f]{40})/.exec(String(refusal))?.[1];
@@ -192,7 +192,7 @@ test("an unknown server certificate is refused with the command that trusts it, 
   expect(key.mode & 0o777).toBe(0o600);
 });
 
-test("a wrong password is a refusal that says so", async () => {
+test("a wrong password is refused with that reason", async () => {
   const wrong = { ...insecure, username: user.name, password: "guess" };
   await expect(open([node("Temp")], wrong)).rejects.toMatchObject({
     code: "SOURCE_REFUSED",
@@ -200,7 +200,7 @@ test("a wrong password is a refusal that says so", async () => {
   });
 });
 
-test("no session stays behind where the server refuses the login", async () => {
+test("no session is left when the server refuses the login", async () => {
   const before = server.sessions;
   await expect(open([node("Temp")], { ...insecure, username: "nobody", password: "x" })).rejects.toMatchObject({
     code: "SOURCE_REFUSED",
@@ -245,7 +245,7 @@ test("browsing with the security and the certificates of a source needs the trus
   expect(await look({ sharedDir: stateDir })).toContain("Temp");
 });
 
-test("a subscription gets no more items than the server says it takes, the rest another one", async () => {
+test("a subscription gets at most the server's limit of items, and another one the rest", async () => {
   await using small = await opcuaServer({ folder: folder.file("server"), maxItems: 2 });
   const names = ["Temp", "Count", "Running", "Ratio", "Big"];
   await using line = collect(
@@ -256,7 +256,7 @@ test("a subscription gets no more items than the server says it takes, the rest 
   await eventually(() => names.every((_, tag) => line.values(tag).length > 0));
 });
 
-test("what the server does not monitor is polled, and so is everything where the configuration says so", async () => {
+test("nodes that the server cannot monitor are polled, and all nodes when configured so", async () => {
   await using small = await opcuaServer({ folder: folder.file("server"), maxItemsInAll: 1 });
   const names = ["Temp", "Count", "Running"];
   for (const [mode, items] of [

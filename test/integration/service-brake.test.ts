@@ -46,7 +46,7 @@ async function braked(throttle: LocalServiceOptions["throttle"] = "off") {
   return { clock, runtime, service, call, token, [Symbol.asyncDispose]: () => service[Symbol.asyncDispose]() };
 }
 
-test("of many wrong passwords from one address a few are refused at once, then one a second, and what is more with 429", async () => {
+test("of many wrong passwords from one address a few are refused at once, then one a second, and the rest with 429", async () => {
   await using world = await braked();
   const refused: (number | undefined)[] = [];
   const calls = Array.from({ length: 40 }, async (_, n) => {
@@ -66,7 +66,7 @@ test("of many wrong passwords from one address a few are refused at once, then o
   expect(refused.slice(32)).toEqual(Array(8).fill(401));
 });
 
-test("the right password is let in at once while wrong ones are held up, from the same address and from others", async () => {
+test("the right password is accepted at once while wrong ones are delayed, from the same address and from others", async () => {
   await using world = await braked();
   const addresses = Array.from({ length: 60 }, (_, i) => `127.0.1.${i + 1}`);
   const attack = addresses.flatMap((from, n) =>
@@ -96,7 +96,7 @@ test("wrong secrets of a client do not use up the token requests of the one that
   expect(new Set(await Promise.all(held))).toEqual(new Set([401, 429]));
 });
 
-test("a client that tries its wrong password every five seconds is told so at once each time", async () => {
+test("a client with a wrong password every five seconds is refused at once each time", async () => {
   await using world = await braked();
   for (let n = 0; n < 30; n++) {
     expect(await world.call(wrong(0))).toMatchObject({ status: 401 });

@@ -29,7 +29,7 @@ const times = ["2026-03-01T10:00:00Z", "2026-03-01T11:00:00+01:00", "2026-03-01T
 })();
 `;
 
-test("the public JavaScript client completes every method over TLS, unchanged but for the address", {
+test("the unchanged public JavaScript client completes every method over TLS", {
   timeout: 120_000,
 }, async () => {
   using folder = temporaryFolder();

@@ -66,7 +66,7 @@ test("an item shows the points of every signal connected to it, of equal times t
   expect(rolled["data"].series).toMatchObject({ [`${items[0]}_sum`]: [321], [`${items[0]}_count`]: [3] });
 });
 
-test("a disconnected signal has no item, keeps its points, and is published anew", async () => {
+test("a disconnected signal has no item, keeps its points, and can be published again", async () => {
   const { signals, items } = await published({ b1: [1, 2], b2: [null, 20] });
   const second = { query: { filter: { id: signals[1] } } };
   await result("admin.signals.connect", { item: items[0], ...second });
@@ -84,7 +84,7 @@ test("a disconnected signal has no item, keeps its points, and is published anew
   expect(await valuesOf(id)).toEqual([20]);
 });
 
-test("without a limit every signal that matches is connected, or none and the caller is told", async () => {
+test("without a limit every matching signal is connected, or none with an error", async () => {
   await using large = await testService();
   const ask = async (method: string, params: object) =>
     (await large.call(method, { integration, ...params }, { version: "1.2" })).body;
@@ -108,7 +108,7 @@ test("without a limit every signal that matches is connected, or none and the ca
   expect((await ask("admin.selectSignals", { query }))?.result?.["meta"].total).toBe(20);
 });
 
-test("connecting names what is wrong, and changes nothing then", async () => {
+test("invalid parameters of connectSignals are reported, and nothing changes", async () => {
   const { signals, items } = await published({ c1: [1] });
   const query = { filter: { id: signals[0] } };
   expect(await faults("admin.signals.connect", { query })).toEqual({ code: -32602, item: ["required"] });
@@ -167,7 +167,7 @@ test("1.2 shows resources without hashes on demand, and says how it formats", as
   expect(early["meta"].format).toEqual({ dataAsArray: true, groupIncludedByType: false });
 });
 
-test("what of 1.2 is not public is refused by name", async () => {
+test("members of 1.2 that are not public are refused by name", async () => {
   const { signals, items } = await published({ e1: [1] });
   const public_ = "how that form looks is not public";
   const format = { flattenResourceFields: true, usePathErrors: true };

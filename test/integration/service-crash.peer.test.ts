@@ -20,7 +20,7 @@ function requestOf(value: number): Buffer {
   return Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "integration.insert", params }));
 }
 
-test("after kill -9 in the middle of a large insert all of it is there or nothing, and all that was answered", {
+test("after kill -9 during a large insert all of it is stored or none, and everything that was answered", {
   timeout: 120_000,
 }, async () => {
   using folder = temporaryFolder();

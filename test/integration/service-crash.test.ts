@@ -13,7 +13,7 @@ const frameOf = (n: number) => ({
   series: Object.fromEntries(Array.from({ length: series }, (_, i) => [`s${i}`, [n]])),
 });
 
-test("after kill -9 in the middle of writing, what was answered is there, and no request is there by half", async () => {
+test("after kill -9 during writes every answered request is stored, and none in part", async () => {
   using folder = temporaryFolder();
   const random = seeded(3);
   const answered: number[] = [];

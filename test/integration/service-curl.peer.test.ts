@@ -13,7 +13,7 @@ const examples = [...page.matchAll(/^```sh\n(.*?)^```$/gms)]
   .map(([, script = ""]) => script)
   .filter((script) => script.includes("curl"));
 
-test("the curl examples of the documentation give results, one after the other, as they stand", async () => {
+test("the curl examples of the documentation work unchanged, one after the other", async () => {
   using folder = temporaryFolder();
   const grants = ["admin", "platform"] as const;
   await using service = await testService({

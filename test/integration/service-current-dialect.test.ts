@@ -46,7 +46,7 @@ const published = await result("admin.publishSignals", {
 const [levelItem, pumpItem] = [published.itemsBySignal[level].id, published.itemsBySignal[pump].id];
 const window = { times: { $gte: minute(0), $lt: minute(20) } };
 
-test("saves and publications say whether they updated, and saving the same again does not", async () => {
+test("saves and publications report whether they updated, and repeating a save does not", async () => {
   expect(saved.signalsByInput.level).toEqual({ id: level, created: true, updated: false });
   expect(published.itemsBySignal[level]).toEqual({ id: levelItem, created: true, updated: false });
   const again = await result("integration.saveSignals", {
@@ -109,7 +109,7 @@ test("a request with the specification's params is answered in the specification
   });
 });
 
-test("data frames hold the points of the items of a query", async () => {
+test("data frames have the points of the items of a query", async () => {
   const query = { filter: { id: { $in: [levelItem, pumpItem] } } };
   expect(await result("acme.dataFrame", { query, data: { filter: window } })).toEqual({
     meta: { total: 2, format: { dataAsArray: false, groupIncludedByType: false } },
@@ -125,7 +125,7 @@ test("data frames hold the points of the items of a query", async () => {
   expect(last.data).toEqual({ times: [3, 10].map(minute), series: { [levelItem]: [4, 10] } });
 });
 
-test("a rollup gives numbers their aggregates, and states the seconds they lasted", async () => {
+test("a rollup gives aggregates of numbers and durations of states in seconds", async () => {
   const { data } = await result("acme.dataFrame", { query: {}, data: { filter: window, rollup: "PT10M" } });
   expect(data).toEqual({
     times: [minute(0), minute(10)],
@@ -142,7 +142,7 @@ test("a rollup gives numbers their aggregates, and states the seconds they laste
   });
 });
 
-test("without a window it is 7 days before and after now, and year 1 stands for no time", async () => {
+test("without a window the default is 7 days before and after now, and year 1 means no time", async () => {
   const zero = "0001-01-01T00:00:00Z";
   for (const times of [
     {},
@@ -209,7 +209,7 @@ test("evaluate gives every item and calculation its column, computed bucket by b
   expect(included.items.map(({ id }: { id: string }) => id)).toEqual([levelItem, pumpItem]);
 });
 
-test("evaluate brings the items of a group together, and formulas may name it", async () => {
+test("evaluate combines the items of a group, and formulas may use it", async () => {
   const group = { query: {}, timeAggregation: "max", alias: "g" };
   const { data } = await result("acme.evaluate", {
     items: null,
@@ -229,7 +229,7 @@ test("evaluate brings the items of a group together, and formulas may name it", 
   });
 });
 
-test("evaluate over the whole window gives one row, and only the series that were asked for", async () => {
+test("evaluate over the whole window gives one row with only the requested series", async () => {
   const { data } = await result("acme.evaluate", {
     items: [{ id: levelItem, aggregation: "sum", alias: "s" }],
     calculations: [{ formula: "s / 2", alias: "half" }],
@@ -296,7 +296,7 @@ test.each([
   expect(await faults("acme.dataFrame", { data: { rollup } })).toEqual({ "data.rollup": [message] });
 });
 
-test("states in buckets that are too many are refused, however few the points", async () => {
+test("states in too many buckets are refused, however few the points", async () => {
   const query = { filter: { id: pumpItem } };
   const data = { filter: window, rollup: "PT0.0001S" };
   expect(await faults("acme.dataFrame", { query, data })).toEqual({
@@ -306,7 +306,7 @@ test("states in buckets that are too many are refused, however few the points", 
   expect(hourly.data.series[`${pumpItem}_1`]).toEqual([420]);
 });
 
-test("selectItems takes calendar durations from 1.1 on", async () => {
+test("selectItems accepts calendar durations from 1.1 on", async () => {
   const params = {
     items: { filter: { id: levelItem } },
     data: { include: true, notBefore: "2026-02-01T00:00:00Z", before: "2026-03-05T00:00:00Z", rollup: "P1M" },
@@ -318,7 +318,7 @@ test("selectItems takes calendar durations from 1.1 on", async () => {
   expect(Object.keys(older.body?.error?.data?.params ?? {})).toEqual(["data.rollup"]);
 });
 
-test("of the params of another dialect only those that ask for something select it", async () => {
+test("params of another dialect select it only if they are set", async () => {
   const { meta, data } = await result("acme.selectItems", { query: { limit: 1 }, items: null, data: {} });
   expect([meta.total, data.length]).toEqual([2, 1]);
   const { signalsByInput } = await result("integration.saveSignals", {

@@ -29,7 +29,7 @@ const day = { times: { $gte: at(0), $lt: at(8) } };
 const hourly = { filter: day, rollup: "PT1H" };
 const hours = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, i) => at(first + i));
 
-test("a group holds every item that matches, not only the first fifty", async () => {
+test("a group has every matching item, not only the first fifty", async () => {
   const group = { alias: "g", query: { filter: { name: { $regex: "^one" } } }, timeAggregation: "sum" };
   for (const [groupAggregation, expected] of [
     ["sum", 70],
@@ -68,13 +68,13 @@ test("formulas of more operations than a thread computes in seconds are refused"
   expect(body?.error?.data?.params).toEqual({ "data.rollup": [expect.stringMatching("too many buckets")] });
 });
 
-test("a group that states a limit holds that many", async () => {
+test("a group with a limit has that many items", async () => {
   const query = { filter: { name: { $regex: "^one" } }, limit: 10 };
   const group = { alias: "g", query, timeAggregation: "sum", groupAggregation: "sum" };
   expect((await evaluate({ groups: [group], data: { ...hourly, last: 1 } })).data.series).toEqual({ g: [10] });
 });
 
-test("a condition detects a fire as the example of the public Go client does", async () => {
+test("a condition detects a fire as in the example of the public Go client", async () => {
   const { data } = await evaluate({
     items: [{ alias: "fire_rate", id: item("status"), timeAggregation: "state-rate", state: 1 }],
     groups: null,
@@ -87,7 +87,7 @@ test("a condition detects a fire as the example of the public Go client does", a
   expect(data).toEqual({ times: hours(1, 7), series: { has_fire: [0, 1, 0, 0, 0, 0, 0] } });
 });
 
-test("counts and states are 0 in buckets without such points inside the data's range, and missing outside of it", async () => {
+test("counts and states are 0 in buckets without points inside the data's range, and missing outside", async () => {
   const { data } = await evaluate({
     items: [
       { alias: "n", id: item("level"), aggregation: "count" },
@@ -108,7 +108,7 @@ test("counts and states are 0 in buckets without such points inside the data's r
   });
 });
 
-test("conditions choose between values, and halves are rounded away from zero", async () => {
+test("conditions select values, and halves are rounded away from zero", async () => {
   const { data } = await evaluate({
     items: [{ alias: "x", id: item("level"), aggregation: "last" }],
     calculations: [

@@ -62,7 +62,7 @@ test.each([
   expect(await isStored(input)).toBe(stored);
 });
 
-test("partial stores the other inputs and names those it refused", async () => {
+test("partial stores the other inputs and names the refused ones", async () => {
   faults("partial=bad+unknown");
   const data = { times: ["2026-01-01T00:00:00Z"], series: { good: [1], bad: [2] } };
   const { body } = await service.call("integration.insert", { integration, data });
@@ -76,7 +76,7 @@ test("partial stores the other inputs and names those it refused", async () => {
   expect([await isStored("good"), await isStored("bad")]).toEqual([true, false]);
 });
 
-test("skew puts the clock of the service forward", async () => {
+test("skew sets the clock of the service forward", async () => {
   const input = fresh();
   faults("skew=1h");
   await insert(input);
@@ -88,7 +88,7 @@ test("skew puts the clock of the service forward", async () => {
   expect(Object.values(body?.result?.signals)).toMatchObject([{ meta: { createdAt: "2026-03-01T13:00:00Z" } }]);
 });
 
-test("delay holds a call back, and only the calls it is meant for", async () => {
+test("delay delays only the selected calls", async () => {
   faults("delay=5s,method=insert,first=1");
   let done = false;
   const slow = insert(fresh()).then(() => (done = true));
@@ -100,7 +100,7 @@ test("delay holds a call back, and only the calls it is meant for", async () => 
   await slow;
 });
 
-test("a call that takes more than 15 s in all is answered 504 and not run any more", async () => {
+test("a call that takes more than 15 s in all is answered 504 and aborted", async () => {
   const input = fresh();
   faults("delay=16s");
   const slow = insert(input);
@@ -111,7 +111,7 @@ test("a call that takes more than 15 s in all is answered 504 and not run any mo
   expect(await isStored(input)).toBe(false);
 });
 
-test("what clients sent can be read at /metrics", async () => {
+test("the calls of clients can be read at /metrics", async () => {
   await insert(fresh());
   const text = await (await fetch(new URL("/metrics", service.url))).text();
   expect(text).toMatch(/^tagferry_service_requests_total\{method="integration.insert"\} \d+$/m);

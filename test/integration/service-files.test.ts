@@ -35,14 +35,14 @@ const modes = () =>
 const all = { lock: "600", "service.sqlite": "600", "token.key": "600" };
 const whileOpen = { "lock-journal": "600", "service.sqlite-wal": "600", "service.sqlite-shm": "600" };
 
-test("in a folder that anyone may write to, every file is for the user of the service alone", async () => {
+test("in a world-writable folder every file is accessible to the service's user only", async () => {
   await using service = await testService({ integrations, data: folder.file("data") });
   await service.call("integration.insert", { integration, data });
 
   expect(modes()).toEqual({ ...all, ...whileOpen });
 });
 
-test("files of an earlier start that others may read are for the user of the service alone from the next start on", async () => {
+test("files readable by others since an earlier start become private at the next start", async () => {
   {
     await using service = await testService({ integrations, data: folder.file("data") });
     await service.call("integration.insert", { integration, data });
@@ -58,7 +58,7 @@ test("files of an earlier start that others may read are for the user of the ser
   expect(modes()).toEqual(all);
 });
 
-test("a log of changes that a killed service left behind for all to read is closed to others", async () => {
+test("a world-readable write-ahead log of a killed service becomes private", async () => {
   {
     await using service = await serviceProcess(folder.file("data"));
     await service.kill();
@@ -70,7 +70,7 @@ test("a log of changes that a killed service left behind for all to read is clos
   expect(new Set(Object.values(modes()))).toEqual(new Set(["600"]));
 });
 
-test("a key of tokens that is damaged is replaced by one that others cannot read", async () => {
+test("a damaged token key is replaced by one that others cannot read", async () => {
   writeFileSync(folder.file("data/token.key"), "short", { mode: 0o666 });
   await using _service = await testService({ integrations, data: folder.file("data") });
 

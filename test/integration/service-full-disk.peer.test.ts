@@ -30,7 +30,7 @@ const frameOf = (request: number) => {
   return { times, series };
 };
 
-test("on a full disk an insert answers -32603 and leaves nothing; with room again it goes through", async () => {
+test("on a full disk an insert answers -32603 and stores nothing; once there is space it succeeds", async () => {
   const { data, ballast } = smallDisk(8);
   const runtime = testRuntime();
   const service = await testService({ data }, runtime);

@@ -3,7 +3,7 @@ import { testService } from "../support/service.ts";
 import { fuzz } from "../support/service-fuzz.ts";
 
 // `service-fuzz.peer.test.ts` sends a hundred thousand.
-test("whatever is sent gets an answer that is one, soon, and the service goes on", async () => {
+test("any request gets a valid answer soon, and the service continues", async () => {
   await using service = await testService();
   const { requests, slowestMs, answers } = await fuzz(service, 2_000, 42);
   expect(requests).toBe(2_000);

@@ -82,7 +82,7 @@ test("a small answer is not compressed", async () => {
   expect(headers["content-encoding"]).toBe(undefined);
 });
 
-test("a page of an origin that was named may call, and is told so beforehand", async () => {
+test("a page of a permitted origin may call, also with a preflight request", async () => {
   const asked = await sent(rpc, {
     verb: "OPTIONS",
     headers: { origin: page, "access-control-request-method": "POST", authorization: "" },
@@ -114,7 +114,7 @@ test("with cors * any page may call, and without the option none", async () => {
   expect((await sent(`${closed.url}/rpc`, { headers })).headers["access-control-allow-origin"]).toBe(undefined);
 });
 
-test("with a certificate the service listens over TLS alone", async () => {
+test("with a certificate the service accepts only TLS", async () => {
   using folder = temporaryFolder();
   const issuer = authority();
   const { cert, key } = issuer.issue({ names: ["localhost"] });
@@ -128,14 +128,14 @@ test("with a certificate the service listens over TLS alone", async () => {
   await expect(sent(url.replace("https:", "http:"))).rejects.toThrow("socket hang up");
 });
 
-test("a certificate without its key, or a key alone, opens no service without TLS", async () => {
+test("a certificate without its key, or a key alone, does not start a service without TLS", async () => {
   for (const half of [{ tlsCert: "cert.pem" }, { tlsKey: "key.pem" }])
     await expect(testService(half).then((open) => open[Symbol.asyncDispose]())).rejects.toMatchObject({
       code: "CONFIG_INVALID",
     });
 });
 
-test("a certificate that is none, or another's, is named with its files", async () => {
+test("an invalid certificate, or one of another key, is reported with its files", async () => {
   using folder = temporaryFolder();
   const tlsCert = folder.file("cert.pem");
   writeFileSync(tlsCert, authority().cert);

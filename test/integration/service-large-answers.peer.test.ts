@@ -8,7 +8,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const data = { include: true, notBefore: "2026-01-01T00:00:00Z", before: "2026-01-05T00:00:00Z" };
 
-test("large answers that clients do not read take a bounded amount of memory, and small ones are given meanwhile", async () => {
+test("unread large answers take a bounded amount of memory, and small ones are sent meanwhile", async () => {
   using folder = temporaryFolder();
   await using service = await testService({ data: folder.path });
   const times = Array.from({ length: 20_000 }, (_, i) => new Date(Date.UTC(2026, 0, 1) + i * 1_000).toISOString());

@@ -55,7 +55,7 @@ const read = async (data: object, ids = published) =>
     .data;
 const day = { notBefore: "2026-01-01T00:00:00Z", before: "2026-01-02T00:00:00Z" };
 
-test("a signal that is saved with nothing has the defaults, its Input ID for a name, and nothing that was not asked for", async () => {
+test("a signal saved without attributes has the defaults and its Input ID as name, and only the requested members", async () => {
   const { signalsByInput } = await save({ "a/b:c": {} });
   const id = signalsByInput["a/b:c"].id;
   expect(id).toMatch(/^[a-v0-9]{19}[0g]$/);
@@ -83,7 +83,7 @@ test("a signal that is saved with nothing has the defaults, its Input ID for a n
   ]);
 });
 
-test("saving again replaces every attribute, adds annotations to those that are there, and keeps the ID", async () => {
+test("saving again replaces every attribute, adds to the existing annotations, and keeps the ID", async () => {
   const all = {
     annotations: { "acme/app/a": "1" },
     name: "Name",
@@ -119,14 +119,14 @@ test("saving again replaces every attribute, adds annotations to those that are 
   clock.stepWall(-1_000);
 });
 
-test("createOnly ignores Input IDs that have a signal, in silence", async () => {
+test("createOnly silently ignores Input IDs that have a signal", async () => {
   await save({ a: { name: "First" } });
   const { signalsByInput } = await save({ a: { name: "Second" }, b: {} }, { createOnly: true });
   expect(Object.keys(signalsByInput)).toEqual(["b"]);
   expect(await signals()).toMatchObject([{ name: "First" }, { name: "b" }]);
 });
 
-test("publishing makes an item once; later it is updated and keeps its ID; createOnly leaves it", async () => {
+test("publishing creates an item once; later it is updated and keeps its ID; createOnly does not change it", async () => {
   const { signalsByInput } = await save({ a: {} });
   const signal = signalsByInput.a.id;
   const publication = async (view: object, more: object = {}) =>
@@ -153,7 +153,7 @@ test("a signal's data cannot be read before it is published", async () => {
   expect(await read(day)).toEqual({ times: ["2026-01-01T00:00:00Z"], series: { [item]: [1] } });
 });
 
-test("times keep their microseconds, come back sorted and in UTC, and of a time the last write counts", async () => {
+test("times keep their microseconds, are returned sorted and in UTC, and the last write of a time counts", async () => {
   await insert(["2026-01-01T02:00:00.000002+02:00", "2026-01-01T00:00:00.0000019Z", "2026-01-01T00:00:00.000002Z"], {
     a: [1, 2, 3],
   });
@@ -165,7 +165,7 @@ test("times keep their microseconds, come back sorted and in UTC, and of a time 
   });
 });
 
-test("null does not erase what is stored", async () => {
+test("null does not erase a stored value", async () => {
   await insert(["2026-01-01T00:00:00Z"], { a: [1] });
   await insert(["2026-01-01T00:00:00Z"], { a: [null] });
   const item = await publish("a");
@@ -188,7 +188,7 @@ test("the default window begins 7 days ago and lasts 14 days", async () => {
   expect((await read({ notBefore: null, before: at(-7.5) })).series[item]).toEqual([]);
 });
 
-test("rollups are stamped with the start of buckets that begin at whole hours, and leave out buckets without data", async () => {
+test("rollups have the start times of buckets that begin at whole hours, and leave out buckets without data", async () => {
   const times = ["2026-01-01T00:10:00Z", "2026-01-01T00:50:00Z", "2026-01-01T02:00:00Z"];
   await insert(times, { a: [1, 2, 6], b: [null, null, 1] });
   const [a, b] = [await publish("a"), await publish("b")];
@@ -250,7 +250,7 @@ test("a query gives 10 resources, at most 1000, and items with data at most 50",
   expect(await items(51, true)).toEqual({ "items.limit": ["must be at most 50"] });
 });
 
-test("a select holds only what was asked for", async () => {
+test("a select has only the requested members", async () => {
   await save({ a: {} });
   const item = await publish("a");
   expect(await result("admin.selectSignals", { integration })).toEqual({});
@@ -284,7 +284,7 @@ test("an Input ID may be __proto__ or the name of a method of every object", asy
   expect(Object.values(Object(found[0]))).toMatchObject([{ inputId: "__proto__", name: "Prototype" }, {}]);
 });
 
-test("a key __proto__ that is no Input ID is one fault among the others of a request", async () => {
+test("a key __proto__ that is not an Input ID is reported with the other faults of a request", async () => {
   const body = `{"jsonrpc":"2.0","id":1,"method":"integration.saveSignals","params":{"integration":"${integration}","inputs":{"constructor":{"type":"text","labels":{"__proto__":["a"],"toString":["b"]}}},"createOnly":5}}`;
   expect((await service.post(body, as())).body?.error?.data?.params).toEqual({
     "inputs.constructor.labels.__proto__": ["must not be __proto__"],
@@ -329,7 +329,7 @@ test("a number beyond a double is refused, the largest and smallest are kept", a
   }
 });
 
-test("an insert without times or without series is accepted, and creates the signals it names", async () => {
+test("an insert without times or without series is accepted, and creates its signals", async () => {
   expect(await insert([], { a: [] })).toMatchObject({ signalsByInput: { a: { created: true } } });
   expect(await insert(["2026-01-01T00:00:00Z"], {})).toEqual({ signalsByInput: {} });
 });
@@ -354,7 +354,7 @@ test("publishSignals names what is missing, unknown or another integration's", a
   expect(await signals()).toMatchObject([{ item: null }]);
 });
 
-test("of very many faults the first thousand are listed and the others counted", async () => {
+test("the first thousand of very many faults are listed and the others counted", async () => {
   const values = Array.from({ length: 5_000 }, () => "x");
   const times = values.map((_, i) => new Date(i).toISOString());
   const found = (await faults("integration.insert", { integration, data: { times, series: { a: values } } })) as Record<

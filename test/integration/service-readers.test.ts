@@ -52,7 +52,7 @@ test.each([
   expect(overtaken).toBe(true);
 });
 
-test("a query finds the signals and items of every write that was answered before it", async () => {
+test("a query finds the signals and items of every write answered before it", async () => {
   using folder = temporaryFolder();
   await using service = await testService({ data: folder.path });
   for (let n = 1; n <= 5; n++) {
@@ -75,7 +75,7 @@ test("a query finds the signals and items of every write that was answered befor
   }
 });
 
-test("every thread gives signals in the order of their creation, also after the clock was set back", async () => {
+test("every thread returns signals in the order of their creation, also after the clock was set back", async () => {
   using folder = temporaryFolder();
   await using service = await testService({ data: folder.path });
   const save = (input: string) => service.call("integration.saveSignals", { integration, inputs: { [input]: {} } });

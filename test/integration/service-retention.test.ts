@@ -6,7 +6,7 @@ import { ManualClock, testRuntime } from "../support/runtime.ts";
 import { integration, testService } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-test("old points that cannot be deleted are told of, end nothing, and go the next time", async () => {
+test("old points that cannot be deleted are reported, and deleted the next time", async () => {
   using folder = temporaryFolder();
   const clock = new ManualClock("2026-01-01T00:00:00Z");
   const runtime = testRuntime({ clock });

@@ -26,7 +26,7 @@ test("a call above the rate waits for its turn and is then carried out", async (
   expect(done).toEqual([1, 2]);
 });
 
-test("a call that has waited 10 s is given up with HTTP 504", async () => {
+test("a call that has waited 10 s is answered HTTP 504", async () => {
   const clock = new ManualClock();
   await using service = await testService({ throttle: "queue" }, testRuntime({ clock }));
   const replies = Array.from({ length: 13 }, () => service.call("integration.insert", params));
@@ -48,7 +48,7 @@ async function timedOut(service: TestService, clock: ManualClock, requestOf: (n:
   }
 }
 
-test("a write that was answered with a time-out is not run again when it is repeated: its outcome is the answer", async () => {
+test("a repeated write that was answered with a timeout is not run again: its outcome is the answer", async () => {
   const clock = new ManualClock();
   await using service = await testService({}, testRuntime({ clock }));
   const times = Array.from({ length: 50 }, (_, i) => new Date(Date.UTC(2026, 0, 1) + i * 1_000).toISOString());
@@ -67,7 +67,7 @@ test("a write that was answered with a time-out is not run again when it is repe
   expect(anew.body?.result?.["signalsByInput"][`n${n}s0`]).toMatchObject({ created: false });
 });
 
-test("metadata that was saved in between does not stay when a save that was answered with a time-out is repeated", async () => {
+test("repeating a save that was answered with a timeout overwrites metadata saved in between", async () => {
   const clock = new ManualClock();
   await using service = await testService({}, testRuntime({ clock }));
   const requestOf = (n: number, id = "1") => {
@@ -86,7 +86,7 @@ const rejecting = new ManualClock();
 const strict = await testService({ throttle: "reject" }, testRuntime({ clock: rejecting }));
 afterAll(() => strict[Symbol.asyncDispose]());
 
-test("with throttle reject a call above the rate is answered 429 with the time to wait", async () => {
+test("with throttle reject a call above the rate is answered 429 with the waiting time", async () => {
   expect((await strict.call("integration.insert", params)).status).toBe(200);
   const refused = await strict.call("integration.insert", params);
   expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "1"]);

@@ -105,7 +105,7 @@ async function tipAt(page: Page, share: number): Promise<string> {
   return (await page.locator("#tip").textContent()) ?? "";
 }
 
-test("a hole longer than gapDetection is not drawn, and neither value nor band is claimed in it", async () => {
+test("a gap longer than gapDetection has neither a line, nor a value, nor a band", async () => {
   // The other one has points in the hole.
   await using opened = await open(["temperature", "pressure"], day);
   expect(await drawnAt(opened.page, 0.1)).toBe(true);
@@ -115,7 +115,7 @@ test("a hole longer than gapDetection is not drawn, and neither value nor band i
   expect(opened.complaints).toEqual([]);
 });
 
-test("a setpoint is drawn in steps from before the window, and counts with the time it held", async () => {
+test("a setpoint is drawn in steps from before the window, and weighted by its duration", async () => {
   await using opened = await open(["setpoint", "mode"], day);
   const { page } = opened;
   for (const share of [0.02, 0.4, 0.95]) expect(await drawnAt(page, share)).toBe(true);
@@ -154,7 +154,7 @@ test("the last value is shown however long before the end of the window it came"
   ]);
 });
 
-test("a link that is opened in the same tab shows what it names", async () => {
+test("a link opened in the same tab shows its signals and window", async () => {
   await using opened = await open(["temperature"], day);
   const hash = `items=${item("setpoint")},${item("mode")}&from=${at(60)}&to=${at(120)}`;
   await opened.page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
@@ -163,19 +163,19 @@ test("a link that is opened in the same tab shows what it names", async () => {
   expect(new URL(opened.page.url()).hash).toContain(item("mode"));
 });
 
-test("on a phone as many axes are drawn as leave room for the plot", async () => {
+test("on a phone only as many axes are drawn as leave room for the plot", async () => {
   await using opened = await open(["temperature", "pressure", "flow"], day, { width: 390, height: 844 });
   expect(await opened.page.locator("#plot .u-axis").count()).toBe(3);
   expect((await opened.page.locator("#plot .u-over").boundingBox())!.width).toBeGreaterThan(200);
 });
 
-test("each unit has an axis, and the range is said in words", async () => {
+test("each unit has an axis, and the range is shown in words", async () => {
   await using opened = await open(["temperature", "pressure", "setpoint"], day);
   expect(await opened.page.locator("#plot .u-axis").count()).toBe(3);
   expect(await opened.page.locator("#range").textContent()).toMatch(/1 Mar.* 00:00:00 – .*2 Mar.* 00:00:00, 1 day$/);
 });
 
-test("what is shown comes as CSV, in which no name is a formula", async () => {
+test("the shown data is downloaded as CSV, in which no name is a formula", async () => {
   await using opened = await open(["setpoint", "mode", "formula"], `from=${at(0)}&to=${at(20)}`);
   const [download] = await Promise.all([
     opened.page.waitForEvent("download"),

@@ -60,7 +60,7 @@ async function openPage(url: string, origin: string): Promise<Opened> {
 const shows = (page: Page, count: number) => page.waitForSelector(`#plot[data-shown="${count}"]`);
 const row = (page: Page, input: string) => page.locator(`#signals li[data-input="${input}"]`);
 
-test("a person signs in, searches, publishes a signal, and sees its values; nothing is asked of anybody else", async () => {
+test("a user signs in, searches, publishes a signal, and sees its values, without a request to another host", async () => {
   await using service = await serviceWithData();
   await using opened = await openPage(service.pageUrl, service.pageUrl);
   const { page } = opened;
@@ -112,7 +112,7 @@ test("the resolution follows the zoom, from one value for many seconds down to e
   expect(opened.complaints).toEqual([]);
 });
 
-test("a wrong password is said on the page, and so is a service that is gone", async () => {
+test("a wrong password and an unreachable service are shown on the page", async () => {
   await using service = await serviceWithData();
   await using opened = await openPage(`${service.pageUrl}#${integration}:wrong`, service.pageUrl);
   const { page } = opened;
@@ -128,7 +128,7 @@ test("a wrong password is said on the page, and so is a service that is gone", a
   await eventually(async () => await problem.isVisible());
 });
 
-test("the page is only what is in its files: a strict policy stands in every answer", async () => {
+test("the page is limited to its files by a strict policy in every answer", async () => {
   await using service = await testService();
   for (const path of [
     "",
@@ -144,7 +144,7 @@ test("the page is only what is in its files: a strict policy stands in every ans
   expect((await fetch(new URL("timeline/../options.ts", service.pageUrl))).status).toBe(404);
 });
 
-test("a password with a percent sign that stands in the address as it is signs in", async () => {
+test("a password with a literal percent sign in the address signs in", async () => {
   await using service = await testService({
     integrations: [{ id: integration, password: new Secret("50%off"), grants: ["admin", "platform"] }],
   });

@@ -43,7 +43,7 @@ const bearer = (body: Record<string, unknown>) => ({
   headers: { authorization: `Bearer ${String(body["access_token"])}` },
 });
 
-test("client credentials give a token that calls are made with, until it expires", async () => {
+test("client credentials give a token that is valid for calls until it expires", async () => {
   const clock = new ManualClock();
   await using service = await testService({ integrations }, testRuntime({ clock }));
   const { status, body } = await token(service.url, form(service.url));
@@ -75,7 +75,7 @@ test("the middle part of a token is JSON in base64, as a public client requires"
   expect(claims.exp - claims.iat).toBe(7_200);
 });
 
-test("the client may stand in an HTTP Basic header instead of the form", async () => {
+test("the client may be in an HTTP Basic header instead of the form", async () => {
   const fields = { grant_type: "client_credentials", audience: `${service.url}/` };
   const authorization = basic(encodeURIComponent("client+1"), encodeURIComponent("s&cr=t"));
   expect((await token(service.url, fields, { authorization })).status).toBe(200);
@@ -121,7 +121,7 @@ test("a token of another service, or changed by one character, is refused", asyn
     expect((await service.call("integration.insert", params, bearer({ access_token: text }))).status).toBe(401);
 });
 
-test("a token that was rightly signed is refused for another audience, an unknown client, or when it has expired", async () => {
+test("a validly signed token is refused for another audience, an unknown client, or after it expired", async () => {
   using folder = temporaryFolder();
   await using kept = await testService({ integrations, data: folder.path });
   const signer = new TokenSigner(readFileSync(folder.file("token.key")));

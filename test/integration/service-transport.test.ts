@@ -22,7 +22,7 @@ test.each(["0", "1", '"1"', '"a\\"b"', "12345678901234567890", "1.50", "[1,[2]]"
   },
 );
 
-test("a notification is carried out and answered 204 without a body, whether its id is absent or null", async () => {
+test("a notification is executed and answered 204 without a body, whether its id is absent or null", async () => {
   await using service = await testService();
   const data = { times: ["2026-01-01T00:00:00Z"], series: { a: [1] } };
   for (const id of [{}, { id: null }]) {
@@ -68,7 +68,7 @@ test.each([
   expect(reply.headers.get("traceparent")).toContain(reply.body?.error?.data?.trace);
 });
 
-test("method names are understood in any case, and admin.selectSignal as admin.selectSignals", async () => {
+test("method names are accepted in any case, and admin.selectSignal as admin.selectSignals", async () => {
   await using service = await testService();
   for (const name of ["integration.Insert", "INTEGRATION.INSERT"])
     expect((await service.call(name, emptyInsert)).body?.result).toEqual({ signalsByInput: {} });
@@ -77,13 +77,13 @@ test("method names are understood in any case, and admin.selectSignal as admin.s
   expect([...service.counters().keys()]).toEqual(["integration.insert", "admin.selectSignals"]);
 });
 
-test("the platform namespace goes by the name it was given, and by no other", async () => {
+test("the platform namespace has only its configured name", async () => {
   await using service = await testService({ namespace: "acme" });
   expect((await service.call("acme.selectItems", {})).body?.result).toEqual({});
   expect((await service.call("platform.selectItems", {})).body?.error?.code).toBe(-32601);
 });
 
-test("a method or id that is repeated behind the params is refused: the call was admitted by the first", async () => {
+test("a method or id repeated after the params is refused: the call was admitted by the first", async () => {
   const params = JSON.stringify({ integration, data: { times: [], series: {} } });
   for (const behind of ['"method":"admin.selectSignals"', '"id":2', '"id":null'])
     expect(
@@ -103,7 +103,7 @@ test("params may be positional, in the order of the specification", async () => 
   });
 });
 
-test("params that a method does not know are ignored", async () => {
+test("unknown params of a method are ignored", async () => {
   const reply = await shared.call("platform.selectItems", { integration, signals: { include: true }, nonsense: [1] });
   expect(reply.body?.result).toEqual({});
 });
@@ -148,7 +148,7 @@ test("an integration touches only its own signals, and needs a grant for the oth
   expect(same.body?.result?.signalsByInput.a.created).toBe(true);
 });
 
-test("1.0 knows only the integration methods, an absent header means the newest stable version, an unknown one is refused", async () => {
+test("1.0 has only the integration methods, an absent header means the newest stable version, an unknown one is refused", async () => {
   expect((await shared.call("integration.insert", emptyInsert, { version: "1.0" })).body?.result).toBeDefined();
   for (const method of ["admin.selectSignals", "admin.publishSignals", "platform.selectItems"])
     expect((await shared.call(method, {}, { version: "1.0" })).body?.error?.code).toBe(-32601);
@@ -187,7 +187,7 @@ test.each([
   expect((await shared.call("integration.insert", emptyInsert, { headers })).status).toBe(status);
 });
 
-test("a gzip body is understood, and its inflated size is what counts", async () => {
+test("a gzip body is accepted, and its inflated size counts", async () => {
   const headers = { "content-encoding": "gzip" };
   expect((await shared.post(gzipSync(insertBody("1")), { headers })).body?.result).toEqual({ signalsByInput: {} });
   const bomb = gzipSync(Buffer.alloc(40 * 2 ** 20, " "));
@@ -214,7 +214,7 @@ test.each([
   expect([refused.status, refused.body]).toMatchObject([413, { error: "payload_too_large" }]);
 });
 
-test("the limit holds when the method stands behind megabytes of params", async () => {
+test("the limit applies when the method comes after megabytes of params", async () => {
   const body = `{"params":${JSON.stringify(emptyInsert)},${" ".repeat(8 * MiB)}"jsonrpc":"2.0","id":1,"method":"integration.insert"}`;
   expect((await shared.post(body, { version: "1.1beta1" })).status).toBe(413);
 });
@@ -253,7 +253,7 @@ test("a body that is too large is refused before it is read whole", async () => 
   expect(await answered({}, (sent) => sent.write(Buffer.alloc(8 * MiB + 1, " ")))).toBe(413);
 });
 
-test("a client that asks before it sends is told to go on", async () => {
+test("a client that sends Expect: 100-continue is answered 100", async () => {
   const body = insertBody("1");
   const status = await new Promise<number | undefined>((resolve, reject) => {
     const sent = request(

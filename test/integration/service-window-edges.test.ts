@@ -37,7 +37,7 @@ const frame = async (name: string, from: string, before: string, data: object = 
     .data;
 };
 
-test("a state that began before the window lasts into it, as long as gapDetection allows", async () => {
+test("a state that began before the window continues into it, up to gapDetection", async () => {
   const mode = `${item("mode")}_1`;
   expect((await frame("mode", at(5), at(6), { rollup: "PT1H" })).series[mode]).toEqual([2_400]);
   expect((await frame("mode", at(6), at(8), { rollup: "PT1H" })).series[mode]).toEqual([3_600, 1_800]);
@@ -83,7 +83,7 @@ test("outsidePoints adds the nearest point on either side of the window", async 
   });
 });
 
-test("gapfill takes a value from before the window", async () => {
+test("gapfill uses a value from before the window", async () => {
   const filled = async (from: string, before: string, rollup: string) => {
     const { data } = await resultOf(service, "platform.evaluate", {
       items: [{ id: item("setpoint"), aggregation: "last", alias: "sp" }],
@@ -97,7 +97,7 @@ test("gapfill takes a value from before the window", async () => {
   expect(await filled(at(3), at(8), "PT4H")).toEqual({ times: [at(0), at(4)], series: { filled: [45, 45] } });
 });
 
-test("the last rows of a window are the same as the end of all of its rows", async () => {
+test("the last rows of a window equal the end of all its rows", async () => {
   for (const rollup of [null, "PT2H", "window"])
     for (const last of [1, 2, 9]) {
       const all = await frame("setpoint", at(0), at(18), { rollup });
@@ -107,7 +107,7 @@ test("the last rows of a window are the same as the end of all of its rows", asy
     }
 });
 
-test("the last rows of an evaluation are the end of all of its rows, whatever is shifted, counted or grouped", async () => {
+test("the last rows of an evaluation equal the end of all its rows, whatever is shifted, counted or grouped", async () => {
   const ids = ["setpoint", "mode", "short"].map(item);
   const shifts = [{}, { lag: 1 }, { lead: 1 }, { lag: 3 }, { lead: 4 }];
   const aggregations = [{ aggregation: "last" }, { aggregation: "count" }, { aggregation: "state-seconds", state: 1 }];

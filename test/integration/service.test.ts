@@ -75,7 +75,7 @@ test("points inserted under Input IDs are read back under the items published fr
   });
 });
 
-test("what was answered is there after a restart, and a second service on the folder is refused", async () => {
+test("answered writes are stored after a restart, and a second service on the folder is refused", async () => {
   using folder = temporaryFolder();
   let item: string;
   {
@@ -92,7 +92,7 @@ test("what was answered is there after a restart, and a second service on the fo
   expect(read.body?.result?.data).toEqual({ times, series: { [item]: [1, 2, 3] } });
 });
 
-test("a refused insert says every fault by path and stores nothing", async () => {
+test("a refused insert lists every fault by path and stores nothing", async () => {
   await using service = await testService();
   const reply = await service.call("integration.insert", {
     integration,
@@ -114,7 +114,7 @@ test("a refused insert says every fault by path and stores nothing", async () =>
   expect(selected.body?.result).toEqual({ signals: {} });
 });
 
-test("pausing refuses connections, resuming takes them on the same port with the data still there", async () => {
+test("pausing refuses connections, and resuming accepts them on the same port with the data unchanged", async () => {
   await using service = await testService();
   await service.call("integration.insert", { integration, data: { times, series: { a: [1, 2, 3] } } });
   await service.pause();
@@ -126,7 +126,7 @@ test("pausing refuses connections, resuming takes them on the same port with the
   expect(again.body?.result?.signalsByInput.a.created).toBe(false);
 });
 
-test("points older than the retention are gone ten minutes later at most, and younger ones stay", async () => {
+test("points older than the retention are deleted within ten minutes, and younger ones stay", async () => {
   const clock = new ManualClock("2026-01-01T12:00:00Z");
   await using service = await testService({ retention: 6 * 3_600_000 }, testRuntime({ clock }));
   const old = ["2026-01-01T06:01:00Z", "2026-01-01T06:02:00Z"];
@@ -143,7 +143,7 @@ test("points older than the retention are gone ten minutes later at most, and yo
   expect(await times()).toEqual(["2026-01-01T11:00:00Z"]);
 });
 
-test("counters show how many calls of each method came and how close together", async () => {
+test("counters show the number and the spacing of the calls of each method", async () => {
   await using service = await testService();
   for (let i = 0; i < 3; i++)
     await service.call("integration.insert", { integration, data: { times: [], series: {} } });

@@ -2,7 +2,7 @@
 import { test } from "vitest";
 import { crashAndRestart, expectCrashProof } from "../support/crash-restarts.ts";
 
-test("200 crashes at any moment, whatever the answers: never two requests within a second, none too large, nothing lost", {
+test("after 200 crashes at random times with any answers no request came within a second, none was too large, none lost", {
   timeout: 900_000,
 }, async () => {
   expectCrashProof(await crashAndRestart(200));

@@ -121,7 +121,7 @@ test("a token is renewed before it expires", async () => {
   expect(upload.uploader.status().requests.failed).toBe(0);
 });
 
-test("a token that the service has forgotten is renewed once, and the request goes out again", async () => {
+test("a token that the service no longer accepts is renewed once, and the request is sent again", async () => {
   await using service = await ScriptedService.open();
   await using issuer = await Issuer.open();
   using folder = temporaryFolder();
@@ -140,7 +140,7 @@ test("a token that the service has forgotten is renewed once, and the request go
   expect([issuer.forms.length, service.requests(insert).length - before]).toEqual([3, 2]);
 });
 
-test("a service that refuses every token does not make the issuer busy", async () => {
+test("a service that refuses every token does not cause repeated token requests", async () => {
   await using service = await ScriptedService.open();
   await using issuer = await Issuer.open();
   using folder = temporaryFolder();
@@ -155,7 +155,7 @@ test("a service that refuses every token does not make the issuer busy", async (
   await eventually(() => upload.uploader.status().state === "holding");
 });
 
-test("an issuer that refuses holds the points and says so; one that fails is tried again", async () => {
+test("with a refusing issuer the points are kept and the refusal is reported; a failing issuer is retried", async () => {
   await using service = await ScriptedService.open();
   await using issuer = await Issuer.open();
   using folder = temporaryFolder();
@@ -171,7 +171,7 @@ test("an issuer that refuses holds the points and says so; one that fails is tri
   expect(service.requests(insert).length).toBe(1);
 });
 
-test("a credentials file that changes is read again, also one that was missing", async () => {
+test("a changed credentials file is read again, also one that was missing", async () => {
   await using service = await ScriptedService.open();
   await using issuer = await Issuer.open();
   using folder = temporaryFolder();
@@ -223,7 +223,7 @@ test("neither secret nor token is logged or shown", async () => {
     expect(readFileSync(join(parentPath, name), "utf8")).not.toContain("token-");
 });
 
-test("exactly one kind of credentials is to be given", () => {
+test("exactly one kind of credentials must be configured", () => {
   const parse = (auth: unknown) => serviceOptions.safeParse({ url: "http://a/v1", integration, auth }).success;
   const basic = { password: "x" };
   const clientCredentials = { file: "x" };

@@ -190,7 +190,7 @@ test.concurrent.for(faults)(
   },
 );
 
-test("F16: a service that is not there yet gets everything once it is", async () => {
+test("F16: a service that is not yet running gets all points once it is", async () => {
   let url = "";
   {
     await using gone = await ScriptedService.open();
@@ -240,7 +240,7 @@ test.for([
   expect(closest(upload.departures)).toBeGreaterThanOrEqual(1_000);
 });
 
-test("F17: an answer that comes byte by byte is waited for, and nothing is sent twice meanwhile", async () => {
+test("F17: an answer that arrives byte by byte is awaited, and nothing is sent twice meanwhile", async () => {
   await using service = await ScriptedService.open();
   service.script[insert]?.push(async (exchange) => {
     const text = right(exchange);
@@ -271,7 +271,7 @@ test.for([
   expect(upload.reader.settled).toEqual([]);
 });
 
-test("F19: where a name has an address of IPv6 that nobody listens on, the other one is found", async () => {
+test("F19: when a name has an IPv6 address with a closed port, the other address is used", async () => {
   await using service = await ScriptedService.open();
   await using upload = await uploading({ url: service.url.replace("127.0.0.1", "localhost"), speed: 500 });
   upload.reader.append(ticks(5, ["a"]));
@@ -313,7 +313,7 @@ const retryAfter: readonly (readonly [name: string, value: () => string, leastMs
   ["the end of time", () => "1000000000000", 3_600_000],
 ];
 
-test.for(retryAfter)("F22: Retry-After as %s is waited for, an hour at most", async ([, after, leastMs]) => {
+test.for(retryAfter)("F22: Retry-After as %s is respected, up to an hour", async ([, after, leastMs]) => {
   await using service = await ScriptedService.open();
   service.script[insert]?.push(answers(429, "", { "retry-after": after() }));
   await using upload = await uploading({ url: service.url, speed: 5_000 });
@@ -323,7 +323,7 @@ test.for(retryAfter)("F22: Retry-After as %s is waited for, an hour at most", as
   expect(closest(upload.departures)).toBeGreaterThanOrEqual(leastMs);
 });
 
-test("F22: a service that finds everything too large is not given up on, and gets requests of full size afterwards", async () => {
+test("F22: a service that finds everything too large is retried, and gets requests of full size afterwards", async () => {
   await using service = await ScriptedService.open();
   service.otherwise = answers(413);
   await using upload = await uploading({ url: service.url, speed: 5_000 });
@@ -364,7 +364,7 @@ test("F23: 413 before the body is read halves the request", async () => {
   expect(tooLarge.length).toBeLessThanOrEqual(halvings + Math.floor(Math.log2(accepted + 1)));
 });
 
-test("F25: inputs that are refused in parts, between failures, wait; all others are stored, each once", async () => {
+test("F25: inputs refused in partial answers between failures wait; all others are stored, each once", async () => {
   await using service = await ScriptedService.open();
   let refuses = true;
   const partly = refusing((input) => refuses && Number(input.slice(3)) % 3 === 0);
@@ -381,7 +381,7 @@ test("F25: inputs that are refused in parts, between failures, wait; all others 
   expect(closest(upload.departures)).toBeGreaterThanOrEqual(1_000);
 });
 
-test("F26: a request that is stored long after it seemed lost changes nothing", async () => {
+test("F26: a request stored long after it seemed lost changes nothing", async () => {
   await using service = await ScriptedService.open();
   const late: (() => void)[] = [];
   service.script[insert]?.push(({ response, accept }) => {
@@ -403,7 +403,7 @@ function time(micros: number): string {
   return new Date(micros / 1_000).toISOString().replace(".000Z", "Z");
 }
 
-test("a service that fails is not blamed on URL, proxy or network", async () => {
+test("a failing service is not reported as a fault of URL, proxy or network", async () => {
   await using service = await ScriptedService.open();
   service.otherwise = answers(500, "database is down");
   await using upload = await uploading({ url: service.url, speed: 500 });
@@ -416,7 +416,7 @@ test("a service that fails is not blamed on URL, proxy or network", async () => 
   expect(lastError?.hint).toContain("fails");
 });
 
-test("a partial failure that lists refused inputs in a form of its own still settles what it names as stored", async () => {
+test("a partial failure that lists refused inputs in another form still settles the inputs reported as stored", async () => {
   await using service = await ScriptedService.open();
   const data = {
     partialResult: { signalsByInput: { a: { id: "s", created: false } } },

@@ -7,7 +7,7 @@ import { uploading } from "../support/uploading.ts";
 
 const save = "integration.saveSignals";
 
-test("metadata that are not permitted are shown and asked for again; points and other signals are not held up", async () => {
+test("metadata without permission are shown and retried; points and other signals are not held up", async () => {
   await using service = await ScriptedService.open();
   let permitted = false;
   service.otherwise = (exchange) =>
@@ -34,7 +34,7 @@ test("metadata that are not permitted are shown and asked for again; points and 
   expect(upload.uploader.status().signals.refused).toEqual([]);
 });
 
-test("where no metadata are permitted at all, that is shown and the points of new inputs go out", async () => {
+test("without permission for any metadata this is shown, and the points of new inputs are sent", async () => {
   await using service = await ScriptedService.open();
   service.otherwise = (exchange) => (exchange.request.method === save ? fails(-32003) : accepts)(exchange);
   await using upload = await uploading({ url: service.url, speed: 200 });

@@ -58,7 +58,7 @@ test.for(["http", "https"])(
   },
 );
 
-test("a service whose machine is gone is found where its name leads now", async () => {
+test("a service that moved to another machine is found at the new address of its name", async () => {
   let port = 0;
   let address = "127.0.0.1";
   const resolve = async () => [at(address)];
@@ -76,7 +76,7 @@ test("a service whose machine is gone is found where its name leads now", async 
   expect(second.stored.size).toBe(1);
 });
 
-test("while a name cannot be looked up what is connected goes on, and what is not waits for it", async () => {
+test("while a name cannot be looked up open connections continue, and new ones wait for it", async () => {
   await using service = await ScriptedService.open();
   let found = false;
   let asked = 0;
@@ -106,7 +106,7 @@ test("while a name cannot be looked up what is connected goes on, and what is no
   expect([upload.uploader.status().requests.failed, service.stored.size]).toEqual([failed, points]);
 });
 
-test("of several addresses the one that answers is used", async () => {
+test("the answering one of several addresses is used", async () => {
   await using service = await ScriptedService.open();
   await using upload = await uploading({
     url: `http://${name}:${service.port}/v1`,

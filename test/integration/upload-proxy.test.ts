@@ -59,7 +59,7 @@ class Proxy implements AsyncDisposable {
   }
 }
 
-test("every request goes through the proxy; one that wants a password keeps the points", async () => {
+test("every request goes through the proxy; if it requires a password the points are kept", async () => {
   await using service = await ScriptedService.open();
   await using proxy = await Proxy.open();
   proxy.closed = true;
@@ -73,7 +73,7 @@ test("every request goes through the proxy; one that wants a password keeps the 
   expect(service.stored.size).toBe(1);
 });
 
-test("a service with TLS is reached through a tunnel; a proxy that wants a password holds the points", async () => {
+test("a service with TLS is reached through a tunnel; if the proxy requires a password the points are kept", async () => {
   using folder = temporaryFolder();
   const { cert, issue } = authority();
   const caFile = folder.file("ca.pem");

@@ -45,7 +45,7 @@ test.for(["1.0", "1.1beta1", "1.1"] as const)(
   },
 );
 
-test("an answer that is too large is asked for in smaller pieces, and sparse data in larger ones", async () => {
+test("an answer that is too large is requested in smaller windows, and sparse data in larger ones", async () => {
   await using service = await ScriptedService.open();
   const minute = 60e6;
   // A point a second in the first hour and none afterwards; no more than 1,000 in an answer.
@@ -70,7 +70,7 @@ test("an answer that is too large is asked for in smaller pieces, and sparse dat
   expect(service.seen.length).toBeLessThan(20);
 });
 
-test("pages of a rollup end where its buckets do", () => {
+test("pages of a rollup end at the end of a bucket", () => {
   const week = readRollup("P1W", "1.1");
   const months = readRollup("P3M", "1.1");
   if (typeof week !== "object" || "wrong" in week || typeof months !== "object" || "wrong" in months) throw new Error();
@@ -80,7 +80,7 @@ test("pages of a rollup end where its buckets do", () => {
   expect(pageEnd(Date.UTC(2026, 1, 3) * 1_000, 100 * day, months)).toBe(Date.UTC(2026, 3, 1) * 1_000);
 });
 
-test("spans are those of the interface", () => {
+test("durations are those of the interface", () => {
   const days = (rollup: string | undefined, version: "1.1beta1" | "1.1") => {
     const parsed = rollup === undefined ? undefined : readRollup(rollup, version);
     if (typeof parsed === "object" && "wrong" in parsed) return parsed.wrong;

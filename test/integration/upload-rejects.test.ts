@@ -7,7 +7,7 @@ import { accepts, fails, ScriptedService } from "../support/scripted-service.ts"
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { uploading } from "../support/uploading.ts";
 
-test("a refused point that cannot be written down stays in the buffer, the others go on", async () => {
+test("a refused point that cannot be written to the rejects file stays in the buffer, and the others are delivered", async () => {
   await using service = await ScriptedService.open();
   service.otherwise = (exchange) => {
     const values = Object.values(exchange.request.params.data?.series ?? {}).flat();
@@ -37,7 +37,7 @@ test("a refused point that cannot be written down stays in the buffer, the other
   expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ input: "a", value: 13 });
 });
 
-test("a point that cannot be sent at all stays in the buffer until it is written down", async () => {
+test("a point that can never be sent stays in the buffer until it is in the rejects file", async () => {
   await using service = await ScriptedService.open();
   using folder = temporaryFolder();
   const file = folder.file("upload/rejects.ndjson");

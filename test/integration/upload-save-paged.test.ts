@@ -21,7 +21,7 @@ const publishes = says((_accept, { params }) => {
   return { result: { itemsBySignal: Object.fromEntries(summaries) } };
 });
 
-test("no request is larger than the method permits, and one that can be in none is named", async () => {
+test("no request exceeds the limit of its method, and a signal that fits in none is reported", async () => {
   await using service = await ScriptedService.open();
   service.otherwise = publishes;
   await using client = await methodCaller(service.url, { limits: { maxRequest: "64KiB" } });
@@ -54,7 +54,7 @@ test("sizes are those of method and version", async () => {
   ]);
 });
 
-test("those that the service refuses are named and all others saved; where it fails, that is told", async () => {
+test("signals that the service refuses are named and all others saved; a failing service is reported", async () => {
   await using service = await ScriptedService.open();
   service.otherwise = (exchange) =>
     (keysOf(exchange.request.params).some((key) => key === "s7" || key === "s99") ? fails(-32602) : publishes)(

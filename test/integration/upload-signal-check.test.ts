@@ -82,14 +82,14 @@ test.for(["1.1beta1", "1.1"] as const)(
   },
 );
 
-test("without the grant the reading is refused", async () => {
+test("reading without the grant is refused", async () => {
   const integrations = [{ id: integration, password: new Secret(password), grants: [] }];
   await using service = await testService({ integrations });
   const refused = await review(service.url, ours({})).catch((error: unknown) => error);
   expect(isAgentError(refused, "SERVICE_REFUSED")).toBe(true);
 });
 
-test("a service that hides Input IDs makes no signal look lost", async () => {
+test("a service that hides Input IDs does not make signals look lost", async () => {
   await using service = await ScriptedService.open();
   const meta = { contentHash: "", createdAt: "2026-01-01T00:00:00Z", updatedAt: "2026-01-01T00:00:00Z" };
   const hidden = { ...signalView("a" as InputId, {}), meta, item: null };
@@ -99,7 +99,7 @@ test("a service that hides Input IDs makes no signal look lost", async () => {
   expect(reviewed).toEqual([]);
 });
 
-test("annotations that others added are no change, those of ours that were changed are; lengths of time are compared", () => {
+test("annotations added by others are not a change, changed own ones are; durations are compared", () => {
   const own = signalView("a" as InputId, { annotations: { mine: "1" }, gapDetection: "P1D" });
   const changes = (annotations: Record<string, string>, gapDetection = "PT24H") =>
     own && changesOf(own, { annotations, gapDetection }).map(({ attribute }) => attribute);

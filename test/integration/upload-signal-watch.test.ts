@@ -59,7 +59,7 @@ test.for(["1.1beta1", "1.1"])(
   },
 );
 
-test("a signal that the service has lost is saved again, and where that does not help it is said and left", async () => {
+test("a signal that the service lost is saved again; if that fails it is reported once", async () => {
   await using service = await ScriptedService.open();
   const nothing = says(() => ({ result: { signals: {} } }));
   service.otherwise = (exchange) => (exchange.request.method === "admin.selectSignals" ? nothing : accepts)(exchange);
@@ -76,7 +76,7 @@ test("a signal that the service has lost is saved again, and where that does not
   expect(saves()).toBe(2);
 });
 
-test("with createOnly what was changed at the service stays", async () => {
+test("with createOnly changes made at the service are kept", async () => {
   await using service = await testService();
   await service.call("integration.saveSignals", { integration, inputs: { boiler: { engUnit: "K" } } });
   const signals = { check: "1m", createOnly: true };
@@ -88,7 +88,7 @@ test("with createOnly what was changed at the service stays", async () => {
   expect(watchOf(upload)).toMatchObject({ changed: 0, kept: { count: 0 } });
 });
 
-test("without the grant that is said, and points and metadata go on", async () => {
+test("a missing grant is reported, and points and metadata are still sent", async () => {
   const integrations = [{ id: integration, password: new Secret(password), grants: [] }];
   await using service = await testService({ integrations });
   await using upload = await uploading({ url: service.url, speed, configured });
@@ -103,7 +103,7 @@ test("without the grant that is said, and points and metadata go on", async () =
   expect(upload.uploader.status()).toMatchObject({ points: 1, lastError: undefined });
 });
 
-test("signals fit for it are published and follow their signals, but not over what a person has edited", async () => {
+test("eligible signals are published and items follow their signals, but not over edits of a person", async () => {
   await using service = await testService();
   using folder = temporaryFolder();
   const signals = { check: "1m", publish: "update", require: ["name", "engUnit"] };
@@ -132,7 +132,7 @@ test("signals fit for it are published and follow their signals, but not over wh
   expect(watchOf(upload)?.items?.edited.first).toEqual([{ input: "boiler", reason: "description" }]);
 });
 
-test("createOnly makes items and touches none that exists, at version 1.1beta1", async () => {
+test("createOnly creates items and changes no existing one, at version 1.1beta1", async () => {
   await using service = await testService();
   const signals = { check: "off", publish: "createOnly", require: [] };
   await using upload = await uploading({ url: service.url, speed, configured, service: { signals } });

@@ -15,7 +15,7 @@ const certified = (name: string) => ({
   cert: readFileSync(fixture(`${name}.pem`)),
 });
 
-test("a service whose authority is in caFile gets the points", async () => {
+test("a service with an authority in caFile gets the points", async () => {
   await using service = await ScriptedService.open(certified("broker"));
   await using upload = await uploading({ url: service.url, speed: 200, service: { caFile: fixture("ca.pem") } });
   upload.reader.append({ a: [[1e15, 1]] });
@@ -39,7 +39,7 @@ test.for([
   expect([service.seen.length, upload.reader.settled.length]).toEqual([0, 0]);
 });
 
-test("a service whose certificate is another one meanwhile is sent nothing until it is the right one again", async () => {
+test("a service with a wrong certificate is sent nothing until it has the right one again", async () => {
   await using service = await ScriptedService.open(certified("broker"));
   await using upload = await uploading({ url: service.url, speed: 200, service: { caFile: fixture("ca.pem") } });
   upload.reader.append({ a: [[1e15, 1]] });
@@ -87,7 +87,7 @@ test.for([
   },
 );
 
-test("an authority that takes the place of another one in caFile is trusted without a restart", async () => {
+test("an authority replaced in caFile is trusted without a restart", async () => {
   using folder = temporaryFolder();
   const [before, after] = [authority(), authority()];
   const caFile = folder.file("ca.pem");
@@ -101,7 +101,7 @@ test("an authority that takes the place of another one in caFile is trusted with
   expect(service.stored.size).toBe(1);
 });
 
-test("a service that knows TLS 1.1 only is sent nothing, and the points stay", async () => {
+test("a service with TLS 1.1 only is sent nothing, and the points are kept", async () => {
   const old = { minVersion: "TLSv1.1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" } as const;
   await using service = await ScriptedService.open({ ...certified("broker"), ...old });
   await using upload = await uploading({ url: service.url, speed: 200, service: { caFile: fixture("ca.pem") } });
@@ -114,7 +114,7 @@ test("a service that knows TLS 1.1 only is sent nothing, and the points stay", a
   expect([service.seen.length, upload.reader.settled.length]).toEqual([0, 0]);
 });
 
-test("Node's own switch for taking every certificate changes nothing", async () => {
+test("Node's variable for accepting every certificate has no effect", async () => {
   const before = process.env["NODE_TLS_REJECT_UNAUTHORIZED"];
   process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = "0";
   try {

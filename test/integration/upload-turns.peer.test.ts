@@ -14,7 +14,7 @@ import { closest, uploadIntegration, uploading } from "../support/uploading.ts";
 
 const save = "integration.saveSignals";
 
-test("an agent and two commands beside it save signals a second apart", { timeout: 90_000 }, async () => {
+test("an agent and two concurrent commands save signals a second apart", { timeout: 90_000 }, async () => {
   using home = temporaryFolder();
   await using service = await ScriptedService.open();
   const nothing = says(() => ({ result: { signals: {}, items: {} } }));
@@ -55,7 +55,7 @@ sources: { waves: { type: simulator, tags: [{ input: boiler, wave: sine, period:
   expect(service.mostOpen).toBeLessThanOrEqual(3);
 });
 
-test("the turn of a process that is killed in the middle of its call is free", async () => {
+test("the turn of a process killed during its call is free", async () => {
   using home = temporaryFolder();
   const module = join(import.meta.dirname, "../../src/upload/client/pacer.ts");
   const source = `

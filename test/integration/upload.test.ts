@@ -32,7 +32,7 @@ function ticks(count: number, inputs: readonly string[], from = 0): Points {
   );
 }
 
-test("points arrive as they were appended, and their blocks are settled", async () => {
+test("points arrive unchanged, and their blocks are settled", async () => {
   await using service = await ScriptedService.open();
   await using upload = await uploading({ url: service.url });
   upload.reader.append({
@@ -83,7 +83,7 @@ test("requests of a method start at least a second apart, also right after the s
   expect(service.mostOpen).toBe(1);
 });
 
-test("not even a crash loop goes over the rate", async () => {
+test("a crash loop does not exceed the rate", async () => {
   await using service = await ScriptedService.open();
   const reader = new MemoryReader();
   const speed = 20;
@@ -98,7 +98,7 @@ test("not even a crash loop goes over the rate", async () => {
   expect(service.closest(insert) * speed).toBeGreaterThanOrEqual(1_000);
 });
 
-test("wrong credentials hold everything, say so, and are tried again", async () => {
+test("with wrong credentials all points are kept, the error is reported, and delivery is retried", async () => {
   await using service = await ScriptedService.open();
   service.otherwise = answers(401, "who are you?");
   await using upload = await uploading({ url: service.url, speed: 200 });
@@ -114,7 +114,7 @@ test("wrong credentials hold everything, say so, and are tried again", async () 
   expect(upload.uploader.status().lastError).toMatchObject({ current: false });
 });
 
-test("a service that finds a request too large gets smaller ones from then on, also after a restart", async () => {
+test("after a service found a request too large it gets smaller ones, also after a restart", async () => {
   await using service = await ScriptedService.open();
   using folder = temporaryFolder();
   const most = 20_000;
@@ -137,7 +137,7 @@ test("a service that finds a request too large gets smaller ones from then on, a
   }
 });
 
-test("a service that takes large requests again gets them of full size after a few", async () => {
+test("a service that accepts large requests again gets full size after a few requests", async () => {
   await using service = await ScriptedService.open();
   service.otherwise = (exchange) =>
     (JSON.stringify(exchange.request).length > 3_000 ? answers(413) : accepts)(exchange);
@@ -153,7 +153,7 @@ test("a service that takes large requests again gets them of full size after a f
   expect(Math.max(...sizes.slice(small, small + 20))).toBeGreaterThan(50_000);
 });
 
-test("while inputs are refused for minutes the others are stored once each, and full requests follow when they are taken", async () => {
+test("while inputs are refused for minutes the others are stored once each, and full requests follow once they are accepted", async () => {
   await using service = await ScriptedService.open();
   const bad = new Set(["tag1", "tag3"]);
   service.otherwise = refusing((input) => bad.has(input));
@@ -197,7 +197,7 @@ const strict: Behaviour = (exchange) => {
   return (bad ? fails(-32602) : accepts)(exchange);
 };
 
-test("one bad point among 100,000 is found in at most 35 requests, and the others go through", async () => {
+test("one bad point among 100,000 is found in at most 35 requests, and the others are stored", async () => {
   await using service = await ScriptedService.open();
   service.otherwise = strict;
   await using upload = await uploading({ url: service.url, speed: 500 });
@@ -238,7 +238,7 @@ test("while a bad point is searched for, others do not wait for it", async () =>
   expect(carried.slice(carried.indexOf(true)).length).toBeGreaterThan(3);
 });
 
-test("an input that the service names is taken out at once", async () => {
+test("an input named by the service is excluded at once", async () => {
   await using service = await ScriptedService.open();
   service.otherwise = (exchange) => {
     const series = exchange.request.params.data?.series ?? {};
@@ -259,7 +259,7 @@ test("an input that the service names is taken out at once", async () => {
   expect(service.requests(insert).length).toBe(3);
 });
 
-test("a service that refuses everything stops the search before points are given up", async () => {
+test("a service that refuses everything stops the bisection before points are dropped", async () => {
   await using service = await ScriptedService.open();
   await using upload = await uploading({ url: service.url, speed: 2_000 });
   let untilHeld = 0;
@@ -317,7 +317,7 @@ test("inputs that −32021 names wait in the buffer, all others are settled at o
   expect(perInput).toEqual(inputs.map(() => 42));
 });
 
-test("points of which −32021 refuses each by itself go to the rejects, once others of their input were taken", async () => {
+test("points refused one by one with −32021 go to the rejects, once others of their input were accepted", async () => {
   await using service = await ScriptedService.open();
   service.otherwise = refusing((_, values) => values.some((value) => value === 13));
   await using upload = await uploading({ url: service.url, speed: 500 });
@@ -333,7 +333,7 @@ test("points of which −32021 refuses each by itself go to the rejects, once ot
   ]);
 });
 
-test("a single point of an input that −32021 names is not given up: it says nothing of the point", async () => {
+test("a single point of an input named by −32021 is not dropped: the error does not concern the point", async () => {
   await using service = await ScriptedService.open();
   let refuses = true;
   service.otherwise = refusing(() => refuses);
@@ -347,7 +347,7 @@ test("a single point of an input that −32021 names is not given up: it says no
   expect([service.stored.size, upload.reader.refused]).toEqual([1, 0]);
 });
 
-test("a result that leaves out a series leaves its points unsettled", async () => {
+test("a result without a series leaves its points unsettled", async () => {
   await using service = await ScriptedService.open();
   service.script[insert]?.push(
     says((accept, { params }) => {
@@ -369,7 +369,7 @@ test("a result that leaves out a series leaves its points unsettled", async () =
   expect([service.stored.size, service.repeated]).toEqual([4, 0]);
 });
 
-test("a result that names no input delivers nothing: it is tried again, held with a remedy, and nothing is settled", async () => {
+test("a result without any input settles nothing: it is retried and reported with a remedy", async () => {
   await using service = await ScriptedService.open();
   service.otherwise = says(() => ({ result: {} }));
   await using upload = await uploading({ url: service.url, speed: 1_000 });
@@ -390,7 +390,7 @@ test("a result that names no input delivers nothing: it is tried again, held wit
   expect([service.stored.size, service.repeated]).toEqual([10, 0]);
 });
 
-test("with confirmation: status a result that names no input delivers, one that names others does not", async () => {
+test("with confirmation: status a result without any input counts as delivered, one with other inputs does not", async () => {
   await using service = await ScriptedService.open();
   service.otherwise = says(() => ({ result: {} }));
   await using upload = await uploading({ url: service.url, speed: 200, service: { confirmation: "status" } });
@@ -412,7 +412,7 @@ test("with confirmation: status a result that lists an input without its ID does
   expect(upload.reader.empty).toBe(false);
 });
 
-test("an input that answers leave out is sent three times, then waits in the buffer while all others go on", async () => {
+test("an input missing from answers is sent three times, then waits in the buffer while all others continue", async () => {
   await using service = await ScriptedService.open();
   let silent = true;
   service.otherwise = says((accept) => {
@@ -493,7 +493,7 @@ test("a signal whose metadata the service refuses is shown; its points and the o
   expect(upload.uploader.status().signals.refused).toEqual([{ input: "tag7", reason: "as told (-32001)" }]);
 });
 
-test("a service that cannot save metadata gets points all the same", async () => {
+test("a service that cannot save metadata still gets points", async () => {
   await using service = await ScriptedService.open();
   service.otherwise = (exchange) => (exchange.request.method === save ? fails(-32601) : accepts)(exchange);
   await using upload = await uploading({ url: service.url, speed: 200 });
@@ -507,7 +507,7 @@ test("a service that cannot save metadata gets points all the same", async () =>
   });
 });
 
-test("the request in flight is awaited when the agent stops, and the rest given back", async () => {
+test("when the agent stops, the request in flight is awaited and the rest released", async () => {
   await using service = await ScriptedService.open();
   const gate = Promise.withResolvers<void>();
   service.script[insert]?.push(async (exchange) => {
@@ -524,7 +524,7 @@ test("the request in flight is awaited when the agent stops, and the rest given 
   expect([upload.reader.settled.length, upload.reader.waiting, upload.reader.out]).toEqual([1, 1, 0]);
 });
 
-test("a service that does not answer is not waited for longer than 5 s when the agent stops", async () => {
+test("when the agent stops, a service that does not answer is awaited for 5 s at most", async () => {
   await using service = await ScriptedService.open();
   service.otherwise = () => {};
   await using upload = await uploading({ url: service.url, speed: 20 });
@@ -536,7 +536,7 @@ test("a service that does not answer is not waited for longer than 5 s when the 
   expect([upload.reader.settled.length, upload.reader.waiting]).toEqual([0, 1]);
 });
 
-test("after an outage the newest points come first, and all the others follow", async () => {
+test("after an outage the newest points are sent first, and all others follow", async () => {
   await using service = await ScriptedService.open();
   const reader = new MemoryReader();
   service.otherwise = answers(503);

@@ -27,7 +27,7 @@ interface Payload {
   readonly metrics: readonly { readonly name: string; readonly type: string; readonly value: unknown }[];
 }
 
-test("births, data, compressed data and deaths of node and device are understood, signs included", async () => {
+test("births, data, compressed data and deaths of node and device are decoded, negative values included", async () => {
   await using broker = await openMosquitto();
   const { url, username, password } = broker;
   await using source = await openMqttSource({ options: { url, username, password }, tags }, testRuntime(), signal);
@@ -49,7 +49,7 @@ test("births, data, compressed data and deaths of node and device are understood
   expect(brief(await puller.readings(1))).toEqual(["D1/Line 1/Speed=device D1 is offline"]);
 });
 
-test("a node that was there first understands the request for its birth", async () => {
+test("a node that was online first answers the request for its birth", async () => {
   await using broker = await openMosquitto();
   using node = await edgeNode(broker);
   const { url, username, password } = broker;

@@ -13,7 +13,7 @@ import { testRuntime } from "../../support/runtime.ts";
 const { signal } = new AbortController();
 const tags = [{ topic: "spBv1.0/#", format: "sparkplugB" }];
 
-test("births, data and deaths of node and device are understood, signs included", async () => {
+test("births, data and deaths of node and device are decoded, negative values included", async () => {
   await using broker = await openMosquitto();
   const { url, username, password } = broker;
   await using source = await openMqttSource({ options: { url, username, password }, tags }, testRuntime(), signal);
@@ -39,7 +39,7 @@ test("births, data and deaths of node and device are understood, signs included"
   expect(deaths.every(({ quality, reason }) => quality === "bad" && reason === "edge node E1 is offline")).toBe(true);
 });
 
-test("a node that was there first understands the request for its birth", async () => {
+test("a node that was online first answers the request for its birth", async () => {
   await using broker = await openMosquitto();
   const watcher = await broker.publisher();
   const seen: string[] = [];

@@ -13,7 +13,7 @@ const tags = [{ topic: "spBv1.0/#", format: "sparkplugB" }];
 const birth = sparkplugPayload({ seq: 0, metrics: [{ name: "Speed", alias: 1, datatype: 3, int: 4_294_967_291 }] });
 const data = (int: number) => sparkplugPayload({ seq: 1, metrics: [{ alias: 1, int }] });
 
-test("an edge node that was there before us is asked for its birth and understood from then on", async () => {
+test("an edge node that was online first is asked for its birth and decoded from then on", async () => {
   await using broker = await openMqttBroker();
   const node = await connectAsync(broker.url);
   const commands: string[] = [];

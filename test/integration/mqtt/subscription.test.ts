@@ -27,7 +27,7 @@ test("overlapping templates are subscribed once and each tag gets its readings",
   ]);
 });
 
-test("retained messages are asked for once, and told from live ones by their flag", async () => {
+test("retained messages are requested once, and distinguished from live ones by their flag", async () => {
   await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
   const options = { url: broker.url, qos: 2 };
   await using _source = await openMqttSource({ options, tags: [{ topic: "a" }] }, testRuntime(), signal);
@@ -37,7 +37,7 @@ test("retained messages are asked for once, and told from live ones by their fla
   expect(subscribe?.subscriptions).toMatchObject([{ topic: "a", qos: 2, rap: false, rh: 1 }]);
 });
 
-test("a refused filter shows under its tag and takes no other down", async () => {
+test("a refused filter shows under its tag and does not affect others", async () => {
   await using broker = await openMqttBroker({ maySubscribe: (filter) => filter !== "closed/a" });
   const runtime = testRuntime();
   const tags = [{ topic: "open/a" }, { topic: "closed/a" }, { topic: "open/b" }];
@@ -56,7 +56,7 @@ test("a refused filter shows under its tag and takes no other down", async () =>
   );
 });
 
-test("where a wide filter is refused, the narrower ones it stood for are subscribed", async () => {
+test("when a wide filter is refused, the narrower ones that it replaced are subscribed", async () => {
   await using broker = await openMqttBroker({ maySubscribe: (filter) => filter !== "a/#" });
   const tags = [{ topic: "a/#" }, { topic: "a/+/t" }, { topic: "a/b/t" }];
   await using source = await openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal);
@@ -65,7 +65,7 @@ test("where a wide filter is refused, the narrower ones it stood for are subscri
   expect(source.details?.()).toMatchObject({ subscriptions: 1, refusedSubscriptions: 1 });
 });
 
-test("a broker that grants less than was asked is named: it keeps nothing, and nobody says that it did", async () => {
+test("a broker that grants a lower QoS is reported: it queues nothing, and no gap counts as filled by it", async () => {
   const open = async (granted: number, runtime = testRuntime()) => {
     await using broker = await scriptedBroker((packet, client) => {
       if (packet.cmd === "subscribe")
@@ -104,7 +104,7 @@ test("a broker that refuses every subscription refuses the source", async () => 
   });
 });
 
-test("what an older configuration left in the session is unsubscribed", async () => {
+test("subscriptions left in the session by an older configuration are unsubscribed", async () => {
   await using broker = await openMqttBroker();
   using folder = temporaryFolder();
   const options = { url: broker.url };
@@ -118,7 +118,7 @@ test("what an older configuration left in the session is unsubscribed", async ()
   expect(broker.subscriptions("north-hall")).toEqual(["kept", "new"]);
 });
 
-test("a filter is remembered before the broker knows of it, so that a crash in between leaves none behind", async () => {
+test("a filter is persisted before it is subscribed, so that a crash in between leaves none behind", async () => {
   using folder = temporaryFolder();
   let remembered: string | undefined;
   await using broker = await scriptedBroker((packet, client) => {
@@ -132,7 +132,7 @@ test("a filter is remembered before the broker knows of it, so that a crash in b
   expect(remembered).toContain('"filters":["a/+"]');
 });
 
-test("a state that cannot be read or written costs a warning and nothing else", async () => {
+test("a state file that cannot be read or written causes only a warning", async () => {
   await using broker = await openMqttBroker();
   using folder = temporaryFolder();
   const runtime = testRuntime();
@@ -146,7 +146,7 @@ test("a state that cannot be read or written costs a warning and nothing else", 
   expect(runtime.lines.map(({ message }) => message)).toContain("the state of the session could not be remembered");
 });
 
-test("the loss of the session is told, since messages may be lost with it", async () => {
+test("the loss of the session is reported, since messages may be lost with it", async () => {
   await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
   using folder = temporaryFolder();
   const text = { options: { url: broker.url }, tags: [{ topic: "a" }], stateDir: folder.path };
@@ -166,7 +166,7 @@ test("the loss of the session is told, since messages may be lost with it", asyn
   );
 });
 
-test("retained messages are taken as each tag says: with a time of their own, always or never", async () => {
+test("retained messages are used as each tag defines: with a time of their own, always or never", async () => {
   await using broker = await openMqttBroker();
   await broker.publish("timed", '{"v":1,"ts":1767225600}', { retain: true });
   await broker.publish("bare", "2", { retain: true });
@@ -194,7 +194,7 @@ test("retained messages are taken as each tag says: with a time of their own, al
   expect(runtime.metric("source_mqtt_stale_values_total")).toBe(1);
 });
 
-test("names that devices told are known after a restart before the broker repeats them, and then asked for again", async () => {
+test("names from devices are known after a restart before the broker repeats them, and then requested again", async () => {
   await using broker = await openMqttBroker();
   using folder = temporaryFolder();
   const names = { of: "id", topic: "m/{c}", id: "$[*].id", name: "$[*].name" };
@@ -239,7 +239,7 @@ test("a topic that falls silent for longer than expected shows it under its tag"
   expect(brief(await puller.readings(1))).toEqual(["a=no message for 10m"]);
 });
 
-test("a subscription that is not answered is logged and does not keep the rest from going on", async () => {
+test("a subscription without an answer is logged and does not hold up the others", async () => {
   await using broker = await scriptedBroker((packet, client) => {
     if (packet.cmd !== "subscribe") politeAnswer(packet, client);
   });

@@ -75,13 +75,13 @@ test.each<[string, readonly End[]]>([
   },
 );
 
-test("a takeover that the broker names stays one when its reason is lost the next time", async () => {
+test("a takeover stays the reported cause when the broker's reason is lost the next time", async () => {
   const rounds = [named, ...mixed, named, closedAfterMessages];
 
   expect(await codesOf(rounds)).toEqual(rounds.map(() => takenOver));
 });
 
-test("a takeover at the second broker is named while the first one is off", async () => {
+test("a takeover at the second broker is reported while the first one is off", async () => {
   await using off = await scriptedBroker(() => {});
   const { url } = off;
   await off[Symbol.asyncDispose]();

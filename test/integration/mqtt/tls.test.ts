@@ -19,7 +19,7 @@ const identity = (name: string) => ({
 });
 const mutual = { ...identity("broker"), ca: readFileSync(caFile), requestCert: true };
 
-test("a broker whose certificate comes from caFile is trusted, with user name and password", async () => {
+test("a broker with a certificate issued by caFile is trusted, with user name and password", async () => {
   const credentials = { username: "gw1", password: "gw1-password" };
   await using broker = await openMqttBroker({ tls: identity("broker"), credentials });
   const options = { url: broker.url, caFile, ...credentials };
@@ -30,7 +30,7 @@ test("a broker whose certificate comes from caFile is trusted, with user name an
   expect(await pull(source, signal).readings(1)).toMatchObject([{ value: 1 }]);
 });
 
-test("a broker whose certificate comes from nobody we trust is refused, with the remedy", async () => {
+test("a broker with an untrusted certificate is refused, with the remedy", async () => {
   await using broker = await openMqttBroker({ tls: identity("broker") });
 
   await expect(openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal)).rejects.toMatchObject({
@@ -40,7 +40,7 @@ test("a broker whose certificate comes from nobody we trust is refused, with the
   });
 });
 
-test("a certificate of another name is refused unless serverName or verify says so", async () => {
+test("a certificate of another name is refused unless serverName or verify permits it", async () => {
   await using broker = await openMqttBroker({ tls: identity("other-name") });
   const open = (more: object) =>
     openMqttSource({ options: { url: broker.url, caFile, ...more }, tags }, testRuntime(), signal);
@@ -54,7 +54,7 @@ test("a certificate of another name is refused unless serverName or verify says 
   await using _unnamed = await open({ verify: "ca" });
 });
 
-test("without verification any certificate will do, and every connection warns of it", async () => {
+test("without verification any certificate is accepted, and every connection logs a warning", async () => {
   await using broker = await openMqttBroker({ tls: identity("other-name") });
   const runtime = testRuntime();
 
@@ -64,7 +64,7 @@ test("without verification any certificate will do, and every connection warns o
   expect(runtime.lines[0]).toMatchObject({ level: "warn", message: /certificate is not checked/ });
 });
 
-test("a broker that asks for a certificate gets the one of certFile and keyFile", async () => {
+test("a broker that requests a certificate gets the one of certFile and keyFile", async () => {
   await using broker = await openMqttBroker({ tls: mutual });
   const options = { url: broker.url, caFile, certFile: path("client.pem"), keyFile: path("client-key.pem") };
 
@@ -74,7 +74,7 @@ test("a broker that asks for a certificate gets the one of certFile and keyFile"
   expect(await pull(source, signal).readings(1)).toMatchObject([{ value: 1 }]);
 });
 
-test("a broker that asks for a certificate and gets none refuses, and the message says which options to set", async () => {
+test("a broker that requests a certificate and gets none refuses, and the message names the options to set", async () => {
   await using broker = await openMqttBroker({ tls: mutual });
 
   await expect(
@@ -99,7 +99,7 @@ test("certificates are read again at each connection", async () => {
   await using _source = await open();
 });
 
-test("a password that stands in a file of its own is read again at each connection", async () => {
+test("a password in its own file is read again at each connection", async () => {
   const credentials = { username: "gw1", password: "second" };
   await using broker = await openMqttBroker({ credentials });
   using folder = temporaryFolder();
@@ -114,7 +114,7 @@ test("a password that stands in a file of its own is read again at each connecti
   expect(() => mqttDriver.schema.parse({ ...options, password: "x" })).toThrow(/must not stand beside password/);
 });
 
-test("the name for ALPN that a broker asks for is given", async () => {
+test("the ALPN name that a broker requires is sent", async () => {
   await using broker = await openMqttBroker({ tls: { ...identity("broker"), ALPNProtocols: ["x-amzn-mqtt-ca"] } });
   const open = (alpn: string) =>
     openMqttSource({ options: { url: broker.url, caFile, alpn: [alpn] }, tags }, testRuntime(), signal);
@@ -123,14 +123,14 @@ test("the name for ALPN that a broker asks for is given", async () => {
   await expect(open("another")).rejects.toMatchObject({ name: "AgentError" });
 });
 
-test("a key that is none is an error of the source, not the end of the agent", async () => {
+test("an invalid key is an error of the source, and the agent continues", async () => {
   await using broker = await openMqttBroker({ tls: mutual });
   const options = { url: broker.url, caFile, certFile: path("client.pem"), keyFile: path("ca.pem") };
 
   await expect(openMqttSource({ options, tags }, testRuntime(), signal)).rejects.toMatchObject({ name: "AgentError" });
 });
 
-test("TLS spoken to a port without it is named", async () => {
+test("TLS to a port without TLS is reported", async () => {
   await using broker = await openMqttBroker();
   const url = broker.url.replace("mqtt:", "mqtts:");
 
@@ -156,7 +156,7 @@ test.each([
   });
 });
 
-test("the next server is tried when the ones before are not there or refuse", async () => {
+test("the next server is tried when the earlier ones are unreachable or refuse", async () => {
   const gone = await scriptedBroker(() => {});
   await gone[Symbol.asyncDispose]();
   await using refusing = await openMqttBroker({ credentials: { username: "somebody", password: "else" } });
@@ -168,7 +168,7 @@ test("the next server is tried when the ones before are not there or refuse", as
   expect(source.details?.()).toMatchObject({ broker: broker.url });
 });
 
-test("when no server takes us each one's reason is told", async () => {
+test("when no server accepts the connection, each one's reason is reported", async () => {
   const gone = await scriptedBroker(() => {});
   await gone[Symbol.asyncDispose]();
   await using refusing = await openMqttBroker({ credentials: { username: "somebody", password: "else" } });

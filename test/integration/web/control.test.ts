@@ -48,7 +48,7 @@ async function asked(headers: Readonly<Record<string, string>>, path = "/api/rel
 const json = { "content-type": "application/json" };
 const bearer = { authorization: `Bearer ${token}` };
 
-test("with a token a reload is done and told", async () => {
+test("with a token a reload is executed and its result returned", async () => {
   expect(await asked({ ...json, ...bearer })).toEqual({
     status: 200,
     text: '{"ok":true,"started":["a"]}',
@@ -77,12 +77,12 @@ test.for<[string, number, Readonly<Record<string, string>>]>([
   expect(await asked(headers)).toMatchObject({ status, reloads: 0, logged });
 });
 
-test("a page of the agent itself may, with a token", async () => {
+test("a page of the agent itself may reload, with a token", async () => {
   const headers = { ...json, ...bearer, host: "localhost:9", origin: "http://localhost:9" };
   expect(await asked({ ...headers, "sec-fetch-site": "same-origin" })).toMatchObject({ status: 200, reloads: 1 });
 });
 
-test("a reload is never done by looking, and log and weak places are not for everybody", async () => {
+test("a GET never reloads, and log and diagnostics need a token", async () => {
   expect(await asked(bearer, "/api/reload", "GET")).toMatchObject({ status: 405, reloads: 0 });
   expect(await asked({}, "/api/log", "GET")).toMatchObject({ status: 401 });
   expect(await asked({}, "/api/security", "GET")).toMatchObject({ status: 401 });
@@ -93,7 +93,7 @@ test("a reload is never done by looking, and log and weak places are not for eve
   });
 });
 
-test("only on this machine it is told where the token stands", async () => {
+test("the path of the token is shown on this machine only", async () => {
   const { text } = await asked(json);
   expect(JSON.parse(text)).toEqual({
     ok: false,

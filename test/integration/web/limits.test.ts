@@ -44,7 +44,7 @@ test.each([
   expect(await answerTo(web.url, head(""))).toMatch(/^HTTP\/1.1 200 /);
 });
 
-test("connections beyond the bound are ended, and those that are there go on", async () => {
+test("connections beyond the limit are closed, and existing ones continue", async () => {
   await using web = await open();
   const sockets = Array.from({ length: 129 }, () => connect(Number(new URL(web.url).port), "127.0.0.1"));
   const ended = Promise.race(

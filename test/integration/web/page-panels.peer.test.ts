@@ -47,7 +47,7 @@ const open = (web: Partial<WebOptions>, status: Partial<Status> = {}, width = 1_
   openPage(browser, { snapshot: () => statusWith(status), ...web }, { viewport: { width, height: 900 }, path });
 const openDelivery = (web: Partial<WebOptions>, status: Partial<Status> = {}) => open(web, status, 1_200, "/delivery");
 
-test("gaps are shown with what became of them, those that go on first, and come anew when they change", async () => {
+test("gaps are shown with their outcome, open ones first, and updated when they change", async () => {
   let revision = 1;
   const over = { to: at(-300), from: at(-420), state: "lost", cause: "agentDown", reason: "it was stopped" } as const;
   await using opened = await open({
@@ -71,7 +71,7 @@ test("gaps are shown with what became of them, those that go on first, and come 
   expect(opened.complaints).toEqual([]);
 });
 
-test("long lists begin short and a button shows the rest", async () => {
+test("long lists are shortened and a button shows the rest", async () => {
   const gaps = Array.from({ length: 20 }, (_, i) => gapWith(i));
   await using opened = await open({ gaps: () => gapList(gaps) });
   const { page } = opened;
@@ -81,7 +81,7 @@ test("long lists begin short and a button shows the rest", async () => {
   expect(await page.locator(".gap").count()).toBe(6);
 });
 
-test("a certificate waits with what to compare and the command, and goes when a person has trusted it", async () => {
+test("a pending certificate is shown with its thumbprint and command, and removed once it is trusted", async () => {
   let trusted = false;
   let seconds = 0;
   const source = sourceWith({ type: "opcua", name: "press" });
@@ -109,7 +109,7 @@ test("a certificate waits with what to compare and the command, and goes when a 
   expect(opened.complaints).toEqual([]);
 });
 
-test("without an OPC UA source nobody is asked for certificates", async () => {
+test("without an OPC UA source no certificates are requested", async () => {
   let asked = 0;
   await using opened = await open({ certificates: async () => [certificate].slice(asked++) });
   await opened.page.locator(".source").first().waitFor();
@@ -134,7 +134,7 @@ test("refused points are shown by reason, with the command that sends them again
   );
 });
 
-test("what arrives without a tag is listed with a sample, most first", async () => {
+test("messages without a tag are listed with a sample, most frequent first", async () => {
   const unknown = [
     { address: "plant/rare", count: 2, sample: "1" },
     { address: "plant/often", count: 900, sample: '{"temp":21.5}' },
@@ -203,7 +203,7 @@ test("signals at the service: what differs there", async () => {
   expect(await opened.page.locator("#signals").innerText()).toMatch(/3 to save[^]*Not configured: old\.tag/);
 });
 
-test("clocks of agent and browser that differ are told, and a clock that is not set with its remedy", async () => {
+test("differing clocks of agent and browser are shown, and an unset clock with its remedy", async () => {
   const warning = { level: "error", message: "the clock is not set: 1970", remedy: "start chrony" } as const;
   await using opened = await open({}, { time: epochMicros(Date.parse("1970-01-02") * 1_000), warnings: [warning] });
   const { page } = opened;

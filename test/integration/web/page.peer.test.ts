@@ -24,7 +24,7 @@ const openPage = (snapshot: () => Status, viewport?: { width: number; height: nu
 
 const rowOf = (page: Page, input: string) => page.locator(".tag", { has: page.getByText(input, { exact: true }) });
 
-test("values change on the page by themselves, and nothing is asked of anybody else", async () => {
+test("values change on the page by themselves, without a request to another host", async () => {
   let n = 0;
   await using opened = await openPage(() => {
     n++;
@@ -87,7 +87,7 @@ test("rows of one source are shown by a link and by a choice", async () => {
   expect(new URL(page.url()).search).toBe("?source=hall");
 });
 
-test("names and reasons that hold markup or turn the writing round are shown as what they are", async () => {
+test("names and reasons with markup or bidirectional controls are shown literally", async () => {
   const script = '<img src=x onerror="alert(1)">';
   await using opened = await openPage(() =>
     statusWith({
@@ -104,7 +104,7 @@ test("names and reasons that hold markup or turn the writing round are shown as 
   expect(complaints).toEqual([]);
 });
 
-test("a failing source shows its error and the remedy, and both go away when it is mended", async () => {
+test("a failing source shows its error and the remedy until it recovers", async () => {
   let mended = false;
   const failing = { state: "waiting" as const, error: "10.0.0.5:502: connection refused", remedy: "check the cable" };
   await using opened = await openPage(() => statusWith({ sources: [sourceWith(mended ? {} : failing)] }));
@@ -121,7 +121,7 @@ test("a failing source shows its error and the remedy, and both go away when it 
   await page.locator(".source:not([open])").waitFor();
 });
 
-test("when the agent stops answering, the page says so instead of showing old values as new", async () => {
+test("when the agent stops answering, the page reports it instead of showing old values as current", async () => {
   const opened = await openPage(() => statusWith());
   const { page } = opened;
   await using _ = opened;
@@ -130,7 +130,7 @@ test("when the agent stops answering, the page says so instead of showing old va
   await page.getByText(/No answer from the agent/).waitFor({ timeout: 15_000 });
 });
 
-test("on a phone nothing sticks out to the side", async () => {
+test("on a phone nothing overflows the width", async () => {
   await using opened = await openPage(
     () => statusWith({ sources: [sourceWith({ url: `opc.tcp://${"long-name".repeat(9)}:4840` })] }),
     { width: 360, height: 700 },
@@ -139,7 +139,7 @@ test("on a phone nothing sticks out to the side", async () => {
   expect(width).toBeLessThanOrEqual(360);
 });
 
-test.each([1_280, 390])("every digit of a value is on the screen, %i pixels wide", async (width) => {
+test.each([1_280, 390])("every digit of a value is visible at a width of %i pixels", async (width) => {
   const values = [77_368_016.4, 21.700000762939453, -1.7976931348623157e308, 0.30000000000000004, 123_456_789];
   const tags = values.map((value, i) => tagWith({ input: `hall.meter${i}.energy`, value, unit: "kWh" }));
   await using opened = await openPage(() => statusWith({ tags }), { width, height: 900 });

@@ -60,7 +60,7 @@ function ask(url: string, { method = "GET", host }: { method?: string; host?: st
   });
 }
 
-test("every route answers what it is for", async () => {
+test("every route answers its content", async () => {
   await using web = await open();
   const status = await ask(`${web.url}/api/status`);
   expect(JSON.parse(status.body)).toEqual(JSON.parse(JSON.stringify(statusWith())));
@@ -100,7 +100,7 @@ test.each(paths)("%s takes GET and HEAD only", async (path) => {
   expect(await ask(web.url + path, { method: "HEAD" })).toMatchObject({ status: path === "/no" ? 404 : 200, body: "" });
 });
 
-test.each(paths)("%s is kept by no cache, sniffed by no browser and framed by no page", async (path) => {
+test.each(paths)("%s is not cached, sniffed or framed", async (path) => {
   await using web = await open();
   const { headers } = await ask(web.url + path);
   expect(headers).toMatchObject({
@@ -113,7 +113,7 @@ test.each(paths)("%s is kept by no cache, sniffed by no browser and framed by no
   expect(headers["access-control-allow-origin"]).toBeUndefined();
 });
 
-test("a port that is taken is one clear error", async () => {
+test("a port in use is one clear error", async () => {
   await using web = await open();
   const listen = { host: "127.0.0.1", port: Number(new URL(web.url).port) };
   const error: unknown = await open({ listen }).catch((reason: unknown) => reason);
@@ -155,7 +155,7 @@ test("disposing ends streams and idle connections at once", async () => {
   await Promise.all([ended, closed]);
 });
 
-test("a snapshot that fails is a 500, and the next request is answered again", async () => {
+test("a failing snapshot is answered 500, and the next request succeeds", async () => {
   let broken = false;
   const snapshot = () => {
     if (broken) throw new Error("secret inside");
@@ -174,7 +174,7 @@ test("a snapshot that fails is a 500, and the next request is answered again", a
   expect((await ask(`${web.url}/api/status`)).status).toBe(200);
 });
 
-test("sampling the history makes no status, and takes no more tags than have a history", async () => {
+test("sampling the history builds no status, and reads only tags that have a history", async () => {
   const taken: number[] = [];
   const noStatus = () => {
     throw new Error("made a status");

@@ -5,7 +5,7 @@ import { openWeb } from "../../../src/web/server.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { statusWith } from "../../support/status.ts";
 
-test("headers that trickle in are ended after their time, while others are answered", {
+test("slow headers are closed after their timeout, while others are answered", {
   timeout: 120_000,
 }, async () => {
   await using web = await openWeb(
