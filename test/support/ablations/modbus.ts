@@ -44,7 +44,7 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "the unit of a reply",
     file: "source/modbus/connection/mbap-framing.ts",
-    code: "    if (unit !== request.unit && !this.#anyUnit)\n",
+    code: "    if (unit !== request.unit && !this.#options.anyUnit)\n",
     without: "    if (false)\n",
     test: mbap,
   },
@@ -360,7 +360,7 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "asking for one value before a unit or connection counts as lost",
     file: "source/modbus/polling/unit-reader.ts",
-    code: "breaker.isDoubtful || isNearlyLost() ?",
+    code: "breaker.isDoubtful || link.isNearlyLost ?",
     without: "breaker.down !== undefined ?",
     test: silentDevices,
   },

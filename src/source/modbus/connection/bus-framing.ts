@@ -65,21 +65,13 @@ export class BusFraming implements Framing {
   /** The last request, and the first bytes since. */
   #asked: UnitRequest | undefined;
   #first: Uint8Array = new Uint8Array(0);
-  #discarded = 0;
-  #late = { unit: 0, count: 0 };
+  discarded = 0;
+  late = { unit: 0, count: 0 };
   #mismatch: string | undefined;
 
   constructor(options: BusOptions) {
     this.#options = options;
     this.#doubts = options.doubts ?? new Doubts();
-  }
-
-  get discarded(): number {
-    return this.#discarded;
-  }
-
-  get late(): Framing["late"] {
-    return this.#late;
   }
 
   get mismatch(): string | undefined {
@@ -214,7 +206,7 @@ export class BusFraming implements Framing {
     if (this.#current) {
       this.#doubts.add(this.#current.request);
       this.#options.watch?.gaveUp(this.#current.request);
-      if (this.#noise > 0 && this.#mismatch === undefined) this.#discarded++;
+      if (this.#noise > 0 && this.#mismatch === undefined) this.discarded++;
     }
     this.#current = undefined;
     return !this.#options.reopen;
@@ -244,7 +236,7 @@ export class BusFraming implements Framing {
     if (doubtful || mismatch === undefined) watch?.mayBeOurs(unit, pdu);
     watch?.heard(unit, pdu);
     if (again && watch?.repeating) {
-      this.#discarded++;
+      this.discarded++;
       return;
     }
     if (unit === request?.unit) this.#inWindow.push(pdu);
@@ -253,7 +245,7 @@ export class BusFraming implements Framing {
       this.#discard(mismatch);
       return;
     }
-    if (this.#held) this.#discarded++;
+    if (this.#held) this.discarded++;
     this.#held = pdu;
     this.#sure = !doubtful;
     if (doubtful) return;
@@ -270,7 +262,7 @@ export class BusFraming implements Framing {
 
   /** Removes the doubt that a late `pdu` resolves, if there is one. */
   #cameLate(unit: number, pdu: Uint8Array): void {
-    if (this.#doubts.include(unit, pdu)) this.#late = { unit, count: this.#late.count + 1 };
+    if (this.#doubts.include(unit, pdu)) this.late = { unit, count: this.late.count + 1 };
     this.#doubts.came(unit, pdu);
   }
 
@@ -284,7 +276,7 @@ export class BusFraming implements Framing {
   }
 
   #discard(mismatch: string): void {
-    this.#discarded++;
+    this.discarded++;
     this.#mismatch = mismatch;
   }
 }

@@ -150,9 +150,7 @@ export function streamExchange(
         clock.sleep(ms, waiting.signal).then(then, () => {});
       };
       // See `whenClear`.
-      const afterSockets = (then: () => void) => {
-        overdue = setImmediate(then);
-      };
+      const afterSockets = (then: () => void) => void (overdue = setImmediate(then));
       const expire = () => {
         if (pending !== current || framing.settlesAt !== undefined) return;
         const wait = nextAnswerMs(request.unit);
@@ -168,8 +166,8 @@ export function streamExchange(
         expiredAt = clock.monotonic();
         if (!framing.abandon()) retire();
         givenUp.set(request.unit, [...ofLate(request.unit, sentAt), sentAt]);
-        const late = lateMs.get(request.unit);
-        current.settle({ kind: "silence", mismatch: framing.mismatch, heard: current.heard, lateMs: late });
+        const { mismatch } = framing;
+        current.settle({ kind: "silence", mismatch, heard: current.heard, lateMs: lateMs.get(request.unit) });
       };
       const settleHeld = () => {
         if (pending !== current || answeredAt === undefined) return;
@@ -245,10 +243,9 @@ export function streamExchange(
       if (signal.aborted) throw error;
       return isAsked ? ("closed" as const) : ("lost" as const);
     });
-    const isText = typeof result === "string";
-    const outcome = isText ? result : result.kind === "silence" ? "silent" : "answered";
-    if (!framing.isConfirmed?.(outcome)) return "contested";
-    return !isText && result.kind === "silence" ? result : undefined;
+    const silence = typeof result === "object" && result.kind === "silence" ? result : undefined;
+    const outcome = silence ? "silent" : typeof result === "object" ? "answered" : result;
+    return framing.isConfirmed?.(outcome) ? silence : "contested";
   };
 
   return {

@@ -29,34 +29,19 @@ export interface MbapOptions {
 }
 
 export class MbapFraming implements Framing {
-  readonly #anyUnit: boolean;
-  readonly #datagrams: boolean;
-  readonly #peer: string;
+  readonly #options: MbapOptions;
   #nextId: number;
   #current: { readonly id: number; readonly request: UnitRequest } | undefined;
   readonly #abandoned = new Set<number>();
   #received: Uint8Array = new Uint8Array(0);
-  #discarded = 0;
-  #late = { unit: 0, count: 0 };
-  #mismatch: string | undefined;
+  readonly holding = false;
+  discarded = 0;
+  late = { unit: 0, count: 0 };
+  mismatch: string | undefined;
 
-  constructor({ anyUnit, firstId = 0, datagrams = false, peer = "HOST:PORT" }: MbapOptions) {
-    this.#peer = peer;
-    this.#anyUnit = anyUnit;
-    this.#datagrams = datagrams;
-    this.#nextId = firstId;
-  }
-
-  get discarded(): number {
-    return this.#discarded;
-  }
-
-  get late(): Framing["late"] {
-    return this.#late;
-  }
-
-  get mismatch(): string | undefined {
-    return this.#mismatch;
+  constructor(options: MbapOptions) {
+    this.#options = options;
+    this.#nextId = options.firstId ?? 0;
   }
 
   /** Needs no such request, as frames have ids. */
@@ -67,7 +52,7 @@ export class MbapFraming implements Framing {
     const id = this.#nextId;
     this.#nextId = (id + 1) & 0xff_ff;
     this.#current = { id, request };
-    this.#mismatch = undefined;
+    this.mismatch = undefined;
     const frame = new Uint8Array(headerBytes + pdu.length);
     frame.set([id >> 8, id & 0xff, 0, 0, 0, 1 + pdu.length, request.unit]);
     frame.set(pdu, headerBytes);
@@ -75,7 +60,7 @@ export class MbapFraming implements Framing {
   }
 
   receive(chunk: Uint8Array): Uint8Array | undefined {
-    if (!this.#datagrams) return this.#receiveStream(chunk);
+    if (!this.#options.datagrams) return this.#receiveStream(chunk);
     return isWholeFrame(chunk) ? this.#take(chunk) : this.#discard("a datagram that is no frame");
   }
 
@@ -100,17 +85,14 @@ export class MbapFraming implements Framing {
       return frameBytes(bytes);
     } catch (error) {
       const request = this.#current?.request;
-      const foreign = request && foreignBytes(bytes, { request, expected: "mbap", peer: this.#peer });
+      const { peer = "HOST:PORT" } = this.#options;
+      const foreign = request && foreignBytes(bytes, { request, expected: "mbap", peer });
       if (!foreign) throw error;
-      throw new AgentError("SOURCE_PROTOCOL", `${this.#peer} sent ${foreign.what} instead of Modbus TCP`, {
+      throw new AgentError("SOURCE_PROTOCOL", `${peer} sent ${foreign.what} instead of Modbus TCP`, {
         cause: error,
         hint: foreign.hint,
       });
     }
-  }
-
-  get holding(): boolean {
-    return false;
   }
 
   expire(): undefined {}
@@ -129,11 +111,11 @@ export class MbapFraming implements Framing {
     const unit = frame[6]!;
     const current = this.#current;
     if (!current || id !== current.id) {
-      if (this.#abandoned.delete(id)) this.#late = { unit, count: this.#late.count + 1 };
+      if (this.#abandoned.delete(id)) this.late = { unit, count: this.late.count + 1 };
       return this.#discard(`transaction ${id} instead of ${current?.id ?? "none"}`);
     }
     const { request } = current;
-    if (unit !== request.unit && !this.#anyUnit)
+    if (unit !== request.unit && !this.#options.anyUnit)
       return this.#discard(`unit ${unit} instead of ${request.unit} (replyUnit: any accepts that)`);
     const pdu = frame.subarray(headerBytes);
     const mismatch = mismatchOf(pdu, request);
@@ -143,8 +125,8 @@ export class MbapFraming implements Framing {
   }
 
   #discard(mismatch: string): undefined {
-    this.#discarded++;
-    this.#mismatch = mismatch;
+    this.discarded++;
+    this.mismatch = mismatch;
   }
 }
 

@@ -40,13 +40,14 @@ export class ModbusConnection implements AsyncDisposable {
   #exchange: Exchange;
   readonly #answered = new Set<number>();
   #silent = 0;
+  /** Total time with a request in flight. */
+  busyMs = 0;
   #endedAt = Number.NEGATIVE_INFINITY;
   /** Discarded replies of this exchange that the metric includes. */
   #counted = 0;
   /** Units that did not answer a conclusive request since the last byte came. */
   readonly #silentUnits = new Set<number>();
   #notBefore: number;
-  #busyMs = 0;
   /** Recent slowest answer in milliseconds; it decays with each answer. */
   #slowestMs = 0;
   #failure: AgentError | undefined;
@@ -86,11 +87,6 @@ export class ModbusConnection implements AsyncDisposable {
 
   get disturbances(): readonly Disturbance[] {
     return this.#options.disturbances?.() ?? [];
-  }
-
-  /** Total time with a request in flight. */
-  get busyMs(): number {
-    return this.#busyMs;
   }
 
   /**
@@ -160,7 +156,7 @@ export class ModbusConnection implements AsyncDisposable {
     } while (this.#isUsed && this.#exchange.lost && this.#exchange.lost === this.#closedOver);
     const end = clock.monotonic();
     this.#notBefore = end + this.#options.delayMs;
-    this.#busyMs += end - start;
+    this.busyMs += end - start;
     // Bytes since the last request count, too: a unit may be slower than its time-out.
     const heard = this.#exchange.heardAt > this.#endedAt;
     this.#endedAt = end;

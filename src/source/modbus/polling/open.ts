@@ -2,14 +2,12 @@
 import { AgentError } from "../../../core/errors.ts";
 import type { Clock, Runtime } from "../../../core/runtime.ts";
 import type { Source } from "../../../core/source.ts";
-import type { FrameFormat } from "../config/endpoint.ts";
 import { placeOf, silenceHint } from "../config/endpoint.ts";
 import type { ModbusOptions } from "../config/options.ts";
 import type { ReadRequest } from "../config/pdu.ts";
 import { touches } from "../config/plan.ts";
 import { isRegisterTable } from "../config/value-type.ts";
 import { configFaults, type ModbusConfig, pollTargets } from "../config/wanted.ts";
-import type { BusCodec } from "../connection/bus-codec.ts";
 import { asciiCodec, rtuCodec } from "../connection/bus-codec.ts";
 import { BusFraming, type BusOptions } from "../connection/bus-framing.ts";
 import { BusWatch } from "../connection/bus-watch.ts";
@@ -81,7 +79,31 @@ export async function openConnection(
     throw new AgentError("CONFIG_INVALID", `${name}: unit 0 addresses every unit of a bus at once and cannot be read`);
   const watch = watchOf(options, runtime.clock);
   const delayMs = Math.max(options.interRequestDelay, url.transport === "serial" ? gapMs(url.line) : 0);
-  const bus: Bus = { doubts, mayAsk, watch, givenUp: new Map(), delayMs };
+  const givenUp: GivenUp = new Map();
+  const bus = (more: Pick<BusOptions, "reopen" | "peer">) =>
+    new BusFraming({ codec: url.frames === "ascii" ? asciiCodec : rtuCodec, doubts, mayAsk, watch, ...more });
+  const mbap = (datagrams: boolean) =>
+    new MbapFraming({
+      anyUnit: options.replyUnit === "any",
+      firstId: Math.floor(runtime.random() * 65_536),
+      datagrams,
+      peer: placeOf(url),
+    });
+  const connect = async (connecting: AbortSignal): Promise<Exchange> => {
+    const { clock } = runtime;
+    if (url.transport === "serial") {
+      const rest = lineRest(url.line, options.timeout);
+      const port = await openSerial(url.line, connecting);
+      return streamExchange(port, bus({ reopen: false }), clock, rest, givenUp, delayMs);
+    }
+    const { localAddress, connectTimeout: timeoutMs } = options;
+    const place = { host: url.host, port: url.port, localAddress };
+    if (url.transport === "udp") return streamExchange(await openUdp(place, connecting), mbap(true), clock);
+    const stream = await connectTcp({ ...place, timeoutMs }, connecting);
+    const peer = { expected: url.frames, peer: placeOf(url) };
+    const framing = url.frames === "mbap" ? mbap(false) : bus({ reopen: true, peer });
+    return streamExchange(stream, framing, clock, undefined, givenUp, delayMs);
+  };
   return await ModbusConnection.open(
     {
       name,
@@ -93,7 +115,7 @@ export async function openConnection(
       isCloseable: url.transport === "tcp",
       closeAfterPoll: options.closeAfterPoll && url.transport === "tcp",
       silenceHint: silenceHint(url),
-      connect: (connecting) => connect(options, bus, runtime, connecting),
+      connect,
     },
     runtime,
     signal,
@@ -108,55 +130,4 @@ function watchOf(options: ModbusOptions, clock: Clock): BusWatch {
   const watch = watches.get(options) ?? new BusWatch(clock, isLine ? heldOnLineMs : heldBehindGatewayMs);
   watches.set(options, watch);
   return watch;
-}
-
-/** State of a bus that outlives a connection. */
-interface Bus {
-  readonly doubts: Doubts;
-  readonly mayAsk: BusOptions["mayAsk"];
-  readonly watch: BusWatch;
-  readonly givenUp: GivenUp;
-  readonly delayMs: number;
-}
-
-async function connect(
-  options: ModbusOptions,
-  { doubts, mayAsk, watch, givenUp, delayMs }: Bus,
-  runtime: Runtime,
-  signal: AbortSignal,
-): Promise<Exchange> {
-  const { url, localAddress, connectTimeout, timeout } = options;
-  const { clock, random } = runtime;
-  const mbap = (datagrams: boolean) =>
-    new MbapFraming({
-      anyUnit: options.replyUnit === "any",
-      firstId: Math.floor(random() * 65_536),
-      datagrams,
-      peer: placeOf(url),
-    });
-  if (url.transport === "serial") {
-    const framing = new BusFraming({ codec: codecOf(url.frames), reopen: false, doubts, mayAsk, watch });
-    const rest = lineRest(url.line, timeout);
-    return streamExchange(await openSerial(url.line, signal), framing, clock, rest, givenUp, delayMs);
-  }
-  const { host, port } = url;
-  if (url.transport === "udp")
-    return streamExchange(await openUdp({ host, port, localAddress }, signal), mbap(true), clock);
-  const stream = await connectTcp({ host, port, localAddress, timeoutMs: connectTimeout }, signal);
-  const framing =
-    url.frames === "mbap"
-      ? mbap(false)
-      : new BusFraming({
-          codec: codecOf(url.frames),
-          reopen: true,
-          doubts,
-          mayAsk,
-          watch,
-          peer: { expected: url.frames, peer: placeOf(url) },
-        });
-  return streamExchange(stream, framing, clock, undefined, givenUp, delayMs);
-}
-
-function codecOf(frames: FrameFormat): BusCodec {
-  return frames === "ascii" ? asciiCodec : rtuCodec;
 }

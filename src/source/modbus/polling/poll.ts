@@ -4,11 +4,11 @@ import type { EpochMicros } from "../../../core/point.ts";
 import type { ReadingBatch } from "../../../core/reading.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import { modiconNumber } from "../config/address.ts";
-import type { BlockBoundary } from "../config/plan.ts";
 import { plan, split } from "../config/plan.ts";
 import type { PollTarget } from "../config/wanted.ts";
 import { consequenceOf, describeContested, describeException, isResponsive } from "../connection/exceptions.ts";
 import type { Result } from "../connection/framing.ts";
+import type { Learned } from "./learned.ts";
 import { decodeBlock, failedReadings } from "./readings.ts";
 import { FailureRuns, failuresToSplit, isTimeToSplit, LengthSearch, Refusals } from "./refusals.ts";
 import { timeOfReply } from "./schedule.ts";
@@ -17,7 +17,7 @@ import { type Asked, UnitReader, type UnitReaderOptions, type WantedBlock } from
 export interface PollOptions extends UnitReaderOptions {
   /** `poll`: see `timeOfReply`; `reply`: when the reply was complete. */
   readonly time: "poll" | "reply";
-  readonly learned: { cuts(): readonly BlockBoundary[]; add(cut: BlockBoundary): void };
+  readonly learned: Pick<Learned, "cuts" | "add">;
 }
 
 /** The result for a block, or why it was not requested. */
@@ -215,7 +215,7 @@ export class Poll {
       blocks.push(...(await this.#judge(half, attempt, { ...cycle, into: readings }, search)));
     if (second && readings.some(isGood)) {
       into.push(...readings);
-      this.#options.learned.add({ table: block.table, address: second.start });
+      this.#options.learned.add(this.target.unit, { table: block.table, address: second.start });
       return blocks;
     }
     // A half that failed for another reason may exist. Request the whole block in the next poll.
@@ -247,7 +247,7 @@ export class Poll {
 
   #plan(): readonly WantedBlock[] {
     const { target, learned } = this.#options;
-    return plan(target.wanted, { ...target.limits, cuts: learned.cuts() });
+    return plan(target.wanted, { ...target.limits, cuts: learned.cuts(target.unit) });
   }
 }
 

@@ -5,7 +5,6 @@ import type { Delivery, Source, SourceCheck, SourceWarning } from "../../../core
 import { isAbort } from "../../../lib/abort.ts";
 import { batchDelivery } from "../../../lib/reading-batch.ts";
 import { silenceHint } from "../config/endpoint.ts";
-import type { BlockBoundary } from "../config/plan.ts";
 import type { ModbusConfig, PollTarget } from "../config/wanted.ts";
 import { ProbeBudget, UnitBreaker } from "../connection/breaker.ts";
 import { droppedTotal, skippedTotal } from "../connection/metrics.ts";
@@ -66,28 +65,8 @@ export class ModbusSource implements Source {
     this.#polls = targets.map((target) => {
       const breaker = this.#breakers.get(target.unit) ?? new UnitBreaker(runtime.clock, runtime.random, budget);
       this.#breakers.set(target.unit, breaker);
-      const read = link.read.bind(link);
-      const isNearlyLost = () => link.isNearlyLost;
-      const briefly = link.unlikelyAfter.bind(link);
-      const lessons = {
-        cuts: () => learned.cuts(target.unit),
-        add: (cut: BlockBoundary) => learned.add(target.unit, cut),
-      };
-      return new Poll(
-        {
-          target,
-          time: config.options.time,
-          retries,
-          restMs,
-          read,
-          isNearlyLost,
-          mayBePatient,
-          briefly,
-          breaker,
-          learned: lessons,
-        },
-        runtime,
-      );
+      const { time } = config.options;
+      return new Poll({ target, time, retries, restMs, link, mayBePatient, breaker, learned }, runtime);
     });
   }
 
@@ -128,13 +107,8 @@ export class ModbusSource implements Source {
   async check(signal: AbortSignal): Promise<SourceCheck> {
     const targets = this.#polls.map(({ target }) => target);
     const { url } = this.#config.options;
-    return await checkUnits(
-      targets,
-      this.#link,
-      { hint: silenceHint(url), url: url.text },
-      this.#runtime.clock,
-      signal,
-    );
+    const texts = { hint: silenceHint(url), url: url.text };
+    return await checkUnits(targets, this.#link, texts, this.#runtime.clock, signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,12 +1,12 @@
 // Sends requests to one unit, with retries and suitable time-outs, and updates the unit's state.
 import type { Runtime } from "../../../core/runtime.ts";
 import { formatDuration } from "../../../lib/duration.ts";
-import type { ReadRequest } from "../config/pdu.ts";
 import { places, type ReadBlock, type Span } from "../config/plan.ts";
 import type { PollTarget, Wanted } from "../config/wanted.ts";
 import type { UnitBreaker } from "../connection/breaker.ts";
 import { consequenceOf, isResponsive } from "../connection/exceptions.ts";
 import type { Result } from "../connection/framing.ts";
+import type { ModbusConnection } from "../connection/modbus-connection.ts";
 
 export type WantedBlock = ReadBlock<Wanted>;
 
@@ -14,16 +14,11 @@ export interface UnitReaderOptions {
   readonly target: PollTarget;
   /** Repetitions of an unanswered request. A unit that is down gets none. */
   readonly retries: number;
-  /** `conclusive`: see `ModbusConnection.read`. */
-  readonly read: (request: ReadRequest, timeoutMs: number, signal: AbortSignal, conclusive: boolean) => Promise<Result>;
-  /** See `ModbusConnection.isNearlyLost`. */
-  readonly isNearlyLost: () => boolean;
+  readonly link: Pick<ModbusConnection, "read" | "isNearlyLost" | "unlikelyAfter">;
   /** Whether a request may wait beyond the time-out to detect a slow unit. Called before each such request. */
   readonly mayBePatient: () => boolean;
   /** Milliseconds that the link rests after an unanswered request. */
   readonly restMs: number;
-  /** Shortens a unit's time-out for a brief request. */
-  readonly briefly: (timeoutMs: number) => number;
   /** Shared with the unit's other polls. */
   readonly breaker: UnitBreaker;
 }
@@ -73,8 +68,8 @@ export class UnitReader {
    * `isOfUnit`: the value got no answer, so `block` was not requested.
    */
   async ask(block: WantedBlock, signal: AbortSignal): Promise<Asked & { readonly isOfUnit: boolean }> {
-    const { breaker, isNearlyLost } = this.#options;
-    const least = breaker.isDoubtful || isNearlyLost() ? this.#probes.take() : undefined;
+    const { breaker, link } = this.#options;
+    const least = breaker.isDoubtful || link.isNearlyLost ? this.#probes.take() : undefined;
     const isOnly = least !== undefined && isSame(least, block);
     if (least && !isOnly) {
       const probed = await this.#probe(least, signal);
@@ -134,17 +129,17 @@ export class UnitReader {
 
   /** Sends a request. Repeats it while the unit is busy, or if the answer may have been lost. */
   async #request(block: WantedBlock, signal: AbortSignal, isProbe: boolean, isGlance = false): Promise<Asked> {
-    const { read, target, breaker } = this.#options;
+    const { link, target, breaker } = this.#options;
     const { table, start, count } = block;
     // The probe that decides whether the unit is down gets the full time-out.
     const isBrief = breaker.brief && (breaker.down !== undefined || !isProbe || isGlance);
     const isPatient = isProbe && !isBrief && !this.#inTime && this.#options.mayBePatient();
-    const shortMs = isBrief ? this.#options.briefly(target.timeoutMs) : target.timeoutMs;
+    const shortMs = isBrief ? link.unlikelyAfter(target.timeoutMs) : target.timeoutMs;
     const timeoutMs = isPatient ? shortMs * patience : shortMs;
     let silentLeft = breaker.down === undefined ? this.#options.retries : 0;
     try {
       for (;;) {
-        const result = await read({ unit: target.unit, table, start, count }, timeoutMs, signal, isProbe);
+        const result = await link.read({ unit: target.unit, table, start, count }, timeoutMs, signal, isProbe);
         if (result.kind === "silence" && silentLeft-- > 0) continue;
         const busy = result.kind === "exception" && consequenceOf(result.code) === "busy";
         if (!busy || this.#busyLeft === 0 || breaker.down !== undefined) {

@@ -45,18 +45,21 @@ function polled(
       time: "poll",
       retries: 0,
       restMs: 0,
-      read: async (request, timeoutMs) => {
-        asked.push(request);
-        const result = await answer(request);
-        // Else silence takes no time.
-        if (briefly && result.kind === "silence") await clock.advance(timeoutMs);
-        return result;
+      link: {
+        async read(request, timeoutMs) {
+          if ("identity" in request) throw new Error("only registers are read");
+          asked.push(request);
+          const result = await answer(request);
+          // Else silence takes no time.
+          if (briefly && result.kind === "silence") await clock.advance(timeoutMs);
+          return result;
+        },
+        isNearlyLost: false,
+        unlikelyAfter: briefly ?? ((ms) => ms),
       },
-      isNearlyLost: () => false,
       mayBePatient: () => false,
-      briefly: briefly ?? ((ms) => ms),
       breaker,
-      learned: { cuts: () => cuts, add: (cut) => cuts.push(cut) },
+      learned: { cuts: () => cuts, add: (_unit, cut) => cuts.push(cut) },
     },
     runtime,
   );
