@@ -3,7 +3,7 @@
 import type { BrowsedNode } from "../../src/core/commissioning.ts";
 import type { Runtime } from "../../src/core/runtime.ts";
 import type { Reading, Source } from "../../src/core/source.ts";
-import type { ModbusConfig } from "../../src/source/modbus/config/wanted.ts";
+import type { ModbusConfig } from "../../src/source/modbus/config/tag-reads.ts";
 import { modbusDriver } from "../../src/source/modbus/driver.ts";
 import { testRuntime } from "./runtime.ts";
 

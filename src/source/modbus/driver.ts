@@ -2,7 +2,7 @@
 import type { Driver, Forecast } from "../../core/driver.ts";
 import { modbusOptions, modbusTag } from "./config/options.ts";
 import { plan } from "./config/plan.ts";
-import { configFaults, type ModbusConfig, pollTargets } from "./config/wanted.ts";
+import { configFaults, type ModbusConfig, pollTargets } from "./config/tag-reads.ts";
 import { gapMs, wireMs } from "./connection/serial-stream.ts";
 
 export const modbusDriver: Driver<"modbus", typeof modbusOptions, typeof modbusTag> = {

@@ -478,9 +478,9 @@ export const modbusAblations: readonly Ablation[] = [
   },
   {
     safeguard: "asking no more of a device than the length that it gives",
-    file: "source/modbus/discovery/survey.ts",
+    file: "source/modbus/discovery/address-scan.ts",
     code: 'if (half === "second" && firstHalfEnd === start)',
     without: "if (false)",
-    test: "unit/source/modbus/survey.test.ts",
+    test: "unit/source/modbus/address-scan.test.ts",
   },
 ];

@@ -104,7 +104,7 @@ export class UnitBreaker {
 // Grants the connection to one caller at a time: round-robin over units, first come first served within a unit.
 
 /** A fair mutex whose waiters can abort. A unit with many requests gets no more turns than others. */
-export class Turns {
+export class FairMutex {
   #taken = false;
   /** Waiting callers by unit; the first unit is next. No set is empty. */
   readonly #waiting = new Map<number, Set<() => void>>();

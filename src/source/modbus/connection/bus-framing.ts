@@ -10,17 +10,17 @@ import type { Answer, ReadRequest, UnitRequest } from "../config/pdu.ts";
 import { functionOf, isException, mismatchOf, readAskedFor } from "../config/pdu.ts";
 import type { BusCodec, BusFrame } from "./bus-codec.ts";
 import { type BusWatch, equal } from "./bus-watch.ts";
-import { Doubts, kindOfReply } from "./doubts.ts";
 import { consequenceOf } from "./exceptions.ts";
 import { foreignBytes, tellingBytes } from "./foreign-bytes.ts";
 import { concatBytes, type Framing } from "./framing.ts";
+import { kindOfReply, LateReplyTracker } from "./late-reply-tracker.ts";
 
 export interface BusOptions {
   readonly codec: BusCodec;
   /** Whether the connection can be reopened after a time-out. */
   readonly reopen: boolean;
   /** Late answers of earlier connections; default: none. */
-  readonly doubts?: Doubts;
+  readonly doubts?: LateReplyTracker;
   /** Watches other traffic on the bus; default: none is expected. */
   readonly watch?: BusWatch;
   /** Whether a unit may be asked for addresses without a tag; default: always. */
@@ -40,7 +40,7 @@ interface Current {
 
 export class BusFraming implements Framing {
   readonly #options: BusOptions;
-  readonly #doubts: Doubts;
+  readonly #doubts: LateReplyTracker;
   #current: Current | undefined;
   #received: Uint8Array = new Uint8Array(0);
   /** The PDU that is probably the answer. It is held back until no better one can come. */
@@ -71,7 +71,7 @@ export class BusFraming implements Framing {
 
   constructor(options: BusOptions) {
     this.#options = options;
-    this.#doubts = options.doubts ?? new Doubts();
+    this.#doubts = options.doubts ?? new LateReplyTracker();
   }
 
   get mismatch(): string | undefined {

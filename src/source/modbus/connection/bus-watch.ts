@@ -13,8 +13,8 @@ import type { Clock } from "../../../core/runtime.ts";
 import type { SourceWarning } from "../../../core/source.ts";
 import type { ReadRequest, UnitRequest } from "../config/pdu.ts";
 import { DistinctReads, type DistinctRules } from "./distinct-reads.ts";
-import type { Expected } from "./doubts.ts";
-import { expectedOf, kindOfReply, kindsOf } from "./doubts.ts";
+import type { Expected } from "./late-reply-tracker.ts";
+import { expectedOf, kindOfReply, kindsOf } from "./late-reply-tracker.ts";
 
 /** Twice the usual delay of a repeat on a radio link. The gap grows to 1.5 times the longest repeat seen. */
 const shortestGapMs = 40;
@@ -23,7 +23,7 @@ const longestGapMs = 500;
 const unknownHoldMs = 100;
 /** Number of answers in a row, without other traffic, after which the bus counts as exclusive and nothing is held. */
 const answersForTrust = 5_000;
-/** Answers of each kind that must be confirmed (see `Doubts.confirmation`). Most other masters are detected by then. */
+/** Answers of each kind to confirm (see `LateReplyTracker.confirmation`). Most other masters are detected by then. */
 const answersToConfirm = 32;
 /** Number of unanswered confirmations in a row after which a unit or block is no longer confirmed. */
 const mostUnconfirmed = 2;

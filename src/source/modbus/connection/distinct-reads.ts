@@ -9,7 +9,7 @@
 // If the other master uses all possible lengths, the block is not read.
 import type { ReadRequest } from "../config/pdu.ts";
 import { isRegisterTable } from "../config/value-type.ts";
-import { expectedOf, isInProtocol, kindsOf } from "./doubts.ts";
+import { expectedOf, isInProtocol, kindsOf } from "./late-reply-tracker.ts";
 
 /** Most additional registers, or bytes of bits. */
 const mostMore = 4;

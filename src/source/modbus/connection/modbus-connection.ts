@@ -2,7 +2,7 @@
 import { AgentError, isAgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { UnitRequest } from "../config/pdu.ts";
-import { Turns } from "./breaker.ts";
+import { FairMutex } from "./breaker.ts";
 import type { Disturbance } from "./bus-watch.ts";
 import { slowestTimeouts, unsteadiness } from "./exchange.ts";
 import type { Exchange, Result } from "./framing.ts";
@@ -36,7 +36,7 @@ const lingerMs = 100;
 export class ModbusConnection implements AsyncDisposable {
   readonly #options: ModbusConnectionOptions;
   readonly #runtime: Runtime;
-  readonly #turns = new Turns();
+  readonly #mutex = new FairMutex();
   #exchange: Exchange;
   readonly #answered = new Set<number>();
   #silent = 0;
@@ -95,7 +95,7 @@ export class ModbusConnection implements AsyncDisposable {
    * address may be the reason, which never ends the connection.
    */
   async read(request: UnitRequest, timeoutMs: number, signal: AbortSignal, conclusive = true): Promise<Result> {
-    using _turn = await this.#turns.take(request.unit, signal);
+    using _turn = await this.#mutex.take(request.unit, signal);
     if (this.#failure) throw this.#failure;
     // Each abort would create an error with its stack.
     if (!this.#lingering.signal.aborted) this.#lingering.abort();

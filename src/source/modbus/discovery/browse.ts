@@ -11,10 +11,10 @@ import { isRegisterTable, isTable } from "../config/value-type.ts";
 import { describeException, isAlive } from "../connection/exceptions.ts";
 import { type Ask, answersForAny, hasData, isFailure, patternOf, patternOfAbsent } from "../polling/unit-check.ts";
 import { cameInstead } from "../polling/unit-reader.ts";
+import { openProbeConnection, type ProbeConnection, scanAddresses, tableReader } from "./address-scan.ts";
 import { identify } from "./identification.ts";
 import { rangeNodes } from "./range-nodes.ts";
 import { findSunspec, sunspecNodes } from "./sunspec.ts";
-import { openProbeConnection, type ProbeConnection, survey, tableReader } from "./survey.ts";
 
 /** A unit that is present answers within this time, at least by an exception. */
 const scanTimeoutMs = 300;
@@ -149,7 +149,7 @@ async function* unitNodes(
     const registers = isRegisterTable(table);
     const smallest = isNarrow ? 1 : registers ? shortestRange : shortestRange * 8;
     const block = registers ? Math.min(100, options.maxRegisters) : Math.min(800, options.maxBits);
-    for await (const range of survey(read, { table, from, to, block, smallest })) {
+    for await (const range of scanAddresses(read, { table, from, to, block, smallest })) {
       zeros += range.values.filter((value) => value === 0).length;
       yield* rangeNodes(range, unit);
     }

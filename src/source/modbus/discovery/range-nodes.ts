@@ -3,7 +3,7 @@ import type { BrowsedNode } from "../../../core/commissioning.ts";
 import { modiconNumber } from "../config/address.ts";
 import { decodeRegisters } from "../config/registers.ts";
 import { isRegisterTable } from "../config/value-type.ts";
-import type { AnsweringRange } from "./survey.ts";
+import type { AnsweringRange } from "./address-scan.ts";
 
 /** Common "no value" codes: all bits, and the least and greatest signed number. */
 const noValues = [0xffff, 0x8000, 0x7fff];

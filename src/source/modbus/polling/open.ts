@@ -6,19 +6,19 @@ import { placeOf, silenceHint } from "../config/endpoint.ts";
 import type { ModbusOptions } from "../config/options.ts";
 import type { ReadRequest } from "../config/pdu.ts";
 import { touches } from "../config/plan.ts";
+import { configFaults, type ModbusConfig, pollTargets } from "../config/tag-reads.ts";
 import { isRegisterTable } from "../config/value-type.ts";
-import { configFaults, type ModbusConfig, pollTargets } from "../config/wanted.ts";
 import { asciiCodec, rtuCodec } from "../connection/bus-codec.ts";
 import { BusFraming, type BusOptions } from "../connection/bus-framing.ts";
 import { BusWatch } from "../connection/bus-watch.ts";
 import { connectTcp, openUdp } from "../connection/byte-stream.ts";
-import { Doubts } from "../connection/doubts.ts";
 import { streamExchange } from "../connection/exchange.ts";
 import type { Exchange, GivenUp } from "../connection/framing.ts";
+import { LateReplyTracker } from "../connection/late-reply-tracker.ts";
 import { MbapFraming } from "../connection/mbap-framing.ts";
 import { ModbusConnection } from "../connection/modbus-connection.ts";
 import { gapMs, lineRest, openSerial, wireMs } from "../connection/serial-stream.ts";
-import { Learned } from "./learned.ts";
+import { DeviceQuirks } from "./device-quirks.ts";
 import { ModbusSource } from "./source.ts";
 
 /** Rejects with `SOURCE_UNREACHABLE`, `CONFIG_INVALID` or with `signal.reason`. */
@@ -36,7 +36,7 @@ export async function openModbus(config: ModbusConfig, runtime: Runtime, signal:
   };
   const targets = pollTargets(config);
   const units = new Set(targets.map((target) => target.unit));
-  const learned = await Learned.load(config.stateDir, own);
+  const learned = await DeviceQuirks.load(config.stateDir, own);
   const mayAsk = (request: ReadRequest) => {
     const { table, start, count } = request;
     const limits = targets.filter(({ unit }) => unit === request.unit).map((target) => target.limits);
@@ -63,14 +63,14 @@ export interface ConnectionConfig {
   /** All units that are ever polled. */
   readonly units: ReadonlySet<number>;
   /** Late answers that may still come on a bus; default: none. They outlive the connection. */
-  readonly doubts?: Doubts;
+  readonly doubts?: LateReplyTracker;
   /** See `BusOptions`. */
   readonly mayAsk?: BusOptions["mayAsk"];
 }
 
 /** Connects to `options.url`. Rejects like `openModbus`. */
 export async function openConnection(
-  { name, options, units, doubts = new Doubts(), mayAsk }: ConnectionConfig,
+  { name, options, units, doubts = new LateReplyTracker(), mayAsk }: ConnectionConfig,
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<ModbusConnection> {

@@ -5,19 +5,19 @@ import type { ReadingBatch } from "../../../core/reading.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import { modiconNumber } from "../config/address.ts";
 import { plan, split } from "../config/plan.ts";
-import type { PollTarget } from "../config/wanted.ts";
+import type { PollTarget } from "../config/tag-reads.ts";
 import { consequenceOf, describeContested, describeException, isResponsive } from "../connection/exceptions.ts";
 import type { Result } from "../connection/framing.ts";
-import type { Learned } from "./learned.ts";
+import type { DeviceQuirks } from "./device-quirks.ts";
 import { decodeBlock, failedReadings } from "./readings.ts";
 import { FailureRuns, failuresToSplit, isTimeToSplit, LengthSearch, Refusals } from "./refusals.ts";
 import { timeOfReply } from "./schedule.ts";
-import { type Asked, UnitReader, type UnitReaderOptions, type WantedBlock } from "./unit-reader.ts";
+import { type Asked, type TagBlock, UnitReader, type UnitReaderOptions } from "./unit-reader.ts";
 
 export interface PollOptions extends UnitReaderOptions {
   /** `poll`: see `timeOfReply`; `reply`: when the reply was complete. */
   readonly time: "poll" | "reply";
-  readonly learned: Pick<Learned, "cuts" | "add">;
+  readonly learned: Pick<DeviceQuirks, "cuts" | "add">;
 }
 
 /** The result for a block, or why it was not requested. */
@@ -38,15 +38,15 @@ export class Poll {
   readonly #options: PollOptions;
   readonly #runtime: Runtime;
   readonly #unit: UnitReader;
-  #blocks: readonly WantedBlock[];
+  #blocks: readonly TagBlock[];
   #plannedAt: number;
   readonly #refusals: Refusals;
   readonly #silences = new FailureRuns();
-  readonly #given = new WeakSet<WantedBlock>();
+  readonly #given = new WeakSet<TagBlock>();
   /** Exceptions that do not depend on the address. */
   readonly #faults = new FailureRuns();
   /** Keeps the halves of a block, so that their state is not learned again. */
-  readonly #halves = new WeakMap<WantedBlock, readonly WantedBlock[]>();
+  readonly #halves = new WeakMap<TagBlock, readonly TagBlock[]>();
 
   constructor(options: PollOptions, runtime: Runtime) {
     this.#options = options;
@@ -74,14 +74,14 @@ export class Poll {
     this.#planAnew();
     this.#unit.begin();
     const cycle = { slot, into, signal };
-    const blocks: WantedBlock[] = [];
+    const blocks: TagBlock[] = [];
     for (const block of this.#blocks)
       blocks.push(...(await this.#judge(block, await this.#attempt(block, signal), cycle)));
     this.#blocks = blocks;
   }
 
   /** Requests `block` if permitted. `search`: the unit ignores a longer block. */
-  async #attempt(block: WantedBlock, signal: AbortSignal, search?: LengthSearch): Promise<Attempt> {
+  async #attempt(block: TagBlock, signal: AbortSignal, search?: LengthSearch): Promise<Attempt> {
     const refused = this.#refusals.reason(block);
     if (refused !== undefined) return { notAsked: refused };
     if (search && split(block) && search.isTooLong(block.count)) return "too long";
@@ -100,12 +100,7 @@ export class Poll {
   }
 
   /** Adds a reading for each item of `block`. Returns the blocks to request instead of it from now on. */
-  async #judge(
-    block: WantedBlock,
-    attempt: Attempt,
-    cycle: Cycle,
-    search?: LengthSearch,
-  ): Promise<readonly WantedBlock[]> {
+  async #judge(block: TagBlock, attempt: Attempt, cycle: Cycle, search?: LengthSearch): Promise<readonly TagBlock[]> {
     const fail = (reason: string) => {
       cycle.into.push(failedReadings(block, reason, cycle.slot));
       return [block];
@@ -174,18 +169,14 @@ export class Poll {
   }
 
   /** Whether the unit answers values within `block`. Tries several, as the first may be the cause. */
-  async #answersWithin(
-    block: WantedBlock,
-    signal: AbortSignal,
-    isAnswer: (result: Result) => boolean,
-  ): Promise<boolean> {
+  async #answersWithin(block: TagBlock, signal: AbortSignal, isAnswer: (result: Result) => boolean): Promise<boolean> {
     if (!split(block)) return false;
     for (let i = 0; i < triedValues; i++) if (isAnswer((await this.#unit.probe(signal, block)).result)) return true;
     return false;
   }
 
   /** Whether the unit fails for `block` and may succeed for less. */
-  async #isOfBlock(block: WantedBlock, signal: AbortSignal, search?: LengthSearch): Promise<boolean> {
+  async #isOfBlock(block: TagBlock, signal: AbortSignal, search?: LengthSearch): Promise<boolean> {
     if (search) return split(block) !== undefined;
     if (!isTimeToSplit(this.#faults.add(block))) return false;
     return await this.#answersWithin(block, signal, ({ kind }) => kind === "data");
@@ -196,20 +187,20 @@ export class Poll {
    * refused, `block` is not polled for a while; `forLong` if the device will never have it.
    */
   async #fetchHalves(
-    block: WantedBlock,
+    block: TagBlock,
     reason: string,
     cycle: Cycle,
     search?: LengthSearch,
     forLong = false,
-  ): Promise<readonly WantedBlock[]> {
+  ): Promise<readonly TagBlock[]> {
     const { slot, into, signal } = cycle;
     const halves = this.#halves.get(block) ?? split(block) ?? [];
     this.#halves.set(block, halves);
     const [, second] = halves;
     const readings: ReadingBatch[] = [];
-    const blocks: WantedBlock[] = [];
+    const blocks: TagBlock[] = [];
     // Request both before either is split: this shows whether the length or an address is the cause.
-    const attempts: (readonly [half: WantedBlock, Attempt])[] = [];
+    const attempts: (readonly [half: TagBlock, Attempt])[] = [];
     for (const half of halves) attempts.push([half, await this.#attempt(half, signal, search)]);
     for (const [half, attempt] of attempts)
       blocks.push(...(await this.#judge(half, attempt, { ...cycle, into: readings }, search)));
@@ -225,7 +216,7 @@ export class Poll {
   }
 
   /** Stops polling `block` for a while. Returns the reason for its readings. */
-  #refuse(block: WantedBlock, why: string, forLong: boolean): string {
+  #refuse(block: TagBlock, why: string, forLong: boolean): string {
     const reason = `${why} (${block.table}:${block.start}, ${modiconNumber({ table: block.table, address: block.start })})`;
     if (this.#refusals.add(block, reason, { forLong }))
       this.#runtime.log.warn(
@@ -245,7 +236,7 @@ export class Poll {
     this.#faults.endAll();
   }
 
-  #plan(): readonly WantedBlock[] {
+  #plan(): readonly TagBlock[] {
     const { target, learned } = this.#options;
     return plan(target.wanted, { ...target.limits, cuts: learned.cuts(target.unit) });
   }

@@ -15,23 +15,23 @@ import {
   type RegisterReader,
   simpleReader,
 } from "../config/registers.ts";
+import type { TagRead, TagSpan } from "../config/tag-reads.ts";
 import { isRegisterTable } from "../config/value-type.ts";
-import type { Wanted, WantedValue } from "../config/wanted.ts";
 
 /** The SunSpec limit of a scale factor, as a power of ten. */
 const largestExponent = 10;
 
 /** Cached decoding of a block: its values and fast readers. */
 interface Decoding {
-  readonly places: readonly WantedValue[];
+  readonly places: readonly TagRead[];
   /** Undefined if `decode` is needed. */
   readonly readers: readonly (RegisterReader | undefined)[];
 }
 
-const decodings = new WeakMap<ReadBlock<Wanted>, Decoding>();
+const decodings = new WeakMap<ReadBlock<TagSpan>, Decoding>();
 
 /** One reading per value in `block`, from the data of its reply. */
-export function decodeBlock(block: ReadBlock<Wanted>, bytes: Uint8Array, time: EpochMicros): ReadingBatch {
+export function decodeBlock(block: ReadBlock<TagSpan>, bytes: Uint8Array, time: EpochMicros): ReadingBatch {
   const { places, readers } = decodingOf(block);
   const booleans = !isRegisterTable(block.table);
   const values = new Float64Array(places.length);
@@ -55,7 +55,7 @@ export function decodeBlock(block: ReadBlock<Wanted>, bytes: Uint8Array, time: E
   return { places, values, booleans, times: time, clock: "agent", apart };
 }
 
-function decodingOf(block: ReadBlock<Wanted>): Decoding {
+function decodingOf(block: ReadBlock<TagSpan>): Decoding {
   let decoding = decodings.get(block);
   if (!decoding) {
     const places = block.items.flatMap((item) => item.values);
@@ -73,11 +73,11 @@ function decodingOf(block: ReadBlock<Wanted>): Decoding {
   return decoding;
 }
 
-export function failedReadings(block: ReadBlock<Wanted>, reason: string, time: EpochMicros): ReadingBatch {
+export function failedReadings(block: ReadBlock<TagSpan>, reason: string, time: EpochMicros): ReadingBatch {
   return batchOf(block.items.flatMap((item) => item.values.map((value) => failedReading(value, reason, time))));
 }
 
-function decode({ start, format, scale }: WantedValue, bytes: Uint8Array, from: number): Decoded {
+function decode({ start, format, scale }: TagRead, bytes: Uint8Array, from: number): Decoded {
   if (!format) return { ok: true, value: decodeBit(bytes, start - from) };
   const decoded = decodeRegisters(bytes, start - from, format);
   if (!decoded.ok || !scale || typeof decoded.value === "boolean") return decoded;
@@ -89,11 +89,11 @@ function decode({ start, format, scale }: WantedValue, bytes: Uint8Array, from: 
   return { ok: true, value: scaled(decoded.value, exponent) };
 }
 
-function failedReading(value: WantedValue, reason: string, time: EpochMicros): Reading {
+function failedReading(value: TagRead, reason: string, time: EpochMicros): Reading {
   return { ...readingOf(value, undefined, time), quality: "bad", reason };
 }
 
-function readingOf({ tag, captures, address }: WantedValue, value: Reading["value"], time: EpochMicros): Reading {
+function readingOf({ tag, captures, address }: TagRead, value: Reading["value"], time: EpochMicros): Reading {
   return { tag, captures, address, value, time, clock: "agent", quality: "good", historical: false };
 }
 

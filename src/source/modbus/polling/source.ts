@@ -5,12 +5,12 @@ import type { Delivery, Source, SourceCheck, SourceWarning } from "../../../core
 import { isAbort } from "../../../lib/abort.ts";
 import { batchDelivery } from "../../../lib/reading-batch.ts";
 import { silenceHint } from "../config/endpoint.ts";
-import type { ModbusConfig, PollTarget } from "../config/wanted.ts";
+import type { ModbusConfig, PollTarget } from "../config/tag-reads.ts";
 import { ProbeBudget, UnitBreaker } from "../connection/breaker.ts";
 import { droppedTotal, skippedTotal } from "../connection/metrics.ts";
 import type { ModbusConnection } from "../connection/modbus-connection.ts";
 import { lineRest } from "../connection/serial-stream.ts";
-import type { Learned } from "./learned.ts";
+import type { DeviceQuirks } from "./device-quirks.ts";
 import { Poll } from "./poll.ts";
 import { ReadingsQueue } from "./readings.ts";
 import { slots } from "./schedule.ts";
@@ -28,7 +28,7 @@ export class ModbusSource implements Source {
   readonly #config: ModbusConfig;
   readonly #runtime: Runtime;
   readonly #link: ModbusConnection;
-  readonly #learned: Learned;
+  readonly #learned: DeviceQuirks;
   readonly #polls: readonly Poll[];
   readonly #breakers = new Map<number, UnitBreaker>();
   readonly #queue: ReadingsQueue;
@@ -45,7 +45,7 @@ export class ModbusSource implements Source {
     config: ModbusConfig,
     targets: readonly PollTarget[],
     link: ModbusConnection,
-    learned: Learned,
+    learned: DeviceQuirks,
     runtime: Runtime,
   ) {
     this.#config = config;

@@ -7,8 +7,8 @@ import { formatDuration } from "../../../lib/duration.ts";
 import { readingsOf } from "../../../lib/reading-batch.ts";
 import type { ReadRequest } from "../config/pdu.ts";
 import { places, plan, type ReadBlock } from "../config/plan.ts";
+import type { PollTarget, TagSpan } from "../config/tag-reads.ts";
 import type { Table } from "../config/value-type.ts";
-import type { PollTarget, Wanted } from "../config/wanted.ts";
 import { consequenceOf, describeContested, describeException, isAlive } from "../connection/exceptions.ts";
 import type { Result } from "../connection/framing.ts";
 import type { ModbusConnection } from "../connection/modbus-connection.ts";
@@ -60,7 +60,7 @@ export async function checkUnits(
 
 /** Reads `block` as a whole, and each place separately if the unit refuses it. */
 async function refusedIn(
-  block: ReadBlock<Wanted>,
+  block: ReadBlock<TagSpan>,
   target: PollTarget,
   link: Pick<ModbusConnection, "read">,
   url: string,
@@ -120,7 +120,7 @@ function notAsked(unit: number): DeviceCheck {
 
 function failureOf(
   result: Exclude<Result, { kind: "data" }>,
-  { table, start }: ReadBlock<Wanted>,
+  { table, start }: ReadBlock<TagSpan>,
   waitMs: number,
   hint: string,
 ): Omit<DeviceCheck, "device" | "ok"> {
@@ -136,14 +136,14 @@ function failureOf(
 }
 
 /** Evenly spaced blocks including the first and last, as adjacent ones often exist or fail together. */
-function spread(all: readonly ReadBlock<Wanted>[]): readonly ReadBlock<Wanted>[] {
+function spread(all: readonly ReadBlock<TagSpan>[]): readonly ReadBlock<TagSpan>[] {
   if (all.length <= triedValues) return all;
   const step = (all.length - 1) / (triedValues - 1);
   return Array.from({ length: triedValues }, (_, i) => all[Math.round(i * step)]!);
 }
 
 /** Example: `hr:0 u16 is 2301`. */
-function shown(block: ReadBlock<Wanted>, bytes: Uint8Array): string {
+function shown(block: ReadBlock<TagSpan>, bytes: Uint8Array): string {
   const [reading] = readingsOf([decodeBlock(block, bytes, epochMicros(0))]);
   if (!reading) return "answers";
   return `${reading.address} is ${reading.value ?? `bad: ${reading.reason}`}`;

@@ -2,13 +2,13 @@
 import type { Runtime } from "../../../core/runtime.ts";
 import { formatDuration } from "../../../lib/duration.ts";
 import { places, type ReadBlock, type Span } from "../config/plan.ts";
-import type { PollTarget, Wanted } from "../config/wanted.ts";
+import type { PollTarget, TagSpan } from "../config/tag-reads.ts";
 import type { UnitBreaker } from "../connection/breaker.ts";
 import { consequenceOf, isResponsive } from "../connection/exceptions.ts";
 import type { Result } from "../connection/framing.ts";
 import type { ModbusConnection } from "../connection/modbus-connection.ts";
 
-export type WantedBlock = ReadBlock<Wanted>;
+export type TagBlock = ReadBlock<TagSpan>;
 
 export interface UnitReaderOptions {
   readonly target: PollTarget;
@@ -40,7 +40,7 @@ const busyRetries = 3;
 export class UnitReader {
   readonly #options: UnitReaderOptions;
   readonly #runtime: Runtime;
-  readonly #probes: ProbeChoice<Wanted>;
+  readonly #probes: ProbeChoice<TagSpan>;
   #busyLeft = busyRetries;
   /** Whether the unit has answered within its time-out. */
   #inTime = false;
@@ -67,7 +67,7 @@ export class UnitReader {
    * Requests `block`, after a single value if one more silence would count as a failure of unit or connection.
    * `isOfUnit`: the value got no answer, so `block` was not requested.
    */
-  async ask(block: WantedBlock, signal: AbortSignal): Promise<Asked & { readonly isOfUnit: boolean }> {
+  async ask(block: TagBlock, signal: AbortSignal): Promise<Asked & { readonly isOfUnit: boolean }> {
     const { breaker, link } = this.#options;
     const least = breaker.isDoubtful || link.isNearlyLost ? this.#probes.take() : undefined;
     const isOnly = least !== undefined && isSame(least, block);
@@ -79,7 +79,7 @@ export class UnitReader {
   }
 
   /** Requests a value of `within`, or the one most likely answered. `isGlance`: short time-out after a silence. */
-  async probe(signal: AbortSignal, within?: WantedBlock, isGlance = false): Promise<Asked> {
+  async probe(signal: AbortSignal, within?: TagBlock, isGlance = false): Promise<Asked> {
     return await this.#probe(this.#probes.take(within), signal, isGlance);
   }
 
@@ -110,7 +110,7 @@ export class UnitReader {
     return mismatch === undefined ? silence : `${silence}; what came instead had ${mismatch}`;
   }
 
-  #learn(block: WantedBlock, result: Result): void {
+  #learn(block: TagBlock, result: Result): void {
     if (result.kind === "data") this.#probes.answered(block);
     else if (result.kind !== "exception") this.#probes.silent(block);
     if (result.kind === "silence" || result.kind === "contested") return;
@@ -121,14 +121,14 @@ export class UnitReader {
     }
   }
 
-  async #probe(least: WantedBlock, signal: AbortSignal, isGlance = false): Promise<Asked> {
+  async #probe(least: TagBlock, signal: AbortSignal, isGlance = false): Promise<Asked> {
     const asked = await this.#request(least, signal, true, isGlance);
     if (isResponsive(asked.result)) this.succeeded();
     return asked;
   }
 
   /** Sends a request. Repeats it while the unit is busy, or if the answer may have been lost. */
-  async #request(block: WantedBlock, signal: AbortSignal, isProbe: boolean, isGlance = false): Promise<Asked> {
+  async #request(block: TagBlock, signal: AbortSignal, isProbe: boolean, isGlance = false): Promise<Asked> {
     const { link, target, breaker } = this.#options;
     const { table, start, count } = block;
     // The probe that decides whether the unit is down gets the full time-out.
@@ -169,7 +169,7 @@ export function cameInstead({ mismatch, lateMs }: Pick<Silence, "mismatch" | "la
   return `; what came instead had ${mismatch.replace("replyUnit: any", "--reply-unit any, or replyUnit: any in a configuration,")}`;
 }
 
-function isSame(a: WantedBlock, b: WantedBlock): boolean {
+function isSame(a: TagBlock, b: TagBlock): boolean {
   return a.table === b.table && a.start === b.start && a.count === b.count;
 }
 

@@ -4,7 +4,7 @@ import type { Answer, ReadRequest } from "../../../../src/source/modbus/config/p
 import type { BusCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
 import { asciiCodec, crc16, rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
 import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing.ts";
-import { Doubts } from "../../../../src/source/modbus/connection/doubts.ts";
+import { LateReplyTracker } from "../../../../src/source/modbus/connection/late-reply-tracker.ts";
 import { adversary, honestWord } from "../../../support/modbus-adversary.ts";
 import { withClient } from "../../../support/modbus-client.ts";
 import { runs, seed } from "../../../support/property.ts";
@@ -33,13 +33,13 @@ test("the checksum is that of the specification", () => {
 });
 
 test("a unit that never answers is in doubt about so many answers at most", () => {
-  const doubts = new Doubts();
+  const doubts = new LateReplyTracker();
   for (let i = 0; i < 1_000; i++) doubts.add(read(i, 1));
   expect(doubts.count(1)).toBeLessThanOrEqual(32);
 });
 
 test("no question reaches beyond the last address", () => {
-  const doubts = new Doubts();
+  const doubts = new LateReplyTracker();
   const last = read(65_535, 1);
   doubts.add(last);
   doubts.add({ ...last, table: "ir" });
@@ -182,7 +182,7 @@ describe.each([
   });
 
   test("a unit that gives no answer that tells is not held back for ever: what it gives last ends the doubt", () => {
-    const doubts = new Doubts();
+    const doubts = new LateReplyTracker();
     const framing = withClient(new BusFraming({ codec, reopen: false, doubts, mayAsk: () => false }));
     for (let i = 0; i < 3; i++) {
       framing.begin(read(10, 1));
@@ -250,7 +250,7 @@ describe.each([
     });
     let taken = 0;
     const check = fc.property(fc.array(step, { minLength: 5, maxLength: 60 }), (steps) => {
-      const doubts = new Doubts();
+      const doubts = new LateReplyTracker();
       const framing = withClient(new BusFraming({ codec, reopen: false, doubts }));
       /** What the unit has still to say. */
       const toCome: Uint8Array[] = [];

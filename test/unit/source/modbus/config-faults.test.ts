@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { configFaults } from "../../../../src/source/modbus/config/wanted.ts";
+import { configFaults } from "../../../../src/source/modbus/config/tag-reads.ts";
 import { modbusDriver } from "../../../../src/source/modbus/driver.ts";
 import { type ModbusTagText, modbusConfig } from "../../../support/modbus-source.ts";
 

@@ -13,8 +13,8 @@ import {
   type ByteStreamListener,
   connectTcp,
 } from "../../../../src/source/modbus/connection/byte-stream.ts";
-import { Doubts } from "../../../../src/source/modbus/connection/doubts.ts";
 import { streamExchange } from "../../../../src/source/modbus/connection/exchange.ts";
+import { LateReplyTracker } from "../../../../src/source/modbus/connection/late-reply-tracker.ts";
 import { MbapFraming } from "../../../../src/source/modbus/connection/mbap-framing.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { mbapFrame } from "../../../support/modbus-adversary.ts";
@@ -231,7 +231,7 @@ test("after a time-out without ids the connection is stale where it can be opene
 test("the answer to a request that was under way when the connection was lost, or was called off, may come on the next one", async () => {
   for (const end of [(peer: ReturnType<typeof scripted>) => peer.close(), undefined]) {
     const peer = scripted();
-    const doubts = new Doubts();
+    const doubts = new LateReplyTracker();
     const framing = new BusFraming({ codec: rtuCodec, reopen: true, doubts });
     const exchange = streamExchange(peer.stream, framing, new ManualClock());
     const stop = new AbortController();

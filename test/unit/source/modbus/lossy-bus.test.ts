@@ -6,9 +6,9 @@ import { asciiCodec, rtuCodec } from "../../../../src/source/modbus/connection/b
 import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing.ts";
 import { BusWatch } from "../../../../src/source/modbus/connection/bus-watch.ts";
 import type { ByteStreamListener } from "../../../../src/source/modbus/connection/byte-stream.ts";
-import { Doubts } from "../../../../src/source/modbus/connection/doubts.ts";
 import { streamExchange } from "../../../../src/source/modbus/connection/exchange.ts";
 import type { GivenUp, Result } from "../../../../src/source/modbus/connection/framing.ts";
+import { LateReplyTracker } from "../../../../src/source/modbus/connection/late-reply-tracker.ts";
 import { ModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
 import { type Disturbances, disturbedBus, wordOf } from "../../../support/modbus-disturbed-bus.ts";
 import { seed } from "../../../support/property.ts";
@@ -73,7 +73,7 @@ async function pollBus(kind: Kind, disturbances: Disturbances, values: number, o
   // What is on its way goes to whoever is connected then.
   const send = relay(random, stalled, (chunk) => listener?.data(chunk));
   const watch = new BusWatch(clock, kind === "rtu+tcp" ? 300 : 50);
-  const doubts = new Doubts();
+  const doubts = new LateReplyTracker();
   const givenUp: GivenUp = new Map();
   const codec = kind === "ascii" ? asciiCodec : rtuCodec;
   const connect = async () =>

@@ -2,10 +2,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Reading } from "../../../../src/core/source.ts";
-import { pollTargets } from "../../../../src/source/modbus/config/wanted.ts";
+import { pollTargets } from "../../../../src/source/modbus/config/tag-reads.ts";
 import type { Exchange, Result } from "../../../../src/source/modbus/connection/framing.ts";
 import { ModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
-import { Learned } from "../../../../src/source/modbus/polling/learned.ts";
+import { DeviceQuirks } from "../../../../src/source/modbus/polling/device-quirks.ts";
 import { ModbusSource } from "../../../../src/source/modbus/polling/source.ts";
 import { type ModbusTagText, modbusConfig } from "../../../support/modbus-source.ts";
 import { runs } from "../../../support/property.ts";
@@ -64,7 +64,7 @@ async function polled({ tags, timeoutMs = 1_000, takes }: Bus, forMs: number) {
     config,
     pollTargets(config),
     link,
-    await Learned.load("/dev/null/nowhere", runtime),
+    await DeviceQuirks.load("/dev/null/nowhere", runtime),
     runtime,
   );
   const readings: Reading[] = [];

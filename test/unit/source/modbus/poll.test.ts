@@ -4,7 +4,7 @@ import type { ReadingBatch } from "../../../../src/core/reading.ts";
 import { readingsOf } from "../../../../src/lib/reading-batch.ts";
 import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import type { BlockBoundary } from "../../../../src/source/modbus/config/plan.ts";
-import { pollTargets } from "../../../../src/source/modbus/config/wanted.ts";
+import { pollTargets } from "../../../../src/source/modbus/config/tag-reads.ts";
 import { ProbeBudget, UnitBreaker } from "../../../../src/source/modbus/connection/breaker.ts";
 import type { Result } from "../../../../src/source/modbus/connection/framing.ts";
 import { Poll } from "../../../../src/source/modbus/polling/poll.ts";

@@ -6,7 +6,7 @@ import type { ReadingBatch } from "../../../../src/core/reading.ts";
 import { readingsOf } from "../../../../src/lib/reading-batch.ts";
 import type { UnitRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import type { BlockBoundary } from "../../../../src/source/modbus/config/plan.ts";
-import { pollTargets } from "../../../../src/source/modbus/config/wanted.ts";
+import { pollTargets } from "../../../../src/source/modbus/config/tag-reads.ts";
 import { ProbeBudget, UnitBreaker } from "../../../../src/source/modbus/connection/breaker.ts";
 import type { Exchange } from "../../../../src/source/modbus/connection/framing.ts";
 import { ModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { UnitRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import type { Result } from "../../../../src/source/modbus/connection/framing.ts";
-import { tableReader } from "../../../../src/source/modbus/discovery/survey.ts";
+import { tableReader } from "../../../../src/source/modbus/discovery/address-scan.ts";
 
 const silence: Result = { kind: "silence", mismatch: undefined, heard: false };
 const refusal = (code: number): Result => ({ kind: "exception", code, at: epochMicros(0), tookMs: 0 });

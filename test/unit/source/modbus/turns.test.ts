@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { Turns } from "../../../../src/source/modbus/connection/breaker.ts";
+import { FairMutex } from "../../../../src/source/modbus/connection/breaker.ts";
 
 const { signal } = new AbortController();
 
 test("turns go round in the order they were asked for, one at a time", async () => {
-  const turns = new Turns();
+  const turns = new FairMutex();
   const order: string[] = [];
   let inside = 0;
   const talk = async (name: string, unit: number) => {
@@ -21,7 +21,7 @@ test("turns go round in the order they were asked for, one at a time", async () 
 });
 
 test("a unit that asks for much gets no more turns than the others, and within it the order stays", async () => {
-  const turns = new Turns();
+  const turns = new FairMutex();
   const order: string[] = [];
   const first = await turns.take(9, signal);
   const asking = [
@@ -42,7 +42,7 @@ test("a unit that asks for much gets no more turns than the others, and within i
 });
 
 test("who gives up waiting does not get a turn, and the next one does", async () => {
-  const turns = new Turns();
+  const turns = new FairMutex();
   const first = await turns.take(1, signal);
   const stop = new AbortController();
   const second = turns.take(1, stop.signal);

@@ -1,6 +1,6 @@
 // `check --online` gives all sources a minute: a gateway with many dead units must not use it up without a word.
 import { expect, test } from "vitest";
-import { pollTargets } from "../../../../src/source/modbus/config/wanted.ts";
+import { pollTargets } from "../../../../src/source/modbus/config/tag-reads.ts";
 import type { Result } from "../../../../src/source/modbus/connection/framing.ts";
 import { checkUnits } from "../../../../src/source/modbus/polling/unit-check.ts";
 import { modbusConfig } from "../../../support/modbus-source.ts";

@@ -14,16 +14,16 @@ export interface Expected {
 }
 
 /** Late answers by unit, in the order of the requests. */
-export type KnownDoubts = Readonly<Record<string, readonly Expected[]>>;
+export type KnownLateReplies = Readonly<Record<string, readonly Expected[]>>;
 
 /** Late answers tracked for each unit. A unit that never answers adds one with each request. */
 const maxDoubts = 32;
 
-export class Doubts {
+export class LateReplyTracker {
   readonly #byUnit: Map<number, readonly Expected[]>;
 
   /** `known`: doubts of an earlier connection to the same units. */
-  constructor(known: KnownDoubts = {}) {
+  constructor(known: KnownLateReplies = {}) {
     this.#byUnit = new Map(Object.entries(known).map(([unit, open]) => [Number(unit), open]));
   }
 
@@ -33,7 +33,7 @@ export class Doubts {
   }
 
   /** All doubts, for the next connection. */
-  get known(): KnownDoubts {
+  get known(): KnownLateReplies {
     return Object.fromEntries(this.#byUnit);
   }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type AnsweringRange, survey } from "../../../../src/source/modbus/discovery/survey.ts";
+import { type AnsweringRange, scanAddresses } from "../../../../src/source/modbus/discovery/address-scan.ts";
 
 /** What a survey of addresses 0 to 399 finds at a device that refuses what `isRefused` says, and what it asked for. */
 async function surveyed(isRefused: (start: number, count: number) => boolean) {
@@ -9,7 +9,8 @@ async function surveyed(isRefused: (start: number, count: number) => boolean) {
     asked.push([start, count]);
     return isRefused(start, count) ? undefined : Array.from({ length: count }, (_, i) => start + i);
   };
-  for await (const range of survey(read, { table: "hr", from: 0, to: 400, block: 100, smallest: 6 })) found.push(range);
+  for await (const range of scanAddresses(read, { table: "hr", from: 0, to: 400, block: 100, smallest: 6 }))
+    found.push(range);
   return { asked, found };
 }
 

@@ -11,7 +11,7 @@ import { isRegisterTable } from "./value-type.ts";
 export type ModbusConfig = DriverConfig<typeof modbusOptions, typeof modbusTag>;
 
 /** The value of one tag in the registers or bits from `start` on. */
-export interface WantedValue {
+export interface TagRead {
   readonly tag: TagId;
   readonly address: string;
   readonly captures: Captures;
@@ -23,8 +23,8 @@ export interface WantedValue {
 }
 
 /** Data read in one request: a tag with its scale factor, or all tags of an atomic group. */
-export interface Wanted extends Span {
-  readonly values: readonly WantedValue[];
+export interface TagSpan extends Span {
+  readonly values: readonly TagRead[];
 }
 
 /** Tags of one unit with the same interval and limits. */
@@ -33,7 +33,7 @@ export interface PollTarget {
   readonly everyMs: number;
   readonly timeoutMs: number;
   readonly limits: Limits;
-  readonly wanted: readonly Wanted[];
+  readonly wanted: readonly TagSpan[];
 }
 
 /** Puts every tag in exactly one target. Requires a configuration without faults (`configFaults`). */
@@ -53,7 +53,7 @@ export function pollTargets(config: Pick<ModbusConfig, "options" | "tags">): rea
       everyMs: first.every,
       timeoutMs: first.timeout ?? options.timeout,
       limits: limitsOf(options, first),
-      wanted: [...together.values()].map((tags) => joined(tags.map(([index, tag]) => wantedOf(index, tag, formatOf)))),
+      wanted: [...together.values()].map((tags) => joined(tags.map(([index, tag]) => spanWith(index, tag, formatOf)))),
     };
   });
 }
@@ -61,12 +61,12 @@ export function pollTargets(config: Pick<ModbusConfig, "options" | "tags">): rea
 /** Modbus addresses capture nothing: one object for all. */
 const noCaptures: Captures = {};
 
-function wantedOf(index: number, tag: DriverTag<typeof modbusTag>, formatOf: FormatOf): Wanted {
+function spanWith(index: number, tag: DriverTag<typeof modbusTag>, formatOf: FormatOf): TagSpan {
   const { at, order, scaleFactor } = tag;
   const registers = isRegisterTable(at.table);
   const { table, start, count } = spanOf(at);
   // A copy by spreading would use more memory per object.
-  const value: Wanted = {
+  const value: TagSpan = {
     table,
     start,
     count,
@@ -111,7 +111,7 @@ export function spanOf(address: Address): Span {
   return { table: address.table, start: address.address, count };
 }
 
-function joined(parts: readonly Wanted[]): Wanted {
+function joined(parts: readonly TagSpan[]): TagSpan {
   const [first, ...others] = parts;
   if (!first || others.length === 0) return first ?? { table: "hr", start: 0, count: 0, values: [] };
   const start = Math.min(...parts.map((part) => part.start));

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import { readingsOf } from "../../../../src/lib/reading-batch.ts";
 import { plan } from "../../../../src/source/modbus/config/plan.ts";
-import { pollTargets } from "../../../../src/source/modbus/config/wanted.ts";
+import { pollTargets } from "../../../../src/source/modbus/config/tag-reads.ts";
 import { modbusDriver } from "../../../../src/source/modbus/driver.ts";
 import { decodeBlock } from "../../../../src/source/modbus/polling/readings.ts";
 import type { ModbusTagText } from "../../../support/modbus-source.ts";

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Runtime } from "../../../core/runtime.ts";
 import { readStateFile, writeStateFile } from "../../../lib/state-file.ts";
 import type { BlockBoundary } from "../config/plan.ts";
-import { Doubts, type KnownDoubts } from "../connection/doubts.ts";
+import { type KnownLateReplies, LateReplyTracker } from "../connection/late-reply-tracker.ts";
 
 const file = z.object({
   version: z.literal(1),
@@ -35,18 +35,18 @@ const validForMicros = 86_400_000_000;
 const doubtfulForMicros = 600_000_000;
 
 /** The facts of one source. If the file is lost, boundaries are learned again and late answers are unknown. */
-export class Learned {
+export class DeviceQuirks {
   /** Late answers that may still come on a bus. */
-  readonly doubts: Doubts;
-  /** Doubts as on disk, in JSON. */
+  readonly doubts: LateReplyTracker;
+  /** The late replies as on disk, in JSON. */
   #kept: string;
   readonly #path: string;
   readonly #runtime: Runtime;
   readonly #lessons: Map<number, Lesson>;
   #saving: Promise<void> = Promise.resolve();
 
-  private constructor(path: string, runtime: Runtime, lessons: Map<number, Lesson>, doubts: KnownDoubts) {
-    this.doubts = new Doubts(doubts);
+  private constructor(path: string, runtime: Runtime, lessons: Map<number, Lesson>, doubts: KnownLateReplies) {
+    this.doubts = new LateReplyTracker(doubts);
     this.#kept = JSON.stringify(this.doubts.known);
     this.#path = path;
     this.#runtime = runtime;
@@ -54,7 +54,7 @@ export class Learned {
   }
 
   /** Loads the facts in `stateDir`; empty if there are none. */
-  static async load(stateDir: string, runtime: Runtime): Promise<Learned> {
+  static async load(stateDir: string, runtime: Runtime): Promise<DeviceQuirks> {
     const path = join(stateDir, "learned.json");
     const { units = {}, doubts } =
       (await readStateFile(path, file, (error) =>
@@ -62,7 +62,7 @@ export class Learned {
       )) ?? {};
     const isCurrent = doubts && Math.abs(runtime.clock.now() - doubts.since) < doubtfulForMicros;
     const lessons = Object.entries(units).map(([unit, lesson]) => [Number(unit), lesson] as const);
-    return new Learned(path, runtime, new Map(lessons), isCurrent ? doubts.units : {});
+    return new DeviceQuirks(path, runtime, new Map(lessons), isCurrent ? doubts.units : {});
   }
 
   /** Boundaries in `unit` that no request may cross. */

@@ -16,7 +16,7 @@ export interface AnsweringRange {
   readonly values: readonly number[];
 }
 
-export interface SurveyOptions {
+export interface AddressScanOptions {
   readonly table: Table;
   /** `to` is exclusive. */
   readonly from: number;
@@ -35,9 +35,9 @@ interface Piece {
 }
 
 /** Yields the ranges that answer, by ascending address; adjacent ones are merged. */
-export async function* survey(
+export async function* scanAddresses(
   read: ReadWords,
-  { table, from, to, block, smallest }: SurveyOptions,
+  { table, from, to, block, smallest }: AddressScanOptions,
 ): AsyncGenerator<AnsweringRange> {
   let open: { start: number; values: number[] } | undefined;
   let most = block;
