@@ -9,8 +9,8 @@ import { ResourceStore, resourceTables } from "./resource-store.ts";
 
 const databaseFile = "service.sqlite";
 export const logFile = `${databaseFile}-wal`;
-/** Layout version; a newer service writes a higher one. Layout 1 can be read. */
-const layout = 2;
+/** Layout version; a newer service writes a higher one. Layouts 1 and 2 can be read. */
+const layout = 3;
 /** Changed rows between checkpoints, which write 1 to 16 MiB of log. */
 const checkpointChanges = 1_000;
 /** Most blocks in memory while points of several signals are merged. */

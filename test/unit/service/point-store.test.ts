@@ -122,21 +122,38 @@ const columnOf = (valueAt: (i: number) => number) => Float64Array.from({ length:
 
 test.each([
   ["a value that stands still", evenTimes, columnOf(() => 21.5), 0],
-  ["a temperature with a decimal", evenTimes, columnOf((i) => Math.round(Math.sin(i / 50) * 200) / 10), 1],
+  ["a temperature with a decimal", evenTimes, columnOf((i) => Math.round(Math.sin(i / 50) * 200) / 10), 4],
   [
     "a temperature with times that waver by milliseconds",
     jitteredTimes,
     columnOf((i) => Math.round(Math.sin(i / 50) * 200) / 10),
-    3,
+    4 + 8,
   ],
   ["a counter", evenTimes, columnOf((i) => 1e9 + i * 17), 0],
-  ["noise of 1,000 steps", evenTimes, columnOf((i) => ((i * 377) % 999) / 10), 2],
-  ["floats of a device", evenTimes, columnOf((i) => Math.fround(Math.sin(i))), 4],
-  ["doubles", evenTimes, columnOf(Math.sin), 8],
-])("a block of %s takes so many bytes a point", (_what, times, values, bytes) => {
+  ["noise of 1,000 steps", evenTimes, columnOf((i) => ((i * 377) % 999) / 10), 10],
+  ["floats of a device", evenTimes, columnOf((i) => Math.fround(Math.sin(i))), 32],
+  ["doubles", evenTimes, columnOf(Math.sin), 64],
+])("a block of %s takes so many bits a point", (_what, times, values, bits) => {
   const encoded = encodeBlock({ times, values });
   expect(decodePoints(encoded)).toEqual({ times, values });
-  expect(encoded.length).toBeLessThanOrEqual(48 + 1_024 * bytes);
+  expect(encoded.length).toBeLessThanOrEqual(48 + (1_024 * bits) / 8);
+});
+
+test.each([
+  ["values", 1, [21.5, 21.7, 46.9]],
+  ["differences", 1 + 16, [21.6, 21.9, 47.4]],
+])("a block with %s of whole bytes, which layout 2 wrote, is read", (_how, code, values) => {
+  const view = new DataView(new ArrayBuffer(48 + 8 + 8));
+  const head = [3, code, 1, 1];
+  for (const [i, byte] of head.entries()) view.setUint8(i, byte);
+  view.setUint32(4, 3, true);
+  const numbers = [5e6, 1e6, 1e3, 214, code === 1 ? 215 : 2];
+  for (const [i, number] of numbers.entries()) view.setFloat64(8 + 8 * i, number, true);
+  // Gaps above 1 s in ms; integers or differences above the lowest.
+  for (const [i, byte] of [0, 250].entries()) view.setUint8(48 + i, byte);
+  for (const [i, byte] of (code === 1 ? [0, 2, 254] : [0, 1, 253]).entries()) view.setUint8(56 + i, byte);
+  const times = Float64Array.of(5e6, 6e6, 7.25e6);
+  expect(decodePoints(new Uint8Array(view.buffer))).toEqual({ times, values: Float64Array.from(values) });
 });
 
 test.each([
