@@ -29,7 +29,7 @@ export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
   findings: connectionFindings,
   claims: claimedSessions,
   async open(config, runtime, signal) {
-    const { openMqttSource } = await import("./reception/open.ts");
+    const { openMqttSource } = await import("./reception/source.ts");
     return await openMqttSource(config, runtime, signal);
   },
   async beside(config, stateDir) {

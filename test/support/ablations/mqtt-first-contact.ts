@@ -63,7 +63,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "naming a takeover at one of several brokers",
-    file: "source/mqtt/reception/open.ts",
+    file: "source/mqtt/reception/source.ts",
     code: 'failures.find(({ code }) => code === "SOURCE_TAKEN_OVER") ?? ',
     without: "",
     test: takeover,

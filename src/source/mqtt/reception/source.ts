@@ -1,17 +1,19 @@
-// A broker connection as a `Source`. Messages are acknowledged once they are on disk.
-
+// A broker connection as a `Source`: the way to it, its subscriptions, and what runs next to it. Messages are
+// acknowledged once they are on disk.
 import type { DriverConfig } from "../../../core/driver.ts";
-import { AgentError } from "../../../core/errors.ts";
+import { AgentError, isAgentError } from "../../../core/errors.ts";
 import type { Recovery } from "../../../core/gap.ts";
-import type { Logger, Runtime } from "../../../core/runtime.ts";
-import type { Delivery, Source, SourceCheck, UnknownAddress } from "../../../core/source.ts";
+import type { Runtime } from "../../../core/runtime.ts";
+import type { Source } from "../../../core/source.ts";
 import { isAbort, orAbort } from "../../../lib/abort.ts";
+import { clientIdOf } from "../config/connection-checks.ts";
 import type { mqttOptions } from "../config/options.ts";
 import type { mqttTag } from "../config/tag.ts";
 import { tagFilter } from "../config/tag-address.ts";
-import type { MqttConnection } from "../connection/client.ts";
+import { connectBroker } from "../connection/connect.ts";
+import { shownUrl } from "../connection/failure.ts";
 import { describeReason } from "../connection/reason-code.ts";
-import type { SessionState } from "../connection/session-state.ts";
+import { loadSessionState } from "../connection/session-state.ts";
 import {
   applySubscriptions,
   readTopicsHint,
@@ -19,11 +21,12 @@ import {
   refusedTopics,
   type Subscriptions,
 } from "../connection/subscriptions.ts";
-import type { NamesFile, NameTables } from "../reading/name-tables.ts";
-import type { Reception } from "./reception.ts";
+import { takeoverWatchOf } from "../connection/takeover-watch.ts";
+import { NamesFile, NameTables } from "../reading/name-tables.ts";
+import { Reception } from "./reception.ts";
 import { StaleTagWatch } from "./stale-tag-watch.ts";
 
-export type MqttConfig = DriverConfig<typeof mqttOptions, typeof mqttTag>;
+type MqttConfig = DriverConfig<typeof mqttOptions, typeof mqttTag>;
 
 /** Milliseconds between attempts to subscribe refused filters. */
 const retryRefusedMs = 300_000;
@@ -32,207 +35,224 @@ const overdueEveryMs = 500;
 /** Milliseconds without reading before a warning is logged. */
 const stallWarningMs = 5_000;
 
-export interface Parts {
-  readonly url: string;
-  readonly config: MqttConfig;
-  readonly clientId: string;
-  readonly runtime: Runtime;
-  readonly log: Logger;
-  readonly connection: MqttConnection;
-  readonly reception: Reception;
-  readonly state: SessionState;
-  readonly names: NameTables;
-  readonly namesFile: NamesFile;
+/** Connects to the first broker that accepts, with the stored session state, and subscribes. See `Driver.open`. */
+export async function openMqttSource(config: MqttConfig, runtime: Runtime, signal: AbortSignal): Promise<Source> {
+  const { url, servers, verify } = config.options;
+  const log = runtime.log.child({ part: "source", source: config.name, driver: "mqtt" });
+  if (verify === "none")
+    log.warn({ url: shownUrl(url) }, "the broker's certificate is not checked; anybody can pass for it");
+  const failures: AgentError[] = [];
+  for (const each of [url, ...servers]) {
+    try {
+      return await openAt(each, config, { ...runtime, log }, signal);
+    } catch (error) {
+      if (!isAgentError(error)) throw error;
+      if (servers.length > 0) log.warn({ url: shownUrl(each), code: error.code, err: error }, "abandoned this broker");
+      failures.push(error);
+    }
+  }
+  takeoverWatchOf(config).openFailed(failures);
+  // A takeover needs a longer pause than other failures.
+  const first = failures.find(({ code }) => code === "SOURCE_TAKEN_OVER") ?? failures[0];
+  if (failures.length === 1 && first) throw first;
+  const texts = failures.map(({ message }) => message).join("; ");
+  const of = first && { cause: first, hint: first.hint };
+  throw new AgentError(first?.code ?? "SOURCE_UNREACHABLE", texts, of);
 }
 
-export class MqttSource implements Source {
-  readonly #parts: Parts;
-  readonly #closing = new AbortController();
-  readonly #subscribing: Promise<void>;
-  #subscriptions: Subscriptions = { granted: [], refused: new Map(), unprotected: [] };
-
-  constructor(parts: Parts) {
-    this.#parts = parts;
-    const { connection, reception, state } = parts;
-    void connection.lost.then((error) => reception.fail(error));
-    this.#subscribing = this.#subscribe(connection.sessionPresent ? state.filters : []);
-    void this.#inBackground(this.#subscribing.then(() => this.#retryRefused()));
-    void this.#inBackground(this.#keepAlive());
-    void this.#inBackground(this.#watchSilence());
-    void this.#inBackground(this.#releaseOverdue());
-  }
-
-  get holder(): string | undefined {
-    return this.#isProtected ? "the broker" : undefined;
-  }
-
-  get recovery(): Recovery | undefined {
-    const kept = this.#parts.connection.sessionPresent && this.#isProtected;
-    return kept ? { how: "kept", by: "the broker had kept the session" } : undefined;
-  }
-
-  /** Whether the broker stores unacknowledged messages. */
-  get #isProtected(): boolean {
-    return this.#parts.config.options.qos > 0 && this.#subscriptions.unprotected.length === 0;
-  }
-
-  /** Resolves when subscriptions are answered, blocked by unread messages or timed out. Rejects if all are refused. */
-  async subscribed(signal: AbortSignal): Promise<void> {
-    const { url, config, runtime, reception, log } = this.#parts;
-    const { connectTimeout } = config.options;
-    const waiting = new AbortController();
-    const tooLong = runtime.clock
-      .sleep(connectTimeout, AbortSignal.any([waiting.signal, this.#closing.signal]))
-      .then(() => log.warn({ ms: connectTimeout }, "the broker has not answered the subscriptions yet"));
-    tooLong.catch(() => {});
-    try {
-      await orAbort(Promise.race([this.#subscribing, reception.firstStall, tooLong]), signal);
-    } finally {
-      waiting.abort();
-    }
-    const { granted, refused } = this.#subscriptions;
-    const [first] = refused;
-    if (granted.length > 0 || first === undefined) return;
-    const [filter, code] = first;
-    throw new AgentError(
-      "SOURCE_REFUSED",
-      `${url} refused all subscriptions, such as ${filter}: ${describeReason(code)}`,
-      { hint: readTopicsHint, cause: { refused: refusedTopics(this.#parts.config.tags, this.#subscriptions) } },
-    );
-  }
-
-  /** Discards messages during the check, since the broker's answers may be queued behind them. */
-  async check(signal: AbortSignal): Promise<SourceCheck> {
-    const answered = new AbortController();
-    const taking = this.#discard(AbortSignal.any([signal, answered.signal]));
-    try {
-      await Promise.race([this.#subscribing, taking]);
-      signal.throwIfAborted();
-    } finally {
-      answered.abort(new Error("the broker has answered"));
-      await taking.catch(() => {});
-    }
-    return { refused: refusedTopics(this.#parts.config.tags, this.#subscriptions) };
-  }
-
-  async #discard(signal: AbortSignal): Promise<void> {
-    for (;;) await this.#parts.reception.take(signal);
-  }
-
-  async *deliveries(signal: AbortSignal): AsyncGenerator<Delivery, void, undefined> {
-    try {
-      for (;;) yield await this.#parts.reception.take(signal);
-    } catch (error) {
-      if (!isAbort(error, signal)) throw error;
-      // Delivers what has arrived, so that it is stored.
-      yield* this.#parts.reception.rest();
-    }
-  }
-
-  details(): Readonly<Record<string, string | number>> {
-    const { url, config, connection, clientId, reception } = this.#parts;
-    const { granted, refused, unprotected } = this.#subscriptions;
-    const { protocolVersion, sessionPresent, keepaliveMs, limits } = connection;
-    const numbers = Object.entries(limits).filter((limit): limit is [string, number] => typeof limit[1] === "number");
-    return {
-      broker: url,
-      protocol: protocolNames[protocolVersion],
+/** `runtime.log` is that of the source. */
+async function openAt(address: string, config: MqttConfig, runtime: Runtime, signal: AbortSignal): Promise<Source> {
+  const { name, tags, options } = config;
+  const { session, qos } = options;
+  const { clock, log } = runtime;
+  const url = shownUrl(address);
+  const clientId = clientIdOf(options, { agent: config.agent, source: name });
+  const state = await loadSessionState(config.stateDir, { url: address, clientId }, log);
+  const namesFile = new NamesFile(config.stateDir, address, log);
+  const names = new NameTables(tags, tags.some((tag) => tag.names) ? await namesFile.load() : {});
+  const receiving = {
+    source: name,
+    tags,
+    maxPayload: options.maxPayload,
+    requestRebirth: options.requestRebirth,
+    receiveMaximum: session.receiveMaximum,
+    names,
+    onNames: () => namesFile.save(names.known),
+  };
+  const { connection, handler: reception } = await connectBroker(
+    {
+      url: address,
+      options,
       clientId,
-      session: sessionPresent ? "resumed" : "new",
-      subscriptions: granted.length,
-      refusedSubscriptions: refused.size,
-      ...(unprotected.length > 0 && { unprotectedSubscriptions: unprotected.length }),
-      keepaliveSeconds: keepaliveMs / 1_000,
-      ...(config.options.verify === "none" && { certificate: "not checked" }),
-      ...reception.details,
-      ...Object.fromEntries(numbers.map(([name, value]) => [`broker.${name}`, value])),
-    };
+      state,
+      attach: (link) => new Reception(receiving, runtime, link),
+      onEstablished: (attempt) => takeoverWatchOf(config).established(attempt, clock),
+      log,
+    },
+    signal,
+  );
+  const { protocolVersion, sessionPresent, keepaliveMs } = connection;
+  const about = { url, clientId, protocolVersion };
+  log.info(about, sessionPresent ? "the broker resumed our session" : "the broker began a session");
+  if (session.persistent && !sessionPresent && state.filters.length > 0)
+    log.warn({ url, clientId }, "the broker did not keep the session; what was published meanwhile is lost");
+  if (session.persistent) await state.remember({ protocolVersion, hangUps: 0 });
+
+  const closing = new AbortController();
+  let subscriptions: Subscriptions = { granted: [], refused: new Map(), unprotected: [] };
+  void connection.lost.then((error) => reception.fail(error));
+  const subscribing = subscribe(sessionPresent ? state.filters : []);
+  // A failure of background work ends the connection, unless it is closing.
+  for (const work of [subscribing.then(retryRefused), keepAlive(), watchSilence(), releaseOverdue()])
+    work.catch((error: unknown) => {
+      if (!closing.signal.aborted) reception.fail(error);
+    });
+
+  async function subscribe(inSession: readonly string[]): Promise<void> {
+    const retained = tags.some((tag) => tag.retained !== "ignore");
+    const how = { qos, retained, inSession, repeated: names.filters };
+    subscriptions = await applySubscriptions(connection, tags.map(tagFilter), how, state, log);
+    if (subscriptions.refused.size > 0) reception.add(refusals(tags, subscriptions, runtime));
   }
 
-  unknown(): readonly UnknownAddress[] {
-    return this.#parts.reception.unknown;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#closing.abort(new Error("the connection is closed"));
-    this.#parts.reception.close();
-    await this.#parts.connection[Symbol.asyncDispose]();
-    await this.#parts.namesFile.written();
-  }
-
-  async #subscribe(inSession: readonly string[]): Promise<void> {
-    const { config, connection, reception, runtime, state, log } = this.#parts;
-    const { qos } = config.options;
-    const retained = config.tags.some((tag) => tag.retained !== "ignore");
-    const wanted = config.tags.map(tagFilter);
-    const { filters: repeated } = this.#parts.names;
-    const options = { qos, retained, inSession, repeated };
-    const subscriptions = await applySubscriptions(connection, wanted, options, state, log);
-    this.#subscriptions = subscriptions;
-    if (subscriptions.refused.size > 0) reception.add(refusals(config.tags, subscriptions, runtime));
+  /** Calls `work` every `ms` milliseconds until the connection is closed. */
+  async function each(ms: number, work: () => Promise<void> | void): Promise<never> {
+    for (;;) {
+      await clock.sleep(ms, closing.signal);
+      await work();
+    }
   }
 
   /** Permissions at the broker may change during the connection. */
-  async #retryRefused(): Promise<void> {
-    while (this.#subscriptions.refused.size > 0) {
-      await this.#parts.runtime.clock.sleep(retryRefusedMs, this.#closing.signal);
-      await this.#subscribe(this.#subscriptions.granted);
+  async function retryRefused(): Promise<void> {
+    while (subscriptions.refused.size > 0) {
+      await clock.sleep(retryRefusedMs, closing.signal);
+      await subscribe(subscriptions.granted);
     }
   }
 
-  async #watchSilence(): Promise<void> {
-    const { config, reception, runtime, log } = this.#parts;
-    const { clock } = runtime;
-    const watch = new StaleTagWatch(config.tags, clock.monotonic());
-    const { intervalMs } = watch;
-    if (intervalMs === undefined) return;
+  async function watchSilence(): Promise<void> {
+    const watch = new StaleTagWatch(tags, clock.monotonic());
+    if (watch.intervalMs === undefined) return;
     reception.onTaken((readings) => watch.heard(readings, clock.monotonic()));
-    for (;;) {
-      await clock.sleep(intervalMs, this.#closing.signal);
+    await each(watch.intervalMs, () => {
       for (const silent of watch.look(clock.monotonic())) {
         log.warn({ topic: silent.topic, ms: silent.expectEvery }, "no message for longer than expected");
         if (silent.named) reception.add([watch.reading(silent, clock.now())]);
       }
-    }
+    });
   }
 
   /** Needed if a message waits for one that never comes and no other message arrives. */
-  async #releaseOverdue(): Promise<void> {
-    const { config, reception, runtime } = this.#parts;
-    if (!config.tags.some(({ format }) => format === "sparkplugB")) return;
-    for (;;) {
-      await runtime.clock.sleep(overdueEveryMs, this.#closing.signal);
-      reception.releaseOverdue();
-    }
+  async function releaseOverdue(): Promise<void> {
+    if (tags.some(({ format }) => format === "sparkplugB"))
+      await each(overdueEveryMs, () => reception.releaseOverdue());
   }
 
   /**
    * While reading is paused, the library receives no answer to its pings and would disconnect. On a slow link, the
    * answer may be queued behind more data than arrives in half the keep-alive time. The broker also expects packets.
    */
-  async #keepAlive(): Promise<void> {
-    const { connection, reception, runtime, log } = this.#parts;
-    let told = false;
-    for (;;) {
-      await runtime.clock.sleep(connection.keepaliveMs / 4, this.#closing.signal);
-      const { stalledMs } = reception;
-      if (connection.heard() || stalledMs !== undefined) connection.stayAlive();
-      if (stalledMs === undefined) told = false;
-      else {
-        if (!told && stalledMs >= stallWarningMs)
-          log.warn({ ms: Math.round(stalledMs) }, "messages are left at the broker because nothing takes them here");
-        told ||= stalledMs >= stallWarningMs;
-      }
-    }
+  async function keepAlive(): Promise<void> {
+    let isLogged = false;
+    await each(keepaliveMs / 4, () => {
+      const { stalledMs = 0 } = reception;
+      if (connection.heard() || reception.stalledMs !== undefined) connection.stayAlive();
+      if (stalledMs >= stallWarningMs && !isLogged)
+        log.warn({ ms: Math.round(stalledMs) }, "messages are left at the broker because nothing takes them here");
+      isLogged = stalledMs >= stallWarningMs;
+    });
   }
 
-  /** A failure of background work ends the connection, unless it is closing. */
-  async #inBackground(work: Promise<void>): Promise<void> {
+  /** Resolves when subscriptions are answered, blocked by unread messages or timed out. Rejects if all are refused. */
+  async function subscribed(): Promise<void> {
+    const { connectTimeout } = options;
+    const waiting = new AbortController();
+    const tooLong = clock
+      .sleep(connectTimeout, AbortSignal.any([waiting.signal, closing.signal]))
+      .then(() => log.warn({ ms: connectTimeout }, "the broker has not answered the subscriptions yet"));
+    tooLong.catch(() => {});
     try {
-      await work;
-    } catch (error) {
-      if (!this.#closing.signal.aborted) this.#parts.reception.fail(error);
+      await orAbort(Promise.race([subscribing, reception.firstStall, tooLong]), signal);
+    } finally {
+      waiting.abort();
     }
+    const [first] = subscriptions.refused;
+    if (subscriptions.granted.length > 0 || first === undefined) return;
+    const [filter, code] = first;
+    throw new AgentError(
+      "SOURCE_REFUSED",
+      `${url} refused all subscriptions, such as ${filter}: ${describeReason(code)}`,
+      { hint: readTopicsHint, cause: { refused: refusedTopics(tags, subscriptions) } },
+    );
+  }
+
+  /** Whether the broker stores unacknowledged messages. */
+  const isProtected = () => qos > 0 && subscriptions.unprotected.length === 0;
+
+  const source: Source = {
+    get holder() {
+      return isProtected() ? "the broker" : undefined;
+    },
+    get recovery(): Recovery | undefined {
+      return sessionPresent && isProtected() ? { how: "kept", by: "the broker had kept the session" } : undefined;
+    },
+    /** Discards messages during the check, since the broker's answers may be queued behind them. */
+    async check(checkSignal) {
+      const answered = new AbortController();
+      const until = AbortSignal.any([checkSignal, answered.signal]);
+      const discarding = (async () => {
+        for (;;) await reception.take(until);
+      })();
+      try {
+        await Promise.race([subscribing, discarding]);
+        checkSignal.throwIfAborted();
+      } finally {
+        answered.abort(new Error("the broker has answered"));
+        await discarding.catch(() => {});
+      }
+      return { refused: refusedTopics(tags, subscriptions) };
+    },
+    async *deliveries(until) {
+      try {
+        for (;;) yield await reception.take(until);
+      } catch (error) {
+        if (!isAbort(error, until)) throw error;
+        // Delivers what has arrived, so that it is stored.
+        yield* reception.rest();
+      }
+    },
+    details() {
+      const { granted, refused, unprotected } = subscriptions;
+      const numbers = Object.entries(connection.limits).filter(([, limit]) => typeof limit === "number");
+      return {
+        broker: url,
+        protocol: protocolNames[protocolVersion],
+        clientId,
+        session: sessionPresent ? "resumed" : "new",
+        subscriptions: granted.length,
+        refusedSubscriptions: refused.size,
+        ...(unprotected.length > 0 && { unprotectedSubscriptions: unprotected.length }),
+        keepaliveSeconds: keepaliveMs / 1_000,
+        ...(options.verify === "none" && { certificate: "not checked" }),
+        ...reception.details,
+        ...Object.fromEntries(numbers.map(([limit, value]) => [`broker.${limit}`, Number(value)])),
+      };
+    },
+    unknown: () => reception.unknown,
+    async [Symbol.asyncDispose]() {
+      closing.abort(new Error("the connection is closed"));
+      reception.close();
+      await connection[Symbol.asyncDispose]();
+      await namesFile.written();
+    },
+  };
+  try {
+    await subscribed();
+    return source;
+  } catch (error) {
+    await source[Symbol.asyncDispose]();
+    throw error;
   }
 }
 
