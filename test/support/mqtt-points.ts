@@ -6,7 +6,7 @@ import type { Point } from "../../src/core/point.ts";
 import type { RefusedInput } from "../../src/mapping/mapping.ts";
 import { openMapping } from "../../src/mapping/source-mapping.ts";
 import { mqttDriver } from "../../src/source/mqtt/driver.ts";
-import { Reception } from "../../src/source/mqtt/reception/reception.ts";
+import { openReception, type Reception } from "../../src/source/mqtt/reception/reception.ts";
 import { environmentOf } from "./config.ts";
 import { ManualClock, testRuntime } from "./runtime.ts";
 
@@ -32,7 +32,7 @@ export async function mapMessages(tagsYaml: string, messages: readonly ReceivedM
   using mapping = openMapping({ source: "line", rules, catalog: { describe: () => {} } }, runtime);
   const link = { acknowledge: () => {}, resume: () => {}, publish: () => {} };
   const options = { source: "line", tags, maxPayload: 1_048_576, requestRebirth: false };
-  const reception = new Reception(options, runtime, link);
+  const reception = openReception(options, runtime, link);
   for (const { topic, payload, retained = false } of messages)
     reception.receive({ topic, payload: Buffer.from(payload), retained, held: undefined });
   const delivery = messages.length === 0 ? undefined : await takeSome(reception);

@@ -10,7 +10,7 @@ import { loadConfig } from "../../../src/config/load.ts";
 import { InputOwners } from "../../../src/mapping/input-owners.ts";
 import { openMapping } from "../../../src/mapping/source-mapping.ts";
 import type { MqttTag } from "../../../src/source/mqtt/config/tag.ts";
-import { Reception } from "../../../src/source/mqtt/reception/reception.ts";
+import { openReception } from "../../../src/source/mqtt/reception/reception.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { integration } from "../../support/service.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -68,7 +68,7 @@ const mapping = openMapping(
 );
 report("mapping, nothing read");
 const link = { acknowledge() {}, publish() {}, resume() {} };
-const reception = new Reception(
+const reception = openReception(
   { source: "plant", tags: source.tags as unknown as readonly MqttTag[], maxPayload: 1_000, requestRebirth: false },
   runtime,
   link,

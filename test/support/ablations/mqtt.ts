@@ -115,7 +115,7 @@ export const mqttAblations: readonly Ablation[] = [
   {
     safeguard: "giving out at the stop what has arrived",
     file: "source/mqtt/reception/reception.ts",
-    code: "    for (let batch = this.#inbox.takeNow(); batch; batch = this.#inbox.takeNow()) yield this.#delivery(batch);\n",
+    code: "      for (let batch = inbox.takeNow(); batch; batch = inbox.takeNow()) yield deliveryOf(batch);\n",
     without: "",
     test: backPressure,
     name: "handed out when the source stops",

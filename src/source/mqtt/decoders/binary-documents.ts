@@ -10,8 +10,8 @@ const unsigned = ["u8", "u16", "u32", "u64"] as const;
 const signed = ["i8", "i16", "i32", "i64"] as const;
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Reads a document from start to end. Throws `PayloadError` instead of reading beyond its end. */
-class DocumentReader {
+/** Reads bytes from start to end. Throws `PayloadError` instead of reading beyond their end. */
+export class DocumentReader {
   readonly #format: string;
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
@@ -27,9 +27,13 @@ class DocumentReader {
   /** The result of `item`, which must consume all bytes. */
   whole(item: (reader: DocumentReader) => unknown): unknown {
     const document = item(this);
-    const left = this.#bytes.length - this.#at;
-    if (left > 0) throw this.wrong(`${left} bytes behind its end`);
+    if (this.left > 0) throw this.wrong(`${this.left} bytes behind its end`);
     return document;
+  }
+
+  /** Bytes that are not read yet. */
+  get left(): number {
+    return this.#bytes.length - this.#at;
   }
 
   /** The error for bytes that are not of this format. */
@@ -48,11 +52,11 @@ class DocumentReader {
     return true;
   }
 
-  /** Reads a big-endian number. Undefined `type`: invalid, throws. */
-  number(type: NumberType | undefined): number | bigint {
+  /** Reads a number. Undefined `type`: invalid, throws. */
+  number(type: NumberType | undefined, isLittleEndian = false): number | bigint {
     if (type === undefined) throw this.wrong("a length that means nothing");
     const { bytes, read } = numberTypes[type];
-    const value = read(this.#view, this.#take(bytes), false);
+    const value = read(this.#view, this.#take(bytes), isLittleEndian);
     return typeof value === "bigint" ? narrow(value) : value;
   }
 
@@ -93,7 +97,7 @@ class DocumentReader {
   }
 
   #take(count: number): number {
-    if (count > this.#bytes.length - this.#at) throw this.wrong("it ends in the middle");
+    if (count > this.left) throw this.wrong("it ends in the middle");
     const at = this.#at;
     this.#at += count;
     return at;

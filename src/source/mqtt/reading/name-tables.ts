@@ -5,7 +5,7 @@ import type { Logger } from "../../../core/runtime.ts";
 import type { Captures } from "../../../core/source.ts";
 import type { MqttTag } from "../config/tag.ts";
 import { type Message, payloadBytes } from "../connection/message.ts";
-import { SourceStateFile } from "../connection/session-state.ts";
+import { sourceStateFile } from "../connection/session-state.ts";
 import { jsonDocument } from "../decoders/json.ts";
 import { expand, follow, scalarText } from "../decoders/json-path.ts";
 import { PayloadError } from "../decoders/payload.ts";
@@ -115,34 +115,27 @@ function replace(table: Map<string, string>, found: ReadonlyMap<string, string>)
 const content = z.record(z.string(), z.record(z.string(), z.string()));
 
 /** State file of one source at one broker. After its loss, names are missing until the broker repeats them. */
-export class NamesFile {
-  readonly #file: SourceStateFile<KnownNames>;
-  #next: KnownNames | undefined;
-  #writing: Promise<void> = Promise.resolve();
+export function openNamesFile(folder: string, url: string, log: Logger) {
+  const file = sourceStateFile<KnownNames>({ folder, kind: "names", subject: url }, content, log);
+  let next: KnownNames | undefined;
+  let writing: Promise<void> = Promise.resolve();
 
-  constructor(folder: string, url: string, log: Logger) {
-    this.#file = new SourceStateFile({ folder, kind: "names", subject: url }, content, log);
+  async function write(): Promise<void> {
+    const names = next ?? {};
+    next = undefined;
+    await file.save(names, "cannot store the names of devices");
   }
 
-  /** Resolves with the stored names, or none if the file is unreadable. */
-  async load(): Promise<KnownNames> {
-    return (await this.#file.load("cannot read the stored names of devices; they are learnt again")) ?? {};
-  }
-
-  /** Schedules a write of `names`. Only the last of several pending states is written. */
-  save(names: KnownNames): void {
-    if (this.#next === undefined) this.#writing = this.#writing.then(() => this.#write());
-    this.#next = names;
-  }
-
-  /** Resolves once all scheduled writes have finished. */
-  async written(): Promise<void> {
-    await this.#writing;
-  }
-
-  async #write(): Promise<void> {
-    const names = this.#next ?? {};
-    this.#next = undefined;
-    await this.#file.save(names, "cannot store the names of devices");
-  }
+  return {
+    /** Resolves with the stored names, or none if the file is unreadable. */
+    load: async (): Promise<KnownNames> =>
+      (await file.load("cannot read the stored names of devices; they are learnt again")) ?? {},
+    /** Schedules a write of `names`. Only the last of several pending states is written. */
+    save(names: KnownNames): void {
+      if (next === undefined) writing = writing.then(write);
+      next = names;
+    },
+    /** Resolves once all scheduled writes have finished. */
+    written: () => writing,
+  };
 }

@@ -10,121 +10,114 @@ import type { Route, TopicRouter } from "../reading/topic-router.ts";
 import type { SparkplugHost } from "../sparkplug/host.ts";
 import type { ReadingSink } from "../sparkplug/metric-readings.ts";
 
-interface ReaderOptions {
+interface ReaderParts {
+  readonly router: TopicRouter;
   /** In bytes. Larger payloads are not decoded. */
   readonly maxPayload: number;
   readonly sparkplug: SparkplugHost;
   readonly names: NameTables;
   readonly onNames: () => void;
+  readonly counts: MessageCounts;
   readonly unknown: UnknownTopics;
   /** Called with an error that no payload should cause, which is a defect of the agent. */
   readonly onDefect: (error: unknown) => void;
 }
 
+/** Adds the readings of `message` to `sink`. Never throws because of its content. */
+export type MessageReader = (message: Message, arrival: EpochMicros, sink: ReadingSink) => void;
+
 /** Limit for the readings of one message. The tag that exceeds it is still read completely. */
 const maxReadings = 100_000;
 
-export class MessageReader {
-  readonly #router: TopicRouter;
-  readonly #options: ReaderOptions;
-  readonly #counts: MessageCounts;
+export function messageReader(parts: ReaderParts): MessageReader {
+  const { router, maxPayload, sparkplug, names, onNames, counts, unknown, onDefect } = parts;
 
-  constructor(router: TopicRouter, options: ReaderOptions, counts: MessageCounts) {
-    this.#router = router;
-    this.#options = options;
-    this.#counts = counts;
-  }
-
-  /** Adds the readings of `message` to `sink`. Never throws because of its content. */
-  read(message: Message, arrival: EpochMicros, sink: ReadingSink): void {
+  function read(message: Message, arrival: EpochMicros, sink: ReadingSink): void {
     const { readings } = sink;
-    const routes = this.#router.routes(message.topic);
-    const told = this.#learnNames(message);
+    const routes = router.routes(message.topic);
+    const hasNames = learnNames(message);
     if (routes.length === 0) {
-      if (told) return;
-      this.#noteUnmatched(message);
+      if (!hasNames) noteUnmatched(message);
       return;
     }
     // An empty retained message deletes a retained one. Other empty messages carry no data either.
     if (payloadBytes(message) === 0) {
-      this.#counts.empty++;
+      counts.empty++;
       return;
     }
-    let malformed = false;
-    const before = readings.length;
-    for (let from = 0; from < routes.length; ) {
-      const to = endOfGroup(routes, from);
+    let isMalformed = false;
+    const complain = (route: Route, error: unknown) => {
+      isMalformed = true;
+      const reason = malformed(message, error);
+      // Without the names in the payload, the signal of the reading is unknown.
+      if (isNamedByPayload(route)) return;
+      readings.push(
+        badReading({ tag: route.id, captures: route.captures, address: route.from, time: arrival }, reason),
+      );
+    };
+    const most = readings.length + maxReadings;
+    for (let from = 0, to = 0; from < routes.length; from = to) {
+      to = endOfGroup(routes, from);
       const group = to - from === routes.length ? routes : routes.slice(from, to);
-      from = to;
       const wanted = message.retained ? group.filter(({ tag }) => tag.retained !== "ignore") : group;
-      if (wanted.length === 0) continue;
-      const complain = (route: Route, error: unknown) => {
-        malformed = true;
-        const fault = this.#faultOf(error);
-        this.#counts.lastMalformed = `${message.topic}: payload ${fault.message}`;
-        // Without the names in the payload, the signal of the reading is unknown.
-        if (isNamedByPayload(route)) return;
-        const { id, captures, from } = route;
-        readings.push(badReading({ tag: id, captures, address: from, time: arrival }, `payload ${fault.message}`));
-      };
-      let document: unknown;
+      const way = wanted[0]?.way;
+      if (!way) continue;
       try {
-        this.#checkSize(payloadBytes(message));
-        document = wanted[0]?.way.decode(message.payload, arrival);
-        if (wanted[0]?.way.address.decoder === "sparkplugB") {
-          if (!this.#options.sparkplug.read(wanted, message, arrival, sink)) this.#noteUnmatched(message);
+        checkSize(payloadBytes(message));
+        const document = way.decode(message.payload, arrival);
+        if (way.address.decoder === "sparkplugB") {
+          if (!sparkplug.read(wanted, message, arrival, sink)) noteUnmatched(message);
           continue;
+        }
+        const reception = { message, document, arrival, counts, names, readings };
+        for (const route of wanted) {
+          try {
+            if (readings.length >= most)
+              throw new PayloadError(`has more than ${maxReadings} values for all tags together`);
+            readTag(route, reception);
+          } catch (error) {
+            complain(route, error);
+          }
         }
       } catch (error) {
         for (const route of wanted) complain(route, error);
-        continue;
-      }
-      const { names } = this.#options;
-      const reception = { message, document, arrival, counts: this.#counts, names, readings };
-      for (const route of wanted) {
-        try {
-          if (readings.length - before >= maxReadings)
-            throw new PayloadError(`has more than ${maxReadings} values for all tags together`);
-          readTag(route, reception);
-        } catch (error) {
-          complain(route, error);
-        }
       }
     }
-    if (malformed) this.#counts.malformed++;
+    if (isMalformed) counts.malformed++;
   }
 
-  #learnNames(message: Message): boolean {
-    const { names, maxPayload, onNames } = this.#options;
+  /** Whether the message carries names. */
+  function learnNames(message: Message): boolean {
     try {
-      const told = names.learn(message, maxPayload);
-      if (told?.changed) onNames();
-      return told !== undefined;
+      const learnt = names.learn(message, maxPayload);
+      if (learnt?.changed) onNames();
+      return learnt !== undefined;
     } catch (error) {
-      this.#counts.malformed++;
-      this.#counts.lastMalformed = `${message.topic}: payload ${this.#faultOf(error).message}`;
+      counts.malformed++;
+      malformed(message, error);
       return true;
     }
   }
 
-  /** Confines a failure to one message. Thrown, it would end the process, and again after each redelivery. */
-  #faultOf(error: unknown): PayloadError {
-    if (error instanceof PayloadError) return error;
-    this.#options.onDefect(error);
-    return new PayloadError(`cannot be read: ${reasonOf(error)}`, {
-      cause: error,
-    });
+  /** The reason of the readings. Confines a failure: thrown, it would end the process after each redelivery. */
+  function malformed({ topic }: Message, error: unknown): string {
+    const isExpected = error instanceof PayloadError;
+    if (!isExpected) onDefect(error);
+    const reason = `payload ${isExpected ? error.message : `cannot be read: ${reasonOf(error)}`}`;
+    counts.lastMalformed = `${topic}: ${reason}`;
+    return reason;
   }
 
-  #noteUnmatched(message: Message): void {
-    this.#counts.unmatched++;
-    this.#options.unknown.note(message);
+  function noteUnmatched(message: Message): void {
+    counts.unmatched++;
+    unknown.note(message);
   }
 
-  #checkSize(bytes: number): void {
-    const { maxPayload } = this.#options;
+  function checkSize(bytes: number): void {
     if (bytes > maxPayload) throw new PayloadError(`of ${bytes} bytes is larger than maxPayload, ${maxPayload} bytes`);
   }
+
+  return read;
 }
 
 /** End of the group of routes that share the decoder of the one at `from`. */

@@ -22,8 +22,8 @@ import {
   type Subscriptions,
 } from "../connection/subscriptions.ts";
 import { takeoverWatchOf } from "../connection/takeover-watch.ts";
-import { NamesFile, NameTables } from "../reading/name-tables.ts";
-import { Reception } from "./reception.ts";
+import { NameTables, openNamesFile } from "../reading/name-tables.ts";
+import { openReception } from "./reception.ts";
 import { StaleTagWatch } from "./stale-tag-watch.ts";
 
 type MqttConfig = DriverConfig<typeof mqttOptions, typeof mqttTag>;
@@ -68,7 +68,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
   const url = shownUrl(address);
   const clientId = clientIdOf(options, { agent: config.agent, source: name });
   const state = await loadSessionState(config.stateDir, { url: address, clientId }, log);
-  const namesFile = new NamesFile(config.stateDir, address, log);
+  const namesFile = openNamesFile(config.stateDir, address, log);
   const names = new NameTables(tags, tags.some((tag) => tag.names) ? await namesFile.load() : {});
   const receiving = {
     source: name,
@@ -85,7 +85,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
       options,
       clientId,
       state,
-      attach: (link) => new Reception(receiving, runtime, link),
+      attach: (link) => openReception(receiving, runtime, link),
       onEstablished: (attempt) => takeoverWatchOf(config).established(attempt, clock),
       log,
     },
@@ -239,7 +239,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
         ...Object.fromEntries(numbers.map(([limit, value]) => [`broker.${limit}`, Number(value)])),
       };
     },
-    unknown: () => reception.unknown,
+    unknown: reception.unknown,
     async [Symbol.asyncDispose]() {
       closing.abort(new Error("the connection is closed"));
       reception.close();

@@ -1,5 +1,5 @@
 // The required part of the Protocol Buffers wire format, and the interpretation of values by their Sparkplug datatype.
-import { PayloadError } from "../decoders/payload.ts";
+import { DocumentReader } from "../decoders/binary-documents.ts";
 import { narrow, type Scalar } from "../decoders/plain-value.ts";
 import { type NumberType, numberTypes } from "../decoders/struct.ts";
 
@@ -12,51 +12,31 @@ interface Field {
 
 /** Yields fields in order. Throws `PayloadError` if the bytes are not a valid message. */
 export function* readFields(bytes: Uint8Array): Generator<Field> {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  let at = 0;
-  const take = (count: number) => {
-    const start = at;
-    at += count;
-    if (at > bytes.length) throw new PayloadError("is not Sparkplug B: it ends in the middle");
-    return start;
-  };
+  const reader = new DocumentReader("Sparkplug B", bytes);
   const varint = (): number | bigint => {
     let small = 0;
     for (let i = 0; i < 7; i++) {
-      const byte = bytes[take(1)] ?? 0;
+      const byte = reader.byte();
       small += (byte & 0x7f) * 2 ** (7 * i);
       if (byte < 0x80) return small;
     }
     let large = BigInt(small);
     for (let i = 7n; i < 10n; i++) {
-      const byte = bytes[take(1)] ?? 0;
+      const byte = reader.byte();
       large |= BigInt(byte & 0x7f) << (7n * i);
       if (byte < 0x80) return narrow(BigInt.asUintN(64, large));
     }
-    throw new PayloadError("is not Sparkplug B: a number has too many bytes");
+    throw reader.wrong("a number has too many bytes");
   };
-  while (at < bytes.length) {
+  while (reader.left > 0) {
     const key = Number(varint());
+    const kind = key % 8;
     const number = Math.floor(key / 8);
-    switch (key % 8) {
-      case 0:
-        yield { number, value: varint() };
-        break;
-      case 1:
-        yield { number, value: numberTypes.f64.read(view, take(8), true) };
-        break;
-      case 2: {
-        const length = Number(varint());
-        const start = take(length);
-        yield { number, value: bytes.subarray(start, start + length) };
-        break;
-      }
-      case 5:
-        yield { number, value: numberTypes.f32.read(view, take(4), true) };
-        break;
-      default:
-        throw new PayloadError("is not Sparkplug B: unknown kind of field");
-    }
+    if (kind === 0) yield { number, value: varint() };
+    else if (kind === 1) yield { number, value: reader.number("f64", true) };
+    else if (kind === 2) yield { number, value: reader.bytes(varint()) };
+    else if (kind === 5) yield { number, value: reader.number("f32", true) };
+    else throw reader.wrong("unknown kind of field");
   }
 }
 

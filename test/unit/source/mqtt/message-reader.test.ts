@@ -8,7 +8,7 @@ import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
 import { MessageCounts, UnknownTopics } from "../../../../src/source/mqtt/reading/message-counts.ts";
 import { NameTables } from "../../../../src/source/mqtt/reading/name-tables.ts";
 import { TopicRouter } from "../../../../src/source/mqtt/reading/topic-router.ts";
-import { MessageReader } from "../../../../src/source/mqtt/reception/message-reader.ts";
+import { messageReader } from "../../../../src/source/mqtt/reception/message-reader.ts";
 import { RebirthRequests } from "../../../../src/source/mqtt/sparkplug/edge-node.ts";
 import { SparkplugHost } from "../../../../src/source/mqtt/sparkplug/host.ts";
 
@@ -408,11 +408,8 @@ function jsonReader(
   const onDefect = (error: unknown) => void defects.push(error);
   const rebirths = new RebirthRequests(undefined);
   const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts, monotonic: () => 0 });
-  const reader = new MessageReader(
-    new TopicRouter(tags, wayOf, 100),
-    { maxPayload, sparkplug, names, onNames, unknown, onDefect },
-    counts,
-  );
+  const router = new TopicRouter(tags, wayOf, 100);
+  const read = messageReader({ router, maxPayload, sparkplug, names, onNames, counts, unknown, onDefect });
   return {
     defects,
     counts,
@@ -423,7 +420,7 @@ function jsonReader(
     read(topic: string, payload: string, rest: Partial<Message> = {}): Reading[] {
       const readings: Reading[] = [];
       const message = { topic, payload: Buffer.from(payload), retained: false, held: undefined, ...rest };
-      reader.read(message, arrival, { readings, descriptions: [] });
+      read(message, arrival, { readings, descriptions: [] });
       return readings;
     },
   };

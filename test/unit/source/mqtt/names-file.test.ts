@@ -1,7 +1,7 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { NamesFile } from "../../../../src/source/mqtt/reading/name-tables.ts";
+import { openNamesFile } from "../../../../src/source/mqtt/reading/name-tables.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
@@ -10,12 +10,12 @@ const url = "mqtt://broker.local";
 test("of several savings in a row the last is what is read back, and no other file stays", async () => {
   using folder = temporaryFolder();
   const { log, lines } = testRuntime();
-  const file = new NamesFile(join(folder.path, "state"), url, log);
+  const file = openNamesFile(join(folder.path, "state"), url, log);
   for (let i = 0; i < 20; i++) file.save({ table: { 101: `speed ${i}` } });
   await file.written();
 
-  expect(await new NamesFile(join(folder.path, "state"), url, log).load()).toEqual({ table: { 101: "speed 19" } });
-  expect(await new NamesFile(join(folder.path, "state"), "mqtt://other", log).load()).toEqual({});
+  expect(await openNamesFile(join(folder.path, "state"), url, log).load()).toEqual({ table: { 101: "speed 19" } });
+  expect(await openNamesFile(join(folder.path, "state"), "mqtt://other", log).load()).toEqual({});
   expect(readdirSync(join(folder.path, "state"))).toHaveLength(1);
   expect(lines).toEqual([]);
 });
@@ -25,7 +25,7 @@ test.each(["", "{", '{"table":[1]}', "null"])(
   async (text) => {
     using folder = temporaryFolder();
     const { log, lines } = testRuntime();
-    const file = new NamesFile(folder.path, url, log);
+    const file = openNamesFile(folder.path, url, log);
     file.save({ table: { 101: "speed" } });
     await file.written();
     for (const name of readdirSync(folder.path)) writeFileSync(folder.file(name), text);
@@ -37,7 +37,7 @@ test.each(["", "{", '{"table":[1]}', "null"])(
 
 test("a folder that cannot be written costs a warning", async () => {
   const { log, lines } = testRuntime();
-  const file = new NamesFile("/dev/null/state", url, log);
+  const file = openNamesFile("/dev/null/state", url, log);
   file.save({});
   await file.written();
   expect(lines).toMatchObject([{ level: "warn", message: "cannot store the names of devices" }]);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Captures } from "../../../../src/core/source.ts";
-import { Reception } from "../../../../src/source/mqtt/reception/reception.ts";
+import { openReception } from "../../../../src/source/mqtt/reception/reception.ts";
 import { mqttConfig } from "../../../support/mqtt-source.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 
@@ -10,7 +10,7 @@ test("100,000 topics that come round in turn are looked up once each", async () 
   const { tags } = mqttConfig({ options: { url: "mqtt://broker" }, tags: [{ topic: "line/{n}" }] });
   const link = { acknowledge() {}, publish() {}, resume() {} };
   const options = { source: "hall", tags, maxPayload: 100, requestRebirth: false };
-  const reception = new Reception(options, testRuntime(), link);
+  const reception = openReception(options, testRuntime(), link);
   const { signal } = new AbortController();
   const payload = Buffer.from("1");
   const last = 100_001;
@@ -33,7 +33,7 @@ test("a delivery hurries once half of the learned window is in flight", async ()
   const acknowledged: number[] = [];
   const link = { acknowledge: (held: readonly number[]) => acknowledged.push(...held), publish() {}, resume() {} };
   const options = { source: "hall", tags, maxPayload: 100, requestRebirth: false };
-  const reception = new Reception(options, testRuntime({ clock }), link);
+  const reception = openReception(options, testRuntime({ clock }), link);
   let sent = 0;
   const send = async (messages: number) => {
     for (let i = 0; i < messages; i++)
