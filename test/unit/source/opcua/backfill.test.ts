@@ -44,7 +44,7 @@ function recorded(gaps: Backfill, of: Item, time: EpochMicros): void {
   gaps.stored(of, time);
 }
 
-test("values that the queue threw away are missing also where nothing of the node is on disk yet", async () => {
+test("values discarded by the queue are missing also when no value of the node is on disk yet", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
   expect(gaps.arrived(item, seconds(-9), live)).toEqual([]);
@@ -58,7 +58,7 @@ test("values that the queue threw away are missing also where nothing of the nod
   ]);
 });
 
-test("a lost message is missing also where the server's clock is ahead, up to what it says", async () => {
+test("a lost message is missing also when the server's clock is ahead, up to the server's time", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
   gaps.arrived(item, seconds(100), live);
@@ -67,7 +67,7 @@ test("a lost message is missing also where the server's clock is ahead, up to wh
   expect(gaps.missed([item])).toMatchObject([{ from: seconds(100), to: seconds(120), state: "open" }]);
 });
 
-test("a message that is lost just after a subscription was taken up is no gap of the time before", async () => {
+test("a message lost just after a subscription was resumed does not open a gap for the time before", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
   gaps.stored(item, seconds(-9));
@@ -76,7 +76,7 @@ test("a message that is lost just after a subscription was taken up is no gap of
   expect(gaps.arrived(item, seconds(1), live)).toEqual([]);
 });
 
-test("where the server's clock was set back what was missed is told as lost, and later gaps are noticed", async () => {
+test("when the server's clock was set back missed values are reported as lost, and later gaps are noticed", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
   gaps.stored(item, seconds(0));
@@ -99,7 +99,7 @@ test("where the server's clock was set back what was missed is told as lost, and
   ]);
 });
 
-test("also where the server's clock was set back a little, and where a queue was full meanwhile", async () => {
+test("the same holds when the server's clock was set back a little, and when a queue overflowed meanwhile", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
   gaps.stored(item, seconds(0));
@@ -115,7 +115,7 @@ test("also where the server's clock was set back a little, and where a queue was
   ]);
 });
 
-test("a node that was not monitored all the time has a gap, whatever its subscription has kept", async () => {
+test("a node that was not monitored all the time has a gap, whatever its subscription kept", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
   const other = { ...item, index: [1] };
@@ -125,7 +125,7 @@ test("a node that was not monitored all the time has a gap, whatever its subscri
   expect(gaps.arrived(other, seconds(-5), live)).toMatchObject([{ from: seconds(-9), to: seconds(-5), state: "open" }]);
 });
 
-test("what a former subscription hands over, and a little disorder, is no clock that was set back", async () => {
+test("transferred values and slight disorder do not count as a clock that was set back", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
   gaps.stored(item, seconds(0));
@@ -134,7 +134,7 @@ test("what a former subscription hands over, and a little disorder, is no clock 
   expect(gaps.missed([item])).toEqual([]);
 });
 
-test("what tells of a gap is settled only when the gap is on disk, also when several are written at a time", async () => {
+test("a value that reports a gap is settled only when the gap is on disk, also when several are written together", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
   const onDisk = async () => (await HistoryMemory.open(`${folder.path}/history.json`)).gaps;
@@ -154,7 +154,7 @@ test("what tells of a gap is settled only when the gap is on disk, also when sev
   expect(at).toBe("once");
 });
 
-test("of a node with a queue of one value something may be missing before each that waited for this connection", async () => {
+test("a node with a queue of one value may miss values before each one that waited for this connection", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
   gaps.stored(item, seconds(-9));
@@ -166,7 +166,7 @@ test("of a node with a queue of one value something may be missing before each t
   expect(gaps.arrived(item, seconds(2), live)).toEqual([]);
 });
 
-test("a gap that was not filled is told again by a later connection, with all that had caused it", async () => {
+test("an unfilled gap is reported again by a later connection, with all its causes", async () => {
   using folder = temporaryFolder();
   const before = await backfill(folder.path);
   before.stored(item, seconds(-9));
@@ -183,7 +183,7 @@ test("a gap that was not filled is told again by a later connection, with all th
   ]);
 });
 
-test("what was told to be looked for is told to be there where the next connection has the same value", async () => {
+test("a gap being searched is resolved when the next connection delivers the same value", async () => {
   using folder = temporaryFolder();
   const before = await backfill(folder.path);
   recorded(before, item, seconds(-9));
@@ -199,7 +199,7 @@ test("what was told to be looked for is told to be there where the next connecti
   ]);
 });
 
-test("the queue of a slow tag that was full is a gap from its own last value, though another tag of the node is ahead", async () => {
+test("a queue overflow of a slow tag is a gap from its own last value, although another tag of the node is ahead", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
   const slow = { ...item, every: 60_000 };
@@ -208,7 +208,7 @@ test("the queue of a slow tag that was full is a gap from its own last value, th
   expect(gaps.arrived(slow, seconds(0), { ...live, overflow: true })).toMatchObject([{ from: seconds(-90) }]);
 });
 
-test("two subscriptions have kept values of one node: the one that comes second is no clock that was set back", async () => {
+test("values of one node kept by two subscriptions do not count as a clock that was set back", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
   const slow = { ...item, every: 5_000 };
@@ -223,7 +223,7 @@ test("two subscriptions have kept values of one node: the one that comes second 
   ]);
 });
 
-test("of two tags of one node the one whose first value comes later has its gap, too", async () => {
+test("of two tags of one node the one with the later first value has its own gap", async () => {
   using folder = temporaryFolder();
   const clock = new ManualClock();
   const now = clock.now();
@@ -256,7 +256,7 @@ test("of two tags of one node the one whose first value comes later has its gap,
   await running;
 });
 
-test("a gap that has been reported as lost is not reported again after a kill: its end is on disk within two seconds", async () => {
+test("a gap reported as lost is not reported again after a kill: its end is on disk within two seconds", async () => {
   using folder = temporaryFolder();
   const clock = new ManualClock();
   const at = (count: number) => epochMicros(clock.now() + count * 1e6);

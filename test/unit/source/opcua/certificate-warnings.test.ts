@@ -35,12 +35,12 @@ beforeAll(async () => {
 const warnings = (bits: number, applicationUri: string | null, url: string) =>
   certificateWarnings(made.get(bits) ?? new Uint8Array(), { applicationUri, url });
 
-test("a certificate that names application and host, with a long key, is as it should be", () => {
+test("a certificate with the right application and host and a long key gives no warning", () => {
   for (const host of ["plc3", "PLC3", "10.0.3.5"])
     expect(warnings(2_048, "urn:plc:line3", `opc.tcp://${host}:4840/path`)).toEqual([]);
 });
 
-test("another application, another host and a short key are each named", () => {
+test("a wrong application, a wrong host and a short key are each reported", () => {
   expect(warnings(1_024, "urn:plc:line4", "opc.tcp://10.0.3.6:4840")).toEqual([
     "the server's certificate is for the application urn:plc:line3, the server calls itself urn:plc:line4",
     "the server's certificate does not name the host 10.0.3.6; it has DNS:plc3, IP Address:10.0.3.5",
@@ -48,7 +48,7 @@ test("another application, another host and a short key are each named", () => {
   ]);
 });
 
-test("what is no certificate is said to be none", () => {
+test("invalid bytes are reported as not a certificate", () => {
   expect(certificateWarnings(new Uint8Array([1]), { applicationUri: null, url: "opc.tcp://plc3:4840" })).toEqual([
     "the server's certificate cannot be read",
   ]);

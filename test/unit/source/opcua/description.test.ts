@@ -31,7 +31,7 @@ function services(definition: unknown): Services {
 const signalOf = async (definition: unknown) =>
   (await describe(services(definition), [item], new AbortController().signal))[0]?.signal;
 
-test("names of states come from the definition of the type where it has no other", async () => {
+test("names of states come from the type definition when the node has none", async () => {
   const fields = [
     { name: "Off", value: [0, 0], displayName: { text: "Aus" } },
     { name: "Auto", value: [0, 7], displayName: {} },
@@ -42,7 +42,7 @@ test("names of states come from the definition of the type where it has no other
   });
 });
 
-test("the definition of a structure names no states", async () => {
+test("the definition of a structure gives no state names", async () => {
   const fields = [{ name: "Speed", dataType: ua.coerceNodeId("i=10") }];
   expect(await signalOf({ fields })).toEqual({});
   expect(await signalOf(undefined)).toEqual({});

@@ -25,16 +25,16 @@ const none = endpoint(1, "None");
 const options = (more: object = {}) => opcuaOptions.parse({ url: "opc.tcp://plc:4840", ...more });
 const login = { username: "reader", password: "x" };
 
-test("without a choice the strongest endpoint is taken", () => {
+test("without a setting the strongest endpoint is used", () => {
   const offered = [none, endpoint(2, "Aes256_Sha256_RsaPss"), endpoint(3, "Basic256Sha256"), endpoint(3, "Basic256")];
   expect(securityOf(chooseEndpoint(offered, options()))).toBe("signAndEncrypt, Basic256Sha256");
 });
 
-test("without a choice an endpoint without security is never taken", () => {
+test("without a setting an endpoint without security is never used", () => {
   expect(() => chooseEndpoint([none], options())).toThrow(/does not offer an endpoint with security.*mode: none/);
 });
 
-test("a deprecated policy is taken only where it is written, and is a weakness then", () => {
+test("a deprecated policy is used only when configured, and reported as a weakness", () => {
   for (const policy of ["Basic128Rsa15", "Basic256"]) {
     const offered = [endpoint(3, policy)];
     expect(() => chooseEndpoint(offered, options())).toThrow(/does not offer/);
@@ -46,7 +46,7 @@ test("a deprecated policy is taken only where it is written, and is a weakness t
   expect(weaknessOf(none)).toMatch(/^no security/);
 });
 
-test("a user's certificate goes where the server asks for one, and proves itself", () => {
+test("a user's certificate is sent when the server requires one, with a signature", () => {
   const userCertificate = { certFile: "u.pem", keyFile: "k.pem" };
   const certified = (policy?: string) => ({ tokenType: 2, securityPolicyUri: policy ? uri(policy) : null });
   const offered = [endpoint(3, "Aes256_Sha256_RsaPss"), endpoint(3, "Basic256Sha256", [certified()])];
@@ -58,7 +58,7 @@ test("a user's certificate goes where the server asks for one, and proves itself
   expect(chooseEndpoint(own, options(insecure))).toBe(own[0]);
 });
 
-test("mode and policy are taken as they are written", () => {
+test("mode and policy are used as configured", () => {
   const offered = [
     none,
     endpoint(3, "Basic256Sha256"),
@@ -74,21 +74,21 @@ test("mode and policy are taken as they are written", () => {
   );
 });
 
-test("an endpoint that does not take the login is passed over", () => {
+test("an endpoint that does not accept the login is skipped", () => {
   const offered = [endpoint(3, "Aes256_Sha256_RsaPss", [anonymous]), endpoint(3, "Basic256Sha256", [named()])];
   expect(securityOf(chooseEndpoint(offered, options(login)))).toBe("signAndEncrypt, Basic256Sha256");
   expect(() => chooseEndpoint(offered.slice(0, 1), options(login))).toThrow(/accepts no user names/);
   expect(() => chooseEndpoint(offered.slice(1), options())).toThrow(/requires a login; set username and password/);
 });
 
-test("a password goes out in clear text only where the configuration says so", () => {
+test("a password is sent in clear text only when configured", () => {
   const security = { mode: "none" };
   const clear = [endpoint(1, "None", [named()])];
   expect(() => chooseEndpoint(clear, options({ ...login, security }))).toThrow(/clear text/);
   expect(chooseEndpoint(clear, options({ ...login, security, allowInsecurePassword: true }))).toBe(clear[0]);
 });
 
-test("a password is safe where the channel is encrypted or the token is", () => {
+test("a password is protected when the channel or the token is encrypted", () => {
   expect(passwordInClear(endpoint(3, "Basic256Sha256", [named("None")]))).toBe(false);
   expect(passwordInClear(endpoint(1, "None", [named("Basic256Sha256")]))).toBe(false);
   expect(passwordInClear(endpoint(2, "Basic256Sha256", [named()]))).toBe(false);

@@ -2,14 +2,14 @@ import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { channelError, refusalOf, sourceError } from "../../../../src/source/opcua/session/failure.ts";
 
-test("what the server refuses is told from what the network swallowed", () => {
+test("refusals of the server are distinguished from failures of the network", () => {
   expect(refusalOf(new Error("serviceResult = BadSessionIdInvalid (0x80250000)"))).toBe("BadSessionIdInvalid");
   expect(refusalOf(new Error("serviceResult = BadUserAccessDenied (0x801f0000)"))).toBe("BadUserAccessDenied");
   for (const lost of ["Invalid Channel BadConnectionClosed", "BadTimeout", "BadTcpInternalError", "Connection Break"])
     expect(refusalOf(new Error(lost))).toBeUndefined();
 });
 
-test("a refusal says what the operator can do, and which command tells more", () => {
+test("a refusal names a remedy and a command that shows more", () => {
   expect(sourceError(new Error("BadIdentityTokenRejected (0x80210000)"), "logging in")).toMatchObject({
     code: "SOURCE_REFUSED",
     message: expect.stringMatching(/^logging in: the server refuses this user or password,/),
@@ -43,12 +43,12 @@ test.each([
   });
 });
 
-test("an error that is ours already stays as it is", () => {
+test("an AgentError is not converted again", () => {
   const error = new AgentError("SOURCE_PROTOCOL", "x");
   expect(sourceError(error, "reading")).toBe(error);
 });
 
-test("a server that refuses the agent's certificate, or hangs up on it, is told with the certificate to trust there", () => {
+test("a server that refuses the agent's certificate, or closes the connection, is reported with the certificate to trust there", () => {
   const now = new Date("2026-03-01T00:00:00Z");
   const own = { thumbprint: "ab12", certificateFile: "/state/own.pem" };
   for (const text of ["BadSecurityChecksFailed", "The connection may have been rejected by server, Err = (socket)"])
@@ -74,7 +74,7 @@ test("a server that refuses the agent's certificate, or hangs up on it, is told 
   });
 });
 
-test("a message that is too large names the limit that it broke, and blames no cable", () => {
+test("a message that is too large is reported with its limit, and not as a network fault", () => {
   const error = sourceError(new Error("max message size exceeded: 33554432 : total message size 40000000"), "Read");
   expect(error).toMatchObject({
     message: "Read: the server sent a message of more than 32 MiB",

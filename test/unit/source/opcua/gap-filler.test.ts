@@ -72,7 +72,7 @@ function filler(server: { level: object; accessLevel?: object; history?: ua.Stat
 }
 const readable = { value: { value: 5 }, statusCode: { name: "Good" } };
 
-test("a history that has not got the value at the end of a gap yet is asked again, and then believed", async () => {
+test("a history that does not yet have the value at the end of a gap is read again, and then trusted", async () => {
   const server = { level: readable, recorded: [-9, -8] };
   const { fill, values, states } = filler(server);
   expect(await fill()).toHaveLength(1);
@@ -83,7 +83,7 @@ test("a history that has not got the value at the end of a gap yet is asked agai
   expect(states()).toEqual(["filled"]);
 });
 
-test("what has no end is filled by what there is, and a history that never has the end is believed in the end", async () => {
+test("a gap without an end is filled with the available values, and a history that never has the end is trusted finally", async () => {
   const { fill, states } = filler({ level: readable, recorded: [-8] });
   expect(await fill(gap(false))).toEqual([]);
   expect(states()).toEqual(["filled"]);
@@ -91,7 +91,7 @@ test("what has no end is filled by what there is, and a history that never has t
   expect(states()).toEqual(["filled", "filled"]);
 });
 
-test("a node whose access level cannot be read just now is not given up", async () => {
+test("a node whose access level is temporarily unreadable is not abandoned", async () => {
   const server = { level: { value: null, statusCode: { name: "BadNotConnected" } } as object, recorded: [-8, -5] };
   const { fill, states } = filler(server);
   expect(await fill()).toHaveLength(1);
@@ -105,7 +105,7 @@ test("a node whose access level cannot be read just now is not given up", async 
 
 const unreadable = { value: null, statusCode: { name: "BadInternalError" } };
 
-test("where the user's access level cannot be read the access level says whether there is a history", async () => {
+test("when the user's access level is unreadable the access level decides whether there is a history", async () => {
   const filled = filler({ level: unreadable, accessLevel: readable, recorded: [-8, -5] });
   expect(await filled.fill()).toEqual([]);
   expect(filled.states()).toEqual(["filled"]);
@@ -115,7 +115,7 @@ test("where the user's access level cannot be read the access level says whether
   expect(lost.states()).toEqual(["lost"]);
 });
 
-test("where neither can be read the history itself is asked, and a gap that always fails is lost after ten attempts", async () => {
+test("when neither is readable the history itself is tried, and a gap that always fails is lost after ten attempts", async () => {
   const filled = filler({ level: unreadable, recorded: [-8, -5] });
   expect(await filled.fill()).toEqual([]);
   expect(filled.states()).toEqual(["filled"]);
@@ -126,7 +126,7 @@ test("where neither can be read the history itself is asked, and a gap that alwa
   expect(states()).toEqual(["lost"]);
 });
 
-test("a device behind the server that is away is waited for, however long that takes", async () => {
+test("an offline device behind the server is awaited, however long that takes", async () => {
   const { fill, states } = filler({ level: readable, history: ua.StatusCodes.BadNoCommunication, recorded: [] });
   for (let attempt = 1; attempt < 30; attempt++) expect(await fill()).toHaveLength(1);
   expect(states()).toEqual([]);

@@ -12,7 +12,7 @@ const gap = (key: string, from: number, to: number) => ({
   valueAtEnd: true,
 });
 
-test("however often values of a node are thrown away, one gap waits, and it spans them all", () => {
+test("repeated overflows of a node make one gap that spans all of them", () => {
   const gaps = new Gaps<string>();
   for (let i = 0; i < 10_000; i++) gaps.add(gap("a", 10 + i, 11 + i));
   gaps.add(gap("b", 5, 6));
@@ -22,7 +22,7 @@ test("however often values of a node are thrown away, one gap waits, and it span
   expect(gaps.size).toBe(0);
 });
 
-test("a node is complete only when every one of its gaps is filled, also those that opened meanwhile", () => {
+test("a node is complete only when all its gaps are filled, also those opened meanwhile", () => {
   const gaps = new Gaps<string>();
   gaps.add(gap("a", 1, 2));
   gaps.take();
@@ -33,7 +33,7 @@ test("a node is complete only when every one of its gaps is filled, also those t
   expect(gaps.close("a")).toBe(true);
 });
 
-test("a gap that could not be filled waits again, as one with what has opened meanwhile", () => {
+test("an unfilled gap waits again, merged with the one opened meanwhile", () => {
   const gaps = new Gaps<string>();
   gaps.add(gap("a", 1, 2));
   const [taken = gap("a", 0, 0)] = gaps.take();
@@ -43,7 +43,7 @@ test("a gap that could not be filled waits again, as one with what has opened me
   expect(gaps.close("a")).toBe(true);
 });
 
-test("of a gap that two causes have made each is told", () => {
+test("a gap with two causes is reported with both", () => {
   const gaps = new Gaps<{ tag: TagId; captures: Record<string, string> }>();
   const item = { tag: 0 as TagId, captures: {} };
   const of = (cause: Cause, from: number, to: number) => ({

@@ -30,7 +30,7 @@ async function killed(folder: TemporaryFolder) {
   };
 }
 
-test("a process that is killed leaves up to when the values are stored, to the last one", async () => {
+test("a killed process leaves the time up to which values are stored, including the last one", async () => {
   using folder = temporaryFolder();
   await using former = await killed(folder);
   const { known } = former;
@@ -49,7 +49,7 @@ test.each<[string, (times: string) => void]>([
   expect(await known()).toEqual([seconds(0), seconds(0)]);
 });
 
-test("times of other nodes, or older ones, are not taken over", async () => {
+test("times of other nodes, and older ones, are ignored", async () => {
   using folder = temporaryFolder();
   await using former = await killed(folder);
   const { times, memory, known } = former;

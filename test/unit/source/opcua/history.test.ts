@@ -77,7 +77,7 @@ function read<R extends HistoryRange>(link: Link, ranges: readonly R[], limit = 
   return readHistory(reading, ranges, signal);
 }
 
-test("whatever the server allows, every recorded value of every gap is read", async () => {
+test("every recorded value of every gap is read, whatever the limits of the server", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.record({
@@ -134,7 +134,7 @@ test("the gaps of a thousand nodes take ten calls, not a thousand", async () => 
   expect(server.calls()).toBe(10);
 });
 
-test("a server that stops at the number it was asked for is asked to go on", async () => {
+test("a server that stops at the requested number is asked to continue", async () => {
   const times = Array.from({ length: 2_500 }, (_, i) => 1_000 + i);
   const server = historian({ recorded: [times], mostNodes: 1, mostPoints: 0, mostValues: 1_000, mute: true });
   const got = new Set<number>();
@@ -143,7 +143,7 @@ test("a server that stops at the number it was asked for is asked to go on", asy
   expect(got.size).toBe(2_500);
 });
 
-test("who stops reading gives the continuation points back", async () => {
+test("a reader that stops releases the continuation points", async () => {
   const times = Array.from({ length: 100 }, (_, i) => 1_000 + i);
   const server = historian({ recorded: [times, times], mostNodes: 2, mostPoints: 9, mostValues: 10, mute: false });
   for await (const { values } of read(server.link, [range(0, 500, 10_000), range(1, 500, 10_000)])) {

@@ -62,7 +62,7 @@ test("names with a slash and names of several levels have different addresses", 
   ]);
 });
 
-test("variables whose names differ in the namespace alone are told apart by their NodeIds, wherever their namespaces move", async () => {
+test("variables whose names differ only in the namespace are distinguished by their NodeIds, however namespace indexes change", async () => {
   const at = (a: number, b: number) => [variable(`ns=${a};s=T`, "Temp"), variable(`ns=${b};s=T`, "Temp")];
   const expected = [
     ["Temp (nsu=urn:a;s=T)", "Temp"],

@@ -45,7 +45,7 @@ interface Story {
 
 const atOnce = <T>(work: () => Promise<T>) => work();
 
-test("missing messages are delivered in order; of several lost in a row one report tells, before what follows them", async () => {
+test("missing messages are delivered in order; several lost in a row give one report before the next message", async () => {
   const { missing, log, lost } = openStory({ kept: [3, 6] });
 
   await missing.fetch(1, [3, 4, 5, 6, 7], signal);
@@ -54,7 +54,7 @@ test("missing messages are delivered in order; of several lost in a row one repo
   expect(lost()).toBe(3);
 });
 
-test("a server that keeps no messages is asked once, and all that are missing are lost", async () => {
+test("a server that keeps no messages is asked once, and all missing messages are lost", async () => {
   const { missing, log, asked, lost } = openStory({ kept: [], refusal: "BadServiceUnsupported" });
 
   await missing.fetch(1, [3, 4, 5], signal);
@@ -64,7 +64,7 @@ test("a server that keeps no messages is asked once, and all that are missing ar
   expect(lost()).toBe(3);
 });
 
-test("a former subscription hands over all that the server has of it, the last message too", async () => {
+test("a former subscription transfers all messages of the server, including the last one", async () => {
   const { missing, log } = openStory({ kept: [4, 5, 6] });
 
   await missing.fetchKept(1, [6, 4, 5], signal);
@@ -77,7 +77,7 @@ test("a former subscription hands over all that the server has of it, the last m
   expect(log).toEqual(["4", "5", "6"]);
 });
 
-test("what was sent into the connection before is asked for until the subscription is heard of", async () => {
+test("messages sent on the previous connection are requested until the subscription publishes", async () => {
   const kept = [5, 6];
   const { missing, log, asked, clock } = openStory({ kept, next: 5 });
   let isHeard = false;
@@ -94,7 +94,7 @@ test("what was sent into the connection before is asked for until the subscripti
   expect(asked).toEqual([5, 6, 7, 7, 8]);
 });
 
-test("nothing is asked for where nobody knows the next message, or the server keeps none", async () => {
+test("no message is requested when the next one is unknown, or the server keeps none", async () => {
   const unknown = openStory({ kept: [5] });
   await unknown.missing.catchUp(1, () => false, atOnce, signal);
   expect(unknown.asked).toEqual([]);
@@ -104,7 +104,7 @@ test("nothing is asked for where nobody knows the next message, or the server ke
   expect(none.asked).toEqual([5]);
 });
 
-test("a former subscription is over when it has ended and all that it gave is on disk, not before", async () => {
+test("a former subscription is finished when it has ended and all its values are on disk", async () => {
   const former = new FormerSubscription(7);
   let isOver = false;
   void former.over.then(() => (isOver = true));
@@ -125,7 +125,7 @@ test("a former subscription is over when it has ended and all that it gave is on
   expect(await over()).toBe(true);
 });
 
-test("a former subscription that gives nothing is not over before it has ended", async () => {
+test("a former subscription without values is not finished before it has ended", async () => {
   const former = new FormerSubscription(7);
   let isOver = false;
   void former.over.then(() => (isOver = true));

@@ -78,7 +78,7 @@ function monitoring(server: Behaviour, creating = (_handle: number) => {}) {
   return { made, sizes };
 }
 
-test("what the server samples more often than asked gets a queue that is long enough for it", async () => {
+test("an item sampled more often than requested gets a long enough queue", async () => {
   for (const [sampling, size] of [
     [1_000, 30],
     [2_000, 30],
@@ -92,14 +92,14 @@ test("what the server samples more often than asked gets a queue that is long en
   }
 });
 
-test("a server that changes no queues keeps what it has, and the length that it has is known", async () => {
+test("a server that cannot modify queues keeps its length, and that length is known", async () => {
   const { made } = monitoring({ sampling: 100, room: 9, modify: false });
   await made.begin([item("Temp")], [], never);
   expect(made.queueOf(1, 1).size).toBe(30);
   expect(made.failures).toEqual([]);
 });
 
-test("items for which there was no room are polled until there is some", async () => {
+test("items beyond the server's limit are polled until it has room", async () => {
   const server: Behaviour = { room: 1 };
   const { made } = monitoring(server);
   await made.begin([item("Temp"), item("Count"), item("Big")], [], never);
@@ -110,7 +110,7 @@ test("items for which there was no room are polled until there is some", async (
   expect(made.polled.map(({ address }) => address)).toEqual(["Big"]);
 });
 
-test("a first value that is quicker than the answer to what was asked for is known by its handle", async () => {
+test("a first value that arrives before the answer is recognised by its handle", async () => {
   const seen: (string | undefined)[] = [];
   const { made } = monitoring({ room: 1 }, (handle) => seen.push(made.item(1, handle)?.address));
   await made.begin([item("Temp"), item("Count")], [], never);

@@ -9,7 +9,7 @@ import {
 
 const namespaces = ["http://opcfoundation.org/UA/", "urn:plc", "urn:a;b%c"];
 
-test("a namespace URI becomes the index it has now, and the other way round", () => {
+test("a namespace URI is converted to its current index, and back", () => {
   expect(localNodeId('nsu=urn:plc;s="DB1"."x"', namespaces)).toBe('ns=1;s="DB1"."x"');
   expect(localNodeId("nsu=urn:a%3Bb%25c;i=7", namespaces)).toBe("ns=2;i=7");
   expect(localNodeId("nsu=urn:gone;i=7", namespaces)).toBeUndefined();
@@ -18,7 +18,7 @@ test("a namespace URI becomes the index it has now, and the other way round", ()
   expect(portableNodeId("ns=0;i=2258", namespaces)).toBe("ns=0;i=2258");
 });
 
-test("only an index beyond the standard's own namespace may come to mean another", () => {
+test("only an index beyond the standard namespace may change its meaning", () => {
   expect(numericNamespaces({ node: "ns=3;s=T" })).toEqual([3]);
   expect(numericNamespaces({ node: "i=2258" })).toEqual([]);
   expect(numericNamespaces({ node: "nsu=urn:plc;s=T" })).toEqual([]);
@@ -27,7 +27,7 @@ test("only an index beyond the standard's own namespace may come to mean another
   expect(numericNamespaces({ path: "Plc/Oven" })).toEqual([]);
 });
 
-test("a path starts at Objects, whether it says so or not", () => {
+test("a path starts at Objects, stated or not", () => {
   const steps = [
     { namespace: undefined, name: "Line3" },
     { namespace: 2, name: "Oven" },
@@ -36,11 +36,11 @@ test("a path starts at Objects, whether it says so or not", () => {
     expect(parsePath(path)).toEqual(steps);
 });
 
-test("a slash within a name is written with an ampersand before it", () => {
+test("a slash within a name is escaped with an ampersand", () => {
   expect(parsePath("Line/rate &/s&& more").map(({ name }) => name)).toEqual(["Line", "rate /s& more"]);
 });
 
-test("a star stands for any run of characters of one name", () => {
+test("a star matches any characters within one name", () => {
   const [step] = parsePath("Motor*.Speed");
   if (!step) throw new TypeError("no step");
   expect(stepMatches(step, 2, "Motor12.Speed")).toBe(true);

@@ -17,7 +17,7 @@ const value = (number: number): PlainValue => ({
   server: undefined,
 });
 
-test("items that others have replaced are not kept, and what waits of them comes out as it came", async () => {
+test("replaced items are not kept, and their queued values are delivered unchanged", async () => {
   const queue = new NotificationQueue(runtime, { source: "line", time: { ...defaultTimeRule, clock: "source" } });
   const [gone, added] = [opcuaItem(), opcuaItem()];
   queue.values({ items: [gone], values: [value(1)] }, "live", backfill, () => {});
@@ -33,7 +33,7 @@ test("items that others have replaced are not kept, and what waits of them comes
   expect(batches?.[1]?.places).toBe(batches?.[2]?.places);
 });
 
-test("a number that goes without a reading comes out as one that has a reading", async () => {
+test("a number without a reading object equals one with it", async () => {
   const arrival = runtime.clock.now();
   const fixed = { ...runtime, clock: { ...runtime.clock, now: () => arrival } };
   const time = fc.constantFrom(undefined, 5, arrival - 2e6, arrival, arrival + 400e6, arrival + 1e18);

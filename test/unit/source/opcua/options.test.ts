@@ -6,7 +6,7 @@ const parse = (more: object = {}) => opcuaOptions.parse({ url: "opc.tcp://plc", 
 const problems = (schema: typeof opcuaOptions | typeof opcuaTag, value: unknown) =>
   schema.safeParse(value).error?.issues.map(({ path, message }) => `${path.join(".")}: ${message}`) ?? [];
 
-test("the port defaults to 4840, and path and brackets stay", () => {
+test("the port defaults to 4840, and path and brackets are kept", () => {
   expect(parse().url).toBe("opc.tcp://plc:4840");
   expect(parse({ url: "opc.tcp://[::1]:48010/UA/Server" }).url).toBe("opc.tcp://[::1]:48010/UA/Server");
 });
@@ -24,7 +24,7 @@ test("a policy that contradicts its mode is an error with its place", () => {
   ]);
 });
 
-test("user name and password stand together", () => {
+test("user name and password are required together", () => {
   expect(problems(opcuaOptions, { url: "opc.tcp://a", username: "x" })).toEqual([
     expect.stringContaining("username: "),
   ]);
@@ -48,7 +48,7 @@ test.each([
   expect(problems(opcuaTag, { node })).toEqual([]);
 });
 
-test("a field is a way of names and elements", () => {
+test("a field is a path of names and elements", () => {
   expect(opcuaTag.parse({ node: "i=1", field: "A.B[1]" }).field).toEqual([
     { name: "A" },
     { name: "B" },
@@ -66,13 +66,13 @@ test("a tag has exactly one address", () => {
   expect(problems(opcuaTag, { path: "A", limit: 3 })).toEqual([expect.stringContaining("limit: ")]);
 });
 
-test("what is asked of a server follows the publishing interval, and a subscription outlives three keep-alives", () => {
+test("the requested limits follow the publishing interval, and a subscription survives three missed keep-alives", () => {
   expect(requestedCounts(parse(), 250)).toEqual({ publishingMs: 250, keepAliveCount: 40, lifetimeCount: 7_200 });
   const slow = parse({ subscription: { publishing: "10s", keepAlive: "1s", lifetime: "1s" } });
   expect(requestedCounts(slow, 10_000)).toEqual({ publishingMs: 10_000, keepAliveCount: 3, lifetimeCount: 9 });
 });
 
-test("a queue holds what is sampled in a publishing interval and in an interruption", () => {
+test("a queue holds the samples of a publishing interval and of an interruption", () => {
   expect(queueSize(parse(), 1_000, 1_000)).toBe(30);
   expect(queueSize(parse({ subscription: { bridge: "0" } }), 250, 1_000)).toBe(10);
   expect(queueSize(parse(), 1, 1_000)).toBe(1_000);

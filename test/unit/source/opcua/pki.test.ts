@@ -7,7 +7,7 @@ import { putKey } from "../../../support/opcua-key.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
-test("sources that begin at the same time with a key that was put there take it over, and none of them fails", async () => {
+test("sources that start together with a provided key all use it, and none fails", async () => {
   using folder = temporaryFolder();
   const stack = await loadStack(testRuntime().log);
   await putKey("agent", folder.file("pki"));
@@ -16,7 +16,7 @@ test("sources that begin at the same time with a key that was put there take it 
   for (const pki of opened) await pki[Symbol.asyncDispose]();
 });
 
-test("sources that begin at the same time make one certificate for the agent, and leave nothing half made", async () => {
+test("sources that start together create one certificate for the agent, and leave no partial file", async () => {
   using folder = temporaryFolder();
   const stack = await loadStack(testRuntime().log);
   const opened = await Promise.all([1, 2].map(() => openPki(stack, { agent: "gw1", dir: folder.path })));

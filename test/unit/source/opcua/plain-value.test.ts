@@ -62,7 +62,7 @@ function encode({ mask, type, bytes, status, source, server, picoseconds }: Enco
   return stream;
 }
 
-test("a plain value is what the stack makes of it, to the microsecond and to the last byte", () => {
+test("a plain value equals the result of the stack, to the microsecond and the last byte", () => {
   let plain = 0;
   fc.assert(
     fc.property(values, (value) => {
@@ -86,7 +86,7 @@ test("a plain value is what the stack makes of it, to the microsecond and to the
   expect(plain).toBeGreaterThan(100);
 });
 
-test("a notification gives plain values and others in their order, and what follows it", async () => {
+test("a notification gives plain and other values in order, and the remaining fields", async () => {
   const { ua } = await loadStack(testRuntime().log);
   const { Double, String } = ua.DataType;
   const at = new Date("2026-03-01T11:59:59.123Z");
@@ -117,7 +117,7 @@ test("a notification gives plain values and others in their order, and what foll
   expect(ended).toBe("BadTimeout");
 });
 
-test("a notification that ends behind its values, without diagnostics, gives them all the same", async () => {
+test("a notification that ends after its values, without diagnostics, is decoded as well", async () => {
   const { ua } = await loadStack(testRuntime().log);
   const value = { value: { dataType: ua.DataType.Double, value: 1.5 } };
   const stream = new BinaryStream(100);

@@ -12,7 +12,7 @@ const { log } = testRuntime();
 const first = { id: 1, started: "2026-03-01T12:00:00.000Z" };
 const second = { id: 2, started: "2026-03-01T12:00:00.000Z" };
 
-test("a new subscription begins with 1, one that goes on after the last message on disk", async () => {
+test("a new subscription begins at message 1, a resumed one after the last message on disk", async () => {
   using folder = temporaryFolder();
   const path = folder.file("state/positions.json");
   await using positions = await Positions.open(path, log);
@@ -31,7 +31,7 @@ test("a new subscription begins with 1, one that goes on after the last message 
   expect((await Positions.open(path, log)).next(first)).toBeUndefined();
 });
 
-test("the end waits until all that was reached is written", async () => {
+test("closing waits until every reached position is written", async () => {
   using folder = temporaryFolder();
   const path = folder.file("positions.json");
   await writeFile(path, "");
@@ -46,7 +46,7 @@ test("the end waits until all that was reached is written", async () => {
   expect(text).toContain(":6");
 });
 
-test("a server that has started again gives the same number to another subscription", async () => {
+test("a restarted server gives the same ID to another subscription", async () => {
   using folder = temporaryFolder();
   const path = folder.file("positions.json");
   await using positions = await Positions.open(path, log);
@@ -55,7 +55,7 @@ test("a server that has started again gives the same number to another subscript
   expect((await Positions.open(path, log)).next({ ...first, started: "later" })).toBeUndefined();
 });
 
-test("whenever the process dies, what is written is what was reached, or was being reached", async () => {
+test("whenever the process dies, the written position is the reached one or the next", async () => {
   using folder = temporaryFolder();
   let run = 0;
   await fc.assert(
@@ -79,7 +79,7 @@ test("whenever the process dies, what is written is what was reached, or was bei
   );
 });
 
-test("a file that cannot be read is as good as none, one that cannot be written is told once", async () => {
+test("an unreadable file counts as missing, and an unwritable one is logged once", async () => {
   using folder = temporaryFolder();
   const path = folder.file("positions.json");
   await writeFile(path, '{"version":1,"next":{"1 ');
@@ -113,7 +113,7 @@ test.each<[string, (path: string) => void]>([
   expect((await Positions.open(path, log)).next(first)).toBe(8);
 });
 
-test("positions that a full disk did not take are written with the next ones", async () => {
+test("positions refused by a full disk are written with the next ones", async () => {
   using folder = temporaryFolder();
   const path = folder.file("positions.json");
   const runtime = testRuntime();
@@ -128,7 +128,7 @@ test("positions that a full disk did not take are written with the next ones", a
   expect([later.next(first), later.next(second)]).toEqual([4, 8]);
 });
 
-test("the file stays open, and is closed at the end, also by what is reached after it", async () => {
+test("the file stays open and is closed at the end, also after a later position", async () => {
   using folder = temporaryFolder();
   const path = folder.file("positions.json");
   const isOpen = () => openFiles().includes(path);

@@ -6,7 +6,7 @@ import { eventually } from "../../../support/eventually.ts";
 import { opcuaLink } from "../../../support/opcua-link.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 
-test("four requests wait at the server, and what is acknowledged with one that it gives up is told again with the next", async () => {
+test("four requests wait at the server, and acknowledgements of an abandoned request are repeated with the next", async () => {
   const told: number[] = [];
   let [refused, asked] = [0, 0];
   const link = opcuaLink((request, signal) => {

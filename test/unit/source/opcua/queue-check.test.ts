@@ -5,14 +5,14 @@ import { profileOf } from "../../../../src/source/opcua/session/server-facts.ts"
 const change = (handle: number, status = 0) => ({ handle, value: { statusCode: { value: status } } });
 const overflow = 0x480;
 
-test("a queue that came full without a mark may have been too short: before its first value", () => {
+test("a full queue without an overflow bit may have lost values before its first one", () => {
   const changes = [change(2), change(1), change(2), change(2), change(2)];
   const found = unreportedOverflows(changes, () => ({ size: 4, usual: 2 }), false);
   expect([...found]).toEqual([changes[0]]);
   expect(unreportedOverflows(changes, () => ({ size: 5, usual: 2 }), false).size).toBe(0);
 });
 
-test("a mark says it all, and a queue that is often full says nothing unless the server marks none", () => {
+test("an overflow bit is conclusive, and a full queue counts only at servers that never set it", () => {
   const marked = [change(1, overflow), change(1)];
   expect(unreportedOverflows(marked, () => ({ size: 2, usual: 1 }), true).size).toBe(0);
   const full = [change(1), change(1)];
@@ -22,7 +22,7 @@ test("a mark says it all, and a queue that is often full says nothing unless the
   for (const size of [0, 1]) expect(unreportedOverflows(full, () => ({ size, usual: 4 }), true).size).toBe(0);
 });
 
-test("servers that mark nothing are known by their product", () => {
+test("servers that never set the overflow bit are recognised by their product", () => {
   const product = { name: "", uri: "", manufacturer: "", version: "" };
   expect(profileOf({ ...product, manufacturer: "FreeOpcUa", version: "1.0pre" })).toMatchObject({
     overflowUntold: true,

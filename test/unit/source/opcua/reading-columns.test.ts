@@ -4,7 +4,7 @@ import type { Reading, TagId } from "../../../../src/core/source.ts";
 import { readingsOf } from "../../../../src/lib/reading-batch.ts";
 import { ReadingColumns } from "../../../../src/source/opcua/connection/reading-columns.ts";
 
-test("only good numbers with the device's time, which are news, go without a reading of their own; all come out as they went in", () => {
+test("only good, new numbers with the device's time need no reading object; all are returned unchanged", () => {
   const place = { tag: 0 as TagId, captures: {}, address: "ns=2;s=T" };
   const good = { ...place, time: epochMicros(1e15), clock: "device", quality: "good", historical: false } as const;
   const readings: readonly Reading[] = [

@@ -26,7 +26,7 @@ const read = (data: DataValueLike, prefer: "source" | "server" | "arrival" = "so
   taken(toReading(data, of, arrival, { ...defaultTimeRule, clock: prefer }));
 const taken = (reading: ReturnType<typeof toReading>) => (reading === "untimed" ? undefined : reading);
 
-test("the source's time counts, to the microsecond", () => {
+test("the source timestamp is used, to the microsecond", () => {
   expect(read(dataValue(1))).toEqual({
     tag: 3,
     captures: {},
@@ -55,7 +55,7 @@ test("the configuration may prefer the server's clock or the agent's", () => {
   expect(read(dataValue(1), "arrival")).toMatchObject({ time: arrival, clock: "agent" });
 });
 
-test("a source time that stands still while the value changes is left after three changes", () => {
+test("a source timestamp that does not change with the value is ignored after three changes", () => {
   const of = item();
   const times = [1, 2, 2, 3, 4, 5].map((value) => read(dataValue(value), "source", of)?.time);
   expect(times.slice(0, 4)).toEqual(Array(4).fill(times[0]));
@@ -80,7 +80,7 @@ test("a status without a name shows its number", () => {
   );
 });
 
-test("while the server waits for its first value there is nothing to tell", () => {
+test("while the server waits for its first value no reading is reported", () => {
   expect(read(dataValue(0, { statusCode: { value: 0x8032_0000, name: "BadWaitingForInitialData" } }))).toBeUndefined();
 });
 

@@ -25,7 +25,7 @@ const harmless = [
   "TransferSubscriptions",
 ];
 
-test("only services that read are asked for", () => {
+test("only services that read are called", () => {
   const texts = readdirSync(folder, { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts"))
     .map((name) => readFileSync(join(folder, name), "utf8"));

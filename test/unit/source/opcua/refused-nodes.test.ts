@@ -24,13 +24,13 @@ async function refusalsOf(reason: string, read: DataValue): Promise<readonly str
   return refused.map(({ message }) => message);
 }
 
-test("a node that is not monitored while its device is off is not called missing", async () => {
+test("a node that is not monitored while its device is off is not reported as missing", async () => {
   const off = new DataValue({ statusCode: StatusCodes.BadNotConnected });
 
   expect(await refusalsOf("BadNotConnected: The variable has no connection.", off)).toEqual([]);
 });
 
-test("a node that the server does not know is called missing once", async () => {
+test("a node unknown to the server is reported as missing once", async () => {
   const missing = new DataValue({ statusCode: StatusCodes.BadNodeIdUnknown });
 
   expect(await refusalsOf("BadNodeIdUnknown: no such node", missing)).toEqual([

@@ -20,12 +20,12 @@ const refuse = (status: string) => () => {
   throw new AgentError("SOURCE_PROTOCOL", `Republish: ${status}`);
 };
 
-test("a message that the server has kept is had again", async () => {
+test("a message kept by the server is republished", async () => {
   const kept = new ua.NotificationMessage({ sequenceNumber: 7, notificationData: [new ua.DataChangeNotification()] });
   expect(await ask(() => kept)).toMatchObject({ message: { sequenceNumber: 7 }, fetched: 1 });
 });
 
-test("an answer without data is none", async () => {
+test("an answer without data does not count", async () => {
   // asyncua 2.1 answers so where it has not kept the message.
   expect(await ask(() => new ua.NotificationMessage())).toEqual({ message: "gone", fetched: 0 });
 });
@@ -39,13 +39,13 @@ test.each([
   expect(await ask(refuse(status))).toEqual({ message, fetched: 0 });
 });
 
-test("a lost message is counted and told", () => {
+test("a lost message is counted and reported", () => {
   const runtime = testRuntime();
   tellLost({ runtime, source: "line" }, 7);
   expect(runtime.metric("source_opcua_lost_notifications_total")).toBe(1);
   expect(runtime.lines).toMatchObject([{ level: "error", fields: { sequenceNumber: 7 } }]);
 });
 
-test("what says nothing of the message is passed on", async () => {
+test("errors unrelated to the message are passed on", async () => {
   await expect(ask(refuse("BadSubscriptionIdInvalid"))).rejects.toMatchObject({ code: "SOURCE_PROTOCOL" });
 });

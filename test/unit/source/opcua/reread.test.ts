@@ -5,7 +5,7 @@ import { Reread } from "../../../../src/source/opcua/monitoring/polling.ts";
 import { opcuaItem } from "../../../support/opcua-item.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 
-test("a variable of which a notification was lost is read once, unless its next value comes by itself", async () => {
+test("a variable with a lost notification is read once, unless its next value arrives first", async () => {
   const clock = new ManualClock();
   const [steady, busy] = [opcuaItem(), { ...opcuaItem(), address: "Count" }];
   const read: string[] = [];
@@ -27,7 +27,7 @@ test("a variable of which a notification was lost is read once, unless its next 
   await expect(running).rejects.toThrow("over");
 });
 
-test("a variable whose next value comes while it is read does not fall back to the value before", async () => {
+test("a variable whose next value arrives during the read does not fall back to the older value", async () => {
   const clock = new ManualClock();
   const [steady, busy] = [opcuaItem(), { ...opcuaItem(), address: "Count" }];
   const read: string[] = [];

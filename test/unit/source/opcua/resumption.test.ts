@@ -15,7 +15,7 @@ const session = {
 };
 const { log } = testRuntime();
 
-test("a session is remembered for the same connection, in a file nobody else may read", async () => {
+test("a session is persisted for the same connection, in a private file", async () => {
   using folder = temporaryFolder();
   const path = folder.file("state/session.json");
   await (await Resumption.open(path, "plc as reader", log)).remember({ session });
@@ -24,7 +24,7 @@ test("a session is remembered for the same connection, in a file nobody else may
   expect((await stat(path)).mode & 0o777).toBe(0o600);
 });
 
-test("a file that cannot be read is as good as none", async () => {
+test("an unreadable file counts as missing", async () => {
   using folder = temporaryFolder();
   const path = folder.file("session.json");
   for (const content of ["{", "[]", '{"version":2}']) {
@@ -33,7 +33,7 @@ test("a file that cannot be read is as good as none", async () => {
   }
 });
 
-test("what belongs to another living process is neither used nor changed", async () => {
+test("the session of another running process is neither used nor changed", async () => {
   using folder = temporaryFolder();
   const path = folder.file("session.json");
   await (await Resumption.open(path, "plc", log)).remember({ session });
@@ -46,7 +46,7 @@ test("what belongs to another living process is neither used nor changed", async
   expect(JSON.parse(await readFile(path, "utf8"))).toEqual(foreign);
 });
 
-test("a living process that has the number of the owner but began at another time is not the owner", async () => {
+test("a running process with the owner's PID but another start time is not the owner", async () => {
   using folder = temporaryFolder();
   const path = folder.file("session.json");
   await (await Resumption.open(path, "plc", log)).remember({ session });

@@ -12,7 +12,7 @@ const keepAlive = (sequenceNumber: number, available: number[] = []) => ({
 
 const none = { missing: [], known: false, beyond: false };
 
-test("messages in order leave nothing missing", () => {
+test("messages in order leave no gap", () => {
   const tracker = new SequenceTracker(1);
   for (const number of [1, 2, 3]) expect(tracker.arrived(data(number))).toEqual(none);
 });
@@ -24,14 +24,14 @@ test("a gap names every missing message in order", () => {
   expect(tracker.arrived(data(6))).toEqual(none);
 });
 
-test("a keep-alive announces the next message: after it the first notification of an outage is missed", () => {
+test("a keep-alive announces the next message, so a lost first notification is noticed", () => {
   const tracker = new SequenceTracker(1);
   tracker.arrived(data(1));
   expect(tracker.arrived(keepAlive(2)).missing).toEqual([]);
   expect(tracker.arrived(data(3)).missing).toEqual([2]);
 });
 
-test("a keep-alive after a lost message tells of it", () => {
+test("a keep-alive after a lost message reveals the loss", () => {
   const tracker = new SequenceTracker(1);
   tracker.arrived(data(1));
   expect(tracker.arrived(keepAlive(3)).missing).toEqual([2]);
@@ -51,33 +51,33 @@ test("after 4294967295 comes 1", () => {
   expect(tracker.arrived(data(2)).missing).toEqual([4_294_967_295, 1]);
 });
 
-test("a message that was had before is known", () => {
+test("a message received before is recognised", () => {
   const tracker = new SequenceTracker(1);
   for (const number of [1, 2, 3]) tracker.arrived(data(number));
   expect(tracker.arrived(data(2))).toEqual({ ...none, known: true });
   expect(tracker.arrived(data(4))).toEqual(none);
 });
 
-test("a subscription taken up again asks for everything the server has kept, around the wrap too", () => {
+test("a resumed subscription requests every message kept by the server, also across the wrap-around", () => {
   expect(new SequenceTracker(undefined).arrived(data(9, [7, 8, 9])).missing).toEqual([7, 8]);
   expect(new SequenceTracker(undefined).arrived(keepAlive(9, [8, 7])).missing).toEqual([7, 8]);
   expect(new SequenceTracker(undefined).arrived(data(2, [4_294_967_295, 1, 2])).missing).toEqual([4_294_967_295, 1]);
 });
 
-test("a subscription that goes on at a known message misses what the server has not kept, too", () => {
+test("a subscription resumed at a known message also reports messages that the server did not keep", () => {
   const tracker = new SequenceTracker(5);
   expect(tracker.arrived(data(9, [7, 8, 9]))).toEqual({ ...none, missing: [5, 6, 7, 8] });
   expect(tracker.arrived(data(10, [7, 8, 9, 10]))).toEqual(none);
   expect(new SequenceTracker(5).arrived(keepAlive(7))).toEqual({ ...none, missing: [5, 6] });
 });
 
-test("what is on disk and was never acknowledged is asked for, so that the server is rid of it", () => {
+test("messages on disk without an acknowledgement are requested, so that the server can drop them", () => {
   const tracker = new SequenceTracker(5);
   expect(tracker.arrived(data(6, [2, 3, 6]))).toEqual({ ...none, missing: [2, 3, 5] });
   expect([2, 3, 5, 6].map((number) => tracker.isOld(number))).toEqual([true, true, false, false]);
 });
 
-test("what was fetched without being told of is had, and not asked for again", () => {
+test("messages fetched without an announcement are not requested again", () => {
   const tracker = new SequenceTracker(5);
   expect(tracker.next).toBe(5);
   tracker.fetched();
@@ -87,13 +87,13 @@ test("what was fetched without being told of is had, and not asked for again", (
   expect(tracker.arrived(data(8, [5, 6, 7, 8]))).toEqual({ ...none, missing: [7] });
 });
 
-test("a server that counts anew is listened to, and said to have lost what nobody can ask for", () => {
+test("a server that restarts its numbering is accepted, and unrequestable messages are reported as lost", () => {
   const tracker = new SequenceTracker(500);
   expect(tracker.arrived(data(3, [1, 2, 3]))).toEqual({ missing: [1, 2], known: false, beyond: true });
   expect(tracker.arrived(data(4))).toEqual(none);
 });
 
-test("of more missing messages than can be asked for those are asked for that the server has", () => {
+test("of too many missing messages the ones that the server has are requested", () => {
   const tracker = new SequenceTracker(1);
   tracker.arrived(data(1));
   expect(tracker.arrived(data(20_000, [19_998, 19_999, 20_000]))).toEqual({
@@ -104,7 +104,7 @@ test("of more missing messages than can be asked for those are asked for that th
   expect(tracker.arrived(data(20_001))).toEqual(none);
 });
 
-test("whatever is dropped on the way, every message is had once and in order", () => {
+test("whatever is dropped, every message is delivered once and in order", () => {
   const delivered = fc.array(fc.constantFrom("arrives", "lost", "keep-alive"), { maxLength: 60 });
   const start = fc.constantFrom(1, 77, 4_294_967_280);
   fc.assert(

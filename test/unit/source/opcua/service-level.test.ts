@@ -25,14 +25,14 @@ test.each([
   expect(choose(levels, inUse)).toBe(expected);
 });
 
-test("after a change the next one waits, unless the server in use serves no longer", () => {
+test("after a change of server the next one waits, unless the current server fails", () => {
   expect(choose({ a: 255, b: 100 }, "b", holdMs - 1)).toBe("b");
   expect(choose({ a: 255, b: 100 }, "b", holdMs)).toBe("a");
   expect(choose({ a: 255, b: 1 }, "b", 0)).toBe("a");
   expect(choose({ a: 255, b: undefined }, "b", 0)).toBe("a");
 });
 
-test("whatever the levels do, a server that was just chosen stays while it serves, and nobody is left for a worse one", () => {
+test("whatever the levels, a chosen server is kept while it works, and never left for a worse one", () => {
   const level = fc.option(fc.integer({ min: 0, max: 255 }), { nil: undefined });
   fc.assert(
     fc.property(

@@ -4,7 +4,7 @@ import { AgentError } from "../../../../src/core/errors.ts";
 import { BatchSize, inBatches } from "../../../../src/source/opcua/session/services.ts";
 import { runs } from "../../../support/property.ts";
 
-test("results come in the order of the items, however few of them a server takes in one call", async () => {
+test("results are in the order of the items, however few a server accepts in one call", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.nat(60),
@@ -28,7 +28,7 @@ test("results come in the order of the items, however few of them a server takes
   );
 });
 
-test("what a server refuses for another reason, or one operation, ends the work", async () => {
+test("a refusal for another reason, or at one operation, ends the call", async () => {
   const refusing = (status: string) =>
     inBatches([1, 2, 3], new BatchSize(0), () => Promise.reject(new AgentError("SOURCE_UNREACHABLE", status)));
   await expect(refusing("BadUserAccessDenied")).rejects.toThrow("BadUserAccessDenied");

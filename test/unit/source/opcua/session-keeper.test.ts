@@ -4,7 +4,7 @@ import { SessionKeeper } from "../../../../src/source/opcua/session/server-facts
 import type { Services } from "../../../../src/source/opcua/session/services.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 
-test("a session is asked for something three times before the server would end it, and what the server says of itself is told", async () => {
+test("a session is used three times within its timeout, and the server's state is reported", async () => {
   const stop = new AbortController();
   const naps: number[] = [];
   const states = [0, 4, undefined, 0];

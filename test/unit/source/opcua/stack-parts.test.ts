@@ -11,7 +11,7 @@ import {
 import { builtInNames } from "../../../../src/source/opcua/types/value.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
-test("the client and its session have the methods and fields by which a session is taken up and a login is guarded", () => {
+test("the client and its session have the methods and fields used to resume a session and to guard a login", () => {
   using folder = temporaryFolder();
   const rootFolder = folder.path;
   const client = ua.OPCUAClient.create({ clientCertificateManager: new OPCUACertificateManager({ rootFolder }) });
@@ -25,12 +25,12 @@ test("the client and its session have the methods and fields by which a session 
     expect(session, name).toHaveProperty(name);
 });
 
-test("the limits of a connection are set by a method of its transport", () => {
+test("the limits of a connection are set by a method of the transport", () => {
   const transport = defaultClientTransportFactory.create({});
   expect(Reflect.get(transport, "setLimits")).toBeTypeOf("function");
 });
 
-test("values of each built-in type can be read by its name", () => {
+test("values of each built-in type can be decoded by its name", () => {
   for (const name of builtInNames.slice(1))
     expect(Reflect.get(findBuiltInType(name), "decode"), name).toBeTypeOf("function");
   const bytes = Buffer.alloc(8);

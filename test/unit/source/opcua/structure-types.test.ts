@@ -38,11 +38,11 @@ async function speedFrom(dictionary: () => unknown) {
   return { speed: types.convert(value, place), warnings: lines.map(({ message }) => message) };
 }
 
-test("a field is read by the dictionary that the encoding leads to", async () => {
+test("a field is decoded with the dictionary that its encoding refers to", async () => {
   expect(await speedFrom(() => Buffer.from(xml))).toEqual({ speed: { value: 1.5 }, warnings: [] });
 });
 
-test("a dictionary that cannot be read, or has not got the type, costs that field alone, and is told", async () => {
+test("an unreadable dictionary, or one without the type, affects only that field and is reported", async () => {
   const reason = expect.stringContaining("does not tell how its structure");
   const tooLarge = await speedFrom(() => {
     throw new AgentError("SOURCE_UNREACHABLE", "Read: the server answers BadResponseTooLarge");
@@ -53,7 +53,7 @@ test("a dictionary that cannot be read, or has not got the type, costs that fiel
     expect((await speedFrom(() => content)).speed).toMatchObject({ reason });
 });
 
-test("where the connection is lost meanwhile the value is not taken", async () => {
+test("when the connection is lost meanwhile the value is not used", async () => {
   const lost = new AgentError("SOURCE_UNREACHABLE", "the connection to opc.tcp://plc:4840 is lost");
   await expect(
     speedFrom(() => {

@@ -56,7 +56,7 @@ const read = (body: Buffer, way: string, types: Readonly<Record<string, Structur
     known(types),
   );
 
-test("what cannot be stored is passed over, and what follows is found", () => {
+test("fields that cannot be stored are skipped, and the next ones decoded", () => {
   const bytes = new Bytes()
     .u8(...Buffer.alloc(16)) // Guid
     .text("blob") // ByteString
@@ -82,7 +82,7 @@ test("what cannot be stored is passed over, and what follows is found", () => {
   expect(read(bytes.body, "F15", { A: plain(...types) })).toEqual({ reason: "a ByteString cannot be stored" });
 });
 
-test("of a structure within a structure only the Binary encoding is read, however long it is", () => {
+test("of a nested structure only the Binary encoding is decoded, however long it is", () => {
   const types = { A: plain(field("S", 22), field("After", 3)), "ns=2;i=7": plain(field("X", 3)) };
   const nodeId = () => new Bytes().u8(1, 2, 7, 0); // ns=2;i=7
   const xml = nodeId().u8(2).text("<X/>").u8(5).body;
@@ -95,7 +95,7 @@ test("of a structure within a structure only the Binary encoding is read, howeve
   expect(read(binary, "After", types)).toEqual({ value: 5 });
 });
 
-test("a structure of the standard within a structure that is shorter than its definition has no value", () => {
+test("a nested standard structure shorter than its definition has no value", () => {
   const types = { A: plain(field("S", 22)), "ns=0;i=886": plain(field("Low", 11), field("High", 11)) };
   const range = (bytes: Bytes, length: number) =>
     Buffer.concat([new Bytes().u8(1, 0, 0x76, 3, 1).i32(length).body, bytes.body]);
@@ -107,7 +107,7 @@ test("a structure of the standard within a structure that is shorter than its de
   });
 });
 
-test("optional fields stand where the mask says so", () => {
+test("optional fields are present as the mask defines", () => {
   const types = {
     A: {
       kind: "optional",
@@ -120,7 +120,7 @@ test("optional fields stand where the mask says so", () => {
   expect(read(body, "A", types)).toEqual({ reason: "the structure has no field A; it has B, C" });
 });
 
-test("a union has the one field that it says, or none", () => {
+test("a union has the field of its switch, or none", () => {
   const types = { A: { kind: "union", fields: [field("A", 3), field("B", 11)] } } as const;
   expect(read(new Bytes().u32(2).f64(1.5).body, "B", types)).toEqual({ value: 1.5 });
   expect(read(new Bytes().u32(0).body, "B", types)).toEqual({ reason: "the structure is empty" });
@@ -139,7 +139,7 @@ test("an element of a matrix, and a field of a structure in one", () => {
   expect(read(bytes.body, "S[0,1,0].X", types)).toEqual({ value: 9 });
 });
 
-test("values that say of themselves what they are: Variants, arrays of them, structures within", () => {
+test("self-describing values are decoded: Variants, arrays of them, nested structures", () => {
   const types = {
     A: plain(field("V", 24), field("L", 24, { dimensions: 1 }), field("S", 22), field("D", 23)),
     "ns=2;i=9": plain(field("X", 3)),
@@ -161,7 +161,7 @@ test("values that say of themselves what they are: Variants, arrays of them, str
   expect(read(bytes.body, "S.X", { A: types.A })).toMatchObject({ unknown: "ns=2;i=9" });
 });
 
-test("a way with dots and brackets in a name", () => {
+test("a path may have names with dots and brackets", () => {
   expect(parseField("a&.b&[0&].c[1,2][3]")).toEqual([
     { name: "a.b[0]" },
     { name: "c" },
@@ -172,7 +172,7 @@ test("a way with dots and brackets in a name", () => {
     expect(parseField(wrong), wrong).toBeUndefined();
 });
 
-test("no bytes whatever bring the reader down", () => {
+test("no bytes crash the decoder", () => {
   const types = {
     A: plain(
       field("V", 24),

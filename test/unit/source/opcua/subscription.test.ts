@@ -95,7 +95,7 @@ async function obtain(server: Server) {
   return obtainSubscription({ link, facts, resumption, positions, counts: countsFor, log }, "100", 100, never);
 }
 
-test("a subscription whose session goes on is gone on with, from the first message that is not on disk", async () => {
+test("a subscription of a resumed session continues from the first message that is not on disk", async () => {
   expect(await obtain({ has: new Set([7]), most: 1, resumed: true })).toMatchObject({
     id: 7,
     origin: "kept",
@@ -103,7 +103,7 @@ test("a subscription whose session goes on is gone on with, from the first messa
   });
 });
 
-test("also where the server has got more namespaces meanwhile, but not where one has moved", async () => {
+test("it continues also when the server has more namespaces, but not when an index changed", async () => {
   const has = () => new Set([7]);
   const more = ["", "urn:line", "urn:new"];
   expect(await obtain({ has: has(), most: 2, resumed: true, namespaces: more })).toMatchObject({
@@ -116,26 +116,26 @@ test("also where the server has got more namespaces meanwhile, but not where one
   });
 });
 
-test("one that had hardly begun hands over what it has, beside a new one", async () => {
+test("a barely started subscription transfers its messages next to a new one", async () => {
   const hardly = { record: { begun: false }, has: new Set([7]), most: 2, resumed: true };
   expect(await obtain(hardly)).toMatchObject({ id: 8, origin: "transferred", former: { id: 7 }, firstSequence: 1 });
 });
 
-test("where there is no room for a new one beside the former, the former makes room", async () => {
+test("when the server has no room for a second subscription, the former one is deleted", async () => {
   const has = new Set([7]);
   expect(await obtain({ has, most: 1, resumed: false })).toMatchObject({ id: 8, origin: "new", former: undefined });
   expect([...has]).toEqual([8]);
 });
 
-test("where all are taken by others there is none, and it is said why", async () => {
+test("when other clients use all subscriptions there is none, with the reason", async () => {
   expect(await obtain({ has: new Set([1, 2]), most: 2, resumed: false })).toBe("taken");
 });
 
-test("a server that does not say whether it has the former gives a new one", async () => {
+test("a server that does not report the former subscription gets a new one", async () => {
   expect(await obtain({ has: new Set([7]), most: 2, resumed: true, modes: false })).toMatchObject({ origin: "new" });
 });
 
-test("where the server publishes more slowly than asked, the counts are asked again for its interval", async () => {
+test("when the server publishes more slowly than requested, the counts are adapted to its interval", async () => {
   const server = { has: new Set<number>(), most: 1, resumed: false, publishes: 5_000 };
   const fitted = { publishingMs: 5_000, keepAliveCount: 2, lifetimeCount: 20 };
   expect(await obtain(server)).toMatchObject({ ...fitted, wanted: counts });

@@ -63,7 +63,7 @@ test("fields that may be missing, and unions", () => {
   expect(types.get("Either")).toEqual({ kind: "union", fields: [field("A", 3), field("B", 12)] });
 });
 
-test("what cannot be read as it is described is left out, and nothing else", () => {
+test("only types that cannot be decoded as described are left out", () => {
   const types = read(`
   <opc:StructuredType Name="Good"><opc:Field TypeName="opc:Byte" Name="A"/></opc:StructuredType>
   <opc:StructuredType Name="Foreign"><opc:Field TypeName="n1:Good" Name="A"/></opc:StructuredType>

@@ -33,7 +33,7 @@ test.each([
   expect(scalar(dataType, value)).toEqual({ reason });
 });
 
-test("of an array an element is a value", () => {
+test("an element of an array is a value", () => {
   expect(convert({ dataType: 11, arrayType: 1, value: [1, 2] })).toEqual({
     reason: "an array, not one value; give an index",
   });
@@ -59,7 +59,7 @@ test("of an array an element is a value", () => {
   });
 });
 
-test("of a matrix an element is a value, and what is outside of it is none", () => {
+test("an element of a matrix is a value, and one out of range is not", () => {
   const lengths = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 2, maxLength: 4 });
   fc.assert(
     fc.property(lengths, fc.infiniteStream(fc.nat(5)), (dimensions, numbers) => {
