@@ -6,5 +6,5 @@ folder=${1:?a folder to install into}
 mkdir -p "$folder"
 cd "$folder"
 [ -f package.json ] || echo '{ "private": true }' > package.json
-npm install --no-audit --no-fund classic-level@3 lmdb@3 @duckdb/node-api@1
+npm install --no-audit --no-fund classic-level@3 lmdb@3 @duckdb/node-api@latest
 echo "now: BENCH_OTHERS=$PWD node test/bench/buffer/append.bench.ts"

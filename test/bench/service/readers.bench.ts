@@ -1,5 +1,5 @@
 // A metadata query of one row, a saveSignals of one signal and an insert of one point, sent to an idle service and to one that stores full inserts
-// without a pause.
+// without a pause. Memory is that of the sources; `memory.bench.ts` has that of a release.
 // Run: node test/bench/service/readers.bench.ts [folder on the disk to measure] [seconds]
 
 import { mkdtempSync, rmSync } from "node:fs";
@@ -8,9 +8,7 @@ import { isMainThread, parentPort, Worker, workerData } from "node:worker_thread
 import { integration } from "../../support/service.ts";
 import { type ServiceClient, serviceClient } from "../../support/service-client.ts";
 import { serviceProcess } from "../../support/service-process.ts";
-
-const signals = 5_000;
-const start = Date.UTC(2026, 0, 1);
+import { fullInsert, signals } from "./full-insert.ts";
 
 // Inserts come from a thread of their own, so that making them does not delay the queries.
 if (isMainThread) await measure(process.argv[2] ?? "/var/tmp", Number(process.argv[3] ?? 20));
@@ -21,7 +19,7 @@ async function measure(parent: string, seconds: number): Promise<void> {
   try {
     await using service = await serviceProcess(join(folder, "data"));
     using client = serviceClient(service.url);
-    await client.post(insertBody(0, 1));
+    await client.post(fullInsert(0, 1));
     // Both threads that read have started when they have answered.
     for (let n = 0; n < 20; n++) await select(client);
     const idle = await ask(client, new Promise((resolve) => setTimeout(resolve, seconds * 250)));
@@ -63,7 +61,7 @@ async function insertWithoutPause({ url, ms }: { readonly url: string; readonly 
   const took: number[] = [];
   const end = performance.now() + ms;
   for (let n = 0; performance.now() < end; n++) {
-    const body = insertBody(n, 300);
+    const body = fullInsert(n, 300);
     const began = performance.now();
     await client.post(body);
     took.push(performance.now() - began);
@@ -100,25 +98,6 @@ function save(client: ServiceClient): Promise<object> {
 function insertPoint(client: ServiceClient): Promise<object> {
   const data = { times: [new Date().toISOString()], series: { small: [Math.random()] } };
   return client.call("integration.insert", { integration, data });
-}
-
-/** The next `rows` seconds of every signal. */
-function insertBody(n: number, rows: number): Buffer {
-  const times = Array.from({ length: rows }, (_, i) => new Date(start + (n * rows + i) * 1_000).toISOString());
-  const series = Object.fromEntries(
-    Array.from({ length: signals }, (_, s) => [
-      `line1.machine2.t${s}`,
-      Array.from({ length: rows }, (_, i) => ((i * 37 + s * 101) % 999) / 10),
-    ]),
-  );
-  return Buffer.from(
-    JSON.stringify({
-      jsonrpc: "2.0",
-      id: 1,
-      method: "integration.insert",
-      params: { integration, data: { times, series } },
-    }),
-  );
 }
 
 function textOf(took: readonly number[]): string {
