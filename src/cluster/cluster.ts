@@ -1,11 +1,12 @@
 // The cluster from the view of one agent: the shared stream and buckets, the members, and the delivering agent.
 import { reasonOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
-import type { KeyBucket, PointStream, StreamState } from "./jetstream.ts";
+import type { KeyBucket, PointStream, RequestChannel, StreamState } from "./jetstream.ts";
 import { deliveryLease, holderOf } from "./lease.ts";
 import { type Member, type MemberReport, Membership } from "./membership.ts";
 import { natsBucket } from "./nats-bucket.ts";
 import { NatsLink } from "./nats-connection.ts";
+import { natsRequests } from "./nats-requests.ts";
 import { natsStream } from "./nats-stream.ts";
 import type { ClusterOptions } from "./options.ts";
 
@@ -53,6 +54,8 @@ export class JoinedCluster implements AsyncDisposable {
   /** A bucket whose entries do not expire. */
   readonly state: KeyBucket;
   readonly members: Membership;
+  /** Requests of commands to the agent that delivers. */
+  readonly requests: RequestChannel;
   readonly #link: NatsLink;
   readonly #node: string;
   readonly #runtime: Runtime;
@@ -75,6 +78,7 @@ export class JoinedCluster implements AsyncDisposable {
       ttlMs: entryLife * leaseTtl,
     });
     this.state = natsBucket(this.#link, { name: `tagferry-state-${integration}`, replicas });
+    this.requests = natsRequests(this.#link, integration, runtime.clock);
     this.members = new Membership({ state: this.state, node, report }, this.#runtime);
     this.#running = Promise.all([this.members.run(this.#stop.signal), this.#watch()]).catch((error: unknown) =>
       this.#runtime.log.error({ err: error }, "the members of the cluster are not watched any more"),

@@ -66,3 +66,11 @@ export interface KeyBucket {
   /** The entries whose keys begin with `prefix`, which ends with a dot. */
   list(prefix: string): Promise<readonly KeyEntry[]>;
 }
+
+/** Requests from any process to the agent that answers them. */
+export interface RequestChannel {
+  /** Rejects with `CLUSTER_UNREACHABLE` if no agent answers in time. */
+  ask(data: Uint8Array): Promise<Uint8Array>;
+  /** Answers requests until `signal` aborts, then resolves. A request whose `reply` rejects gets no answer. */
+  answer(reply: (data: Uint8Array) => Promise<Uint8Array>, signal: AbortSignal): Promise<void>;
+}

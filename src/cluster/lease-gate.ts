@@ -13,7 +13,7 @@ import type { LeaseTerm } from "./lease.ts";
 
 export const startWithinMs = 700;
 /** Maximum time from the start of a request until the service counts it; as in the pacer. */
-const transitMs = 500;
+export const transitMs = 500;
 const retryMs = 100;
 
 /** `intervalMs`: interval between requests of the slowest method. */

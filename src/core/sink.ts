@@ -50,6 +50,8 @@ export interface RequestGate {
   pass(signal: AbortSignal): Promise<void>;
   /** Whether a request may start now. Checked just before its first byte is written. */
   readonly isOpen: boolean;
+  /** Called after the answer, or when no request was sent. */
+  done?(): void;
 }
 
 export interface RequestTurn {

@@ -155,7 +155,7 @@ function openWatch(
     publish === "off"
       ? undefined
       : opened.use(PublishedItems.open(join(stateDir, "published.db"), target, runtime.log));
-  const caller = new MethodCaller({ options, client, maxAnswerBytes: largestPage, turns, gate }, runtime);
+  const caller = new MethodCaller({ options, client, maxAnswerBytes: largestPage, turns, gateOf: () => gate }, runtime);
   return new SignalWatch({ options, caller, catalog, configured, published }, runtime);
 }
 

@@ -14,6 +14,7 @@ import { orAbort } from "../../lib/abort.ts";
 import { BackOff } from "../../lib/back-off.ts";
 import { repeat } from "../../lib/repeat.ts";
 import { openClusterTerm } from "./cluster-terms.ts";
+import { giveTurns } from "./command-turns.ts";
 import type { DeliveryTerm } from "./delivery.ts";
 
 export interface ClusterStatus extends ClusterView {
@@ -66,7 +67,7 @@ async function followSignals(shared: SharedSignals, runtime: Runtime, signal: Ab
 }
 
 export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runtime): ClusterDelivery {
-  const { options, integration, agent, version, buffer, reads, catalog, configured } = parts;
+  const { options, integration, agent, version, buffer, reads, catalog, configured, requestsPerSecond } = parts;
   const { name: node, dataDir } = agent;
   const log = runtime.log.child({ part: "cluster" });
   const stop = new AbortController();
@@ -114,7 +115,7 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
     node,
     ttlMs: options.leaseTtl,
     // No method has a lower limit than one request a second.
-    intervalMs: 1_000 / Math.min(1, parts.requestsPerSecond),
+    intervalMs: 1_000 / Math.min(1, requestsPerSecond),
     mayLead: () => !cluster.members.orders.drained.has(node),
   };
   return {
@@ -123,7 +124,19 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
     async lead(signal) {
       await using opened = new AsyncDisposableStack();
       const term = opened.use(await openClusterTerm(terms, runtime, signal));
-      opened.use(await followSignals(shared, runtime, term.signal ?? signal));
+      opened.use(await followSignals(shared, runtime, term.signal));
+      const turns = {
+        channel: cluster.requests,
+        gate: term.gate,
+        stateDir: join(dataDir, "upload"),
+        requestsPerSecond,
+      };
+      const answering = new AbortController();
+      const answered = giveTurns(turns, runtime, AbortSignal.any([signal, term.signal, answering.signal]));
+      opened.defer(async () => {
+        answering.abort(new Error("the term is over"));
+        await answered;
+      });
       const owned = opened.move();
       return { ...term, [Symbol.asyncDispose]: () => owned.disposeAsync() };
     },

@@ -24,7 +24,7 @@ export async function openClusterTerm(
   { stream, leases, state, node, ttlMs, intervalMs, mayLead }: ClusterTermsOptions,
   runtime: Runtime,
   signal: AbortSignal,
-): Promise<DeliveryTerm> {
+): Promise<Required<DeliveryTerm>> {
   await using opened = new AsyncDisposableStack();
   const term = await acquireLease({ bucket: leases, key: deliveryLease, node, ttlMs }, runtime, signal, mayLead);
   opened.defer(() => term.release());

@@ -6,7 +6,7 @@ import type { ClusterOptions } from "../../cluster/options.ts";
 import type { Config, ConfiguredSource } from "../../config/config.ts";
 import type { ConfigIssue } from "../../config/issue.ts";
 import type { RefusedTags } from "../../config/source-config.ts";
-import { AgentError, isAgentError } from "../../core/errors.ts";
+import { type AgentError, isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { ConfigFault, DeviceCheck, SourceCheck } from "../../core/source.ts";
 import { Converter } from "../../mapping/convert.ts";
@@ -16,7 +16,7 @@ import { Pacer } from "../../upload/client/pacer.ts";
 import { answerBytes } from "../../upload/client/rpc-client.ts";
 import { runningTakeovers } from "../shared/agent-client.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
-import { openServiceClient } from "../shared/service-caller.ts";
+import { connectedWithin, openServiceClient } from "../shared/service-caller.ts";
 import { openShadowSource, refusedAddresses } from "../shared/source-look.ts";
 import { deviceFailure, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 
@@ -156,7 +156,6 @@ async function reachService(config: Config, runtime: Runtime, signal: AbortSigna
   if (verdict.kind !== "done" && verdict.kind !== "throttled") throw serviceFailure(service.url, verdict);
 }
 
-const connectWithinMs = 5_000;
 const oldestServer = "2.10.23";
 
 /** Connects as the agent does, but not to the service, whose permitted rate the agents share. */
@@ -167,12 +166,7 @@ async function reachCluster(
   signal: AbortSignal,
 ): Promise<Found> {
   await using link = new NatsLink(options, name, runtime);
-  try {
-    await link.connected(AbortSignal.any([signal, AbortSignal.timeout(connectWithinMs)]));
-  } catch (cause) {
-    signal.throwIfAborted();
-    throw new AgentError("CLUSTER_UNREACHABLE", `${options.servers.join(", ")}: ${link.state.reason}`, { cause });
-  }
+  await connectedWithin(link, options, signal);
   const { name: server, version = "" } = link.state.server ?? {};
   const old = version.localeCompare(oldestServer, undefined, { numeric: true }) < 0;
   const least = old ? `, older than ${oldestServer}, the oldest that is supported` : "";

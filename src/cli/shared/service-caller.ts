@@ -1,6 +1,10 @@
 // Calls the service for commands, within the rate that they share with a running agent.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { NatsLink } from "../../cluster/nats-connection.ts";
+import { natsRequests } from "../../cluster/nats-requests.ts";
+import type { ClusterOptions } from "../../cluster/options.ts";
+import { turnGate } from "../../cluster/turn-request.ts";
 import type { Config } from "../../config/config.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
@@ -8,6 +12,7 @@ import { openCredentials } from "../../upload/client/client-credentials.ts";
 import { MethodCaller } from "../../upload/client/method-caller.ts";
 import { TurnFolder } from "../../upload/client/pacer.ts";
 import { RpcClient } from "../../upload/client/rpc-client.ts";
+import type { Method } from "../../wire/method.ts";
 import { version } from "../terminal/version.ts";
 
 /** Bounds the memory that a command needs for an answer. */
@@ -15,18 +20,11 @@ const maxAnswerBytes = 256 * 2 ** 20;
 
 /** Does not connect yet. `turns`: the rate shared with an agent; undefined if no agent has run here. */
 export async function openServiceClient({ service, agent, cluster }: Config, runtime: Runtime) {
-  if (cluster)
-    throw new AgentError(
-      "CONFIG_INVALID",
-      "the agents of a cluster share one rate of requests, in which commands have no turn yet",
-      {
-        hint: "while no agent of the cluster runs, use a configuration without the section cluster",
-      },
-    );
   await using opened = new AsyncDisposableStack();
   const stateDir = join(agent.dataDir, "upload");
-  // Only the agent creates the folder. Created by another user, it would block the agent.
-  const turns = existsSync(stateDir) ? opened.use(new TurnFolder(stateDir, runtime.log)) : undefined;
+  // Only the agent creates the folder. Created by another user, it would block the agent. In a cluster, the agent that
+  // gives a turn takes the one of its own machine for the command.
+  const turns = !cluster && existsSync(stateDir) ? opened.use(new TurnFolder(stateDir, runtime.log)) : undefined;
   const credentials = opened.use(await openCredentials(service, join(stateDir, "token.json"), runtime));
   const name = `tagferry/${version()} (${agent.name})`;
   const client = opened.use(await RpcClient.open({ options: service, credentials, agent: name }, runtime));
@@ -34,9 +32,43 @@ export async function openServiceClient({ service, agent, cluster }: Config, run
   return { client, turns, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** Calls methods by name. Does not connect yet. */
+/** Calls methods by name. Connects to the cluster, if one is configured, but not to the service yet. */
 export async function openServiceCaller(config: Config, runtime: Runtime) {
-  const { client, turns, ...owned } = await openServiceClient(config, runtime);
-  const caller = new MethodCaller({ options: config.service, client, maxAnswerBytes, turns }, runtime);
-  return { caller, ...owned };
+  await using opened = new AsyncDisposableStack();
+  const { client, turns } = opened.use(await openServiceClient(config, runtime));
+  const { service: options, cluster } = config;
+  const gateOf = cluster && opened.use(await openTurns(cluster, config, runtime)).gateOf;
+  const caller = new MethodCaller({ options, client, maxAnswerBytes, turns, gateOf }, runtime);
+  const owned = opened.move();
+  return { caller, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/** Turns in the rate that the agents of a cluster share. Rejects with `CLUSTER_UNREACHABLE` without a connection. */
+async function openTurns(options: ClusterOptions, { service, agent }: Config, runtime: Runtime) {
+  await using opened = new AsyncDisposableStack();
+  const link = opened.use(new NatsLink(options, `${agent.name} command`, runtime));
+  await connectedWithin(link, options);
+  const channel = natsRequests(link, service.integration, runtime.clock);
+  const owned = opened.move();
+  return {
+    gateOf: (method: Method) => turnGate(method, channel, runtime.clock),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+const connectWithinMs = 5_000;
+
+/** Rejects with `CLUSTER_UNREACHABLE` if no server of the cluster can be reached within 5 s. */
+export async function connectedWithin(
+  link: NatsLink,
+  { servers }: ClusterOptions,
+  signal?: AbortSignal,
+): Promise<void> {
+  const limit = AbortSignal.timeout(connectWithinMs);
+  try {
+    await link.connected(signal ? AbortSignal.any([signal, limit]) : limit);
+  } catch (cause) {
+    signal?.throwIfAborted();
+    throw new AgentError("CLUSTER_UNREACHABLE", `${servers.join(", ")}: ${link.state.reason}`, { cause });
+  }
 }

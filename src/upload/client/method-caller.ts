@@ -19,7 +19,7 @@ export interface MethodCallerParts {
   /** Set if other processes call too. The caller disposes it. */
   readonly turns?: Pick<TurnFolder, "of"> | undefined;
   /** Set if other agents call too. */
-  readonly gate?: RequestGate | undefined;
+  readonly gateOf?: ((method: Method) => RequestGate | undefined) | undefined;
 }
 
 /** Retries of a throttled call before it fails. */
@@ -85,12 +85,12 @@ export class MethodCaller {
   #pacerOf(method: Method): Pacer {
     const known = this.#pacers.get(method);
     if (known) return known;
-    const { options, turns, gate } = this.#parts;
+    const { options, turns, gateOf } = this.#parts;
     const { requestsPerSecond } = requestLimits(method, this.version);
     // The configured limit is a share of the service's limit for writing methods.
     const isWriting = method === "integration.saveSignals" || method === "admin.publishSignals";
     const share = isWriting ? options.limits.requestsPerSecond : 1;
-    const pacer = new Pacer(this.#runtime.clock, requestsPerSecond * share, turns?.of(method), gate);
+    const pacer = new Pacer(this.#runtime.clock, requestsPerSecond * share, turns?.of(method), gateOf?.(method));
     this.#pacers.set(method, pacer);
     return pacer;
   }

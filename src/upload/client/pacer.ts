@@ -73,6 +73,7 @@ export class Pacer {
         return await call(turn);
       } finally {
         if (isSent) this.#callAgainAt(start + this.#intervalMs + this.#allowance(this.#clock.monotonic() - start));
+        gate?.done?.();
         await this.#turns?.give();
       }
     });

@@ -4,6 +4,7 @@ import type { Ablation } from "./ablation.ts";
 const rate = "unit/cluster/delivery-rate.test.ts";
 const sources = "unit/cluster/source-leases.test.ts";
 const lease = "unit/cluster/lease.test.ts";
+const turns = "unit/agent/command-turns.test.ts";
 const metadata = "unit/cluster/shared-signals.test.ts";
 
 export const clusterAblations: readonly Ablation[] = [
@@ -136,5 +137,26 @@ export const clusterAblations: readonly Ablation[] = [
     code: "!this.#isComplete || ",
     without: "",
     test: metadata,
+  },
+  {
+    safeguard: "renewing the delivery lease before a command gets its turn",
+    file: "agent/upkeep/command-turns.ts",
+    code: "    await gate.pass(signal);\n",
+    without: "",
+    test: turns,
+  },
+  {
+    safeguard: "a command that starts late after its question does not send",
+    file: "cluster/turn-request.ts",
+    code: "clock.monotonic() - askedAt < startWithinMs",
+    without: "askedAt > 0",
+    test: turns,
+  },
+  {
+    safeguard: "the turn of a command lasts as long as its request may take to be counted",
+    file: "agent/upkeep/command-turns.ts",
+    code: "clock.sleep(startWithinMs + transitMs, signal)",
+    without: "clock.sleep(1, signal)",
+    test: turns,
   },
 ];

@@ -1,0 +1,157 @@
+// Commands of any box take their turns from the agent that delivers: the service sees one rate, also while that agent changes.
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { giveTurns } from "../../../src/agent/upkeep/command-turns.ts";
+import type { RequestChannel } from "../../../src/cluster/jetstream.ts";
+import { acquireLease } from "../../../src/cluster/lease.ts";
+import { leaseGate } from "../../../src/cluster/lease-gate.ts";
+import { turnGate } from "../../../src/cluster/turn-request.ts";
+import { Pacer, TurnFolder } from "../../../src/upload/client/pacer.ts";
+import { eventually } from "../../support/eventually.ts";
+import { linkTo, memoryBucket, unreachable } from "../../support/memory-bucket.ts";
+import { seed } from "../../support/property.ts";
+import { ManualClock, seeded, testRuntime } from "../../support/runtime.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const method = "integration.saveSignals";
+
+class Site implements Disposable {
+  readonly clock = new ManualClock();
+  readonly runtime = testRuntime({ clock: this.clock });
+  readonly stop = new AbortController();
+  readonly random: () => number;
+  /** Times at which the service counts a request, and who sent it. */
+  readonly seen: { readonly at: number; readonly by: string }[] = [];
+  /** Agents that cannot reach the servers of the lease; commands still reach them. */
+  readonly cut = new Set<string>();
+  delivers = "";
+  readonly #home = temporaryFolder();
+  readonly bucket = memoryBucket();
+  readonly #answerers = new Map<string, (data: Uint8Array) => Promise<Uint8Array>>();
+
+  constructor(from: number) {
+    this.random = seeded(from);
+  }
+
+  /** What a request does that may start: it is counted a while after its first byte. */
+  async send(by: string, mayStart: () => boolean): Promise<void> {
+    const { clock, stop, random } = this;
+    // It connects, or its process is suspended.
+    await clock.sleep(random() < 0.4 ? random() * 2_500 : 5, stop.signal);
+    if (!mayStart()) return;
+    await clock.sleep(random() < 0.3 ? random() * 490 : 5, stop.signal);
+    this.seen.push({ at: clock.monotonic(), by });
+    await clock.sleep(random() * 50, stop.signal);
+  }
+
+  channel(node: string): RequestChannel {
+    return {
+      ask: async (data) => {
+        await this.clock.sleep(1 + this.random() * 30, this.stop.signal);
+        const limit = this.clock.sleep(3_000, this.stop.signal).then(() => undefined);
+        // A former holder that has not noticed answers too.
+        const answers = Array.from(this.#answerers.values(), (answer) => answer(data));
+        const answer = await Promise.race([limit, Promise.any(answers).catch(() => limit)]);
+        await this.clock.sleep(this.random() < 0.1 ? this.random() * 1_000 : 5, this.stop.signal);
+        if (!answer) throw unreachable();
+        return answer;
+      },
+      answer: async (reply, signal) => {
+        this.#answerers.set(node, reply);
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+        this.#answerers.delete(node);
+      },
+    };
+  }
+
+  /** An agent that also saves metadata itself, whenever it may. */
+  async agent(node: string): Promise<void> {
+    const { clock, runtime, stop } = this;
+    const stateDir = join(this.#home.path, node);
+    const bucket = linkTo(this.bucket, () => this.cut.has(node));
+    while (!stop.signal.aborted) {
+      const term = await acquireLease({ bucket, key: "delivery", node, ttlMs: 6_000 }, runtime, stop.signal);
+      this.delivers = node;
+      const ending = AbortSignal.any([stop.signal, term.signal]);
+      const gate = leaseGate(term, 1_000, clock);
+      using turns = new TurnFolder(stateDir, runtime.log);
+      const pacer = new Pacer(clock, 1, turns.of(method), gate);
+      const own = async () => {
+        while (!ending.aborted) {
+          await pacer.run((turn) => this.send(node, () => turn?.start() ?? false), ending).catch(() => {});
+          await clock.sleep(this.random() * 5_000, ending).catch(() => {});
+        }
+      };
+      const options = { channel: this.channel(node), gate, stateDir, requestsPerSecond: 1 };
+      await Promise.all([own(), giveTurns(options, runtime, ending)]);
+    }
+  }
+
+  async command(name: string, pause = 0): Promise<void> {
+    const { clock, stop } = this;
+    const gate = turnGate(method, this.channel(name), clock);
+    const pacer = new Pacer(clock, 1, undefined, gate);
+    while (!stop.signal.aborted) {
+      await pacer.run((turn) => this.send(name, () => turn?.start() ?? false), stop.signal).catch(() => {});
+      await clock.sleep(1 + this.random() * pause, stop.signal).catch(() => {});
+    }
+  }
+
+  async pass(ms: number): Promise<void> {
+    const end = this.clock.monotonic() + ms;
+    while (this.clock.monotonic() < end) {
+      await this.clock.advance(20);
+      // Turns are kept in files.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.stop.abort(new Error("stop"));
+    this.#home[Symbol.dispose]();
+  }
+}
+
+const spacings = ({ seen }: Site) =>
+  seen
+    .toSorted((a, b) => a.at - b.at)
+    .slice(1)
+    .map(({ at }, i) => at - seen.toSorted((a, b) => a.at - b.at)[i]!.at);
+
+test.each([seed, seed + 1, seed + 2])("agents and commands keep one rate, whoever delivers (seed %i)", async (from) => {
+  using site = new Site(from);
+  const running = [site.agent("gw1"), site.agent("gw2"), site.command("a"), site.command("b", 3_000)];
+  for (let round = 0; round < 3; round++) {
+    await site.pass(15_000);
+    const first = site.delivers;
+    site.cut.add(first);
+    await site.pass(15_000);
+    expect(site.delivers).not.toBe(first);
+    site.cut.delete(first);
+    for (let i = 0; i < 6; i++) {
+      // The server that leads the bucket has a clock that was set forward.
+      site.bucket.expire("delivery");
+      await site.pass(5_000);
+    }
+  }
+  expect(Math.min(...spacings(site))).toBeGreaterThanOrEqual(1_000);
+  const counts = Map.groupBy(site.seen, ({ by }) => by);
+  expect([...counts.keys()].toSorted()).toEqual(["a", "b", "gw1", "gw2"]);
+  for (const requests of counts.values()) expect(requests.length).toBeGreaterThan(1);
+  site.stop.abort(new Error("stop"));
+  await Promise.allSettled(running);
+});
+
+test("without an agent that delivers, a command ends with the reason", async () => {
+  using site = new Site(1);
+  const gate = turnGate(method, site.channel("a"), site.clock);
+  let reason: unknown;
+  void gate.pass(site.stop.signal).catch((error: unknown) => {
+    reason = error;
+  });
+  await eventually(async () => {
+    await site.clock.advance(1_000);
+    return reason;
+  });
+  expect(reason).toMatchObject({ code: "CLUSTER_UNREACHABLE", message: expect.stringContaining("gives a turn") });
+});
