@@ -14,14 +14,14 @@ async function surveyed(isRefused: (start: number, count: number) => boolean) {
   return { asked, found };
 }
 
-test("a device that allows fewer registers is asked for no more than that once it is known", async () => {
+test("a device that allows fewer registers gets requests of that length once it is known", async () => {
   const { asked, found } = await surveyed((_start, count) => count > 20);
 
   expect(found).toEqual([{ table: "hr", start: 0, values: Array.from({ length: 400 }, (_, i) => i) }]);
   expect(asked.filter(([, count]) => count > 20)).toHaveLength(3);
 });
 
-test("holes are not taken for a length that is not allowed", async () => {
+test("holes are not mistaken for a length limit", async () => {
   const { asked, found } = await surveyed((start, count) => start < 120 && start + count > 100);
 
   expect(found.map(({ start, values }) => [start, values.length])).toEqual([

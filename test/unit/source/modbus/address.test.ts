@@ -124,7 +124,7 @@ const addresses: fc.Arbitrary<Address> = fc.oneof(
     .map(([table, address, a, b]) => ({ table, address, type: "bits", bit: Math.min(a, b), toBit: Math.max(a, b) })),
 ) as fc.Arbitrary<Address>;
 
-test("every address reads back from its text, and from its parts", () => {
+test("every address parses back from its text and from its parts", () => {
   fc.assert(
     fc.property(addresses, (address) => {
       expect(parseAddress(formatAddress(address))).toEqual({ ok: true, address });
@@ -134,7 +134,7 @@ test("every address reads back from its text, and from its parts", () => {
   );
 });
 
-test("every place reads back from its Modicon number", () => {
+test("every register parses back from its Modicon number", () => {
   fc.assert(
     fc.property(fc.constantFrom("hr", "ir", "co", "di"), fc.nat(65_535), (table, address) => {
       const result = parseAddress(modiconNumber({ table, address }));
@@ -144,14 +144,14 @@ test("every place reads back from its Modicon number", () => {
   );
 });
 
-test("what an error asks about is an address itself", () => {
+test("the address suggested by an error is valid", () => {
   for (const text of ["HR 100", "holding:7 u16", "hr:5/f32", "coil#3", "hr:8:i32,cdab", "100", "65535"]) {
     const meant = /(?:did you mean|register write) ([^?,]+?)(?:\?|,|$)/.exec(parsed(text))?.[1] ?? "";
     expect(parseAddress(meant).ok, `${text}: ${parsed(text)}`).toBe(true);
   }
 });
 
-test("no text makes the parser throw, and an address it gives lies within the device", () => {
+test("no text makes the parser throw, and a parsed address is within the device", () => {
   fc.assert(
     fc.property(
       fc.oneof(fc.string(), fc.stringMatching(/^(hr|ir|co|di)?:?[0-9x.]{0,8}( [a-z0-9]{0,6}){0,3}$/)),

@@ -24,7 +24,7 @@ test("a unit goes down with its third failure in a row", () => {
   expect(breaker?.down).toBe("silent");
 });
 
-test("while it is down one probe is let through at growing distances, and one success lifts everything", async () => {
+test("while it is down one probe is sent at growing intervals, and one success restores it", async () => {
   const { clock, units } = breakers(1);
   const breaker = units[0]!;
   fail(breaker, 3);
@@ -45,7 +45,7 @@ test("while it is down one probe is let through at growing distances, and one su
   expect([breaker.admit(), breaker.admit()]).toEqual([true, true]);
 });
 
-test("a probe that was called off may be made by another", async () => {
+test("a cancelled probe may be made by another caller", async () => {
   const { clock, units } = breakers(1);
   const breaker = units[0]!;
   fail(breaker, 3);
@@ -55,7 +55,7 @@ test("a probe that was called off may be made by another", async () => {
   expect(breaker.admit()).toBe(true);
 });
 
-test("however many units are down, probing them takes a fortieth of the time at most", async () => {
+test("probing units that are down takes at most a fortieth of the time, however many they are", async () => {
   const { clock, units } = breakers(50);
   for (const unit of units) fail(unit, 3);
   let spent = 0;

@@ -32,13 +32,13 @@ test("the checksum is that of the specification", () => {
   );
 });
 
-test("a unit that never answers is in doubt about so many answers at most", () => {
+test("a bounded number of late answers is expected of a unit that never answers", () => {
   const doubts = new LateReplyTracker();
   for (let i = 0; i < 1_000; i++) doubts.add(read(i, 1));
   expect(doubts.count(1)).toBeLessThanOrEqual(32);
 });
 
-test("no question reaches beyond the last address", () => {
+test("no distinguishing request reaches beyond the last address", () => {
   const doubts = new LateReplyTracker();
   const last = read(65_535, 1);
   doubts.add(last);
@@ -53,7 +53,7 @@ describe.each([
   const frame = (word: number, unit = 1) => codec.encode({ unit, pdu: one(word) });
   const onLine = () => withClient(new BusFraming({ codec, reopen: false }));
 
-  test("an answer is found byte by byte, behind noise, behind an echo and behind another's answer", () => {
+  test("an answer is found byte by byte, after noise, after an echo and after the answer of another unit", () => {
     for (const before of [
       bytes(),
       bytes(0, 0x55, 3, 0xff),
@@ -68,7 +68,7 @@ describe.each([
     }
   });
 
-  test("the echo of a request that looks like an answer to it is none", () => {
+  test("the echo of a request that looks like its answer is not accepted", () => {
     const framing = onLine();
     const sent = framing.begin({ unit: 1, table: "co", start: 0x300, count: 24 });
     expect(framing.receive(sent)).toBeUndefined();
@@ -79,7 +79,7 @@ describe.each([
     });
   });
 
-  test("a wrong checksum, unit, function or length is no answer", () => {
+  test("a wrong checksum, unit, function or length is not accepted as an answer", () => {
     const framing = onLine();
     framing.begin(read(0, 1));
     const broken = frame(1).slice();
@@ -94,13 +94,13 @@ describe.each([
     expect(framing.receive(frame(7))).toEqual(data(7));
   });
 
-  test("an exception is an answer", () => {
+  test("an exception is accepted as an answer", () => {
     const framing = onLine();
     framing.begin(read(0, 1));
     expect(framing.receive(codec.encode({ unit: 1, pdu: bytes(0x83, 2) }))).toEqual({ kind: "exception", code: 2 });
   });
 
-  test("what came before a request is no answer to it", () => {
+  test("bytes received before a request are not its answer", () => {
     const framing = onLine();
     framing.receive(frame(1));
     framing.begin(read(0, 1));
@@ -114,7 +114,7 @@ describe.each([
     expect(torn.expire()).toBeUndefined();
   });
 
-  test("after a time-out the late answer of a unit is not taken for the next one, which comes behind it", () => {
+  test("after a timeout the late answer of a unit is not accepted for the next request, whose answer follows", () => {
     const framing = onLine();
     framing.begin(read(10, 1));
     expect(framing.abandon()).toBe(true);
@@ -126,7 +126,7 @@ describe.each([
     expect(framing.receive(frame(30))).toEqual(data(30));
   });
 
-  test("a late answer that comes while another unit is asked settles the doubt", () => {
+  test("a late answer received during a request to another unit is accounted for", () => {
     const framing = onLine();
     framing.begin(read(10, 1));
     framing.abandon();
@@ -137,7 +137,7 @@ describe.each([
     expect(framing.receive(frame(20))).toEqual(data(20));
   });
 
-  test("of two requests given up one late answer settles one: the next is still held back", () => {
+  test("of two timed-out requests one late answer accounts for one: the next answer is still held", () => {
     const framing = onLine();
     for (const start of [10, 20]) {
       framing.begin(read(start, 1));
@@ -154,7 +154,7 @@ describe.each([
     expect(framing.expire()).toEqual(data(30));
   });
 
-  test("after a time-out another question tells a late answer from the next one, which is then taken at once", () => {
+  test("after a timeout a distinguishing request separates a late answer from the next one, which is then accepted at once", () => {
     const framing = onLine();
     const two = (word: number) => codec.encode({ unit: 1, pdu: bytes(3, 4, 0, word, 0, word + 1) });
     framing.begin(read(10, 2));
@@ -170,7 +170,7 @@ describe.each([
     expect(framing.receive(two(20))).toEqual({ kind: "data", bytes: bytes(0, 20, 0, 21) });
   });
 
-  test("an answer that could be no late one says that none of those will come any more", () => {
+  test("an answer that cannot be late shows that no late ones will follow", () => {
     const framing = onLine();
     for (let i = 0; i < 3; i++) {
       framing.begin(read(10, 2));
@@ -181,7 +181,7 @@ describe.each([
     expect(framing.telling(read(10, 2))).toBeUndefined();
   });
 
-  test("a unit that gives no answer that tells is not held back for ever: what it gives last ends the doubt", () => {
+  test("a unit without a distinguishing answer is not held up for ever: its last answer is accepted", () => {
     const doubts = new LateReplyTracker();
     const framing = withClient(new BusFraming({ codec, reopen: false, doubts, mayAsk: () => false }));
     for (let i = 0; i < 3; i++) {
@@ -196,7 +196,7 @@ describe.each([
     expect(framing.receive(frame(20))).toEqual(data(20));
   });
 
-  test("a single value is told apart by a question to the other table, and by its exception too", () => {
+  test("a single value is distinguished by a request to the other table, or by its exception", () => {
     const framing = onLine();
     framing.begin(read(10, 1));
     framing.abandon();
@@ -208,7 +208,7 @@ describe.each([
     expect(framing.telling(read(20, 1))).toBeUndefined();
   });
 
-  test("an exception that may be a late one ends the doubt about what was asked first, and not that about the last", () => {
+  test("an exception that may be late accounts for the first request, and not for the last", () => {
     const framing = onLine();
     framing.begin(read(10, 2));
     framing.abandon();
@@ -225,7 +225,7 @@ describe.each([
     });
   });
 
-  test("a unit that says nothing about its other table either is asked for another length of it, then at last without", () => {
+  test("a unit also silent about its other table is asked for another length, and finally without a distinguishing request", () => {
     const framing = onLine();
     const ir = (start: number, count: number): ReadRequest => ({ unit: 1, table: "ir", start, count });
     for (const request of [read(10, 1), ir(20, 1), ir(20, 2)]) {
@@ -240,7 +240,7 @@ describe.each([
     expect(framing.receive(frame(20))).toEqual(data(20));
   });
 
-  test("however late the answers of a unit come, none is taken for that to another question", () => {
+  test("however late the answers of a unit are, none is accepted for another request", () => {
     const step = fc.record({
       start: fc.nat(30),
       count: fc.integer({ min: 1, max: 8 }),
@@ -282,13 +282,13 @@ describe.each([
     expect(taken).toBeGreaterThan(400);
   });
 
-  test("where the connection can be opened anew a time-out asks for that", () => {
+  test("a timeout reopens the connection where that is possible", () => {
     const framing = withClient(new BusFraming({ codec, reopen: true }));
     framing.begin(read(0, 1));
     expect(framing.abandon()).toBe(false);
   });
 
-  test("any frame is found whole in any surroundings, and scanning never throws", () => {
+  test("any frame is found complete among any other bytes, and scanning never throws", () => {
     fc.assert(
       fc.property(
         fc.uint8Array({ maxLength: 40 }),
@@ -307,7 +307,7 @@ describe.each([
     );
   });
 
-  test(`no mischief of a device is ever taken for a value, seed ${seed}`, () => {
+  test(`no faulty behaviour of a device gives a wrong value, seed ${seed}`, () => {
     const random = seeded(seed);
     // Of a letter in hexadecimal a flipped bit may make the same letter.
     const without = codec === asciiCodec ? ["wrongId", "flipped", "lyingLength"] : ["wrongId"];

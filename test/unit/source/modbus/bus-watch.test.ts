@@ -20,7 +20,7 @@ function onBus(toConfirm = 0, clock = new ManualClock(), watch = new BusWatch(cl
   return { clock, watch, framing, bus: withClient(framing) };
 }
 
-test("an answer is held, and taken when no other one comes", async () => {
+test("an answer is held, and accepted when no other one follows", async () => {
   const { clock, framing, bus } = onBus();
   bus.begin(read(0, 1));
   expect(bus.receive(one(7))).toBeUndefined();
@@ -28,7 +28,7 @@ test("an answer is held, and taken when no other one comes", async () => {
   expect(bus.settle()).toEqual(data(0, 7));
 });
 
-test("of two different answers to one request none is taken, of two that are the same the first", () => {
+test("of two different answers to one request none is accepted, of two equal ones the first", () => {
   for (const [second, expected] of [
     [8, undefined],
     [7, data(0, 7)],
@@ -41,7 +41,7 @@ test("of two different answers to one request none is taken, of two that are the
   }
 });
 
-test("while another master waits for an answer that would look like ours, none is taken", () => {
+test("while another master waits for an answer of the same form, none is accepted", () => {
   const foreign = frame(1, 3, 0, 50, 0, 1);
   for (const before of [true, false]) {
     const { bus } = onBus();
@@ -58,7 +58,7 @@ test("while another master waits for an answer that would look like ours, none i
   expect(other.bus.settle()).toEqual(data(0, 7));
 });
 
-test("a request whose answer looks like one that was just heard waits, and longer where repeats come later", async () => {
+test("a request whose answer would look like one just received waits, longer if repeats arrive later", async () => {
   const { clock, watch, bus } = onBus();
   bus.begin(read(0, 1));
   bus.receive(one(7));
@@ -70,7 +70,7 @@ test("a request whose answer looks like one that was just heard waits, and longe
   expect(watch.clearAt(read(20, 1))).toBe(250);
 });
 
-test("a reply to another master that is the same as ours is no repeat of it", async () => {
+test("a reply to another master that equals the agent's is not a repeat of it", async () => {
   const { clock, watch, bus } = onBus();
   for (let i = 0; i < 3; i++) {
     await clock.advance(600);
@@ -85,7 +85,7 @@ test("a reply to another master that is the same as ours is no repeat of it", as
   expect(watch.clearAt(read(20, 1)) - clock.monotonic()).toBe(40);
 });
 
-test("what was heard more than ten minutes before the last sign is of no account any more", async () => {
+test("requests received more than ten minutes before the last sign of another master are ignored", async () => {
   const { clock, watch, bus } = onBus();
   bus.begin(read(0, 1));
   bus.receive(one(7));
@@ -103,7 +103,7 @@ test("what was heard more than ten minutes before the last sign is of no account
   expect(watch.disturbances).toEqual([]);
 });
 
-test("an exception that was just heard holds up requests of any length of that function", () => {
+test("an exception just received delays requests of any length of that function", () => {
   const { watch, bus } = onBus();
   bus.begin(read(0, 1));
   bus.receive(frame(1, 0x83, 2));
@@ -113,7 +113,7 @@ test("an exception that was just heard holds up requests of any length of that f
 
 const rules = { mayAsk: () => true, isBlurred: () => false };
 
-test("where another master reads, more is asked for than it does, behind the block or before it", () => {
+test("a block that another master reads is requested with additional registers after or before it", () => {
   const { watch, bus } = onBus();
   expect(watch.distinct(read(8, 1), rules)).toEqual(read(8, 1));
   bus.receive(one(9));
@@ -123,7 +123,7 @@ test("where another master reads, more is asked for than it does, behind the blo
   expect(watch.distinct(read(8, 1), rules)).toEqual(read(6, 3));
 });
 
-test("where no length can be asked for that another master does not read, nothing is, and the blocks are named", async () => {
+test("a block without a length that differs from another master's is not read, and named", async () => {
   const { clock, watch, bus } = onBus();
   for (let i = 0; i < 3; i++) bus.receive(one(i));
   const none = { ...rules, mayAsk: () => false };
@@ -136,7 +136,7 @@ test("where no length can be asked for that another master does not read, nothin
   expect(watch.distinct(read(8, 1), none)).toEqual(read(8, 1));
 });
 
-test("where requests for more are not answered the others are tried, and in the end those again", () => {
+test("when longer requests are not answered the others are tried, and finally the longer ones again", () => {
   const { watch, bus } = onBus();
   bus.receive(one(9));
   const asked = Array.from({ length: 5 }, () => {
@@ -149,7 +149,7 @@ test("where requests for more are not answered the others are tried, and in the 
   expect(watch.distinct(read(8, 1), rules)).toEqual(read(7, 2));
 });
 
-test("another master that never rests holds a request up for 300 ms and no longer", async () => {
+test("a continuously active master delays a request for at most 300 ms", async () => {
   const { clock, framing } = onBus();
   const sentAt: number[] = [];
   let listener: ByteStreamListener | undefined;
@@ -173,7 +173,7 @@ test("another master that never rests holds a request up for 300 ms and no longe
   await result;
 });
 
-test("where more is asked for than another master does, a late answer is not taken for that to the next request", async () => {
+test("with longer requests than another master's, a late answer is not accepted for the next request", async () => {
   const { clock, framing, bus } = onBus();
   let listener: ByteStreamListener | undefined;
   const stream = {
@@ -221,7 +221,7 @@ test.each([6, 11])(
   },
 );
 
-test("after 5,000 answers in a row and nothing else the bus is ours alone, until something else is heard", () => {
+test("after 5,000 answers and nothing else the bus counts as exclusive, until other traffic is received", () => {
   const { watch, bus } = onBus();
   for (let i = 0; i < 5_000; i++) watch.answered(1, 5);
   bus.begin(read(0, 1));
@@ -230,7 +230,7 @@ test("after 5,000 answers in a row and nothing else the bus is ours alone, until
   expect(watch.holdMs(1)).toBeGreaterThan(0);
 });
 
-test("late answers to requests that were given up are no sign of another master", () => {
+test("late answers to timed-out requests are not a sign of another master", () => {
   const { watch, bus } = onBus();
   for (let i = 0; i < 5; i++) {
     bus.begin(read(i, 1));
@@ -240,7 +240,7 @@ test("late answers to requests that were given up are no sign of another master"
   expect(watch.disturbances).toEqual([]);
 });
 
-test("what disturbs the bus is named after the third sign, with what to do, until ten minutes after the last", async () => {
+test("the disturbance of a bus is reported after the third sign with a remedy, until ten minutes after the last", async () => {
   const { clock, watch, bus } = onBus();
   for (let i = 0; i < 3; i++) {
     expect(watch.disturbances).toEqual([]);
@@ -251,7 +251,7 @@ test("what disturbs the bus is named after the third sign, with what to do, unti
   expect(watch.disturbances).toEqual([]);
 });
 
-test("what was asked for beyond a request is cut off its answer, and nothing is asked for where the unit refuses it", async () => {
+test("additional registers are cut off the answer, and not requested when the unit refuses them", async () => {
   const { clock, watch, framing } = onBus();
   const sent: Uint8Array[] = [];
   let listener: ByteStreamListener | undefined;
@@ -284,7 +284,7 @@ test("what was asked for beyond a request is cut off its answer, and nothing is 
   expect(watch.disturbances).toHaveLength(1);
 });
 
-test("what was held back for a late answer is not taken either while another master waits for one like it", () => {
+test("a held answer is not accepted while another master waits for one of the same form", () => {
   for (const isAsked of [true, false]) {
     const { bus } = onBus();
     bus.begin(read(0, 1));
@@ -334,7 +334,7 @@ const words = (...values: number[]) => frame(1, 3, 2 * values.length, ...values.
 const askedFor = (start: number, count: number) => frame(1, 3, 0, start, 0, count);
 const { signal } = new AbortController();
 
-test("on a bus not yet known a reply to another master is no value, however late our own answer comes", async () => {
+test("on an unknown bus a reply to another master gives no value, however late the agent's own answer is", async () => {
   const { exchange, sent, carries, watch } = onScriptedBus();
   const result = exchange.run(read(10, 2), 60_000, signal);
   await carries(words(66, 66)); // the other master's; its request was not heard
@@ -351,7 +351,7 @@ test("on a bus not yet known a reply to another master is no value, however late
   expect(watch.disturbances).toEqual([]);
 });
 
-test("an answer that nothing contradicts is confirmed by a shorter read, or by a longer one where it cannot be shorter", async () => {
+test("an uncontradicted answer is confirmed by a shorter read, or by a longer one if it cannot be shorter", async () => {
   for (const [count, other] of [
     [5, 1],
     [1, 2],
@@ -366,7 +366,7 @@ test("an answer that nothing contradicts is confirmed by a shorter read, or by a
   }
 });
 
-test("a unit that refuses what would confirm an answer, and a connection that ends before, leave the answer as it is", async () => {
+test("a refused confirmation, and a connection that ends before it, leave the answer accepted", async () => {
   const refused = onScriptedBus();
   const first = refused.exchange.run(read(10, 1), 60_000, signal);
   await refused.carries(words(7));
@@ -380,7 +380,7 @@ test("a unit that refuses what would confirm an answer, and a connection that en
   expect(await second).toMatchObject(data(0, 7));
 });
 
-test("a unit that does not answer what would confirm an answer is asked for it twice in all", async () => {
+test("an unanswered confirmation is requested twice in all", async () => {
   const { exchange, sent, carries } = onScriptedBus();
   for (let i = 0; i < 2; i++) {
     const silent = exchange.run(read(10, 1), 5, signal);
@@ -394,7 +394,7 @@ test("a unit that does not answer what would confirm an answer is asked for it t
   expect(sent).toHaveLength(count + 1);
 });
 
-test("what would confirm an answer is asked for no sooner after it than a device is to be asked again", async () => {
+test("a confirmation is requested no sooner than interRequestDelay after the answer", async () => {
   const { clock, exchange, sent, carries } = onScriptedBus(2_000);
   const result = exchange.run(read(10, 2), 60_000, signal);
   await carries(words(1, 2));
@@ -405,7 +405,7 @@ test("what would confirm an answer is asked for no sooner after it than a device
   expect(await result).toMatchObject(data(0, 1, 0, 2));
 });
 
-test("a block for which nothing confirms its answer is asked for it twice in all, whatever the unit answers to others", async () => {
+test("a block without a confirming answer is confirmed twice at most, whatever the unit answers to others", async () => {
   const { exchange, sent, carries } = onScriptedBus();
   for (let i = 0; i < 3; i++) {
     const result = exchange.run(read(10, 1), 5, signal);
@@ -419,7 +419,7 @@ test("a block for which nothing confirms its answer is asked for it twice in all
   expect(sent.filter((each) => String(each) === String(askedFor(10, 2)))).toHaveLength(2);
 });
 
-test("a device that ends the connection over what would confirm an answer is asked for it twice in all", async () => {
+test("a device that closes the connection at a confirmation gets it twice in all", async () => {
   const known = onBus(32);
   const asked: number[] = [];
   for (let i = 0; i < 4; i++) {

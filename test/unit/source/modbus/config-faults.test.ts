@@ -9,7 +9,7 @@ function faults(options: Record<string, unknown>, ...tags: readonly ModbusTagTex
   );
 }
 
-test("tags that belong together and fit one request are right, up to the last register of it", () => {
+test("linked tags that fit one request are valid, up to its last register", () => {
   expect(faults({}, { at: "hr:0", atomic: "a" }, { at: "hr:124", atomic: "a" })).toEqual([]);
   expect(faults({}, { at: "hr:0", atomic: "a" }, { at: "hr:200", atomic: "b" })).toEqual([]);
   expect(faults({}, { at: "hr:0", atomic: "a" }, { at: "hr:200", atomic: "a", unit: 2 })).toEqual([]);
@@ -18,7 +18,7 @@ test("tags that belong together and fit one request are right, up to the last re
   ).toEqual([]);
 });
 
-test("tags that belong together and cannot be read in one request are faults, each with its reason", () => {
+test("linked tags that do not fit one request are errors, each with its reason", () => {
   expect(faults({}, { at: "hr:0", atomic: "a" }, { at: "hr:125", atomic: "a" })).toEqual([
     "1 atomic a reaches over 126, a request reads 125 at most",
   ]);
@@ -46,7 +46,7 @@ test("a bus has units 1 to 247, a connection of Modbus TCP 0 to 255", () => {
     ]);
 });
 
-test("the same connection has one name, however it is written", () => {
+test("the same connection has one name, however its address is written", () => {
   const name = (url: string) => modbusDriver.connection?.(modbusConfig({ url }, []).options);
   expect(name("modbus://PLC.local")).toBe(name("tcp://plc.local:502"));
   expect(name("tcp://plc.local:503")).not.toBe(name("tcp://plc.local:502"));

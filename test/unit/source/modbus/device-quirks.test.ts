@@ -7,7 +7,7 @@ import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
 const cut = (address: number) => ({ table: "hr", address }) as const;
 
-test("what was learned comes back, each unit's own, each thing once", async () => {
+test("learned limits are restored per unit, each once", async () => {
   using folder = temporaryFolder();
   const stateDir = folder.file("sources/bus1");
   const runtime = testRuntime({ clock: new ManualClock() });
@@ -22,7 +22,7 @@ test("what was learned comes back, each unit's own, each thing once", async () =
   expect(runtime.lines).toEqual([]);
 });
 
-test("after a day it is forgotten, also when the clock was set back", async () => {
+test("learned limits expire after a day, also when the clock was set back", async () => {
   using folder = temporaryFolder();
   const clock = new ManualClock();
   const learned = await DeviceQuirks.load(folder.path, testRuntime({ clock }));
@@ -36,7 +36,7 @@ test("after a day it is forgotten, also when the clock was set back", async () =
   await learned.saved();
 });
 
-test("a file that is damaged, or a folder that cannot be written, is told and costs no more", async () => {
+test("a damaged file and an unwritable folder are only reported", async () => {
   using folder = temporaryFolder();
   await writeFile(join(folder.path, "learned.json"), "{ torn");
   const runtime = testRuntime();
@@ -56,7 +56,7 @@ test("a file that is damaged, or a folder that cannot be written, is told and co
   });
 });
 
-test("answers that may still come on a bus are known on the next connection, for ten minutes", async () => {
+test("answers that may still arrive on a bus are known on the next connection, for ten minutes", async () => {
   using folder = temporaryFolder();
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });

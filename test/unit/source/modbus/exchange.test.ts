@@ -66,7 +66,7 @@ test("an answer carries the time at which it was complete", async () => {
   expect(await result).toEqual({ kind: "data", bytes: Uint8Array.of(0, 7), at: clock.now(), tookMs: 40 });
 });
 
-test("without an answer the deadline ends it, and says what came instead", async () => {
+test("without an answer the request ends at its deadline, with what was received instead", async () => {
   const { stream, say } = scripted();
   const exchange = streamExchange(stream, tcp(), new ManualClock());
   expect(await exchange.run(read, 5, signal)).toEqual({ kind: "silence", mismatch: undefined, heard: false });
@@ -99,7 +99,7 @@ test.each([
   },
 );
 
-test("an answer that came in time is taken also when the process was held up beyond the deadline", async () => {
+test("an answer received in time is accepted also when the process was suspended beyond the deadline", async () => {
   await using device = await modbusDevice();
   device.unit(1).set("hr", 0, [7]);
   const { port } = device;
@@ -111,7 +111,7 @@ test("an answer that came in time is taken also when the process was held up bey
   expect(await exchange.run(read, 200, signal)).toMatchObject({ kind: "data", bytes: Uint8Array.of(0, 7) });
 });
 
-test("an answer that is contradicted while the process is held up is not taken", async () => {
+test("an answer contradicted while the process is suspended is not accepted", async () => {
   const other = Promise.withResolvers<Socket>();
   const server = createServer((socket) => {
     socket.on("error", () => {});
@@ -157,7 +157,7 @@ test("an answer that is contradicted while the process is held up is not taken",
   await new Promise<void>((resolve) => server.close(() => resolve()));
 });
 
-test("what came while the process was held up is read before the next request is sent, which waits for it again", async () => {
+test("bytes received while the process was suspended are read before the next request is sent", async () => {
   let now = 0;
   const wakers: (() => void)[] = [];
   const clock = {
@@ -190,7 +190,7 @@ test("what came while the process was held up is read before the next request is
   await second;
 });
 
-test("a connection that is lost fails the request under way and every later one", async () => {
+test("a lost connection fails the request in flight and every later one", async () => {
   const { stream, close } = scripted();
   const exchange = streamExchange(stream, tcp(), new ManualClock());
   const result = exchange.run(read, 1_000, signal);
@@ -199,7 +199,7 @@ test("a connection that is lost fails the request under way and every later one"
   await expect(exchange.run(read, 1_000, signal)).rejects.toThrow("gone");
 });
 
-test("the answer of a device server that closes the connection behind it is taken", async () => {
+test("the answer of a device server that closes the connection after it is accepted", async () => {
   const { stream, say, close } = scripted();
   const clock = new ManualClock();
   const framing = new BusFraming({ codec: rtuCodec, reopen: true, watch: new BusWatch(clock, 300) });
@@ -211,7 +211,7 @@ test("the answer of a device server that closes the connection behind it is take
   expect(exchange.lost).toMatchObject({ code: "SOURCE_UNREACHABLE" });
 });
 
-test("what is no Modbus ends the connection with SOURCE_PROTOCOL", async () => {
+test("bytes that are not Modbus end the connection with SOURCE_PROTOCOL", async () => {
   const peer = scripted();
   const exchange = streamExchange(peer.stream, tcp(), new ManualClock());
   const result = exchange.run(read, 1_000, signal);
@@ -220,7 +220,7 @@ test("what is no Modbus ends the connection with SOURCE_PROTOCOL", async () => {
   expect(peer.disposed).toBe(true);
 });
 
-test("after a time-out without ids the connection is stale where it can be opened anew", async () => {
+test("after a timeout without transaction IDs a connection that can be reopened is stale", async () => {
   const peer = scripted();
   const exchange = streamExchange(peer.stream, new BusFraming({ codec: rtuCodec, reopen: true }), new ManualClock());
   await exchange.run(read, 5, signal);
@@ -228,7 +228,7 @@ test("after a time-out without ids the connection is stale where it can be opene
   await expect(exchange.run(read, 5, signal)).rejects.toMatchObject({ code: "SOURCE_UNREACHABLE" });
 });
 
-test("the answer to a request that was under way when the connection was lost, or was called off, may come on the next one", async () => {
+test("the answer to a lost or cancelled request may arrive on the next connection", async () => {
   for (const end of [(peer: ReturnType<typeof scripted>) => peer.close(), undefined]) {
     const peer = scripted();
     const doubts = new LateReplyTracker();
@@ -243,7 +243,7 @@ test("the answer to a request that was under way when the connection was lost, o
   }
 });
 
-test("a line is not used again after a time-out until it has been silent for a while", async () => {
+test("after a timeout a line is used again once it has been silent for a while", async () => {
   const { stream, written, say } = scripted();
   const clock = new ManualClock();
   const rest = { quietMs: 20, guardMs: 100 };
@@ -291,7 +291,7 @@ test("a unit on a line that is slower than its time-out gives its own value, not
   expect(await second).toMatchObject({ kind: "data", bytes: Uint8Array.of(0, 20) });
 });
 
-test("where no other answer follows the one that came is that to the last request, and noise does not hold it up", async () => {
+test("an answer without a further one belongs to the last request, and noise does not delay it", async () => {
   const { say, clock, second } = await slowUnit(20);
   for (let i = 0; i < 5; i++) {
     say(Uint8Array.of(0xff));
@@ -300,7 +300,7 @@ test("where no other answer follows the one that came is that to the last reques
   expect(await second).toMatchObject({ kind: "data", bytes: Uint8Array.of(0, 10) });
 });
 
-test("a line that never falls silent is used all the same in the end", async () => {
+test("a line that is never silent is finally used nevertheless", async () => {
   const { stream, written, say } = scripted();
   const clock = new ManualClock();
   const rest = { quietMs: 20, guardMs: 100 };

@@ -12,7 +12,7 @@ function wordsOf(...values: readonly number[]): number[] {
   });
 }
 
-test("floats are found in both orders, between other registers and behind each other", () => {
+test("floats are found in both word orders, between other registers and in sequence", () => {
   const [high = 0, low = 0] = wordsOf(229.81);
 
   expect([...floatPairs([2301, ...wordsOf(229.81, -17.25), 7])]).toEqual([
@@ -23,12 +23,12 @@ test("floats are found in both orders, between other registers and behind each o
   expect([...floatPairs(wordsOf(50))]).toEqual([[0, { value: 50, order: "abcd" }]]);
 });
 
-test("registers that hold integers are none", () => {
+test("registers with integers are not reported as floats", () => {
   for (const words of [[2301, 2298, 2305], [0, 0], [1, 0, 40_000, 65_535], [17_000, 17_010, 17_020], [17_000], []])
     expect([...floatPairs(words)], words.join()).toEqual([]);
 });
 
-test(`of measured floats behind each other nearly all are found where they lie, seed ${seed}`, () => {
+test(`nearly all of consecutive measured floats are found at their position, seed ${seed}`, () => {
   const random = seeded(seed);
   const values = Array.from({ length: 1_000 }, () => Math.fround(1 + random() * 1_000));
   let right = 0;

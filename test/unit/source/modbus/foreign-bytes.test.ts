@@ -23,13 +23,13 @@ test.each([
   expect(found?.hint).toContain(url);
 });
 
-test("Modbus TCP where RTU was expected is named", () => {
+test("Modbus TCP in place of RTU is recognised", () => {
   const found = foreignBytes(mbapFrame(7, 3, data), { request, expected: "rtu", peer: "[::1]:502" });
 
   expect(found).toEqual({ what: "Modbus TCP frames", hint: "write url: tcp://[::1]:502" });
 });
 
-test("frames as expected, frames with a wrong checksum, and noise are nothing that is known", () => {
+test("expected frames, frames with a wrong checksum, and noise are not recognised as another protocol", () => {
   const rtu = rtuCodec.encode({ unit: 3, pdu: data });
   const damaged = rtu.map((byte, i) => (i === 5 ? byte ^ 1 : byte));
   const about = (bytes: Uint8Array, expected: "mbap" | "rtu") =>

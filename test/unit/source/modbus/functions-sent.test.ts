@@ -30,7 +30,7 @@ test.each([
   expect(() => functionsIn(stream.subarray(0, -1))).toThrow("no requests");
 });
 
-test("requests on a line that are as long as a frame of Modbus TCP would say are none", () => {
+test("requests on a line whose length field would fit Modbus TCP are not mistaken for it", () => {
   const twice = Array.from({ length: 2 }, () => rtuCodec.encode({ unit: 1, pdu: Uint8Array.from(reading) }));
   expect(functionsIn(Buffer.concat(twice))).toEqual([3, 3]);
 });

@@ -18,13 +18,13 @@ const object = (number: number, text: string) => [number, text.length, ...Buffer
 const answer = (more: number, next: number, ...all: readonly number[][]) =>
   bytes(43, 14, 2, 0x82, more, next, all.length, ...all.flat());
 
-test("asking a device who it is says exactly that, and nothing that could write", () => {
+test("a request for identification has exactly these bytes, and none that could write", () => {
   const framing = withClient(new MbapFraming({ anyUnit: false }));
   expect(framing.begin(objects)).toEqual(bytes(0, 0, 0, 0, 0, 5, 1, 43, 14, 2, 0));
   expect(framing.begin(serverId)).toEqual(bytes(0, 1, 0, 0, 0, 2, 1, 17));
 });
 
-test("an identification is taken only when it is as long as it says", () => {
+test("an identification is accepted only with its stated length", () => {
   const whole = answer(0, 0, object(0, "Acme"), object(1, ""));
   for (const [wrong, request] of [
     [whole.subarray(0, -1), objects],
@@ -48,7 +48,7 @@ describe.each([
   ["rtu", rtuCodec],
   ["ascii", asciiCodec],
 ] as const)("over %s", (_name, codec: BusCodec) => {
-  test("an identification is found byte by byte, behind noise and behind the echo of the request", () => {
+  test("an identification is found byte by byte, after noise and after the echo of the request", () => {
     for (const [request, pdu] of [
       [objects, answer(0xff, 5, object(0, "Acme"), object(1, "x".repeat(100)))],
       [serverId, bytes(17, 5, 1, 0xff, 0x41, 0x42, 0x43)],
@@ -67,7 +67,7 @@ describe.each([
   });
 });
 
-test("whatever comes, scanning for an identification ends and never throws", () => {
+test("scanning any bytes for an identification ends and never throws", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 300 }), fc.constantFrom(objects, serverId), (noise, request) => {
       const { rest } = rtuCodec.scan(bytes(1, 43, 14, ...noise), request);
@@ -83,7 +83,7 @@ function asking(tell: (request: IdentityRequest, nth: number) => Result) {
   return { asked, ask: async (request: IdentityRequest) => tell(request, asked.push(request)) };
 }
 
-test("a device that knows only what every device must know is asked for that", async () => {
+test("a device that supports only the basic identification is asked for that", async () => {
   const { ask, asked } = asking((request) =>
     request.identity === "objects" && request.category === "basic"
       ? { kind: "data", bytes: answer(0, 0, object(0, "Acme")).slice(2), at: epochMicros(0), tookMs: 0 }
@@ -93,7 +93,7 @@ test("a device that knows only what every device must know is asked for that", a
   expect(asked).toHaveLength(3);
 });
 
-test("a device that knows neither function is asked twice; one that goes on for ever is left", async () => {
+test("a device that supports neither function is asked twice; an endless identification is abandoned", async () => {
   const none = asking(() => ({ kind: "exception", code: 1, at: epochMicros(0), tookMs: 0 }));
   expect(await identify(1, none.ask)).toEqual([]);
   expect(none.asked).toHaveLength(2);

@@ -143,7 +143,7 @@ test.each(["rtu", "ascii"] as const)(
   },
 );
 
-test(`of a device that gives no more than another master reads no value is taken that could be its, seed ${seed}`, async () => {
+test(`with a device that gives only what another master reads, no ambiguous value is accepted, seed ${seed}`, async () => {
   const { wrong, outcomes, watch } = await pollBus("rtu", { ...disturbed, foreignCounts: [2], most: 2 }, 400, seed);
 
   expect(wrong).toEqual([]);

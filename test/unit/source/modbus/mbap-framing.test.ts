@@ -15,7 +15,7 @@ test("a request is id, protocol 0, length, unit, function, address and quantity"
   expect(framing.begin(read(0x6b, 3, 17))).toEqual(bytes(0x12, 0x34, 0, 0, 0, 6, 17, 3, 0, 0x6b, 0, 3));
 });
 
-test("only reading can be said: what is asked for is checked against the protocol", () => {
+test("only read requests can be encoded, and they are checked against the protocol", () => {
   const framing = withClient(new MbapFraming({ anyUnit: false }));
   expect(() => framing.begin(read(0, 126))).toThrow(RangeError);
   expect(() => framing.begin(read(0, 0))).toThrow(RangeError);
@@ -24,7 +24,7 @@ test("only reading can be said: what is asked for is checked against the protoco
   expect(tables.map((table) => framing.begin({ ...read(0, 1), table })[7])).toEqual([1, 2, 3, 4]);
 });
 
-test("an answer that comes byte by byte is taken when it is complete", () => {
+test("an answer that arrives byte by byte is accepted when it is complete", () => {
   const framing = withClient(new MbapFraming({ anyUnit: false, firstId: 7 }));
   framing.begin(read(0, 1));
   const frame = mbapFrame(7, 1, bytes(3, 2, 0xab, 0xcd));
@@ -33,7 +33,7 @@ test("an answer that comes byte by byte is taken when it is complete", () => {
   expect(answers.at(-1)).toEqual({ kind: "data", bytes: bytes(0xab, 0xcd) });
 });
 
-test("a chunk may be overwritten as soon as it was taken, also when it is a buffer of the socket", () => {
+test("a chunk may be overwritten as soon as it was processed, also a buffer of the socket", () => {
   const framing = withClient(new MbapFraming({ anyUnit: false, firstId: 7 }));
   framing.begin(read(0, 1));
   const [first, second] = [Buffer.alloc(10), Buffer.alloc(1)];
@@ -53,7 +53,7 @@ test("a chunk may be overwritten as soon as it was taken, also when it is a buff
   expect(next).toEqual({ kind: "data", bytes: bytes(1, 2) });
 });
 
-test("an exception is an answer", () => {
+test("an exception is accepted as an answer", () => {
   const framing = withClient(new MbapFraming({ anyUnit: false, firstId: 7 }));
   framing.begin(read(0, 1));
   expect(framing.receive(mbapFrame(7, 1, bytes(0x83, 2)))).toEqual({ kind: "exception", code: 2 });
@@ -63,7 +63,7 @@ test("an exception is an answer", () => {
   expect(framing.mismatch).toBe("an exception of 3 bytes instead of 2");
 });
 
-test("a reply of another function, byte count or length is discarded, and the right one behind it is taken", () => {
+test("a reply of another function, byte count or length is discarded, and the right one after it accepted", () => {
   const framing = withClient(new MbapFraming({ anyUnit: false, firstId: 7 }));
   framing.begin(read(0, 1));
   for (const [wrong, mismatch] of [
@@ -77,7 +77,7 @@ test("a reply of another function, byte count or length is discarded, and the ri
   expect(framing.receive(mbapFrame(7, 1, bytes(3, 2, 0, 9)))).toEqual({ kind: "data", bytes: bytes(0, 9) });
 });
 
-test("another unit than was asked is no answer, unless the device is known to echo anything", () => {
+test("an answer of another unit is not accepted, unless replyUnit permits it", () => {
   const reply = mbapFrame(0, 255, bytes(3, 2, 0, 5));
   const strict = withClient(new MbapFraming({ anyUnit: false }));
   strict.begin(read(0, 1));
@@ -88,7 +88,7 @@ test("another unit than was asked is no answer, unless the device is known to ec
   expect(tolerant.receive(reply)).toMatchObject({ kind: "data" });
 });
 
-test("a late answer is not taken for another request, also after all ids have been used", () => {
+test("a late answer is not accepted for another request, also after all IDs were used", () => {
   const framing = withClient(new MbapFraming({ anyUnit: false }));
   const late = mbapFrame(idOf(framing.begin(read(0, 1))), 1, bytes(3, 2, 0xde, 0xad));
   expect(framing.abandon()).toBe(true);
@@ -101,14 +101,14 @@ test("a late answer is not taken for another request, also after all ids have be
   expect(framing.discarded).toBe(1);
 });
 
-test("a connection on which half a frame is stuck at the deadline is not to be used on", () => {
+test("a connection with a partial frame at the deadline is not used again", () => {
   const framing = withClient(new MbapFraming({ anyUnit: false }));
   framing.begin(read(0, 1));
   framing.receive(mbapFrame(0, 1, bytes(3, 2, 0, 1)).subarray(0, 9));
   expect(framing.abandon()).toBe(false);
 });
 
-test("an answer with half a frame stuck to it was perhaps cut short, and is not taken", () => {
+test("an answer followed by a partial frame may be truncated and is not accepted", () => {
   const framing = withClient(new MbapFraming({ anyUnit: false }));
   framing.begin(read(0, 2));
   const cut = mbapFrame(0, 1, bytes(3, 4, 0, 1, 0, 2)).subarray(0, 12);
@@ -164,7 +164,7 @@ function provoke(requests: number) {
   return { wrong, right, done: device.done };
 }
 
-test(`no mischief of a device is ever taken for a value, seed ${seed}`, () => {
+test(`no faulty behaviour of a device gives a wrong value, seed ${seed}`, () => {
   const { wrong, right, done } = provoke(Number(process.env.TAGFERRY_ADVERSARY ?? 60_000));
   expect(wrong).toEqual([]);
   expect(done.size).toBe(15);

@@ -36,7 +36,7 @@ async function linkInDoubt(results: readonly (readonly [afterMs: number, kind: "
   return { link, asked };
 }
 
-test("where an answer could be a late one something else is asked before, and who does not answer that is not asked more", async () => {
+test("before an ambiguous answer a distinguishing request is sent, and without its answer no other", async () => {
   const silent = await linkInDoubt([[100, "silence"]]);
   expect(await silent.link.read(request, 100, signal)).toMatchObject({ kind: "silence" });
   expect(silent.asked).toEqual([[telling, 100]]);
@@ -52,7 +52,7 @@ test("where an answer could be a late one something else is asked before, and wh
   ]);
 });
 
-test("a unit that needed longer than its time-out to be told apart is given as much again, within bounds", async () => {
+test("a unit that needed longer than its timeout for a distinguishing answer gets as much again, within bounds", async () => {
   for (const [tookMs, givenMs] of [
     [200, 240],
     [5_000, 800],
@@ -66,7 +66,7 @@ test("a unit that needed longer than its time-out to be told apart is given as m
   }
 });
 
-test("time in which a request waited, or its answer was held, is no time that the unit took", async () => {
+test("waiting for a turn and holding an answer do not count as response time of the unit", async () => {
   const clock = new ManualClock();
   const exchange: Exchange = {
     telling: () => undefined,
@@ -90,7 +90,7 @@ test("time in which a request waited, or its answer was held, is no time that th
   expect(link.unlikelyAfter(1_000)).toBe(80);
 });
 
-test("requests are counted by unit and outcome, exceptions by code, and what was thrown away", async () => {
+test("requests are counted by unit and outcome, exceptions by code, and discarded frames", async () => {
   const runtime = testRuntime({ clock: new ManualClock() });
   let discarded = 0;
   const results: Result[] = [
@@ -126,7 +126,7 @@ test("requests are counted by unit and outcome, exceptions by code, and what was
   expect(runtime.metric("source_modbus_round_trip_seconds", { source: "bus" })).toBe(2);
 });
 
-test("silence about what may be too much ends no connection; silence about what is not does", async () => {
+test("silence at a possibly too large request does not end the connection; silence at another does", async () => {
   const exchange: Exchange = {
     telling: () => undefined,
     lost: undefined,
@@ -153,7 +153,7 @@ test("silence about what may be too much ends no connection; silence about what 
   await expect(link.read(request, 100, signal)).rejects.toMatchObject({ code: "SOURCE_UNREACHABLE" });
 });
 
-test("what comes between requests is counted, and is a sign of life", async () => {
+test("bytes between requests are counted and keep the connection alive", async () => {
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
   let discarded = 0;

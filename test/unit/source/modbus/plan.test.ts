@@ -9,7 +9,7 @@ const hr = (start: number, count = 1): Span => ({ table: "hr", start, count });
 const shape = (items: readonly Span[], extra: Partial<Limits> = {}) =>
   plan(items, { ...limits, ...extra }).map(({ table, start, count }) => `${table}:${start}+${count}`);
 
-test("neighbours share a request, and so do values with a gap that is worth reading along", () => {
+test("neighbours share a request, and so do values with a gap that is cheaper to read", () => {
   expect(shape([hr(4, 2), hr(0), hr(2)])).toEqual(["hr:0+6"]);
   expect(shape([hr(0), hr(9)])).toEqual(["hr:0+10"]);
   expect(shape([hr(0), hr(10)])).toEqual(["hr:0+1", "hr:10+1"]);
@@ -26,16 +26,16 @@ test("tables are never mixed", () => {
   expect(shape([hr(0), { table: "ir", start: 0, count: 1 }])).toEqual(["hr:0+1", "ir:0+1"]);
 });
 
-test("a value at the limit goes whole into the next request", () => {
+test("a value at the limit is read whole in the next request", () => {
   expect(shape([...Array(62).keys()].map((i) => hr(i * 2, 2)).concat(hr(124, 2)))).toEqual(["hr:0+124", "hr:124+2"]);
 });
 
-test("of plans with as few requests the one that moves least is taken", () => {
+test("of plans with equally few requests the one with the fewest registers is used", () => {
   // Taking as much as possible first, 0 to 10, would move 12.
   expect(shape([hr(0), hr(9), hr(10), hr(18)], { maxRegisters: 11 })).toEqual(["hr:0+1", "hr:9+10"]);
 });
 
-test("ten thousand tags are planned at once, also where all want the same place", () => {
+test("ten thousand tags are planned quickly, also at the same address", () => {
   const many = (place: (i: number) => Span) => Array.from({ length: 10_000 }, (_, i) => place(i));
   const start = performance.now();
   expect(
@@ -79,13 +79,13 @@ const smallLimits = fc.record({
 const maxOf = ({ table }: Span, { maxRegisters, maxBits }: Limits) => (table === "hr" ? maxRegisters : maxBits);
 const gapOf = ({ table }: Span, { maxGap }: Limits) => (table === "hr" ? maxGap : maxGap * 8);
 
-test("what is forbidden is not read along, and no request reaches across a place learned from the device", () => {
+test("forbidden registers are not read, and no request reaches across a boundary learned from the device", () => {
   expect(shape([hr(0), hr(4)], { forbid: [{ table: "hr", from: 2, to: 2 }] })).toEqual(["hr:0+1", "hr:4+1"]);
   expect(shape([hr(0), hr(4)], { forbid: [{ table: "ir", from: 2, to: 2 }] })).toEqual(["hr:0+5"]);
   expect(shape([hr(0), hr(1), hr(2)], { cuts: [{ table: "hr", address: 1 }] })).toEqual(["hr:0+1", "hr:1+2"]);
 });
 
-test("every value is in exactly one request, whole; no request exceeds its limit or reads a wider gap along", () => {
+test("every value is whole in exactly one request; no request exceeds its limit or spans a wider gap", () => {
   fc.assert(
     fc.property(fc.array(spans, { maxLength: 40 }), smallLimits, (items: readonly Span[], limits) => {
       const blocks = plan(items, limits);
@@ -157,7 +157,7 @@ test("no other way to group the values needs fewer requests", () => {
   );
 });
 
-test("splitting keeps every value, makes both halves smaller, and ends with single places", () => {
+test("splitting keeps every value, makes both halves smaller, and ends with single registers", () => {
   fc.assert(
     fc.property(fc.array(spans, { minLength: 1, maxLength: 20 }), (items: readonly Span[]) => {
       const queue = [...plan(items, { maxRegisters: 125, maxBits: 2_000, maxGap: 40 })];

@@ -81,7 +81,7 @@ async function polled({ tags, timeoutMs = 1_000, takes }: Bus, forMs: number) {
 type Polled = Awaited<ReturnType<typeof polled>>;
 const worst = (values: Polled) => Math.max(...values.map(({ time, device }) => Math.abs(time - device)));
 
-test("behind a dead unit each value has the time at which it was read, not that of the slot it waited since", async () => {
+test("after a dead unit each value has the time at which it was read, not that of its slot", async () => {
   const values = await polled(
     {
       tags: [1, 2, 3].map((unit) => ({ at: "hr:0 u32", unit, every: 5_000 })),
@@ -119,7 +119,7 @@ test("a cycle that is read within 100 ms keeps one time, that of its slot", asyn
   expect(values.every(({ time }) => time % 250 === 0)).toBe(true);
 });
 
-test("times of a value only ever grow, and are right within half a round trip, whatever the bus does", async () => {
+test("times of a value only increase, and are right within half a round trip, whatever the bus does", async () => {
   const takes = fc.option(fc.tuple(fc.integer({ max: 400, min: 0 }), fc.integer({ max: 400, min: 0 })), { freq: 8 });
   const tag = fc.record({
     at: fc.nat({ max: 4 }).map((i) => `hr:${i * 100} u32`),

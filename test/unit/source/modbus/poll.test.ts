@@ -81,7 +81,7 @@ function polled(
   };
 }
 
-test("a unit that another poll finds down while a block is taken apart is asked again later", async () => {
+test("a unit found down by another poll while a block is divided is polled again later", async () => {
   let isBack = false;
   let found: number | undefined;
   let requests = 0;
@@ -109,7 +109,7 @@ test("a unit that another poll finds down while a block is taken apart is asked 
   expect((await cycle()).values).toEqual([0, 1]);
 });
 
-test("a block that is refused whole is asked for ever more rarely, said once, and found back when the device has it", async () => {
+test("a block refused as a whole is read more and more rarely, logged once, and read again when the device has it", async () => {
   let has = false;
   const { clock, runtime, asked, cycle } = polled([0, 1, 2, 3], (request) => (has ? given(request) : refused(2)));
   const cycles = 12 * 60 * 6;
@@ -130,7 +130,7 @@ test("a block that is refused whole is asked for ever more rarely, said once, an
   expect(await cycle()).toEqual({ values: [0, 1, 2, 3], requests: 1 });
 });
 
-test("a device that says nothing to long requests is asked for less and less until it answers", async () => {
+test("a device silent at long requests gets shorter and shorter ones until it answers", async () => {
   const { clock, cycle } = polled([...Array(64).keys()], (request) => (request.count > 5 ? silence : given(request)));
   const cycles: (readonly unknown[])[] = [];
   while (cycles.length < 20 && (cycles.at(-1) ?? [undefined]).includes(undefined)) {
@@ -143,7 +143,7 @@ test("a device that says nothing to long requests is asked for less and less unt
   expect(cycles.length).toBeLessThanOrEqual(6);
 });
 
-test("the length that a unit answers to is found without asking for every part that is too long", async () => {
+test("the length limit of a unit is found without reading every part that is too long", async () => {
   const { clock, asked, cycle } = polled([...Array(64).keys()], (request) =>
     request.count > 5 ? silence : given(request),
   );
@@ -158,7 +158,7 @@ test("the length that a unit answers to is found without asking for every part t
   expect(asked.filter(({ count }) => count > 5).length).toBeLessThanOrEqual(3 + 3 * 2);
 });
 
-test("a unit that dies while a length is looked for is left alone, not asked for each of its values", async () => {
+test("a unit that fails during the search for its length limit is not polled for each of its values", async () => {
   let answers = 3;
   const { clock, asked, cycle } = polled([...Array(64).keys()], (request) =>
     request.count > 5 || answers-- <= 0 ? silence : given(request),
@@ -171,7 +171,7 @@ test("a unit that dies while a length is looked for is left alone, not asked for
   expect(asked.length).toBeLessThanOrEqual(25);
 });
 
-test("a table about which a unit says nothing at all is left alone, ever longer, and its other tables are read", async () => {
+test("a table at which a unit is silent is read more and more rarely, and its other tables as usual", async () => {
   const { clock, asked, cycle } = polled([0, 1, 2, 1_000], (request) =>
     request.start < 1_000 ? silence : given(request),
   );
@@ -183,7 +183,7 @@ test("a table about which a unit says nothing at all is left alone, ever longer,
   expect(asked.filter(({ start }) => start < 1_000).length).toBeLessThanOrEqual(3 + 2 + 3 * 6);
 });
 
-test("exception 1 over a hole costs the value in it only, and where a whole table is missing it is asked for once an hour", async () => {
+test("exception 1 at a hole affects only the value in it, and a missing table is read once an hour", async () => {
   const { cycle } = polled([0, 1, 2, 3, 4, 5, 6, 7], ({ start, count, ...rest }) =>
     start <= 5 && start + count > 5 ? refused(1) : given({ start, count, ...rest }),
   );
@@ -201,7 +201,7 @@ test("exception 1 over a hole costs the value in it only, and where a whole tabl
   expect((await missing.cycle()).requests).toBeGreaterThan(0);
 });
 
-test("a unit that is always busy is asked ever more rarely, says why, and is found back", async () => {
+test("a unit that is always busy is polled more and more rarely, with the reason, and recovers", async () => {
   let isBusy = true;
   const { clock, runtime, asked, cycle } = polled([0, 1, 1_000], (request) => (isBusy ? refused(6) : given(request)));
   // Time passes while it waits for a unit that is busy.
@@ -227,7 +227,7 @@ test("a unit that is always busy is asked ever more rarely, says why, and is fou
   expect((await cycle()).values).toEqual([0, 1, 1_000]);
 });
 
-test("an exception in the midst of finding out what a device refuses costs only what it concerns", async () => {
+test("an exception during the search for refused registers affects only its own registers", async () => {
   // The block holds an address that is refused; while that is found out, the unit fails once and is silent once.
   const trouble = [refused(4), silence];
   const { clock, cycle } = polled([0, 1, 2, 3, 4, 5, 6, 7], (request) => {
@@ -245,7 +245,7 @@ test("an exception in the midst of finding out what a device refuses costs only 
   expect((await cycle()).requests).toBeLessThanOrEqual(requests);
 });
 
-test("a block that holds what a device fails over is taken apart, and one that fails over everything is not", async () => {
+test("a block with a register on which the device fails is divided, and a device that fails on everything is not", async () => {
   let fails = false;
   const { clock, asked, cycle } = polled([0, 1, 2, 3, 4, 5, 6, 7], (request) => {
     const { start, count } = request;
@@ -268,7 +268,7 @@ test("a block that holds what a device fails over is taken apart, and one that f
   expect(asked.length - before).toBeLessThanOrEqual(100 * 4 + 2 * 2 * 6);
 });
 
-test("where no answer of a block's length can be told from another master's its parts are asked for, and the unit is not down", async () => {
+test("when no answer of a block's length can be distinguished from another master's its parts are read, and the unit is not down", async () => {
   const { breaker, cycle } = polled([0, 1, 2, 3], (request) =>
     request.count > 2 ? { kind: "contested", always: true } : given(request),
   );
@@ -279,7 +279,7 @@ test("where no answer of a block's length can be told from another master's its 
   expect([breaker.down, alone.breaker.down]).toEqual([undefined, undefined]);
 });
 
-test("a unit that is dead from the start costs little more than one time-out where others answer", async () => {
+test("a unit that is dead from the start costs little more than one timeout while others answer", async () => {
   const { clock, cycle } = polled(
     [0, 1, 2, 3],
     () => silence,

@@ -13,7 +13,7 @@ test("a small negative number is signed", () => {
   ]);
 });
 
-test("a register that stands for no value is listed without one, so that no tag is made of it", () => {
+test("a register with a null value is listed without a value, so that it becomes no tag", () => {
   expect(tagsOf([0xffff, 0, 0x8000, 0, 0x7fff])).toEqual([
     ["hr:0 u16", undefined],
     ["hr:2 u16", undefined],

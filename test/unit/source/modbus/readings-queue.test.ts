@@ -25,7 +25,7 @@ const cycle = (time: number, tags: number): ReadingBatch[] => [
 ];
 const taken = async (queue: ReadingsQueue, max: number, stop = signal) => readingsOf(await queue.take(max, stop));
 
-test("what gathered since the last pull comes as one, in order", async () => {
+test("readings since the last pull are delivered together, in order", async () => {
   const queue = new ReadingsQueue(100);
   queue.offer(cycle(1, 2));
   queue.offer(cycle(2, 2));
@@ -39,7 +39,7 @@ test("cycles stay whole when a delivery is full", async () => {
   expect(await taken(queue, 10)).toHaveLength(4);
 });
 
-test("when nobody pulls, the oldest is dropped, and each tag is told once how much", async () => {
+test("without a pull the oldest readings are dropped, and each tag reports once how many", async () => {
   const queue = new ReadingsQueue(6);
   expect(queue.offer(cycle(1, 2)) + queue.offer(cycle(2, 2)) + queue.offer(cycle(3, 2))).toBe(0);
   expect(queue.offer(cycle(4, 2))).toBe(2);

@@ -20,7 +20,7 @@ function inOrder(bytes: Uint8Array, order: Order): Uint8Array {
   return Uint8Array.from((order === "cdab" || order === "dcba" ? swapped.toReversed() : swapped).flat());
 }
 
-describe("the vectors that every implementation has to agree on", () => {
+describe("the common vectors of all implementations are decoded", () => {
   test.each([
     ["47 F1 20 65", "f32", "abcd", 123456.79],
     ["20 65 47 F1", "f32", "cdab", 123456.79],
@@ -74,14 +74,14 @@ test.each([
   expect(decode(bytes, type)).toBe(value);
 });
 
-test("registers that hold no value of the type say so", () => {
+test("registers without a valid value of the type are reported", () => {
   expect(decode("1A 34", "bcd16")).toBe("the registers hold no bcd16: 0x1A34");
   expect(decode("27 10 00 00", "m10k2")).toBe("the registers hold no m10k2: 0x27100000");
   expect(decode("7F C0 00 00", "f32")).toBe("the device gave NaN");
   expect(decode("FF 80 00 00", "f32")).toBe("the device gave -Infinity");
 });
 
-test("null values match what the register holds and what it reads as, and nothing else", () => {
+test("null values match the raw register and the decoded value, and no other", () => {
   const none = "the device has no value: it gave 0x8000";
   expect(decode("80 00", "i16", { nullValues: [0x8000] })).toBe(none);
   expect(decode("80 00", "i16", { nullValues: [-32768] })).toBe(none);
@@ -91,7 +91,7 @@ test("null values match what the register holds and what it reads as, and nothin
   expect(decode("FF FF FF FF FF FF FF 00", "i64", { nullValues: [2 ** 64] })).toBe(-256);
 });
 
-test("the SunSpec preset knows what each type says when a point is not implemented", () => {
+test("the SunSpec preset has the not-implemented value of each type", () => {
   const sunspec = { nullValues: "sunspec" } as const;
   for (const [bytes, type] of [
     ["80 00", "i16"],
@@ -106,7 +106,7 @@ test("the SunSpec preset knows what each type says when a point is not implement
   expect(decode("80 00", "u16", sunspec)).toBe(32768);
 });
 
-test("any number comes back from its registers in every order, at every place", () => {
+test("any number is decoded from its registers in every order, at every position", () => {
   const encodings: readonly [ValueType, fc.Arbitrary<number | bigint>, (view: DataView, value: never) => void][] = [
     ["u16", fc.integer({ min: 0, max: 0xff_ff }), (view, value) => view.setUint16(0, value)],
     ["i16", fc.integer({ min: -0x80_00, max: 0x7f_ff }), (view, value) => view.setInt16(0, value)],
@@ -138,7 +138,7 @@ test("any number comes back from its registers in every order, at every place", 
   }
 });
 
-test("no bytes make decoding throw, and what comes out is finite", () => {
+test("no bytes make decoding throw, and every result is finite", () => {
   const types = Object.keys(registersOf) as ValueType[];
   fc.assert(
     fc.property(
@@ -171,14 +171,14 @@ test("each bit of a register is found, also with swapped bytes", () => {
   }
 });
 
-test("a field of bits is a number of its own, over as many registers as it needs", () => {
+test("a bit field is a separate number over as many registers as it needs", () => {
   expect(decode("AB CD", "bits", { bit: 4, toBit: 11 })).toBe(0xbc);
   expect(decode("AB CD 12 34", "bits", { bit: 12, toBit: 19 })).toBe(0xd1);
   expect(decode("12 34 AB CD", "bits", { bit: 12, toBit: 19, order: "cdab" })).toBe(0xd1);
   expect(decode("FF FF FF FF FF FF FF FF", "bits", { bit: 0, toBit: 63 })).toBe(2n ** 64n - 1n);
 });
 
-test("a power of ten from a register leaves no binary dust", () => {
+test("a power of ten from a register leaves no binary rounding error", () => {
   expect(scaled(2301, -1)).toBe(230.1);
   expect(scaled(3, -1)).toBe(0.3);
   expect(scaled(7, 2)).toBe(700);

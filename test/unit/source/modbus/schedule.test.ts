@@ -35,7 +35,7 @@ test("polls lie on the grid of the wall clock, whenever one starts", async () =>
   expect(seen.map(after)).toEqual([250, 500, 750, 1_000]);
 });
 
-test("a long interval begins with a poll at once and goes on with the grid", async () => {
+test("a long interval begins with a poll at once and continues on the grid", async () => {
   const clock = new ManualClock("2026-01-01T00:20:00.500Z");
   const { seen, stop } = poll(3_600_000, clock);
   await clock.advance(2 * 3_600_000);
@@ -43,7 +43,7 @@ test("a long interval begins with a poll at once and goes on with the grid", asy
   expect(seen.map(after)).toEqual([1_200_500, 3_600_000, 7_200_000]);
 });
 
-test("a poll that takes too long leaves slots out and they are counted, not made up for", async () => {
+test("a poll that takes too long skips slots, which are counted and not repeated", async () => {
   const clock = new ManualClock();
   const { seen, stop } = poll(100, clock, (slot) => (after(slot) === 100 ? 250 : 10));
   await clock.advance(650);

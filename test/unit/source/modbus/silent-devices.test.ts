@@ -108,7 +108,7 @@ test.each([1, 2, 5, 20, 59])(
   },
 );
 
-test("what was never read is looked into at once, so that the first cycle gives a value for each tag", async () => {
+test("unread registers are examined at once, so that the first cycle has a value for each tag", async () => {
   const { values } = await polled(numbers(0, 60), (_start, count) => count > 20, 1);
 
   expect(values).toEqual(numbers(0, 60));
@@ -125,7 +125,7 @@ test.each([1, 9, 18])(
   },
 );
 
-test.each([0, 3, 7])("a device that is silent about the register %i gives the others", async (missing) => {
+test.each([0, 3, 7])("a device silent at register %i gives the others", async (missing) => {
   const { values } = await polled(numbers(0, 8), (start, count) => start <= missing && missing < start + count, 15);
 
   expect(values.map((value, address) => (address === missing ? "missing" : value))).toEqual(
@@ -134,7 +134,7 @@ test.each([0, 3, 7])("a device that is silent about the register %i gives the ot
   expect(values[missing]).toBeUndefined();
 });
 
-test("a table that is not there in blocks far apart does not end the connection before the rest is read", async () => {
+test("a missing table in blocks far apart does not end the connection before the rest is read", async () => {
   // Three silent blocks before the first that is answered.
   const { values } = await polled([0, 100, 200, 300, 400], (start) => start < 300, 10);
 
@@ -165,7 +165,7 @@ test.each([1, 9, 18])(
   },
 );
 
-test("a device that closes the connection over every request is lost, with the reason", async () => {
+test("a device that closes the connection at every request is lost, with the reason", async () => {
   const { values, losses } = await polled(numbers(0, 4), () => true, 10, true);
 
   expect(values.every((value) => value === undefined)).toBe(true);

@@ -18,7 +18,7 @@ test.each([40_000, 0, 50_000, 39_999, 1, 49_999])("a map at %i is found and walk
   ]);
 });
 
-test("a map that never ends, or ends where the registers do, ends", async () => {
+test("a map without an end, or one that ends at the last register, is read in finite time", async () => {
   expect(await findSunspec(registers(50_000, [...sunS, 1, 0]))).toEqual([{ id: 1, start: 50_002, length: 0 }]);
   const endless = async (_table: string, from: number, count: number) =>
     from === 40_000 ? sunS : Array.from({ length: count }, (_, i) => (i === 0 ? 103 : 0));
@@ -30,7 +30,7 @@ test("a model that is shorter than its table gives only the points that it has",
   expect(names).toEqual(["SunSpec 103: three-phase inverter, 5 registers", "A", "AphA", "AphB", "AphC"]);
 });
 
-test("a group comes as often as there is room for it, as long as its scale factors are in reach of a request", () => {
+test("a group repeats while there is room for it and its scale factors are within reach of a request", () => {
   const nodes = sunspecNodes({ id: 160, start: 1_000, length: 8 + 2 * 20 }, 1);
   expect(nodes).toHaveLength(1 + 2 * 6);
   expect(nodes.find(({ name }) => name === "module2.DCW")?.tag).toEqual({
@@ -46,7 +46,7 @@ test("a group comes as often as there is room for it, as long as its scale facto
   expect(many).toContain("module20.Tmp");
 });
 
-test("points do not overlap, have names of their own, and one request reaches from each to its scale factor", () => {
+test("points do not overlap, have unique names, and fit one request with their scale factor", () => {
   for (const { points } of Object.values(sunspecModels)) {
     expect(new Set(points.map(({ name }) => name)).size).toBe(points.length);
     const taken = points.flatMap(({ offset, type }) =>

@@ -19,7 +19,7 @@ function unit(answer: (request: UnitRequest) => Result) {
   return { asked, read: tableReader(link, 1, 1_000) };
 }
 
-test("a table about which a unit says nothing is given up, and the others are still read", async () => {
+test("a table at which a unit is silent is skipped, and the others are still read", async () => {
   const { asked, read } = unit((request) => ("table" in request && request.table === "hr" ? silence : refusal(2)));
 
   for (let i = 0; i < 50; i++) expect(await read("hr", i, 1)).toBeUndefined();
@@ -28,7 +28,7 @@ test("a table about which a unit says nothing is given up, and the others are st
   expect(asked).toHaveLength(60);
 });
 
-test("a table that a unit does not have is given up soon, and nothing beyond the last address is asked for at all", async () => {
+test("a table that a unit does not have is skipped soon, and nothing beyond the last address is read", async () => {
   const { asked, read } = unit(() => refusal(1));
 
   for (let i = 0; i < 100; i++) expect(await read("hr", i, 1)).toBeUndefined();
@@ -37,7 +37,7 @@ test("a table that a unit does not have is given up soon, and nothing beyond the
   expect(asked).toHaveLength(40);
 });
 
-test("exception 1 over a hole ends no table of which something was read", async () => {
+test("exception 1 at a hole does not end a table with readable registers", async () => {
   const { read } = unit((request) =>
     "start" in request && request.start < 60 && request.start > 0
       ? refusal(1)

@@ -20,7 +20,7 @@ const decoded = (tags: readonly ModbusTagText[], words: readonly number[]) =>
     ]).map(({ value, reason }) => value ?? reason),
   );
 
-test("units, intervals and limits are asked for apart, each tag once", () => {
+test("units, intervals and limits are read separately, each tag once", () => {
   const groups = targets(
     { at: "hr:0" },
     { at: "hr:1", unit: 2 },
@@ -45,12 +45,12 @@ test("a value and its scale factor share a request, however far apart", () => {
   expect(decoded([{ at: "hr:1 i16", scaleFactor: "hr:0" }], [2, 0xfffe])).toEqual([-200]);
 });
 
-test("a scale factor that is none leaves no value", () => {
+test("an invalid scale factor leaves no value", () => {
   const tags = [{ at: "hr:0 i16", scaleFactor: "hr:1" }];
   expect(decoded(tags, [2301, 0x8000])).toEqual(["its scale factor is -32768, beyond ±10"]);
 });
 
-test("tags that belong together share a request", () => {
+test("linked tags share a request", () => {
   expect(shape({ at: "hr:0", atomic: "pair" }, { at: "hr:50", atomic: "pair" }, { at: "hr:100" })).toEqual([
     "hr:0+51",
     "hr:100+1",
@@ -66,14 +66,14 @@ test("tags that belong together share a request", () => {
   ).toEqual([1, 3]);
 });
 
-test("what is forbidden is not read along", () => {
+test("forbidden registers are not read", () => {
   expect(shape({ at: "hr:0", forbid: ["hr:2"] }, { at: "hr:4", forbid: ["hr:2"] })).toEqual(["hr:0+1", "hr:4+1"]);
   expect(() => modbusDriver.tag.parse({ at: "hr:0", forbid: ["hr:9..2"] })).toThrow(
     "must be a range such as hr:100..109",
   );
 });
 
-test("the order of a device counts where the address names none", () => {
+test("the word order of the device applies when the address has none", () => {
   expect(decoded([{ at: "hr:0 u32", order: "cdab" }], [1, 2])).toEqual([0x2_0001]);
   expect(decoded([{ at: "hr:0 u32 abcd", order: "cdab" }], [1, 2])).toEqual([0x1_0002]);
 });

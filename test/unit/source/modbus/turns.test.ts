@@ -3,7 +3,7 @@ import { FairMutex } from "../../../../src/source/modbus/connection/breaker.ts";
 
 const { signal } = new AbortController();
 
-test("turns go round in the order they were asked for, one at a time", async () => {
+test("turns are granted in the order of requests, one at a time", async () => {
   const turns = new FairMutex();
   const order: string[] = [];
   let inside = 0;
@@ -20,7 +20,7 @@ test("turns go round in the order they were asked for, one at a time", async () 
   expect(order).toEqual(["a", "b", "c", "a", "b", "c"]);
 });
 
-test("a unit that asks for much gets no more turns than the others, and within it the order stays", async () => {
+test("a unit with many requests gets no more turns than the others, and keeps their order", async () => {
   const turns = new FairMutex();
   const order: string[] = [];
   const first = await turns.take(9, signal);
@@ -41,7 +41,7 @@ test("a unit that asks for much gets no more turns than the others, and within i
   expect(order).toEqual(["a1", "b1", "c1", "a2", "b2", "a3"]);
 });
 
-test("who gives up waiting does not get a turn, and the next one does", async () => {
+test("an aborted wait gets no turn, and the next one does", async () => {
   const turns = new FairMutex();
   const first = await turns.take(1, signal);
   const stop = new AbortController();

@@ -8,7 +8,7 @@ import { ManualClock } from "../../../support/runtime.ts";
 
 const { signal } = new AbortController();
 
-test("of many units of which most are dead each is told of within a minute, and those that answer are found", async () => {
+test("of many mostly dead units each is reported within a minute, and answering ones are found", async () => {
   const clock = new ManualClock();
   const tags = Array.from({ length: 60 }, (_, unit) =>
     Array.from({ length: 4 }, (_, i) => ({ unit: unit + 1, at: `hr:${i * 10}` })),

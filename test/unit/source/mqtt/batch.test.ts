@@ -10,7 +10,7 @@ const mapped = async (tag: string, ...payloads: readonly unknown[]) => {
   return { ...rest, values: points.map(({ input, value }) => `${input}=${value}`) };
 };
 
-test("{i} works beside capture, and an empty one takes its separator along", async () => {
+test("{i} works together with capture, and an empty one removes its separator", async () => {
   const tag = 'input: "{host}.{i}", value: "$.fields[*]", capture: { host: $.host }';
   expect((await mapped(tag, { host: "gw7", fields: { idle: 98, user: 2 } })).values).toEqual([
     "gw7.idle=98",
@@ -35,7 +35,7 @@ test("{key} is the name of the member, also at the end of .**", async () => {
 
 const batch = 'input: "{tags}.{name}.{i}", value: "$.m[*].f[*]", capture: { name: "$.m[*].n", tags: "$.m[*].t" }';
 
-test("whatever the order of the elements of a batch and the size of the batch, each comes to the same Input ID", async () => {
+test("each element of a batch maps to the same Input ID, whatever the order and the size of the batch", async () => {
   const series = fc.record({
     n: fc.constantFrom("cpu", "disk"),
     t: fc.record({ host: fc.constantFrom("a", "b"), core: fc.constantFrom("0", "1") }),
@@ -60,7 +60,7 @@ test("whatever the order of the elements of a batch and the size of the batch, e
   );
 });
 
-test("objects with the same texts under different names are different things, and the second one is refused", async () => {
+test("objects with equal texts under different names are different, and the second one is refused", async () => {
   const tag = 'input: "{tags}.{key}", value: "$[*].f[*]", capture: { tags: "$[*].t" }';
   const { values, refused } = await mapped(tag, [
     { t: { host: "a" }, f: { v: 1 } },
@@ -134,18 +134,18 @@ test.each([
   expect(lastUnnamed).toMatch(/^a: only its position in a list/);
 });
 
-test("of elements some of which have no name the others are stored", async () => {
+test("elements without a name are skipped and the others stored", async () => {
   const tag = 'input: "x.{id}", value: "$[*].v", capture: { id: "$[*].id" }';
   expect((await mapped(tag, [{ v: 1 }, { v: 2, id: "k" }])).values).toEqual(["x.k=2"]);
 });
 
-test("the places of numbers in a list are taken, also below .**", async () => {
+test("the positions of numbers in a list are captured, also below .**", async () => {
   const power = { P: [231, 0, 229] };
   expect((await mapped('input: "p.{i}", value: "$.P[*]"', power)).values).toEqual(["p.0=231", "p.1=0", "p.2=229"]);
   expect((await mapped('input: "p.{i}", value: "$.**"', power)).values).toEqual(["p.P/0=231", "p.P/1=0", "p.P/2=229"]);
 });
 
-test("{i1} takes the position of a record where the operator says that the order never changes", async () => {
+test("{i1} captures the position of a record when the order is configured as fixed", async () => {
   const { values, warnings } = await mapped('input: "fan{i1}", value: "$[*].rpm"', [{ rpm: 900 }, { rpm: 870 }]);
   expect(values).toEqual(["fan0=900", "fan1=870"]);
   expect(warnings).toEqual([]);
@@ -186,7 +186,7 @@ test.each([
   await expect(mapped(tag)).rejects.toThrow(message);
 });
 
-test("numbers in texts below .** are taken, and other texts are not", async () => {
+test("numeric texts below .** are stored, and other texts are not", async () => {
   const { values } = await mapped('input: "x.{key}", value: "$.**"', {
     a: "21.5",
     b: "-3",

@@ -82,12 +82,12 @@ describe.each([
   ],
   ["MessagePack", messagePackDocument, ["", "cd", "c1", "a3616263c0", "d9ff61", "dfffffffff", "a2c328", "8192010203"]],
 ] as const)("%s", (_name, decode, broken) => {
-  test("that is broken is refused", () => {
+  test("that is damaged is refused", () => {
     for (const text of broken) expect(() => decode(hex(text)), text).toThrow(PayloadError);
     expect(() => decode(Buffer.alloc(1_000, decode === cborDocument ? 0x81 : 0x91))).toThrow(/nested deeper than 64/);
   });
 
-  test("of any bytes is read or refused with a PayloadError, and a member of any name is a member", () => {
+  test("of any bytes is decoded or refused with a PayloadError, and a member may have any name", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => {
         try {

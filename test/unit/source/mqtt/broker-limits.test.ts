@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { brokerLimits, expectedRefusal, packetsOf } from "../../../../src/source/mqtt/connection/subscriptions.ts";
 import { runs } from "../../../support/property.ts";
 
-test("what CONNACK does not say is not limited", () => {
+test("a limit missing from CONNACK does not apply", () => {
   const limits = brokerLimits({});
   expect(["a", "a/+", "#", "$share/g/a", "x".repeat(60_000)].map((filter) => expectedRefusal(filter, limits))).toEqual(
     Array(5).fill(undefined),
@@ -24,7 +24,7 @@ test.each([
     expect([filter, expectedRefusal(filter, limits)]).toEqual([filter, code]);
 });
 
-test("no packet is larger than the broker takes or has more than 8 filters, and none of the filters is missing", () => {
+test("no packet exceeds the broker's limit or 8 filters, and every filter is sent", () => {
   const filters = fc.array(fc.string({ unit: "grapheme", minLength: 1, maxLength: 40 }), { maxLength: 60 });
   fc.assert(
     fc.property(filters, fc.integer({ min: 20, max: 400 }), (all, maximumPacketSize) => {

@@ -62,7 +62,7 @@ test("lines of CSV are rows, or objects by the names in the first line", () => {
   expect(() => decode("csv", Buffer.from('"open'))).toThrow(PayloadError);
 });
 
-test("SenML is resolved: base name, base time, times relative to now", () => {
+test("SenML base names, base times and relative times are resolved", () => {
   const pack =
     '[{"bn":"dev:","bt":1767225600,"n":"temp","v":23.1},{"n":"temp","t":-60,"v":22.9},{"n":"lid","vb":true}]';
   expect(decode("senml", Buffer.from(pack))).toEqual([
@@ -113,7 +113,7 @@ test.each([
   },
 );
 
-test("an integer that a double cannot hold comes out exact, wherever in the payload it stands", () => {
+test("an integer beyond the precision of a double is decoded exactly, anywhere in the payload", () => {
   const integer = fc.bigInt({ min: 2n ** 53n, max: 2n ** 64n }).chain((n) => fc.constantFrom(n, -n));
   fc.assert(
     fc.property(fc.string({ maxLength: 40 }), integer, fc.string({ maxLength: 20 }), (before, n, after) => {
@@ -126,7 +126,7 @@ test("an integer that a double cannot hold comes out exact, wherever in the payl
   );
 });
 
-test("JSON keeps integers that a double cannot hold, and leaves texts and fractions alone", () => {
+test("JSON keeps integers beyond the precision of a double, and does not change texts and fractions", () => {
   const text = '{"a":9007199254740993,"b":"9007199254740993","c":0.1234567890123456,"d":[-18446744073709551615]}';
   expect(jsonDocument(Buffer.from(text))).toEqual({
     a: 9_007_199_254_740_993n,
@@ -145,7 +145,7 @@ test.each([
   expect(() => jsonDocument(Buffer.from(payload))).toThrow(new PayloadError(reason));
 });
 
-test("a nesting of 10,000 levels with a long number in it is read or refused, and nothing worse", () => {
+test("10,000 nested levels with a long number are decoded or refused without a crash", () => {
   const payload = Buffer.from(`${"[".repeat(10_000)}12345678901234567${"]".repeat(10_000)}`);
   try {
     jsonDocument(payload);
@@ -197,7 +197,7 @@ test("whatever the bytes are, a decoder returns a value or throws a PayloadError
   );
 });
 
-test("every JSON document is read as JSON.parse reads it, long integers excepted", () => {
+test("every JSON document is decoded as by JSON.parse, except for long integers", () => {
   fc.assert(
     fc.property(fc.json(), (text) => {
       const rounded = JSON.stringify(jsonDocument(Buffer.from(text)), (_key, value: unknown) =>

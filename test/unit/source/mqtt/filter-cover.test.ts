@@ -47,7 +47,7 @@ test("the cover matches every topic that the filters match, and no filter of it 
   );
 });
 
-test("what is said to be covered matches no topic that the cover does not", () => {
+test("a covered filter matches no topic outside the cover", () => {
   fc.assert(
     fc.property(fc.array(filter, { maxLength: 6 }), filter, topic, (wide, narrow, levels) => {
       if (coverage(wide)(narrow) && matches([narrow], levels)) expect(matches(wide, levels)).toBe(true);

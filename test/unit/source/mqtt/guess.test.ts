@@ -79,7 +79,7 @@ test("a block of samples is one signal, and braces in a topic capture nothing", 
   });
 });
 
-test("what is compressed is looked into, and says so", () => {
+test("compressed payloads are decompressed, and marked as such", () => {
   expect(guess(gzipSync('{"t":21.5}'))).toEqual([{ input: "a.b.t", compression: "auto", value: "$.t", found: 21.5 }]);
 });
 
@@ -94,7 +94,7 @@ test.each([
   expect(guess(Buffer.from(payload, "hex"))).toMatchObject([{ format: "binary" }]);
 });
 
-test("what is no text is shown in hexadecimal, for somebody to say what stands where", () => {
+test("binary payloads are shown in hexadecimal", () => {
   expect(guess(Buffer.from("010041A80000FF8505", "hex"))).toEqual([
     { input: "a.b", format: "binary", bytes: { at: 0, type: "u8", length: 9 }, found: "bytes 010041A80000FF8505" },
   ]);

@@ -7,7 +7,7 @@ import { runs } from "../../../support/property.ts";
 
 const { signal } = new AbortController();
 
-test("packets are acknowledged in the order of arrival and once, however batches are taken and stored", async () => {
+test("packets are acknowledged once in the order of arrival, however batches are delivered and stored", async () => {
   // A step puts a message with so many readings in, takes a batch, or stores the taken batch of this number.
   const step = fc.oneof(
     { weight: 4, arbitrary: fc.record({ put: fc.integer({ min: 0, max: 5 }), held: fc.boolean() }) },
@@ -54,7 +54,7 @@ test("packets are acknowledged in the order of arrival and once, however batches
   );
 });
 
-test("a message with more readings than a batch holds comes in several, acknowledged with the last", async () => {
+test("a message with more readings than a batch is delivered in several, acknowledged with the last", async () => {
   const acknowledged: number[] = [];
   const inbox = new Inbox({ maxReadings: 4, acknowledge: (held) => acknowledged.push(...held), onRoom: () => {} });
   inbox.put(1, ({ readings }) => readings.push(...someReadings(1)));
@@ -69,7 +69,7 @@ test("a message with more readings than a batch holds comes in several, acknowle
   expect(sizes).toEqual([1, 4, 4, 1]);
 });
 
-test("what waits when the connection is lost is still handed out, then the loss is told", async () => {
+test("queued readings are still delivered when the connection is lost, then the loss is reported", async () => {
   const inbox = new Inbox({ maxReadings: 8, acknowledge: () => {}, onRoom: () => {} });
   inbox.put(1, ({ readings }) => readings.push(...someReadings(2)));
   inbox.fail(new Error("lost"));
@@ -77,7 +77,7 @@ test("what waits when the connection is lost is still handed out, then the loss 
   await expect(inbox.take(signal)).rejects.toThrow("lost");
 });
 
-test("it is full at its capacity and says so when there is room again", async () => {
+test("the queue is full at its capacity and signals when it has room again", async () => {
   let room = 0;
   const inbox = new Inbox({ maxReadings: 4, acknowledge: () => {}, onRoom: () => room++ });
   inbox.put(undefined, ({ readings }) => readings.push(...someReadings(3)));

@@ -27,7 +27,7 @@ test.each(["", "t", "$t", "$.", "$..a", "$[", "$[1", "$['a]", "$[a]", "$.a b", "
   },
 );
 
-test("finds what it leads to and nothing where something else stands", () => {
+test("finds the value at the path and nothing elsewhere", () => {
   const document: unknown = { a: { b: [{ "x y": [1, 2] }] }, n: null, s: "text" };
   const find = (text: string) => {
     const path = parseJsonPath(text);
@@ -40,14 +40,14 @@ test("finds what it leads to and nothing where something else stands", () => {
     expect(find(missing)).toBeUndefined();
 });
 
-test("JSON inside a text of JSON is looked into", () => {
+test("JSON inside a text of JSON is parsed", () => {
   const path = parseJsonPath("$.a[1].b");
   expect(path && lookUp(JSON.parse('{"a":"[0,{\\"b\\":5}]"}'), path)).toBe(5);
   expect(path && lookUp('{"a":[0,{"b":6}]}', path)).toBe(6);
   expect(path && lookUp({ a: "[broken" }, path)).toBeUndefined();
 });
 
-test("a path made of any names finds what stands there", () => {
+test("a path of any names finds its value", () => {
   const names = fc.array(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 5 });
   fc.assert(
     fc.property(names, fc.integer(), (path, value) => {

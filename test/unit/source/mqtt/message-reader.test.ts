@@ -14,7 +14,7 @@ import { SparkplugHost } from "../../../../src/source/mqtt/sparkplug/host.ts";
 
 const arrival = epochMicros(Date.UTC(2026, 0, 1) * 1_000);
 
-test("one message fills every tag that finds its value in it, and is parsed once", () => {
+test("one message serves every tag with a value in it, and is parsed once", () => {
   const reader = jsonReader([
     { topic: "sensors/{room}/env", value: "$.t" },
     { topic: "sensors/{room}/env", value: "$.co2" },
@@ -38,7 +38,7 @@ test("one message fills every tag that finds its value in it, and is parsed once
   expect(reader.counts.missing).toBe(1);
 });
 
-test("an address is the topic, with what tells the parts of a payload apart, and the same string again", () => {
+test("an address is the topic with the captures that distinguish parts of a payload, and the same string object", () => {
   const addresses = (text: Record<string, unknown>, topic: string, ...payloads: readonly string[]) => {
     const reader = jsonReader([text]);
     return payloads.flatMap((payload) => reader.read(topic, payload)).map(({ address }) => address);
@@ -50,7 +50,7 @@ test("an address is the topic, with what tells the parts of a payload apart, and
   expect(addresses({ ...list, topic: "+" }, "b", first)).toEqual(["b x", "b y"]);
 });
 
-test("captures that describe, and levels of a topic that are times, are no part of an address", () => {
+test("captures for metadata, and topic levels that are times, are not part of an address", () => {
   const unit = { topic: "a", value: "$.v", capture: { unit: "$.u" } };
   const reader = jsonReader([unit, { topic: "log/{at}/t", value: "$.v", time: { capture: "at", format: "unixS" } }], {
     descriptive: ["unit"],
@@ -69,7 +69,7 @@ test("the same topic gives the same captures object again", () => {
   expect(second?.captures).toMatchObject({ x: "1", i: "1", i1: "1" });
 });
 
-test("[*] in value and time go through the elements together", () => {
+test("[*] in value and time iterate over the elements together", () => {
   const reader = jsonReader([{ topic: "a", value: "$.vals[*].val", time: { at: "$.vals[*].ts", format: "unixS" } }]);
   const readings = reader.read("a", '{"vals":[{"ts":1767225601,"val":"1"},{"val":2},{"ts":1767225603}]}');
   expect(readings.map(({ value, clock, time, captures }) => [value, clock, time - arrival, captures])).toEqual([
@@ -78,7 +78,7 @@ test("[*] in value and time go through the elements together", () => {
   ]);
 });
 
-test("the time may stand in the topic or in a user property, and of several places the first that has one counts", () => {
+test("the time may be in the topic or in a user property, and the first of several places with one is used", () => {
   const reader = jsonReader([
     { topic: "a/{ts}", value: "$.v", time: { capture: "ts", format: "unixS" } },
     { topic: "a/+", value: "$.v", time: { property: "sampled" } },
@@ -93,7 +93,7 @@ test("the time may stand in the topic or in a user property, and of several plac
   ]);
 });
 
-test("a time that cannot be right gives way to that of arrival, which the reading says, and is counted by its fault", () => {
+test("an implausible time is replaced by the time of arrival, marked in the reading and counted by its fault", () => {
   const reader = jsonReader([{ topic: "a", value: "$.v", time: { at: "$.ts" } }]);
   const readings = ["0", "1767999999", '"never"', "null"].flatMap((ts) => reader.read("a", `{"v":1,"ts":${ts}}`));
   expect(readings.map(({ time, clock, quality }) => [time, clock, quality])).toEqual(
@@ -111,20 +111,20 @@ test("a time that cannot be right gives way to that of arrival, which the readin
   });
 });
 
-test("of several places without a time that can be right, the first that has something is told", () => {
+test("of several places without a plausible time the first with a value is reported", () => {
   const reader = jsonReader([{ topic: "a", value: "$.v", time: { at: ["$.exact", "$.coarse"] } }]);
   const [reading] = reader.read("a", '{"v":1,"coarse":"soon"}');
   expect(reading?.reason).toMatch(/^the time in the payload, soon, is none of format auto;/);
 });
 
-test("a value whose time cannot be right is dropped where the tag says so, and counted", () => {
+test("a value with an implausible time is dropped if the tag is configured so, and counted", () => {
   const reader = jsonReader([{ topic: "a", value: "$.v", time: { at: "$.ts", unusable: "drop" } }]);
   expect(reader.read("a", '{"v":1,"ts":0}')).toEqual([]);
   expect(reader.read("a", '{"v":2,"ts":1767225599}')).toMatchObject([{ value: 2, clock: "device" }]);
   expect(reader.counts.untimed).toMatchObject({ past: 1 });
 });
 
-test("a value that its device leaves out since it is bad is a bad reading, and not a missing one", () => {
+test("a value omitted by its device for bad quality is a bad reading, not a missing one", () => {
   const reader = jsonReader([{ topic: "a", value: "$.v", quality: { at: "$.q", good: [0] } }]);
   expect(reader.read("a", '{"q":5}')).toMatchObject([{ value: undefined, quality: "bad", reason: "quality is 5" }]);
   expect(reader.read("a", '{"q":0}')).toEqual([]);
@@ -137,7 +137,7 @@ test("texts below .** that are not numbers are counted", () => {
   expect(reader.counts.texts).toBe(3);
 });
 
-test("a block of samples without a time of its own ended when it arrived", () => {
+test("a block of samples without a time ends at its arrival", () => {
   const reader = jsonReader([{ topic: "a", value: "$[*]", each: "sample", time: { at: "$.t0", step: "2.5ms" } }]);
   const readings = reader.read("a", "[1,2,3]");
   expect(readings.map(({ value, time, captures, clock }) => [value, time - arrival, captures, clock])).toEqual([
@@ -147,7 +147,7 @@ test("a block of samples without a time of its own ended when it arrived", () =>
   ]);
 });
 
-test("the samples of a block whose step leads to times that cannot be right have that of arrival, and say why", () => {
+test("samples of a block with implausible times get the time of arrival, with the reason", () => {
   const time = { at: "$.t0", step: { at: "$.dt", unit: "s" } };
   const reader = jsonReader([{ topic: "a", value: "$.x[*]", each: "sample", time }]);
   const t0 = arrival / 1e6 - 1;
@@ -194,7 +194,7 @@ const named = {
   names: { of: "id", topic: "m/{c}", id: "$.points[*].id", name: "$.points[*].name" },
 };
 
-test("names that a device tells in messages of their own stand for the ids in its data, which stand in for them until then", () => {
+test("names from a device's own messages replace the IDs in its data, which are used until then", () => {
   const reader = jsonReader([named]);
   const data = () => reader.read("d/one/r", '[{"id":"101","v":1},{"id":"102","v":2}]').map(({ captures }) => captures);
   expect(data()).toMatchObject([
@@ -220,7 +220,7 @@ test("names that a device tells in messages of their own stand for the ids in it
   expect(reader.counts).toMatchObject({ unmatched: 0, malformed: 0 });
 });
 
-test("names that cannot be read change nothing and are counted, the same ones again are no news, a deletion takes none away", () => {
+test("unreadable names change nothing and are counted, repeated ones are not new, and a deletion removes none", () => {
   const reader = jsonReader([named]);
   const names = '{"points":[{"id":"101","name":"speed"}]}';
   for (const payload of [names, names, "", '{"points":', '{"points":[]}', '{"other":1}', "[".repeat(10_000)])
@@ -230,7 +230,7 @@ test("names that cannot be read change nothing and are counted, the same ones ag
   expect(reader.counts).toMatchObject({ malformed: 4 });
 });
 
-test("names may come on a topic that a tag reads as well", () => {
+test("names may arrive on a topic that a tag reads as well", () => {
   const reader = jsonReader([named, { topic: "m/{c}", value: "$.points[*].min" }]);
   expect(reader.read("m/one", '{"points":[{"id":"101","name":"speed","min":3}]}')).toMatchObject([
     { tag: 1, value: 3 },
@@ -238,7 +238,7 @@ test("names may come on a topic that a tag reads as well", () => {
   expect(reader.read("d/one/r", '[{"id":"101","v":1}]')[0]?.captures).toMatchObject({ name: "speed" });
 });
 
-test("what is known of names can be kept and given back", () => {
+test("known names can be saved and restored", () => {
   const reader = jsonReader([named]);
   reader.read("m/one", '{"points":[{"id":"101","name":"speed"}]}');
   const { names } = mqttDriver.tag.parse(named);
@@ -255,7 +255,7 @@ test.each([
   expect(error?.issues.map((issue) => issue.message)).toEqual([message]);
 });
 
-test("null, objects and arrays are bad readings that say what stands there", () => {
+test("null, objects and arrays are bad readings that name the found type", () => {
   const reader = jsonReader([{ topic: "a", value: "$.v" }]);
   const reasons = ["null", "{}", "[1]"].map((v) => reader.read("a", `{"v":${v}}`)[0]);
   expect(reasons).toMatchObject([
@@ -273,14 +273,14 @@ test("a payload larger than allowed is a bad reading and is not parsed", () => {
   expect(reader.parsed()).toBe(0);
 });
 
-test("an array with more elements than a delivery holds is refused whole", () => {
+test("an array with more elements than a delivery is refused as a whole", () => {
   const reader = jsonReader([{ topic: "a", value: "$[*]" }]);
   expect(reader.read("a", `[${"1,".repeat(10_000)}1]`)).toEqual([]);
   expect(reader.counts).toMatchObject({ malformed: 1, lastMalformed: "a: payload has more than 10000 values at $[*]" });
   expect(reader.read("a", `[${"1,".repeat(9_999)}1]`)).toHaveLength(10_000);
 });
 
-test("hostile payloads among good ones change nothing for the good ones", () => {
+test("hostile payloads do not affect the good ones between them", () => {
   const reader = jsonReader([{ topic: "#", value: "$.v" }]);
   const hostile = [
     '{"v":',
@@ -301,7 +301,7 @@ test("hostile payloads among good ones change nothing for the good ones", () => 
   expect(reader.counts.malformed).toBeGreaterThan(0);
 });
 
-test("topics that no tag wants are listed by how often they came, each with its first payload", () => {
+test("topics without a tag are listed by frequency, each with its first payload", () => {
   const reader = jsonReader([{ topic: "a" }]);
   reader.read("other", '{"v":1}');
   for (let i = 0; i < 3; i++) reader.read("often", String.fromCharCode(i));
@@ -316,7 +316,7 @@ test("topics that no tag wants are listed by how often they came, each with its 
   expect(top).toHaveLength(50);
 });
 
-test("date and time of day may stand in fields of their own", () => {
+test("date and time of day may be in separate fields", () => {
   const time = { date: "$.d", at: "$.t", zone: "+02:00" };
   const reader = jsonReader([{ topic: "a", value: "$.v", time }]);
   const times = [
@@ -331,7 +331,7 @@ test("date and time of day may stand in fields of their own", () => {
   ]);
 });
 
-test("a defect of ours costs the message that shows it: it is told, the tag turns bad, and the next one is read", () => {
+test("a defect of the program affects only its message: it is reported, the tag turns bad, and the next one is read", () => {
   const reader = jsonReader([{ topic: "a", value: "$.v" }]);
   expect(reader.read("a", defective)).toMatchObject([{ quality: "bad", reason: "payload cannot be read: of ours" }]);
   expect(reader.read("a", '{"v":1}')).toMatchObject([{ value: 1 }]);
@@ -339,7 +339,7 @@ test("a defect of ours costs the message that shows it: it is told, the tag turn
   expect(reader.defects).toEqual([new TypeError("of ours")]);
 });
 
-test("one message brings no more than 100,000 readings, whatever the number of its tags", () => {
+test("one message gives at most 100,000 readings, whatever the number of its tags", () => {
   const tags = Array.from({ length: 12 }, () => ({ topic: "a/{x}", value: "$[*]" }));
   const reader = jsonReader([...tags, { topic: "a/{x}", value: "$[0]" }]);
   const readings = reader.read("a/1", JSON.stringify(Array.from({ length: 10_000 }, () => 1)));
@@ -348,13 +348,13 @@ test("one message brings no more than 100,000 readings, whatever the number of i
   expect(reader.counts.malformed).toBe(1);
 });
 
-test("integers beyond 2^53 are exact in a text of JSON within JSON, too, and digits without end are no number", () => {
+test("integers beyond 2^53 are exact in JSON within JSON as well, and endless digits are not a number", () => {
   const reader = jsonReader([{ topic: "a", value: "$.x.n" }]);
   expect(reader.read("a", '{"x":"{\\"n\\":9007199254740993}"}')).toMatchObject([{ value: 9_007_199_254_740_993n }]);
   expect(reader.read("a", `{"x":{"n":${"9".repeat(400)}}}`)).toMatchObject([{ value: Number.POSITIVE_INFINITY }]);
 });
 
-test("topics and names from payloads that are too long to keep are read, and not remembered", () => {
+test("topics and names too long to cache are read and not cached", () => {
   const reader = jsonReader([{ topic: "a/{x}", value: "$[*].v", capture: { id: "$[*].id" } }]);
   const [short, long] = ["x", "x".repeat(2_000)];
   const again = (topic: string, id: string) => {
@@ -369,7 +369,7 @@ test("topics and names from payloads that are too long to keep are read, and not
   ]);
 });
 
-test("seconds and their fraction may stand in fields of their own, the fraction left out where it is none", () => {
+test("seconds and their fraction may be in separate fields, and a missing fraction is zero", () => {
   const time = { at: "$.sec", format: "unixS", fraction: { at: "$.nsec" } };
   const reader = jsonReader([{ topic: "a", value: "$.v", time }]);
   const read = (payload: string) => reader.read("a", payload)[0];

@@ -7,7 +7,7 @@ import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
 const url = "mqtt://broker.local";
 
-test("of several savings in a row the last is what is read back, and no other file stays", async () => {
+test("after several saves in a row the last one is read back, and no other file remains", async () => {
   using folder = temporaryFolder();
   const { log, lines } = testRuntime();
   const file = openNamesFile(join(folder.path, "state"), url, log);
@@ -35,7 +35,7 @@ test.each(["", "{", '{"table":[1]}', "null"])(
   },
 );
 
-test("a folder that cannot be written costs a warning", async () => {
+test("an unwritable folder causes a warning", async () => {
   const { log, lines } = testRuntime();
   const file = openNamesFile("/dev/null/state", url, log);
   file.save({});

@@ -32,7 +32,7 @@ test("a password never prints", () => {
   expect(options.password?.reveal()).toBe("gw1-password");
 });
 
-test("a tag captures what its topic names, and what [*] in its path stands for", () => {
+test("a tag captures the names in its topic and the elements of [*] in its path", () => {
   expect(mqttDriver.captures?.(tag.parse({ topic: "a/{x}/{r...}", value: "$.l[*]" }))).toEqual([
     "x",
     "r",

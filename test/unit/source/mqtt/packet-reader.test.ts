@@ -124,7 +124,7 @@ function* cutUp(bytes: Buffer, cuts: readonly number[]): Generator<Buffer> {
   }
 }
 
-test("whatever the chunks, every packet is read in its turn, with an empty payload in place of one that is too large", () => {
+test("whatever the chunks, every packet is read in order, with an empty payload in place of one that is too large", () => {
   fc.assert(
     fc.property(stream, ({ version, packets, cuts }) => {
       const bytes = Buffer.concat(packets.map((packet) => generate(packet, { protocolVersion: version })));
@@ -143,7 +143,7 @@ const plain = (received: Received) => ({
   ...("payload" in received && { payload: received.payload?.toString("latin1") }),
 });
 
-test("a stream cut in two at any byte is read as a whole one", () => {
+test("a stream divided at any byte is read like a whole one", () => {
   const packets: readonly Packet[] = [
     { cmd: "publish", topic: "line/a", payload: "21", qos: 1, messageId: 1, dup: false, retain: false },
     { cmd: "publish", topic: "line/big", payload: "x".repeat(500), qos: 2, messageId: 2, dup: true, retain: true },
@@ -175,7 +175,7 @@ test("payloads are parts of the chunk, without a copy", () => {
   expect(inChunk).toHaveLength(50);
 });
 
-test("a message that is not taken stops everything behind it until reading goes on", () => {
+test("a message that is not accepted stops everything after it until reading continues", () => {
   const bytes = Buffer.concat([generate(small), generate(small), generate({ cmd: "pingresp" }), generate(small)]);
   const { received, reader, isDone } = read([bytes], 4, () => false);
   for (const count of [1, 2, 4]) {
@@ -193,7 +193,7 @@ test("a chunk of packets for the library that it takes at once is read without n
   expect(read([chunk], 4).received).toHaveLength(50_000);
 });
 
-test("250 MB of payload pass in chunks, and nothing of it is kept", () => {
+test("250 MB of payload pass in chunks without being kept", () => {
   const length = 250_000_000;
   const head = Buffer.from([0x32, 0x80 | (length & 127), 0x80 | ((length >> 7) & 127), 0x80 | ((length >> 14) & 127)]);
   const begin = Buffer.concat([head, Buffer.from([length >> 21, 0, 1, 0x61, 0, 5])]);

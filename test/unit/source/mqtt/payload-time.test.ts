@@ -46,7 +46,7 @@ test.each([
   expect(iso(payloadTime(value, format, zone === undefined ? undefined : timeZone(zone), now))).toBe(expected);
 });
 
-test("a local time that comes twice is the first of the two, one that is skipped is moved on", () => {
+test("an ambiguous local time is the first of the two, a skipped one is shifted forward", () => {
   const madrid = timeZone("Europe/Madrid");
   const utc = (wall: string) =>
     new Date((madrid?.fromLocal(Date.parse(`${wall}Z`) * 1_000) ?? Number.NaN) / 1_000).toISOString();
@@ -78,7 +78,7 @@ test.each([
   expect(payloadTime(value, format, undefined, now)).toMatchObject(told);
 });
 
-test("a time that is ahead is told beside the fault, and may be stored where the rule says so", () => {
+test("a time in the future is reported with the fault, and stored if the rule permits it", () => {
   const read = (value: number, rule: Partial<TimeRule> = {}) =>
     payloadTime(value, "unixS", undefined, now, { ...defaultTimeRule, ...rule });
   const hour = now / 1e6 + 3_600;
@@ -92,6 +92,6 @@ test("a time that is ahead is told beside the fault, and may be stored where the
   expect(read(1e300, { unusable: "keep" })).not.toHaveProperty("ahead");
 });
 
-test.each([null, undefined])("%s is no time at all", (value) => {
+test.each([null, undefined])("%s is not a time", (value) => {
   expect(payloadTime(value, "auto", undefined, now)).toEqual({ kind: "missing", text: "the payload has no time" });
 });

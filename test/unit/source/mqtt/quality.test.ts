@@ -27,7 +27,7 @@ test.each<[string, unknown, readonly unknown[], readonly unknown[]]>([
   for (const code of refused) expect(isGoodFor(good, code), String(code)).toBe(false);
 });
 
-test("nothing at all is no list of good codes", () => {
+test("an empty list of good codes is refused", () => {
   expect(goodCodes().safeParse([]).success).toBe(false);
 });
 
@@ -44,7 +44,7 @@ test.each<[unknown, RegExp]>([
   expect(goodCodes().safeParse(good).error?.issues[0]?.message).toMatch(message);
 });
 
-test("a text with a slash that begins with no number is a code", () => {
+test("a text with a slash that does not begin with a number is a code", () => {
   expect(isGoodFor(["n/a", "GOOD/OK"], "n/a")).toBe(true);
 });
 

@@ -6,7 +6,7 @@ import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 
 const never = new AbortController().signal;
 
-test("100,000 topics that come round in turn are looked up once each", async () => {
+test("100,000 topics in rotation are looked up once each", async () => {
   const { tags } = mqttConfig({ options: { url: "mqtt://broker" }, tags: [{ topic: "line/{n}" }] });
   const link = { acknowledge() {}, publish() {}, resume() {} };
   const options = { source: "hall", tags, maxPayload: 100, requestRebirth: false };

@@ -18,7 +18,7 @@ import { type MetricText, type PayloadText, sparkplugPayload } from "../../../su
 const arrival = epochMicros(Date.UTC(2026, 0, 1) * 1_000);
 const t0 = Date.UTC(2025, 11, 31);
 
-test("data with aliases alone get names, types and signs from the birth", () => {
+test("data with only aliases get names, types and signedness from the birth", () => {
   const host = sparkplugHost();
   host.send("NBIRTH/E1", { seq: 0, metrics: [bdSeq(0)] });
   host.send("DBIRTH/E1/D1", {
@@ -56,7 +56,7 @@ test("data with aliases alone get names, types and signs from the birth", () => 
   expect(host.asked).toEqual([]);
 });
 
-test("a birth that the broker kept introduces the metrics of data that come later", () => {
+test("a birth queued by the broker defines the metrics of later data", () => {
   const host = sparkplugHost();
   const metrics = [bdSeq(0), { name: "Speed", alias: 7, datatype: 3, int: 1 }];
   host.receive("$sparkplug/certificates/spBv1.0/G1/NBIRTH/E1", sparkplugPayload({ seq: 0, metrics }));
@@ -99,7 +99,7 @@ test.each([
   expect(host.readings).toMatchObject([{ value: expected, quality: "good" }]);
 });
 
-test("null, bad and stale are bad; transient values, texts, files and what serves the protocol are left out", () => {
+test("null, bad and stale are bad; transient values, texts, files and protocol metrics are left out", () => {
   const host = sparkplugHost();
   host.send("NBIRTH/E1", {
     seq: 0,
@@ -125,7 +125,7 @@ test("null, bad and stale are bad; transient values, texts, files and what serve
   expect(host.counts.unsupported).toBe(2);
 });
 
-test("a metric whose time cannot be right is stored with that of arrival, which its reading says", () => {
+test("a metric with an implausible time is stored with the time of arrival, marked in the reading", () => {
   const host = sparkplugHost();
   const time = t0 + 86_400_000 * 30;
   host.send("NBIRTH/E1", { seq: 0, metrics: [bdSeq(0), { name: "a", datatype: 3, int: 1, timestamp: time }] });
@@ -223,7 +223,7 @@ test.each([
   expect(host.asked).toEqual([]);
 });
 
-test("what a topic captures of group, node and device is captured of every metric, by the same object", () => {
+test("captures of group, node and device apply to every metric, by the same object", () => {
   const host = sparkplugHost([{ topic: "spBv1.0/{plant|lower}/+/{node}/{line}" }]);
   host.send("NBIRTH/E1", { seq: 0, metrics: [bdSeq(0)] });
   host.send("DBIRTH/E1/D1", { seq: 1, metrics: [{ name: "a", alias: 7, datatype: 3, int: 1 }] });
@@ -242,7 +242,7 @@ test.each([
   expect(error?.issues[0]).toMatchObject({ path: ["topic"], message: expect.stringMatching(message) });
 });
 
-test("data before any birth leads to one request for it within a minute", () => {
+test("data before any birth causes one rebirth request within a minute", () => {
   const host = sparkplugHost();
   const data: PayloadText = { seq: 9, metrics: [{ alias: 1, double: 1 }] };
   host.send("NDATA/E1", data);
@@ -256,7 +256,7 @@ test("data before any birth leads to one request for it within a minute", () => 
   expect(host.asked).toHaveLength(2);
 });
 
-test("nodes that have still to introduce themselves are counted", () => {
+test("nodes without a birth are counted", () => {
   const host = sparkplugHost();
   host.send("NDATA/E1", { seq: 5, metrics: [{ alias: 1, int: 1 }] });
   host.send("NBIRTH/E2", { seq: 0, metrics: [bdSeq(0)] });
@@ -266,7 +266,7 @@ test("nodes that have still to introduce themselves are counted", () => {
   expect(host.known()).toEqual({ nodes: 2, unborn: 1 });
 });
 
-test("a lost message leads to a request, one that was overtaken does not", () => {
+test("a lost message causes a rebirth request, an overtaken one does not", () => {
   const host = sparkplugHost();
   host.send("NBIRTH/E1", { seq: 254, metrics: [{ name: "m", alias: 1, datatype: 10, double: 0 }] });
   const data = (seq: number) => host.send("NDATA/E1", { seq, metrics: [{ alias: 1, double: seq }] });
@@ -283,7 +283,7 @@ test("a lost message leads to a request, one that was overtaken does not", () =>
   expect(host.readings.map(({ value }) => value)).toEqual([0, 255, 0, 1, 3, 4]);
 });
 
-test("the birth of a device that overtakes that of its node is not forgotten", () => {
+test("a device birth that overtakes that of its node is kept", () => {
   const host = sparkplugHost();
   host.send("DBIRTH/E1/D1", { seq: 1, metrics: [{ name: "m", alias: 1, datatype: 10, double: 1 }] });
   host.send("NBIRTH/E1", { seq: 0, metrics: [bdSeq(3)] });
@@ -298,7 +298,7 @@ test("the birth of a device that overtakes that of its node is not forgotten", (
 const metric = (value: number): MetricText => ({ name: "m", alias: 1, datatype: 10, double: value });
 const aliased = (value: number): MetricText => ({ alias: 1, double: value });
 
-test("data that is ahead waits for what it has overtaken", () => {
+test("data that overtook other messages waits for them", () => {
   const host = sparkplugHost();
   host.send("NBIRTH/E1", { seq: 0, metrics: [metric(0)] });
   for (const seq of [3, 2, 4]) host.send("NDATA/E1", { seq, metrics: [aliased(seq)] });
@@ -308,7 +308,7 @@ test("data that is ahead waits for what it has overtaken", () => {
   expect(host.asked).toEqual([]);
 });
 
-test("when the gap does not close within 2 s what waited is read by its numbers, and a birth is asked for", () => {
+test("when the gap does not close within 2 s waiting data is read in sequence order, and a rebirth requested", () => {
   const host = sparkplugHost();
   host.send("NBIRTH/E1", { seq: 0, metrics: [metric(0)] });
   for (const seq of [3, 2]) host.send("NDATA/E1", { seq, metrics: [aliased(seq)] });
@@ -323,7 +323,7 @@ test("when the gap does not close within 2 s what waited is read by its numbers,
   expect(host.values()).toEqual([0, 2, 3, 1, 4]);
 });
 
-test("a new life whose messages overtake its birth is read with the aliases of the new birth", () => {
+test("a new session whose messages overtake its birth is read with the aliases of the new birth", () => {
   const host = sparkplugHost();
   host.send("NBIRTH/E1", { seq: 250, metrics: [metric(0)] });
   host.send("NDATA/E1", { seq: 252, metrics: [aliased(252)] });
@@ -341,7 +341,7 @@ test("a new life whose messages overtake its birth is read with the aliases of t
   expect(host.asked).toEqual([]);
 });
 
-test("what waited is read before the death of its node, and what belongs to the next life after it", () => {
+test("waiting data is read before the death of its node, and data of the next session after it", () => {
   const host = sparkplugHost();
   host.send("NBIRTH/E1", { seq: 0, metrics: [bdSeq(1), metric(0)] });
   host.send("NDATA/E1", { seq: 2, metrics: [aliased(2)] });
@@ -351,7 +351,7 @@ test("what waited is read before the death of its node, and what belongs to the 
   expect(host.values()).toEqual([0, 2, undefined, 5, 9]);
 });
 
-test("a message of QoS 1 does not wait, since it is acknowledged when what it says is stored", () => {
+test("a QoS 1 message does not wait, since it is acknowledged when its values are stored", () => {
   const host = sparkplugHost();
   host.send("NBIRTH/E1", { seq: 0, metrics: [metric(0)] });
   host.receive("spBv1.0/G1/NDATA/E1", sparkplugPayload({ seq: 2, metrics: [aliased(2)] }), 17);
@@ -361,7 +361,7 @@ test("a message of QoS 1 does not wait, since it is acknowledged when what it sa
   expect(host.values()).toEqual([0, 2, 1, 3]);
 });
 
-test("what waits is bounded: beyond 16 MiB messages are read as they come", () => {
+test("waiting data is bounded: beyond 16 MiB messages are read on arrival", () => {
   const host = sparkplugHost([{}], 2 ** 20);
   const filler = { name: "f", datatype: 12, string: "x".repeat(2 ** 20 - 100) };
   host.send("NBIRTH/E1", { seq: 0, metrics: [metric(0)] });
@@ -371,7 +371,7 @@ test("what waits is bounded: beyond 16 MiB messages are read as they come", () =
   expect(host.values()).toHaveLength(22);
 });
 
-test("in whatever order a life of a node arrives within 2 s, its data are read once each and by their numbers", () => {
+test("in whatever order a node's session arrives within 2 s, its data are read once and in sequence order", () => {
   const count = 30;
   fc.assert(
     fc.property(
@@ -414,7 +414,7 @@ test.each([
   expect(qualityOf(code)).toBe(quality);
 });
 
-test("a death makes everything of the node stale at the time of its arrival, unless it is that of an earlier life", () => {
+test("a death makes all metrics of the node stale at its arrival, unless it belongs to an earlier session", () => {
   const host = sparkplugHost();
   const metrics = [bdSeq(5), { name: "m", alias: 1, datatype: 10, double: 1 }];
   host.send("NBIRTH/E1", { seq: 0, metrics });
@@ -447,7 +447,7 @@ test.each([
   expect(() => decodeSparkplug(bomb, 1_000)).toThrow(PayloadError);
 });
 
-test("STATE and commands are passed over, other namespaces and broken topics are told to be none of ours", () => {
+test("STATE and commands are skipped, other namespaces and invalid topics are reported as foreign", () => {
   const host = sparkplugHost();
   const take = (topic: string) => host.receive(topic, Buffer.from("{}"));
   expect(["spBv1.0/STATE/h", "spBv1.0/G1/NCMD/E1", "spBv1.0/G1/DCMD/E1/D1"].map(take)).toEqual([true, true, true]);
@@ -457,14 +457,14 @@ test("STATE and commands are passed over, other namespaces and broken topics are
   expect(host.readings).toEqual([]);
 });
 
-test("a payload compressed twice is refused: one that holds itself would be inflated for ever", () => {
+test("a payload compressed twice is refused: one that contains itself would inflate for ever", () => {
   const once = (inner: Buffer) => sparkplugPayload({ uuid: "SPBV1.0_COMPRESSED", body: deflateSync(inner) });
   const plain = sparkplugPayload({ seq: 7 });
   expect(decodeSparkplug(once(plain), 1_000).seq).toBe(7);
   expect(() => decodeSparkplug(once(once(plain)), 1_000)).toThrow(PayloadError);
 });
 
-test("an array of more than 10,000 elements, of which a bit may make one, is counted and left out; the rest is read", () => {
+test("an array of more than 10,000 elements, even of single bits, is counted and left out; the rest is read", () => {
   const host = sparkplugHost();
   const bits = Buffer.alloc(4 + 1_251, 0xff);
   bits.writeUInt32LE(10_001);
@@ -480,7 +480,7 @@ test("an array of more than 10,000 elements, of which a bit may make one, is cou
   expect(host.counts.unsupported).toBe(2);
 });
 
-test("of one message at most 100,000 elements of arrays are read, of which a bit may make one", () => {
+test("at most 100,000 array elements of one message are read, even of single bits", () => {
   const host = sparkplugHost();
   const bits = Buffer.alloc(4 + 1_250, 0xff);
   bits.writeUInt32LE(10_000);
@@ -509,7 +509,7 @@ test("whatever the bytes are, they are decoded or refused with a PayloadError", 
   );
 });
 
-test("metrics of all nodes together are remembered within a bound; what is not remembered is read as far as it says itself", () => {
+test("metrics of all nodes together are cached within a bound; uncached ones are read as far as they describe themselves", () => {
   const room = { characters: 1_000 };
   const nodes = ["E1", "E2"].map((name) => new EdgeNode("G1", name, room));
   const names = Array.from({ length: 10 }, (_, i) => `metric ${i}`);

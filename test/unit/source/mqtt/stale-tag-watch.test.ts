@@ -8,7 +8,7 @@ const tags = [{ topic: "a" }, { topic: "b", expectEvery: "10m" }, { topic: "c/{x
 );
 const minute = 60_000;
 
-test("a tag that was silent for too long is told once, until it is heard again", () => {
+test("a tag silent for too long is reported once, until it has a value again", () => {
   const watch = new StaleTagWatch(tags, 0);
   expect(watch.look(9 * minute)).toEqual([]);
   const silent = watch.look(10 * minute);
@@ -29,6 +29,6 @@ test("a tag that was silent for too long is told once, until it is heard again",
   ]);
 });
 
-test("without expectEvery there is nothing to watch", () => {
+test("without expectEvery no tag is watched", () => {
   expect(new StaleTagWatch(tags.slice(0, 1), 0).intervalMs).toBeUndefined();
 });

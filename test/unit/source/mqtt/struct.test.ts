@@ -30,7 +30,7 @@ test.each([
   expect(read("gQIDBAUGBwg=", { ...field, from: "base64" })).toBe(value);
 });
 
-test("a float of 32 bits is the shortest decimal that is the same float", () => {
+test("a 32-bit float is the shortest decimal that parses to the same float", () => {
   const bytes = Buffer.alloc(4);
   fc.assert(
     fc.property(fc.float({ noNaN: true }), (value) => {

@@ -23,7 +23,7 @@ test("the fifth connection in a row that a broker accepts and closes is a takeov
   ]);
 });
 
-test("a proxy that cuts every 60 s, once a takeover was suspected, is none", () => {
+test("a proxy that cuts every 60 s after a suspected takeover is not a takeover", () => {
   const watch = new TakeoverWatch();
   for (let i = 0; i < 5; i++) lost(watch);
   const codes = [60_004, 60_150, 59_990, 60_010, 60_000, 60_020, 60_030].map((lastedMs) => lost(watch, { lastedMs }));

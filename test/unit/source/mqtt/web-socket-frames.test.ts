@@ -81,7 +81,7 @@ test("whatever the frames and chunks, the bytes are the same, in whole messages 
   );
 });
 
-test("a message of 250 MB passes in pieces while it comes in", () => {
+test("a message of 250 MB passes in pieces while it arrives", () => {
   const head = Buffer.from([0x82, 127, 0, 0, 0, 0, 0x0e, 0xe6, 0xb2, 0x80]);
   const cutter = new FrameCutter();
   expect(cutter.pass(head).length).toBe(0);

@@ -66,7 +66,7 @@ function open(tags: readonly ReturnType<typeof tag>[]) {
 }
 const times = (delivery: Delivery | undefined) => new Set(delivery?.readings.map(({ time }) => time));
 
-test("tags of one interval are read together and share a time that is a multiple of it", async () => {
+test("tags of one interval are read together and share a time on its grid", async () => {
   const { clock, stop, source } = open([
     tag(1_000, { wave: "counter" }),
     tag(1_000, { wave: "sine" }),
@@ -88,7 +88,7 @@ test("tags of one interval are read together and share a time that is a multiple
   expect([...times(later)][0]).toBe(Date.parse("2026-01-01T00:00:01Z") * 1_000);
 });
 
-test("intervals that passed while nobody pulled are over, the newest one is given", async () => {
+test("intervals that passed without a pull are skipped, the newest one is delivered", async () => {
   const { clock, stop, source } = open([tag(1_000, { wave: "counter" })]);
   const pulled = (await source).deliveries(stop.signal)[Symbol.asyncIterator]();
   await pulled.next();
@@ -100,7 +100,7 @@ test("intervals that passed while nobody pulled are over, the newest one is give
   expect((value as Delivery).readings[0]).toMatchObject({ value: 1, time: Date.parse("2026-01-01T00:00:10Z") * 1_000 });
 });
 
-test("quick tags miss no interval while a delivery is stored", async () => {
+test("fast tags miss no interval while a delivery is stored", async () => {
   const { clock, stop, source } = open([tag(50, { wave: "counter" }), tag(400, { wave: "counter" })]);
   const pulled = (await source).deliveries(stop.signal)[Symbol.asyncIterator]();
   const seen: Delivery["readings"][number][] = [];
@@ -116,7 +116,7 @@ test("quick tags miss no interval while a delivery is stored", async () => {
   expect(seen.filter((reading) => reading.tag === 1)).toHaveLength(Math.floor((19 * 250) / 400) + 1);
 });
 
-test("the deliveries end without a word when the signal aborts", async () => {
+test("the deliveries end without an error when the signal aborts", async () => {
   const { stop, source } = open([tag(1_000, {})]);
   const pulled = (await source).deliveries(stop.signal)[Symbol.asyncIterator]();
   await pulled.next();
@@ -125,7 +125,7 @@ test("the deliveries end without a word when the signal aborts", async () => {
   await expect(last).resolves.toEqual({ done: true, value: undefined });
 });
 
-test("the forecast is the sum of what the tags give", () => {
+test("the forecast is the sum of all tags", () => {
   const config = {
     name: "demo",
     agent: "gw",
