@@ -98,13 +98,17 @@ export class Loader {
 
   /** When the oldest sendable point of a lane was leased, in monotonic milliseconds. */
   oldest(lane: Lane): number | undefined {
-    let oldest: number | undefined;
-    const { queues, since } = this.#candidates(lane);
+    return this.#leasedAt(this.#candidates(lane).queues, lane);
+  }
+
+  /** When the oldest block of these queues in `lane` was leased. Blocks are numbered in that order. */
+  #leasedAt(queues: readonly SeriesQueue[], lane: Lane): number | undefined {
+    let first: SeriesQueue | undefined;
     for (let i = 0; i < queues.length; i++) {
-      const at = since(queues[i]!);
-      if (oldest === undefined || at < oldest) oldest = at;
+      const queue = queues[i]!;
+      if (queue.lane === lane && (!first || queue.firstBlock < first.firstBlock)) first = queue;
     }
-    return oldest;
+    return first && this.#parts.window.since(first);
   }
 
   /**
@@ -134,7 +138,7 @@ export class Loader {
   }
 
   async #fresh(lane: Lane, may: Choice): Promise<Shipment | undefined> {
-    const { window, clock, maxLagMs } = this.#parts;
+    const { clock, maxLagMs } = this.#parts;
     const patienceMs = lane === "live" ? maxLagMs * urgentShare : backlogPatienceMs;
     const limits = {
       maxBytes: this.#parts.limit.maxBytes,
@@ -153,13 +157,8 @@ export class Loader {
       this.#livePoints = plan.points;
       this.#liveFirst = false;
     }
-    let since: number | undefined;
     const { parts } = plan;
-    for (let i = 0; i < parts.length; i++) {
-      const queue = parts.sources[i]!;
-      const at = queue.lane === "live" ? window.since(queue) : Infinity;
-      if (at < (since ?? Infinity)) since = at;
-    }
+    const since = this.#leasedAt(parts.sources, "live");
     return { kind: "fresh", frame: await this.#write(plan), parts, since };
   }
 

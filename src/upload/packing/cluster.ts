@@ -28,13 +28,17 @@ export function* clustersOf({ queues, since }: Candidates): Steps<Cluster[]> {
   const byKey = new Map<number, Cluster>();
   const clusters: Cluster[] = [];
   let before: Cluster | undefined;
+  let block: number | undefined;
+  let at = 0;
   let work = 0;
   // Indexed loops over series: an iterator would allocate an object for each.
   for (let i = 0; i < queues.length; i++) {
     const queue = queues[i]!;
     const { count: rows, timesHash, ascending } = queue;
     if (rows === 0) continue;
-    const at = since(queue);
+    // Usually that of the previous series. A number returned by a call is an object.
+    if (queue.firstBlock !== block) at = since(queue);
+    block = queue.firstBlock;
     // The cluster of the previous series, which usually matches and saves a lookup.
     let cluster = before?.rows === rows && before.members[0]!.timesHash === timesHash && ascending ? before : undefined;
     const key = cluster ? 0 : (timesHash >>> 0) + rows * 0x1_0000_0000;
