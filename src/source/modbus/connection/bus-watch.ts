@@ -205,8 +205,8 @@ export class BusWatch {
   get disturbances(): readonly Disturbance[] {
     if (this.now - this.#signAt >= disturbedForMs) return [];
     const found: Disturbance[] = [];
-    const untold = this.#reads.untold(this.now);
-    const without = untold && `; without a value, since it reads each length that can be asked for: ${untold}`;
+    const indistinct = this.#reads.indistinct(this.now);
+    const without = indistinct && `; without a value, since it reads each length that can be asked for: ${indistinct}`;
     const units = [...this.#foreignUnits].toSorted((a, b) => a - b).join(", ");
     if (this.#foreign >= fewestSigns)
       found.push({

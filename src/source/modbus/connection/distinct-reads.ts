@@ -30,7 +30,7 @@ export class DistinctReads {
   /** Block and side → failures in a row, and the time of the last. */
   readonly #failures = new Map<string, { readonly count: number; readonly at: number }>();
   /** Blocks without a distinct request → when that was found. */
-  readonly #untold = new Map<string, number>();
+  readonly #indistinct = new Map<string, number>();
 
   /** `validMs`: how long foreign replies and failures are remembered. */
   constructor(validMs: number) {
@@ -52,8 +52,8 @@ export class DistinctReads {
       .filter((reads) => reads.length > 0)
       .toSorted(([a = request], [b = request]) => failures(a) - failures(b));
     const chosen = side.find((each) => !isBlurred(each)) ?? side[0];
-    if (chosen) this.#untold.delete(nameOf(request));
-    else this.#untold.set(nameOf(request), now);
+    if (chosen) this.#indistinct.delete(nameOf(request));
+    else this.#indistinct.set(nameOf(request), now);
     return chosen;
   }
 
@@ -68,8 +68,8 @@ export class DistinctReads {
   }
 
   /** Blocks without a distinct request, such as `unit 1 hr:40 (2)`; empty if there are none. */
-  untold(now: number): string {
-    const names = [...this.#untold].filter(([, at]) => now - at < this.#validMs).map(([name]) => name);
+  indistinct(now: number): string {
+    const names = [...this.#indistinct].filter(([, at]) => now - at < this.#validMs).map(([name]) => name);
     const more = names.length > mostNamed ? ` and ${names.length - mostNamed} more` : "";
     return names.slice(0, mostNamed).join(", ") + more;
   }

@@ -71,7 +71,7 @@ export class Poll {
    * then holds the readings so far.
    */
   async cycle(slot: EpochMicros, into: ReadingBatch[], signal: AbortSignal): Promise<void> {
-    this.#planAnew();
+    this.#replan();
     this.#unit.begin();
     const cycle = { slot, into, signal };
     const blocks: TagBlock[] = [];
@@ -226,14 +226,12 @@ export class Poll {
     return reason;
   }
 
-  #planAnew(): void {
+  /** Refusals and failures end with it, as they are those of the blocks before. */
+  #replan(): void {
     const now = this.#runtime.clock.monotonic();
     if (now - this.#plannedAt < replanMs) return;
     this.#plannedAt = now;
     this.#blocks = this.#plan();
-    this.#refusals.liftAll();
-    this.#silences.endAll();
-    this.#faults.endAll();
   }
 
   #plan(): readonly TagBlock[] {

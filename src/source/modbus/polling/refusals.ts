@@ -14,7 +14,7 @@ const longestMs = 3_600_000;
 /** Refusals by block. Entries of blocks that are no longer polled are never read. */
 export class Refusals {
   readonly #clock: Clock;
-  #rests = new WeakMap<object, Rest>();
+  readonly #rests = new WeakMap<object, Rest>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -37,10 +37,6 @@ export class Refusals {
   lift(block: object): void {
     this.#rests.delete(block);
   }
-
-  liftAll(): void {
-    this.#rests = new WeakMap();
-  }
 }
 
 /** Some devices are silent or fail if a request is too long. After this many failures, halves are tried. */
@@ -48,7 +44,7 @@ export const failuresToSplit = 3;
 
 /** Consecutive failures by block. Entries of blocks that are no longer polled are never read. */
 export class FailureRuns {
-  #runs = new WeakMap<object, number>();
+  readonly #runs = new WeakMap<object, number>();
 
   /** Adds a failure. Returns the number of consecutive ones. */
   add(block: object): number {
@@ -59,10 +55,6 @@ export class FailureRuns {
 
   end(block: object): void {
     this.#runs.delete(block);
-  }
-
-  endAll(): void {
-    this.#runs = new WeakMap();
   }
 }
 

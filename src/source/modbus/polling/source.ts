@@ -21,7 +21,7 @@ const largestDelivery = 10_000;
 const waitingCycles = 4;
 /** Patient probes per connection. Waiting for slow units must not delay others much. */
 const patientProbes = 2;
-const tellEveryMs = 10_000;
+const reportEveryMs = 10_000;
 
 /** Polls through `link`, which it owns. Starts with `deliveries`. */
 export class ModbusSource implements Source {
@@ -36,10 +36,10 @@ export class ModbusSource implements Source {
   readonly #startedAt: number;
   #skipped = 0;
   /** Dropped readings that are not logged yet. */
-  #untold = 0;
+  #unreported = 0;
   /** Bus disturbances that are logged. */
   #logged: ReadonlySet<string> = new Set();
-  #tellAgainAt = Number.NEGATIVE_INFINITY;
+  #reportAgainAt = Number.NEGATIVE_INFINITY;
 
   constructor(
     config: ModbusConfig,
@@ -141,7 +141,7 @@ export class ModbusSource implements Source {
       } finally {
         this.#logDisturbances();
         const dropped = this.#queue.offer(readings);
-        if (dropped > 0) this.#tellDropped(dropped);
+        if (dropped > 0) this.#reportDropped(dropped);
       }
     }
   }
@@ -154,14 +154,14 @@ export class ModbusSource implements Source {
     this.#logged = new Set(disturbances.map(({ kind }) => kind));
   }
 
-  #tellDropped(readings: number): void {
+  #reportDropped(readings: number): void {
     const { clock, metrics, log } = this.#runtime;
     metrics.counter(droppedTotal).add(readings, { source: this.#config.name });
-    this.#untold += readings;
-    if (clock.monotonic() < this.#tellAgainAt) return;
-    log.error({ readings: this.#untold }, "readings dropped: the buffer did not take them in time");
-    this.#untold = 0;
-    this.#tellAgainAt = clock.monotonic() + tellEveryMs;
+    this.#unreported += readings;
+    if (clock.monotonic() < this.#reportAgainAt) return;
+    log.error({ readings: this.#unreported }, "readings dropped: the buffer did not take them in time");
+    this.#unreported = 0;
+    this.#reportAgainAt = clock.monotonic() + reportEveryMs;
   }
 }
 
