@@ -7,7 +7,7 @@ import type { InputId } from "../../core/point.ts";
 
 /** Largest cached answer. 10,000 inputs take about 600 kB. */
 const mostBytes = 2 ** 20;
-/** Requests for all inputs may alternate with requests for a few. */
+/** Requests for all inputs may alternate with requests for a few, each time others. */
 const mostKept = 2;
 
 interface Kept {
@@ -19,18 +19,20 @@ interface Kept {
 }
 
 export class RepeatedAnswer {
-  /** Most recent first. */
+  /** Most recently used first. */
   #kept: readonly Kept[] = [];
 
   /** Whether `body` repeats a cached answer. `revision`: version of other state that affects the meaning. */
   repeats(body: Buffer, id: number, inputs: readonly InputId[], revision: number): boolean {
     const text = String(id);
-    return this.#kept.some((kept) => {
+    const repeated = this.#kept.find((kept) => {
       if (body.length !== kept.body.length || text.length !== kept.digits || revision !== kept.revision) return false;
       if (!sameInputs(inputs, kept.inputs)) return false;
       kept.body.write(text, kept.at, "latin1");
       return body.equals(kept.body);
     });
+    if (repeated) this.#kept = [repeated, ...this.#kept.filter((kept) => kept !== repeated)];
+    return repeated !== undefined;
   }
 
   /** Caches the answer to request `id`, which must contain that ID. `body` must not change afterwards. */

@@ -112,3 +112,13 @@ test("an answer whose request ID stands in it twice is read each time", async ()
   expect(await service.send(1_000_000_000, twice(1_000_000_000))).toMatchObject({ isRead: true });
   expect(await service.send(1_000_000_001, twice(1_000_000_001))).toMatchObject({ isRead: true });
 });
+
+test("requests for a few inputs in between, each time others, do not displace the answer for all", async () => {
+  await using service = await exchanges();
+  await service.send(1_000_000_000, answer(1_000_000_000));
+  for (const [i, input] of inputs.entries()) {
+    const few = 1_000_000_001 + 2 * i;
+    await service.send(few, answer(few, { [input]: `s${input}` }), [input]);
+    expect(await service.send(few + 1, answer(few + 1))).toMatchObject({ isRead: false });
+  }
+});
