@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import { parseDuration } from "../../src/lib/duration.ts";
 import { seed } from "../support/property.ts";
+import { type Footprint } from "../support/restartable-agent.ts";
 import { soak } from "../support/soak.ts";
-import { type Footprint } from "../support/soak-agent.ts";
 import { soakFaults } from "../support/soak-faults.ts";
 
 const durationMs = parseDuration(process.env.TAGFERRY_SOAK ?? "60s") ?? 60_000;

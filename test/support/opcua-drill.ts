@@ -10,9 +10,9 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { eventually } from "./eventually.ts";
 import { lengthOf, lostSpans, type Span, verdictOf } from "./gap-verdict.ts";
 import { lineInputs, type OpcuaLine, opcuaLine } from "./opcua-line.ts";
+import { patienceMs, RestartableAgent, soakConfiguration } from "./restartable-agent.ts";
 import { seeded, testRuntime } from "./runtime.ts";
 import { integration, password, testService } from "./service.ts";
-import { patienceMs, SoakAgent } from "./soak-agent.ts";
 import type { TemporaryFolder } from "./temporary-folder.ts";
 
 export interface DrillResult {
@@ -36,7 +36,7 @@ export interface DrillResult {
 
 interface World {
   readonly line: OpcuaLine;
-  readonly agent: SoakAgent;
+  readonly agent: RestartableAgent;
   /** Resolve a moment later, and after a silence that is noticed or not. */
   readonly pause: () => Promise<void>;
   readonly silence: () => Promise<void>;
@@ -95,13 +95,12 @@ export async function opcuaDrill(folder: TemporaryFolder, count: number, seed: n
   const from = clock.now();
   await using service = await testService();
   await using line = await opcuaLine(folder.file("server"));
-  await using agent = new SoakAgent({
+  await using agent = new RestartableAgent({
     folder: folder.path,
-    dataDir,
-    serviceUrl: service.url,
     // What is reloaded has the same tags: one that was not configured meanwhile would be missing all that time.
     // The queue is that of a second: longer interruptions overflow it.
-    sources: (more) => line.source({ timeout: more ? "3s" : "2s", queue: 4 }),
+    configuration: (more) =>
+      soakConfiguration(dataDir, service.url, line.source({ timeout: more ? "3s" : "2s", queue: 4 })),
     entry: `${import.meta.dirname}/hurried-agent.ts`,
   });
   await agent.start();

@@ -3,13 +3,13 @@ import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { type Fault, parseFault } from "../../src/service/config/fault.ts";
 import { eventually } from "./eventually.ts";
+import { patienceMs, type RestartableAgent } from "./restartable-agent.ts";
 import type { TestService } from "./service.ts";
-import { patienceMs, type SoakAgent } from "./soak-agent.ts";
 import type { SoakPlant } from "./soak-plant.ts";
 
 export interface SoakWorld {
   readonly plant: SoakPlant;
-  readonly agent: SoakAgent;
+  readonly agent: RestartableAgent;
   readonly service: TestService;
   /** Folder of the volume that is filled; undefined: none can be. */
   readonly volume: string | undefined;

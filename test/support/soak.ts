@@ -4,9 +4,10 @@ import { mkdirSync } from "node:fs";
 import { epochMicros } from "../../src/core/point.ts";
 import { readBack } from "../../src/demo/read-back.ts";
 import { eventually } from "./eventually.ts";
+import { deal, shuffled } from "./fault-deck.ts";
+import { type Footprint, patienceMs, RestartableAgent, soakConfiguration } from "./restartable-agent.ts";
 import { seeded, testRuntime } from "./runtime.ts";
 import { integration, password, testService } from "./service.ts";
-import { type Footprint, patienceMs, SoakAgent } from "./soak-agent.ts";
 import { type SoakFault, type SoakWorld, soakFaults } from "./soak-faults.ts";
 import { marker, soakPlant, soakTopics } from "./soak-plant.ts";
 import { type Findings, findings } from "./soak-verdict.ts";
@@ -50,11 +51,9 @@ export async function soak(
   const pause = (least: number, most: number) => runtime.clock.sleep(least + random() * (most - least), never);
   await using service = await testService({ throttle: "queue" });
   await using plant = await soakPlant(folder);
-  await using agent = new SoakAgent({
+  await using agent = new RestartableAgent({
     folder: folder.path,
-    dataDir: `${disk.path}/data`,
-    serviceUrl: service.url,
-    sources: plant.sources,
+    configuration: (more) => soakConfiguration(`${disk.path}/data`, service.url, plant.sources(more)),
     ...(entry !== undefined && { entry }),
   });
   const world: SoakWorld = {
@@ -153,21 +152,4 @@ function smallVolume(path: string): Disposable & { readonly path: string; readon
     // Lazily: after a failure the agent may still have files open.
     [Symbol.dispose]: () => execFileSync("umount", ["-l", path]),
   };
-}
-
-/** Those that end the agent come early. */
-function shuffled(faults: readonly SoakFault[], random: () => number): readonly SoakFault[] {
-  return faults
-    .map((fault) => ({ fault, place: random() * (fault.ends ? 0.3 : 1) }))
-    .toSorted((a, b) => a.place - b.place)
-    .map(({ fault }) => fault);
-}
-
-/** The first of the deck, one a part; one of the part that has most to come is always among them. */
-function deal(deck: readonly SoakFault[], most: number): readonly SoakFault[] {
-  const left = (part: SoakFault["part"]) => deck.filter((fault) => fault.part === part).length;
-  const dealt: SoakFault[] = deck.toSorted((a, b) => left(b.part) - left(a.part)).slice(0, 1);
-  for (const fault of deck)
-    if (dealt.length < most && !dealt.some(({ part }) => part === fault.part)) dealt.push(fault);
-  return dealt;
 }
