@@ -127,6 +127,8 @@ function commands(io: Console, protocols: ProtocolTexts): CommandLine {
     takes: [
       parsedOption("--duration <time>  end by itself after this time, compare and tell", parseDurationArgument),
       "--keep <dir>  keep buffer and service data in this folder",
+      "--cluster  two agents on three NATS servers, of which one agent and one server are killed",
+      "--nats-server <file>  with --cluster: the program nats-server, if it is not in PATH",
     ],
     example: "tagferry demo --duration 20s",
     goesOn: true,

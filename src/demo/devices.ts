@@ -14,6 +14,8 @@ interface DemoDevicesOptions {
   readonly everyMs: number;
 }
 
+export type DeviceName = "mqtt" | "modbus" | "opcua";
+
 export interface DemoDevices extends AsyncDisposable {
   readonly inputs: readonly InputId[];
   readonly urls: { readonly mqtt: string; readonly modbus: string; readonly opcua: string };
@@ -21,6 +23,8 @@ export interface DemoDevices extends AsyncDisposable {
   readonly logins: { readonly mqtt: { readonly username: string; readonly password: string } };
   /** The `templates:` and `sources:` that read every tag, to append to `version`, `agent` and `service`. */
   readonly configuration: string;
+  /** The same for some of the devices. */
+  readonly configurationOf: (...devices: readonly DeviceName[]) => string;
   /** Number of distinct (input, value) pairs delivered so far. */
   readonly count: number;
   /** The pairs delivered so far; complete once `stop` has resolved. */
@@ -48,15 +52,21 @@ export async function openDevices(
   const mqtt = opening.use(await openMqttDevice({ tags: tags.mqtt, everyMs, record }, runtime, signal));
   const modbus = opening.use(await openModbusDevice({ tags: tags.modbus, everyMs, record }, runtime, signal));
   const opcua = opening.use(await openOpcuaDevice({ tags: tags.opcua, everyMs, record }, runtime, signal));
-  const all = [mqtt, modbus, opcua];
-  const templates = all.flatMap((device) => device.configuration.templates ?? []);
-  const sources = all.map((device) => device.configuration.source);
+  const devices = { mqtt, modbus, opcua };
+  const all = Object.values(devices);
+  const configurationOf = (...names: readonly DeviceName[]) => {
+    const configurations = names.map((name) => devices[name].configuration);
+    const templates = configurations.flatMap((each) => each.templates ?? []);
+    const sources = configurations.map(({ source }) => source);
+    return `${templates.length > 0 ? `templates:\n${templates.join("")}` : ""}sources:\n${sources.join("")}`;
+  };
   const owned = opening.move();
   return {
     inputs: all.flatMap((device) => device.inputs),
     urls: { mqtt: mqtt.url, modbus: modbus.url, opcua: opcua.url },
     logins: { mqtt: mqttLogin },
-    configuration: `templates:\n${templates.join("")}sources:\n${sources.join("")}`,
+    configuration: configurationOf("mqtt", "modbus", "opcua"),
+    configurationOf,
     get count() {
       return record.count;
     },

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { programAt, tagferry } from "../support/cli.ts";
+import { natsServerProgram } from "../support/nats-servers.ts";
 import { program } from "../support/program.ts";
 
 const root = resolve(import.meta.dirname, "../..");
@@ -33,6 +34,30 @@ test("the built program's demo does the same, without a warning of Node", { time
   expect(stdout).toMatch(/\ndemo: read [1-9]\d*, stored [1-9]\d*, missing 0, .*\n$/);
   expect(stderr).not.toMatch(/Warning: /);
   expect(status).toBe(0);
+});
+
+test("the demo of a cluster kills an agent and a server, and misses no value", { timeout: 300_000 }, async () => {
+  const { status, stdout } = await tagferry([
+    "demo",
+    "--cluster",
+    "--duration",
+    "25s",
+    "--nats-server",
+    await natsServerProgram(),
+  ]);
+
+  expect(stdout).toContain("killing gw-left, which delivers for both");
+  expect(stdout).toContain("killing NATS server n1");
+  expect(stdout).toMatch(/gw-right delivers/);
+  expect(stdout).toMatch(/\ndemo: read ([1-9]\d*), stored \1, missing 0, requests \d+, max rate \S+, outage 0 s\n$/);
+  expect(status).toBe(0);
+});
+
+test("the demo of a cluster says what it needs where there is no nats-server", async () => {
+  const { status, stderr } = await tagferry(["demo", "--cluster", "--nats-server", "/nonexistent/nats-server"]);
+  expect(stderr).toContain("/nonexistent/nats-server is not a program that can be run");
+  expect(stderr).toContain("https://github.com/nats-io/nats-server/releases");
+  expect(status).toBe(1);
 });
 
 test("a demo ends when its output is closed", { timeout: 60_000 }, async () => {

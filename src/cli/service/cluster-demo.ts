@@ -1,0 +1,203 @@
+// `tagferry demo --cluster`: two agents share one integration by way of three NATS servers. The agent that delivers and a
+// server are killed; the other agent goes on, and in the end the service has every value.
+import { spawn } from "node:child_process";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { openLog } from "../../agent/log/log.ts";
+import { metricsRegistry } from "../../agent/process/metrics.ts";
+import { systemRuntime } from "../../agent/runtime.ts";
+import type { Status } from "../../agent/status/status.ts";
+import { AgentError } from "../../core/errors.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import { lastLine } from "../../demo/comparison.ts";
+import { type DemoDevices, openDevices } from "../../demo/devices.ts";
+import { killed, natsServerProgram, openNatsServers } from "../../demo/nats-servers.ts";
+import { isAbort } from "../../lib/abort.ts";
+import { openService, type Service } from "../../service/service.ts";
+import { nodeFlags } from "../shared/node-flags.ts";
+import type { Console } from "../terminal/console.ts";
+import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import {
+  compared,
+  type DemoOptions,
+  demoFolder,
+  demoServiceOptions,
+  integration,
+  password,
+  seen,
+  withAnyPort,
+} from "./demo-parts.ts";
+
+/** Without a duration, everything has happened after this time, in milliseconds. */
+const defaultMs = 60_000;
+/** The agent is killed, started again, and the server killed after these shares of the duration. */
+const agentGone = 0.25;
+const agentBack = 0.6;
+const serverGone = 0.7;
+const withinMs = 120_000;
+
+interface Collector extends AsyncDisposable {
+  readonly name: string;
+  readonly page: string;
+  /** Undefined: it does not answer. */
+  status(): Promise<Status | undefined>;
+}
+
+export async function clusterDemo(
+  { duration = defaultMs, keep, natsServer }: DemoOptions,
+  given: Console,
+): Promise<ExitStatus> {
+  const io = { ...given, signal: AbortSignal.any([given.signal, ...(given.unread ? [given.unread] : [])]) };
+  const program = natsServerProgram(natsServer, io.environment.variables.PATH ?? "");
+  await using parts = new AsyncDisposableStack();
+  const folder = await demoFolder(keep, parts);
+  const log = await openLog({ level: "warn", descriptor: 2, pretty: io.interactive, fields: { agent: "demo" } });
+  parts.defer(() => log.flush());
+  const runtime = systemRuntime(log, metricsRegistry());
+  const from = runtime.clock.now();
+
+  io.print("starting three NATS servers, the devices, the local service and two agents …");
+  const service = parts.use(
+    await withAnyPort(8420, (port) => openService(demoServiceOptions(folder, port), runtime, io.signal)),
+  );
+  const devices = parts.use(
+    await openDevices({ tags: { mqtt: 8, modbus: 14, opcua: 8 }, everyMs: 500 }, runtime, io.signal),
+  );
+  const { servers } = parts.use(await openNatsServers(program, join(folder, "nats")));
+  const urls = servers.map(({ url }) => url);
+  const start = (name: string, sources: string) =>
+    openCollector(join(folder, name), configuration(name, service, urls, sources), name, io.signal);
+  const left = () => start("gw-left", devices.configurationOf("mqtt"));
+  let first = parts.use(await left());
+  await until(
+    async () => (await first.status())?.cluster?.delivers === first.name,
+    "gw-left does not deliver",
+    runtime,
+    io.signal,
+  );
+  const second = parts.use(await start("gw-right", devices.configurationOf("modbus", "opcua")));
+  introduce(io, service, [first, second]);
+
+  try {
+    const began = runtime.clock.monotonic();
+    const at = async (share: number) => {
+      for (;;) {
+        const passed = runtime.clock.monotonic() - began;
+        if (passed >= share * duration) return;
+        await runtime.clock.sleep(Math.min(1_000, share * duration - passed), io.signal);
+        io.print(await line(passed, second, devices, service));
+      }
+    };
+    await at(agentGone);
+    io.print("killing gw-left, which delivers for both; the broker keeps its messages");
+    await first[Symbol.asyncDispose]();
+    await at(agentBack);
+    io.print("starting gw-left again");
+    first = parts.use(await left());
+    await at(serverGone);
+    io.print("killing NATS server n1");
+    await servers[0]!.kill();
+    await at(1);
+    await devices.stop(io.signal);
+    io.print("waiting until what is in the buffers and in the stream is delivered …");
+    await until(() => isDrained([first, second]), "points still wait", runtime, io.signal);
+    const { requests, maxRate } = seen(service);
+    io.print("reading everything back from the service …");
+    const comparison = await compared(service, devices, from, runtime, io.signal);
+    for (const example of comparison.examples) io.complain(example);
+    io.print(lastLine(comparison, { requests, maxRate, outageMs: 0 }));
+    return comparison.exact ? exitStatus.done : exitStatus.failed;
+  } catch (error) {
+    if (!isAbort(error, io.signal)) throw error;
+    io.print("stopped");
+    return exitStatus.done;
+  }
+}
+
+function configuration(name: string, service: Service, servers: readonly string[], sources: string): string {
+  return `version: 1
+agent: { name: ${name}, ownSignals: off, dataDir: data }
+service:
+  url: ${service.url}
+  integration: ${integration}
+  auth: { basic: { password: "\${DEMO_SERVICE_PASSWORD:-${password}}" } }
+http: { listen: "127.0.0.1:0" }
+cluster: { servers: ${JSON.stringify(servers)} }
+${sources}`;
+}
+
+/** Starts an agent as a process of its own. Resolves when it is ready. */
+async function openCollector(folder: string, yaml: string, name: string, signal: AbortSignal): Promise<Collector> {
+  await mkdir(folder, { recursive: true });
+  const file = join(folder, "tagferry.yaml");
+  await writeFile(file, yaml);
+  const child = spawn(process.execPath, [...nodeFlags, process.argv[1]!, "run", "-c", file], {
+    stdio: ["ignore", "ignore", "pipe"],
+    cwd: folder,
+  });
+  const page = await new Promise<string>((resolve, reject) => {
+    let last = "";
+    const failed = () => reject(new AgentError("PACKAGE_MISSING", `agent ${name} ended: ${last}`));
+    child.once("error", reject);
+    child.once("exit", failed);
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    createInterface({ input: child.stderr }).on("line", (text) => {
+      last = text;
+      const found = /"page":"([^"]+)"/.exec(text)?.[1];
+      if (found !== undefined) resolve(found);
+    });
+  }).catch(async (error: unknown) => {
+    await killed(child);
+    throw error;
+  });
+  return {
+    name,
+    page,
+    async status() {
+      try {
+        const answer = await fetch(new URL("/api/status", page), { signal: AbortSignal.timeout(5_000) });
+        return (await answer.json()) as Status; // of this version
+      } catch {
+        return undefined;
+      }
+    },
+    [Symbol.asyncDispose]: () => killed(child),
+  };
+}
+
+async function line(passedMs: number, agent: Collector, devices: DemoDevices, service: Service): Promise<string> {
+  const cluster = (await agent.status())?.cluster;
+  const who = cluster?.delivers === undefined ? "no agent delivers" : `${cluster.delivers} delivers`;
+  const stream = cluster?.stream;
+  const shown = stream
+    ? `${stream.messages} messages in the stream, ${stream.replicasInPlace} of ${stream.replicas} replicas`
+    : "the stream has no leader";
+  return `${String(Math.round(passedMs / 1_000)).padStart(4)} s  read ${devices.count}, ${who}, ${shown}, ${seen(service).requests} requests`;
+}
+
+async function isDrained(agents: readonly Collector[]): Promise<boolean> {
+  const all = await Promise.all(agents.map((agent) => agent.status()));
+  return all.every((status) => status?.buffer.unsettledPoints === 0 && status.cluster?.stream?.messages === 0);
+}
+
+async function until(
+  isSo: () => Promise<boolean>,
+  problem: string,
+  { clock }: Runtime,
+  signal: AbortSignal,
+): Promise<void> {
+  const end = clock.monotonic() + withinMs;
+  while (!(await isSo())) {
+    if (clock.monotonic() > end) throw new AgentError("CLUSTER_UNREACHABLE", `${problem} after ${withinMs / 1_000} s`);
+    await clock.sleep(200, signal);
+  }
+}
+
+function introduce(io: Console, service: Service, agents: readonly Collector[]): void {
+  io.print(`
+  gw-left (MQTT)               ${agents[0]!.page}
+  gw-right (Modbus, OPC UA)    ${agents[1]!.page}
+  timeline page                ${service.pageUrl}   (sign in as ${integration}, password ${password})
+`);
+}
