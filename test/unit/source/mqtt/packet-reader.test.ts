@@ -143,6 +143,37 @@ const plain = (received: Received) => ({
   ...("payload" in received && { payload: received.payload?.toString("latin1") }),
 });
 
+test("whatever bytes come, they are read or end the connection with a reason, and bounded memory is held", () => {
+  // Types and lengths that mean something, and bytes that do not.
+  const piece = fc.oneof(
+    fc.uint8Array({ minLength: 1, maxLength: 30 }),
+    fc.constantFrom(
+      [0x30, 9, 0, 1, 0x61],
+      [0x32, 0x80, 0x10, 0, 2],
+      [0x36, 4],
+      [0x34, 8, 0, 1, 0x61, 0, 1, 3, 38, 0],
+      [0x90, 3],
+    ),
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { minLength: 1, maxLength: 30 }), fc.constantFrom<Version>(4, 5), (pieces, version) => {
+      const errors: Error[] = [];
+      const pass = (_part: Buffer, done: () => void) => done();
+      const sinks = { receive: () => true, pass, fail: (error: Error) => void errors.push(error) };
+      const reader = packetReader({ maxPayload, protocolVersion: version }, sinks);
+      let read = 0;
+      for (const [i, bytes] of pieces.entries()) {
+        reader.write(Buffer.from(bytes), () => read++);
+        if (errors.length > 0) break;
+        expect(read).toBe(i + 1);
+        expect(reader.heldBytes).toBeLessThanOrEqual(maxPayload + 65_536 + 10);
+      }
+      for (const { message } of errors) expect(message).toMatch(/^the broker sent a (?:packet|message) /);
+    }),
+    runs(300),
+  );
+});
+
 test("a stream divided at any byte is read like a whole one", () => {
   const packets: readonly Packet[] = [
     { cmd: "publish", topic: "line/a", payload: "21", qos: 1, messageId: 1, dup: false, retain: false },
