@@ -128,7 +128,6 @@ export async function openWaitingAgent(
         buffer,
         integration: config.service.integration,
         requestsPerSecond: config.service.limits.requestsPerSecond,
-        reads: () => wanted.map((source) => source.name),
         catalog,
         configured: (input) => inputs.has(input),
       },
@@ -187,10 +186,15 @@ export async function openWaitingAgent(
     clockHold: { watch: clockWatch, clock },
     final: options.final,
   };
-  const sources = new SourceSet(parts, runtime);
+  const sources: SourceSet = new SourceSet({ ...parts, leaseOf: (source) => shared?.leaseOf(source) }, runtime);
+  const shared = cluster?.readSources(sources);
+  const stopSources = async () => {
+    await shared?.[Symbol.asyncDispose]();
+    await sources[Symbol.asyncDispose]();
+  };
   opened.defer(async () => {
     // The request in flight and the sources shut down concurrently, not one after the other.
-    await Promise.all([delivery, sources].map((part) => part[Symbol.asyncDispose]()));
+    await Promise.all([delivery[Symbol.asyncDispose](), stopSources()]);
   });
   const began = new Since(runtime.clock);
   const started = runtime.clock.monotonic();
@@ -235,6 +239,7 @@ export async function openWaitingAgent(
     },
     config: { ...config, warnings: current.warnings },
     sources: sources.running,
+    standby: shared?.standby,
     buffer: buffer.stats(),
     delivery,
     progress: trend.progress,
@@ -244,7 +249,7 @@ export async function openWaitingAgent(
   });
   return {
     async start() {
-      await sources.change(wanted);
+      await (shared ?? sources).change(wanted);
       parts.addresses.keepSources(wanted.map((source) => source.name));
       begun.resolve();
     },
@@ -263,7 +268,7 @@ export async function openWaitingAgent(
     },
     async reload(next) {
       wanted = next.sources;
-      const changes = await sources.change(next.sources);
+      const changes = await (shared ?? sources).change(next.sources);
       parts.addresses.keepSources(next.sources.map((source) => source.name));
       for (const source of changes.stopped) gaps.sourceRemoved(source);
       current = next;

@@ -27,6 +27,8 @@ export interface PipelineParts {
   readonly gaps?: Pick<SourceGaps, "online" | "delivered" | "written" | "lost" | "storing" | "bufferFailed">;
   /** Holds deliveries while the machine's clock is not trusted. Undefined: no hold. */
   readonly hold?: Pick<ClockHold, "timed" | "close">;
+  /** False: another agent of the cluster may read the source now. Undefined: no other agent can. */
+  readonly isHeld?: (() => boolean) | undefined;
   /** See `Driver.unreachablePauseMs`. */
   readonly unreachablePauseMs?: number | undefined;
 }
@@ -67,9 +69,10 @@ async function readUntilLost(
   mapped: () => void,
   signal: AbortSignal,
 ): Promise<unknown> {
-  const { mapping, monitor, gaps, hold } = parts;
+  const { mapping, monitor, gaps, hold, isHeld = () => true } = parts;
   const owed: Delivery[] = [];
   try {
+    if (!isHeld()) return undefined;
     monitor.connecting();
     await using source = await parts.open(runtime, signal);
     monitor.online(source);
@@ -78,6 +81,8 @@ async function readUntilLost(
     mapping.claim(source.addresses ?? []);
     const deliveries = source.deliveries(signal);
     for await (const delivery of hold?.timed(deliveries, signal) ?? deliveries) {
+      // After a suspension, another agent has received what waits here, or the next delivery of the device.
+      if (!isHeld()) return undefined;
       arrived();
       const { batches } = delivery;
       const points = batches ? mapping.mapBatches(delivery, batches) : mapping.map(delivery);
@@ -85,11 +90,11 @@ async function readUntilLost(
       monitor.delivered(readingCount(delivery), points.length);
       if (!(await store(points, delivery, parts, runtime, signal))) continue;
       gaps?.delivered(delivery);
-      if (await isRecorded(delivery, owed, gaps)) delivery.ack();
+      if ((await isRecorded(delivery, owed, gaps)) && isHeld()) delivery.ack();
     }
     return signal.aborted ? undefined : new Error("the source ended without a reason");
   } catch (error) {
-    return isAbort(error, signal) ? undefined : error;
+    return isAbort(error, signal) || !isHeld() ? undefined : error;
   }
 }
 

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import type { ConfiguredSource } from "../config/config.ts";
 import { ambiguitiesOf } from "../config/config.ts";
 import type { PointBuffer } from "../core/buffer.ts";
-import type { Runtime } from "../core/runtime.ts";
+import type { EpochMicros } from "../core/point.ts";
+import type { Clock, Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
 import { orAbort } from "../lib/abort.ts";
 import { withoutSecrets } from "../lib/without-secrets.ts";
@@ -23,6 +24,8 @@ export interface RunningSource extends AsyncDisposable {
   readonly configured: ConfiguredSource;
   readonly monitor: SourceMonitor;
   readonly mapping: Mapping;
+  /** Up to when everything is recorded. */
+  readonly accountedUpTo: EpochMicros;
   /** Announces that the source will not reconnect. Disposal then also removes its state at the device. */
   retire(): void;
 }
@@ -38,6 +41,17 @@ export interface SourceParts {
   readonly clockHold: HoldParts;
   /** Whether the agent stops for good; called when it stops. */
   readonly final?: (() => boolean) | undefined;
+  /** The lease of a source that several agents of the cluster can read. */
+  readonly leaseOf?: ((source: string) => SourceLease | undefined) | undefined;
+}
+
+/** Permission to read a source that several agents of the cluster can read. */
+export interface SourceLease {
+  /** See `DriverConfig.identity`. */
+  readonly identity: string;
+  readonly isHeld: () => boolean;
+  /** See `SourceGaps`. */
+  readonly former: { readonly node: string; readonly upTo: EpochMicros } | undefined;
 }
 
 /** Time limit for stopping a source, in milliseconds. A slower source is abandoned. */
@@ -46,13 +60,14 @@ const stopWithinMs = 5_000;
 /** Starts the source at once; the monitor shows its state. */
 export function startSource(
   source: ConfiguredSource,
-  { agent, configFile, buffer, catalog, owners, addresses, gaps: record, clockHold, final }: SourceParts,
+  { agent, configFile, buffer, catalog, owners, addresses, gaps: record, clockHold, final, leaseOf }: SourceParts,
   runtime: Runtime,
 ): RunningSource {
   const { name, driver, options, tags, rules } = source;
+  const lease = leaseOf?.(name);
   const url = sourceAddress(options);
   const own: Runtime = { ...runtime, log: runtime.log.child({ part: "source", source: name, driver: driver.type }) };
-  const gaps = new SourceGaps(record, { name, tags: tags.length }, runtime);
+  const gaps = new SourceGaps(record, { name, tags: tags.length, shared: lease }, runtime);
   const ambiguities = ambiguitiesOf(source);
   const mapping = openMapping(
     { source: name, rules, catalog, owners, addresses: addresses.of(source), ambiguities, watch: gaps },
@@ -69,16 +84,22 @@ export function startSource(
   const driverConfig = {
     name,
     agent: agent.name,
+    identity: lease?.identity,
     stateDir: join(agent.dataDir, "sources", name),
     sharedDir: agent.dataDir,
     configFile,
-    final: () => retired || final?.() === true,
+    // The next agent continues what the device keeps for the source.
+    final: () => lease === undefined && (retired || final?.() === true),
     options,
     tags,
   };
   const running = runPipeline(
     {
-      open: (given, signal) => driver.open(driverConfig, given, signal),
+      open: (given, signal) => {
+        const clock = lease ? leasedClock(given.clock, lease, stop) : given.clock;
+        return driver.open(driverConfig, { ...given, clock }, signal);
+      },
+      isHeld: lease?.isHeld,
       mapping,
       buffer,
       monitor,
@@ -93,6 +114,9 @@ export function startSource(
     configured: source,
     monitor,
     mapping,
+    get accountedUpTo() {
+      return gaps.accountedUpTo;
+    },
     retire: () => {
       retired = true;
     },
@@ -105,6 +129,31 @@ export function startSource(
       } catch {
         own.log.warn({ afterMs: stopWithinMs }, "the source did not stop in time and is left behind");
       }
+    },
+  };
+}
+
+/**
+ * A clock that stops the source when a driver uses it without the lease. A process that was suspended then ends the
+ * source before its driver sends the next request; its timers may run in any order.
+ */
+function leasedClock(clock: Clock, { isHeld }: SourceLease, stop: AbortController): Clock {
+  const check = () => {
+    if (!isHeld()) stop.abort(new Error("another agent of the cluster may read the source now"));
+  };
+  return {
+    now() {
+      check();
+      return clock.now();
+    },
+    monotonic() {
+      check();
+      return clock.monotonic();
+    },
+    async sleep(ms, signal, gridMs) {
+      await clock.sleep(ms, signal, gridMs);
+      check();
+      stop.signal.throwIfAborted();
     },
   };
 }

@@ -38,6 +38,18 @@ const lookEveryMs = 2_000;
 /** Electing a leader takes 4 to 9 s. */
 const leaderlessMs = 15_000;
 
+/** `leases`: entries expire. `state`: entries stay. The caller owns `link`. */
+export function clusterBuckets(
+  link: NatsLink,
+  { replicas, leaseTtl }: Pick<ClusterOptions, "replicas" | "leaseTtl">,
+  integration: string,
+): { readonly leases: KeyBucket; readonly state: KeyBucket } {
+  return {
+    leases: natsBucket(link, { name: `tagferry-leases-${integration}`, replicas, ttlMs: entryLife * leaseTtl }),
+    state: natsBucket(link, { name: `tagferry-state-${integration}`, replicas }),
+  };
+}
+
 export interface ClusterParts {
   readonly options: ClusterOptions;
   /** `service.integration`. Agents of other integrations share nothing with this one. */
@@ -66,18 +78,14 @@ export class JoinedCluster implements AsyncDisposable {
   #answeredAt: number;
 
   constructor({ options, integration, node, report }: ClusterParts, runtime: Runtime) {
-    const { replicas, leaseTtl } = options;
     this.#runtime = { ...runtime, log: runtime.log.child({ part: "cluster" }) };
     this.#node = node;
     this.#answeredAt = runtime.clock.monotonic();
     this.#link = new NatsLink(options, node, runtime);
     this.stream = natsStream(this.#link, options, integration);
-    this.leases = natsBucket(this.#link, {
-      name: `tagferry-leases-${integration}`,
-      replicas,
-      ttlMs: entryLife * leaseTtl,
-    });
-    this.state = natsBucket(this.#link, { name: `tagferry-state-${integration}`, replicas });
+    const { leases, state } = clusterBuckets(this.#link, options, integration);
+    this.leases = leases;
+    this.state = state;
     this.requests = natsRequests(this.#link, integration, runtime.clock);
     this.members = new Membership({ state: this.state, node, report }, this.#runtime);
     this.#running = Promise.all([this.members.run(this.#stop.signal), this.#watch()]).catch((error: unknown) =>

@@ -1,4 +1,4 @@
-// Encodes names of agents and sources as one token of a key or subject. Escapes dots and others.
+// Encodes names of agents, sources and files as one token of a key or subject. Escapes dots and others.
 
 const plain = /^[A-Za-z0-9_-]$/;
 
@@ -11,4 +11,9 @@ export function keyToken(name: string): string {
       return plain.test(sign) ? sign : `=${byte.toString(16).padStart(2, "0")}`;
     })
     .join("");
+}
+
+/** The name that `keyToken` has encoded. */
+export function tokenName(token: string): string {
+  return decodeURIComponent(token.replaceAll("=", "%"));
 }

@@ -26,6 +26,10 @@ export interface LeaseTerm {
   readonly since: number;
   /** Aborts once another agent holds the lease, or it was not renewed for `ttlMs`. */
   readonly signal: AbortSignal;
+  /** The former holder did not renew the lease for `ttlMs`, so its term is over. False: there was no entry. */
+  readonly isTakeover: boolean;
+  /** False: the term is over. Unlike `signal`, correct as soon as a suspended process resumes. */
+  readonly isHeld: boolean;
   /**
    * Renews the lease. Resolves with the monotonic time just before the request was sent, or undefined if the term is
    * over. Rejects with `CLUSTER_UNREACHABLE` if the outcome is unknown. Overlapping calls run one after the other.
@@ -70,7 +74,9 @@ export async function acquireLease(
       if (isFree && !signal.aborted && mayTake()) {
         const sentAt = clock.monotonic();
         const revision = entry ? await bucket.update(key, value, entry.revision) : await bucket.create(key, value);
-        if (revision !== undefined) return new Term(options, { value, token, revision, sentAt }, { clock, log });
+        const isTakeover = entry !== undefined && holderOf(entry).token !== token;
+        if (revision !== undefined)
+          return new Term(options, { value, token, revision, sentAt, isTakeover }, { clock, log });
       }
     } catch (error) {
       if (!isAgentError(error)) throw error;
@@ -97,6 +103,7 @@ interface Acquired {
   readonly token: string;
   readonly revision: number;
   readonly sentAt: number;
+  readonly isTakeover: boolean;
 }
 
 class Term implements LeaseTerm {
@@ -124,6 +131,16 @@ class Term implements LeaseTerm {
 
   get signal(): AbortSignal {
     return this.#over.signal;
+  }
+
+  get isTakeover(): boolean {
+    return this.#acquired.isTakeover;
+  }
+
+  get isHeld(): boolean {
+    const { ttlMs } = this.#options;
+    if (this.#runtime.clock.monotonic() >= this.#renewedAt + ttlMs) this.#end(notRenewed(ttlMs));
+    return !this.signal.aborted;
   }
 
   renew(): Promise<number | undefined> {
@@ -166,7 +183,7 @@ class Term implements LeaseTerm {
     const { ttlMs } = this.#options;
     while (!this.signal.aborted) {
       const left = this.#renewedAt + ttlMs - clock.monotonic();
-      if (left <= 0) return this.#end(`it could not be renewed for ${ttlMs} ms`);
+      if (left <= 0) return this.#end(notRenewed(ttlMs));
       const due = this.#renewedAt + ttlMs / renewals - clock.monotonic();
       try {
         if (due > 0) await clock.sleep(due, this.signal);
@@ -182,4 +199,8 @@ class Term implements LeaseTerm {
     this.#runtime.log.info({ lease: this.#options.key, reason }, "the term of a lease is over");
     this.#over.abort(new Error(`the lease ${this.#options.key} is over: ${reason}`));
   }
+}
+
+function notRenewed(ttlMs: number): string {
+  return `it could not be renewed for ${ttlMs} ms`;
 }

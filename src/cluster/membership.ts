@@ -38,8 +38,8 @@ const orderRecord = z.discriminatedUnion("kind", [
 export type ClusterOrder = z.output<typeof orderRecord>;
 
 const beatMs = 2_000;
-/** A member that misses this many heartbeats is not alive. */
-const beatsMissed = 3;
+/** A member whose record has not changed for this long, three heartbeats, is not alive. */
+export const silentMs = 3 * beatMs;
 
 export interface MembershipOptions {
   readonly state: KeyBucket;
@@ -62,6 +62,7 @@ export class Membership {
   #orders: readonly ClusterOrder[] = [];
   #revision: number | undefined;
   #namesake = false;
+  #isKnown = false;
 
   constructor(options: MembershipOptions, runtime: Runtime) {
     this.#options = options;
@@ -73,12 +74,17 @@ export class Membership {
     return this.#namesake;
   }
 
+  /** Whether members and orders have been read since the start. Until then this agent must not take a lease. */
+  get isKnown(): boolean {
+    return this.#isKnown;
+  }
+
   /** All members with a record, including this agent once it has written its own. */
   get members(): readonly Member[] {
     const now = this.#runtime.clock.monotonic();
     return [...this.#seen.values()].map(({ record, changedAt, aliveSince }) => ({
       ...record,
-      aliveMs: now - changedAt < beatsMissed * beatMs ? now - aliveSince : undefined,
+      aliveMs: now - changedAt < silentMs ? now - aliveSince : undefined,
     }));
   }
 
@@ -132,30 +138,40 @@ export class Membership {
   }
 
   async #look(): Promise<void> {
-    const { state } = this.#options;
-    const members = await state.list("members.");
-    const orders = await state.list("orders.");
+    const { records, orders } = await readMembers(this.#options.state);
     const now = this.#runtime.clock.monotonic();
     const seen = new Map<string, Sighting>();
-    for (const entry of members) {
-      const record = parsed(memberRecord, entry);
-      const token = entry.key.slice("members.".length);
+    for (const { record, revision } of records) {
+      const token = keyToken(record.node);
       const last = this.#seen.get(token);
-      if (!record) continue;
-      if (last?.revision === entry.revision) seen.set(token, last);
+      if (last?.revision === revision) seen.set(token, last);
       else {
-        const isNew = !last || last.record.boot !== record.boot || now - last.changedAt >= beatsMissed * beatMs;
+        const isNew = !last || last.record.boot !== record.boot || now - last.changedAt >= silentMs;
         seen.set(token, {
           record,
-          revision: entry.revision,
+          revision,
           changedAt: now,
           aliveSince: isNew ? now : last.aliveSince,
         });
       }
     }
     this.#seen = seen;
-    this.#orders = orders.flatMap((entry) => parsed(orderRecord, entry) ?? []);
+    this.#orders = orders;
+    this.#isKnown = true;
   }
+}
+
+/** The records of all members, with revisions that ascend at each heartbeat, and the orders in force. */
+export async function readMembers(state: KeyBucket) {
+  const members = await state.list("members.");
+  const orders = await state.list("orders.");
+  return {
+    records: members.flatMap((entry) => {
+      const record = parsed(memberRecord, entry);
+      return record ? [{ record, revision: entry.revision }] : [];
+    }),
+    orders: orders.flatMap((entry) => parsed(orderRecord, entry) ?? []),
+  };
 }
 
 /** Stores an order. It replaces one of the same kind for the same node or source and is valid until deleted. */

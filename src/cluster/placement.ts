@@ -45,3 +45,8 @@ export function mayRead(
   const preferred = holds ? preferring.filter((one) => one.node === node || one.aliveMs >= holdDownMs) : preferring;
   return (preferred.length > 0 ? preferred : willing).some((one) => one.node === node);
 }
+
+/** Whether `node` may take or keep the delivery lease. If all are drained, one must still deliver. */
+export function mayDeliver(node: string, candidates: readonly Candidate[], { drained }: Orders): boolean {
+  return !drained.has(node) || candidates.every((one) => drained.has(one.node));
+}

@@ -1,9 +1,10 @@
 // Ensures with one lease per source that exactly one agent reads a source that several agents could read.
+import { isAgentError, reasonOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { isAbort } from "../lib/abort.ts";
 import type { KeyBucket } from "./jetstream.ts";
 import { keyToken } from "./key-token.ts";
-import { acquireLease, renewals } from "./lease.ts";
+import { acquireLease, type LeaseTerm, renewals } from "./lease.ts";
 import type { Membership } from "./membership.ts";
 import { mayRead } from "./placement.ts";
 
@@ -11,11 +12,16 @@ export interface SourceLeasesOptions {
   readonly leases: KeyBucket;
   readonly node: string;
   readonly ttlMs: number;
-  readonly view: Pick<Membership, "candidates" | "orders">;
-  /** Called when this agent starts to read a source. */
-  readonly start: (source: string) => void;
-  /** Called when it no longer reads the source. Resolves once the connection to the device is closed. */
+  readonly view: Pick<Membership, "candidates" | "orders" | "isKnown">;
+  /** Called when this agent is to read a source. May reject with server errors; the lease is given back then. */
+  readonly start: (source: string, term: LeaseTerm) => Promise<void>;
+  /** Called after `start`. Resolves once the connection to the device is closed. Never rejects. */
   readonly stop: (source: string) => Promise<void>;
+}
+
+/** Key of the lease of a source; without `source` the prefix of all of them. */
+export function sourceLease(source = ""): string {
+  return `source.${keyToken(source)}`;
 }
 
 /** Interval of checking whether another agent should read the source. */
@@ -30,21 +36,27 @@ export async function holdSource(
   runtime: Pick<Runtime, "clock" | "log">,
   signal: AbortSignal,
 ): Promise<void> {
-  const may = (holds: boolean) => mayRead(source, { node, holds }, view.candidates, view.orders);
+  const may = (holds: boolean) => view.isKnown && mayRead(source, { node, holds }, view.candidates, view.orders);
   while (!signal.aborted) {
-    const lease = { bucket: leases, key: `source.${keyToken(source)}`, node, ttlMs };
+    const lease = { bucket: leases, key: sourceLease(source), node, ttlMs };
     const term = await acquireLease(lease, runtime, signal, () => may(false)).catch((error: unknown) => {
       if (!isAbort(error, signal)) throw error;
     });
     if (!term) return;
     const over = AbortSignal.any([signal, term.signal]);
     const wait = (ms: number) => runtime.clock.sleep(ms, over).catch(() => {});
-    // A former holder whose entry expired early notices this at its next renewal.
-    await wait(ttlMs / renewals + closingMs);
+    // The term of a former holder is over, unless its entry expired early: then it notices at its next renewal.
+    await wait((term.isTakeover ? 0 : ttlMs / renewals) + closingMs);
     if (!over.aborted) {
-      start(source);
-      while (!over.aborted && may(true)) await wait(lookMs);
-      await stop(source);
+      try {
+        await start(source, term);
+        while (!over.aborted && may(true)) await wait(lookMs);
+      } catch (error) {
+        if (!isAgentError(error)) throw error;
+        runtime.log.warn({ source, reason: reasonOf(error) }, "cannot take over the source");
+      } finally {
+        await stop(source);
+      }
     }
     // Release only after the stop, so that two agents are never connected to the device at once.
     await term.release();

@@ -58,6 +58,18 @@ export interface ConfiguredSource {
   readonly tags: readonly DriverTag<z.ZodObject>[];
   /** The mapping rule of each tag, at the same index. */
   readonly rules: readonly TagRule[];
+  readonly run: SourceRun;
+}
+
+/** `here`: this agent reads it. Otherwise one of the cluster's agents that have it, with `preferHere` this one first. */
+export type SourceRun = "here" | "anywhere" | "preferHere";
+
+/**
+ * Name under which devices know a source that several agents can read, so that each continues the session of the one
+ * before it. Undefined: only this agent reads it.
+ */
+export function deviceIdentity(run: SourceRun, { integration }: { readonly integration: string }): string | undefined {
+  return run === "here" ? undefined : integration;
 }
 
 /** Undefined: each address of the tag has its own Input ID, or they may share one. */
@@ -79,10 +91,14 @@ export function ambiguitiesOf({ driver, tags, rules }: ConfiguredSource): Readon
   return found;
 }
 
-/** Compares type, options (secrets included), tags and rules, but not names. */
+/** Compares type, options (secrets included), tags, rules and who reads it, but not names. */
 export function sameSource(a: ConfiguredSource, b: ConfiguredSource): boolean {
   return (
-    a.driver.type === b.driver.type && same(a.options, b.options) && same(a.tags, b.tags) && same(a.rules, b.rules)
+    a.driver.type === b.driver.type &&
+    (a.run === "here") === (b.run === "here") &&
+    same(a.options, b.options) &&
+    same(a.tags, b.tags) &&
+    same(a.rules, b.rules)
   );
 }
 

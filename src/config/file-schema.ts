@@ -7,10 +7,12 @@ import { tagOptions } from "../mapping/options.ts";
 import { serviceOptions } from "../upload/client/options.ts";
 import { logLevels } from "./config.ts";
 
+const agentName = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, { error: "must be 1 to 64 letters, digits, - _ and ." });
+
 export const agentOptions = z.strictObject({
-  name: z
-    .string()
-    .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, { error: "must be 1 to 64 letters, digits, - _ and ." })
+  name: agentName
     .optional()
     .describe(
       "Name of this agent in logs, metrics, the status page and its own signals, and in the client identifiers it uses. Must differ between agents of one plant. Default: the name of the machine.",
@@ -100,9 +102,11 @@ export const sections = {
 };
 
 export const runOption = z
-  .enum(["here"], { error: "must be here: a source that other agents can take over is not supported yet" })
+  .union([z.enum(["here", "anywhere", "preferHere"]), z.strictObject({ prefer: agentName })])
   .default("here")
-  .describe("Which agent of a cluster reads the source: here, the one in whose configuration it stands.");
+  .describe(
+    "Which agent of a cluster reads the source. here: each agent that has it in its configuration. The others: one of those that have it; another one takes over within 10 s. preferHere: this agent while it runs. prefer: the agent of that name while it runs, for a file that is the same on all machines.",
+  );
 
 export const fileKeys: readonly string[] = [
   "version",

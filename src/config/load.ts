@@ -123,7 +123,12 @@ function checkFile(
   const inputs = new Map();
   const connections = new Map();
   const agentName = checked?.agent.name ?? nameOf(environment.hostname);
-  const parts = { drivers, defaults, templates, issues, inputs, connections, claims, refused, agent: agentName };
+  const known = {
+    agent: agentName,
+    integration: checked?.service.integration ?? "",
+    isClustered: childNode(root, "cluster") !== undefined,
+  };
+  const parts = { drivers, defaults, templates, issues, inputs, connections, claims, refused, ...known };
   const sources = entriesOf(root, "sources", issues).flatMap(([name, { key, value }]): ConfiguredSource[] => {
     const good = sourceName.safeParse(name);
     if (!good.success)

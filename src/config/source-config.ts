@@ -5,7 +5,7 @@ import type { ConfigFault, TagId } from "../core/source.ts";
 import { fillInput, placeholders } from "../mapping/input-template.ts";
 import { type TagRule, tagOptions } from "../mapping/options.ts";
 import { checkNode, unknownKey } from "./check-node.ts";
-import { ambiguityOf, type ConfiguredSource } from "./config.ts";
+import { ambiguityOf, type ConfiguredSource, deviceIdentity, type SourceRun } from "./config.ts";
 import { cascadedOfSource, type ExpandedTag, type ExpandParts, expandTags, sourceKeys, tagNames } from "./expand.ts";
 import { runOption } from "./file-schema.ts";
 import { checkInput, checkSignalTexts, type UsedInputs } from "./input-check.ts";
@@ -23,6 +23,9 @@ interface SourceParts extends Omit<ExpandParts, "driver"> {
   readonly claims: Claims;
   readonly refused: RefusedTags;
   readonly agent: string;
+  readonly integration: string;
+  /** Whether there is a section `cluster`. */
+  readonly isClustered: boolean;
 }
 
 /** The source, or undefined if it is invalid. All errors are in `parts.issues`. */
@@ -32,7 +35,7 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
   if (!driver || node.kind !== "map") return undefined;
   const before = issues.errors;
   const options = checkNode(driver.schema, driverOptions(node, driver, issues), issues);
-  checkNode(z.strictObject({ run: runOption }), pick(node, ["run"]), issues);
+  const run = checkRun(node, parts);
   const tags: DriverTag<z.ZodObject>[] = [];
   const rules: TagRule[] = [];
   /** Index of each tag in the expanded list. */
@@ -50,14 +53,28 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
   if (options !== undefined) {
     const faults = [...(driver.faults?.({ options, tags }) ?? []), ...(parts.refused.get(name) ?? [])];
     tellFaults(faults, written, expandTags(node, { ...parts, driver }), issues);
-    warnOverlaps({ name, driver, options, tags, rules }, written, expandTags(node, { ...parts, driver }), node, issues);
+    warnOverlaps({ driver, tags, rules }, written, expandTags(node, { ...parts, driver }), node, issues);
     for (const { field, message, hint } of driver.warnings?.(options) ?? [])
       issues.warn(childNode(node, field) ?? node, message, hint);
     claimConnection(name, node, driver.connection?.(options), driver, parts);
-    enterClaims(driver.claims?.(options, { agent: parts.agent, source: name }) ?? [], name, node, parts);
+    const owner = { agent: deviceIdentity(run, parts) ?? parts.agent, source: name };
+    enterClaims(driver.claims?.(options, owner) ?? [], { name, run }, node, parts);
   }
   if (tags.length === 0 && issues.errors === before) issues.warn(node, "has no tags: nothing will be read");
-  return options === undefined ? undefined : { name, driver, options, tags, rules };
+  return options === undefined ? undefined : { name, driver, options, tags, rules, run };
+}
+
+function checkRun(source: MapNode, { agent, isClustered, issues }: SourceParts): SourceRun {
+  const run = checkNode(z.strictObject({ run: runOption }), pick(source, ["run"]), issues)?.run ?? "here";
+  if (run === "here") return run;
+  if (!isClustered)
+    issues.error(
+      childNode(source, "run") ?? source,
+      "needs the section cluster: without it no other agent can read the source",
+      "add the section cluster, or write run: here",
+    );
+  if (typeof run === "string") return run;
+  return run.prefer === agent ? "preferHere" : "anywhere";
 }
 
 /** Reports faults at their tags. Expanded tags were not kept, so they are expanded again if there are faults. */
@@ -85,7 +102,7 @@ const mostOverlaps = 20;
 
 /** Warns of two tags that read the same value into the same Input ID. Expands the tags again if there are any. */
 function warnOverlaps(
-  { driver, tags, rules }: ConfiguredSource,
+  { driver, tags, rules }: Pick<ConfiguredSource, "driver" | "tags" | "rules">,
   written: readonly number[],
   expandedTags: Iterable<ExpandedTag>,
   source: MapNode,
@@ -231,20 +248,27 @@ function checkPercent({ report, valid }: TagRule, fields: MapNode, driver: Drive
 export type RefusedTags = ReadonlyMap<string, readonly ConfigFault[]>;
 
 /** The source of each claim, by the key of the claim. */
-export type Claims = Map<string, Place & { readonly agent: string; readonly source: string }>;
+export type Claims = Map<string, Place & ClaimingSource>;
+
+interface ClaimingSource {
+  readonly agent: string;
+  readonly source: string;
+  readonly run: SourceRun;
+}
 
 /** Registers the claims of a source. A claim of another source is an error, or a warning if it is uncertain. */
 export function enterClaims(
   entered: readonly Claim[],
-  source: string,
+  { name: source, run }: Pick<ConfiguredSource, "name" | "run">,
   node: MapNode,
   { agent, claims, issues }: { readonly agent: string; readonly claims: Claims; readonly issues: Issues },
 ): void {
   for (const { key, field, message, hint, uncertain = false } of entered) {
     const place = childNode(node, field) ?? childNode(node, "url") ?? node;
     const first = claims.get(key);
-    if (!first) claims.set(key, { at: place.at, path: place.path, agent, source });
-    else
+    if (!first) claims.set(key, { at: place.at, path: place.path, agent, source, run });
+    // One source that several agents of a cluster can read: a lease ensures that only one of them does.
+    else if (first.source !== source || first.run === "here" || run === "here" || sameFile(first, place))
       issues[uncertain ? "warn" : "error"](
         { at: place.at, path: `${node.path}.${field}` },
         `${message}, as source ${first.source}${sameFile(first, place) ? "" : ` of agent ${first.agent} in ${first.at.file}`}`,

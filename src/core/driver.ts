@@ -30,6 +30,11 @@ export interface DriverConfig<Options extends z.ZodObject, Tag extends z.ZodObje
   readonly name: string;
   /** `agent.name`, for client identifiers and application names. */
   readonly agent: string;
+  /**
+   * Name that the device keeps state for, if several agents can read the source. A lease ensures that one of them does,
+   * and `stateDir` has the state that the one before it left. Undefined: `agent`.
+   */
+  readonly identity?: string | undefined;
   /** Folder for the persistent state of this source (certificates, learned limits), mode 0700. It may not exist yet. */
   readonly stateDir: string;
   /** Folder shared by all sources of the agent, for its certificate and trust list. Undefined: `stateDir`. */

@@ -206,6 +206,13 @@ export class GapResolution {
     if (row) this.#record.advance(this.#id, "connected", { to: epochMicros(Math.max(row.from, to)) });
   }
 
+  /** Ends an open row without a connection. */
+  ended(to: EpochMicros): void {
+    const { row } = this;
+    if (row?.to === undefined && row)
+      this.#record.advance(this.#id, "ends", { to: epochMicros(Math.max(row.from, to)) });
+  }
+
   /** Corrects the end of the row after the clock turned out to have been behind. */
   notBefore(end: number): void {
     const { row } = this;

@@ -153,7 +153,7 @@ export function isFinal({ to, state }: Pick<Gap, "to" | "state">): boolean {
 
 /** Whether the row covers a whole source. The source continues such a row when it starts again. */
 export function isOutage({ cause }: Pick<Gap, "cause">): boolean {
-  return cause === "agentDown" || cause === "disconnected" || cause === "stopped";
+  return cause === "agentDown" || cause === "disconnected" || cause === "stopped" || cause === "takeover";
 }
 
 /** The `most` newest rows that end at `since` or later, newest first, and how many more there are. */

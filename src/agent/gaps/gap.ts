@@ -7,12 +7,13 @@ import { epochMicros } from "../../core/point.ts";
  * - `agentDown`: the agent was not running.
  * - `disconnected`: the source could not be reached.
  * - `stopped`: the source was restarted by a configuration change.
+ * - `takeover`: another agent of the cluster read the source before, or none held its lease.
  * - `bad`: the device or broker gave no usable value.
  * - `refused`: the Input ID of the tag cannot be used.
  * - `overflow`: the server discarded values.
  * - `buffer`: points could not be stored, or were lost from the buffer.
  */
-const gapCauses = ["agentDown", "disconnected", "stopped", "bad", "refused", "overflow", "buffer"] as const;
+const gapCauses = ["agentDown", "disconnected", "stopped", "takeover", "bad", "refused", "overflow", "buffer"] as const;
 /** `filling`: values are being recovered. `filled`: recovered, or none were missing. `partly`: of some tags only. */
 const gapStates = ["open", "filling", "filled", "partly", "lost"] as const;
 type GapState = (typeof gapStates)[number];

@@ -25,6 +25,13 @@ const settingMs = 600_000;
 export interface GapsOf {
   readonly name: string;
   readonly tags: number;
+  /** Set if several agents of a cluster can read the source. */
+  readonly shared?: Shared | undefined;
+}
+
+interface Shared {
+  /** The agent that read the source before this one. Undefined: none did, or this one. */
+  readonly former: { readonly node: string; readonly upTo: EpochMicros } | undefined;
 }
 
 export class SourceGaps implements Disposable {
@@ -66,6 +73,15 @@ export class SourceGaps implements Disposable {
   /** Sets how Input IDs are derived from tags. Called once, before the first delivery. */
   names(inputOf: (tag: TagId, captures: Captures, address?: string) => string | undefined): void {
     this.#inputOf = inputOf;
+  }
+
+  /** Up to when everything is recorded. */
+  get accountedUpTo(): EpochMicros {
+    const { row } = this.#outage ?? {};
+    if (row?.to === undefined && row) return row.from;
+    return this.#connection
+      ? epochMicros(Math.max(this.#heard, this.#runtime.clock.now() - noticedWithinUs))
+      : this.#heard;
   }
 
   online(connection: Pick<Source, "holder" | "recovery">): void {
@@ -173,6 +189,8 @@ export class SourceGaps implements Disposable {
     this.#resolutions.settle(false);
     this.#failures.end();
     if (this.#bufferRow !== undefined) this.#record.advance(this.#bufferRow, "ends", { to: this.#runtime.clock.now() });
+    // The agent that reads the source next records the time from here on.
+    if (this.#source.shared) this.#outage?.ended(this.#runtime.clock.now());
     this.#record.life.stopped(this.#source.name);
   }
 
@@ -190,15 +208,24 @@ export class SourceGaps implements Disposable {
 
   /** Continues the rows that an earlier run left open, or opens a row for the time in between. */
   #begin(): void {
-    const { name } = this.#source;
+    const { name, shared } = this.#source;
     const rows = this.#record.of(name);
     for (const { id, state, cause } of rows)
       if (state === "filling") this.#resolutions.add(new GapResolution(this.#record, id));
       else if (state === "open" && isOutage({ cause })) this.#outage = new GapResolution(this.#record, id);
+    const { former } = this.#record.life;
+    if (shared?.former) {
+      const { node, upTo } = shared.former;
+      this.#outage?.ended(former?.time ?? upTo);
+      const from = epochMicros(Math.min(upTo, this.#runtime.clock.now()));
+      this.#outage = this.#open("takeover", `${node} read the source until then`, from);
+      return;
+    }
     const upTo = this.#record.life.accountedUpTo(name);
     if (upTo === undefined || this.#outage) return;
-    const { former } = this.#record.life;
-    if (former === undefined || upTo > former.time)
+    if (shared && (former === undefined || upTo > former.time))
+      this.#outage = this.#open("takeover", "no agent held the lease of the source", upTo);
+    else if (former === undefined || upTo > former.time)
       this.#outage = this.#open("stopped", "the source was restarted with a changed configuration", upTo);
     else
       this.#outage = this.#open(
@@ -208,7 +235,11 @@ export class SourceGaps implements Disposable {
       );
   }
 
-  #open(cause: "agentDown" | "disconnected" | "stopped", reason: string, from: EpochMicros): GapResolution {
+  #open(
+    cause: "agentDown" | "disconnected" | "stopped" | "takeover",
+    reason: string,
+    from: EpochMicros,
+  ): GapResolution {
     const { name: source, tags } = this.#source;
     const id = this.#record.add("begins", { source, cause, reason, from, tags, inputs: [] });
     return new GapResolution(this.#record, id);

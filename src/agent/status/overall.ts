@@ -38,8 +38,11 @@ function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
-function arrivingOf({ sources, time }: Known): Fact {
-  if (sources.length === 0) return { level: "note", text: "no source is configured", detail: "" };
+function arrivingOf({ sources: all, time }: Known): Fact {
+  if (all.length === 0) return { level: "note", text: "no source is configured", detail: "" };
+  // Other agents of the cluster read the others.
+  const sources = all.filter(({ state }) => state !== "standby");
+  if (sources.length === 0) return { level: "note", text: "other agents of the cluster read the sources", detail: "" };
   const online = sources.filter(({ state }) => state === "online").length;
   const rate = sources.reduce((sum, { readingsPerSecond }) => sum + readingsPerSecond, 0);
   const last = sources.reduce((latest, { lastReading }) => Math.max(latest, lastReading ?? 0), 0);

@@ -2,12 +2,15 @@
 import type { Config } from "../../config/config.ts";
 import type { BufferStats } from "../../core/buffer.ts";
 import type { EpochMicros } from "../../core/point.ts";
+import { withoutSecrets } from "../../lib/without-secrets.ts";
 import type { Mapping, TagState } from "../../mapping/mapping.ts";
 import type { DeliveryStatus } from "../../upload/uploader.ts";
 import type { ClockWatch } from "../clock/clock-watch.ts";
 import type { GapSummary } from "../gaps/gap.ts";
 import type { ClusterStatus } from "../upkeep/cluster-delivery.ts";
+import type { StandbySource } from "../upkeep/cluster-sources.ts";
 import type { RunningDelivery } from "../upkeep/delivery.ts";
+import { sourceAddress } from "../upkeep/source-address.ts";
 import { backlogStatus, type Progress } from "./backlog-trend.ts";
 import { overallOf } from "./overall.ts";
 import { refusalWarnings, refusedInputsOf } from "./refused-inputs.ts";
@@ -15,6 +18,7 @@ import type { SourceMonitor } from "./source-monitor.ts";
 import type {
   AgentStatus,
   SignalsStatus,
+  SourceStatus,
   Status,
   StatusPart,
   StatusSample,
@@ -30,6 +34,8 @@ export interface SnapshotParts {
   readonly agent: AgentStatus;
   readonly config: Config;
   readonly sources: readonly { readonly monitor: SourceMonitor; readonly mapping: Mapping }[];
+  /** Sources that other agents of the cluster read. */
+  readonly standby?: readonly StandbySource[] | undefined;
   readonly buffer: BufferStats;
   readonly delivery: Pick<RunningDelivery, "status" | "standstill">;
   /** Recent change of the backlog; undefined: not measured yet. */
@@ -80,8 +86,8 @@ function tagsIn({ sources }: SnapshotParts, first: number, count: number) {
 }
 
 function overview(parts: SnapshotParts): Omit<Status, "tags"> {
-  const { time, agent, config, sources, buffer, delivery, gaps, doubt, cluster } = parts;
-  const statuses = sources.map(({ monitor }) => monitor.status());
+  const { time, agent, config, sources, buffer, delivery, gaps, doubt, cluster, standby = [] } = parts;
+  const statuses = [...sources.map(({ monitor }) => monitor.status()), ...standby.map(standbyStatus)];
   const upload = uploadStatus(parts, agent.startedAt);
   const refusedInputs = sources.flatMap(({ mapping, monitor }) => refusedInputsOf(monitor.name, mapping));
   const timeFaults = timeFaultsOf(sources.map(({ mapping, monitor }) => ({ source: monitor.name, mapping })));
@@ -110,6 +116,24 @@ function overview(parts: SnapshotParts): Omit<Status, "tags"> {
     }),
   };
   return { ...known, overall: overallOf(known) };
+}
+
+function standbyStatus({ source, since, reader }: StandbySource): SourceStatus {
+  const { name, driver, options, tags } = source;
+  const url = sourceAddress(options);
+  return {
+    name,
+    type: driver.type,
+    ...(url !== undefined && { url: withoutSecrets(url) }),
+    state: "standby",
+    since,
+    tags: tags.length,
+    readings: 0,
+    points: 0,
+    reconnects: 0,
+    readingsPerSecond: 0,
+    details: reader === undefined ? {} : { reader },
+  };
 }
 
 function tagStatus(source: string, tag: TagState): TagStatus {

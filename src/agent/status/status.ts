@@ -145,8 +145,11 @@ export interface Warning {
   readonly remedy?: string;
 }
 
-/** `opening`: first attempt. `waiting`: the last attempt failed; the next one follows automatically. */
-export type SourceState = "opening" | "online" | "waiting" | "stopped";
+/**
+ * `opening`: first attempt. `waiting`: the last attempt failed; the next one follows automatically. `standby`: another
+ * agent of the cluster reads the source, or none does at present.
+ */
+export type SourceState = "opening" | "online" | "waiting" | "stopped" | "standby";
 
 export interface SourceStatus {
   readonly name: string;

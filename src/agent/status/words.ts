@@ -19,6 +19,7 @@ export const words = {
     online: { word: "online", level: "good" },
     waiting: { word: "offline", level: "warn" },
     stopped: { word: "stopped", level: "note" },
+    standby: { word: "standby", level: "note" },
   } satisfies Record<SourceState, Word>,
   delivery: {
     delivering: { word: "delivering", level: "good" },
@@ -38,6 +39,7 @@ export const words = {
     agentDown: { word: "agent down", remedy: "let the system start the agent: tagferry install-service" },
     disconnected: { word: "not connected", remedy: "see the error of the source" },
     stopped: { word: "source stopped", remedy: "" },
+    takeover: { word: "takeover", remedy: "" },
     bad: { word: "no usable value", remedy: "see the tag and the device" },
     refused: { word: "no Input ID", remedy: "change input or maxInputs of the tag" },
     overflow: {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Forwarder } from "../../buffer/jetstream/forwarder.ts";
 import { type ClusterView, JoinedCluster } from "../../cluster/cluster.ts";
 import type { ClusterOptions } from "../../cluster/options.ts";
+import { mayDeliver } from "../../cluster/placement.ts";
 import { PublishedSignals } from "../../cluster/published-signals.ts";
 import { SharedSignals } from "../../cluster/shared-signals.ts";
 import type { PointBuffer } from "../../core/buffer.ts";
@@ -13,6 +14,7 @@ import type { SignalCatalog } from "../../core/signal.ts";
 import { orAbort } from "../../lib/abort.ts";
 import { BackOff } from "../../lib/back-off.ts";
 import { repeat } from "../../lib/repeat.ts";
+import { ClusterSources, type ClusterSourcesOptions } from "./cluster-sources.ts";
 import { openClusterTerm } from "./cluster-terms.ts";
 import { giveTurns } from "./command-turns.ts";
 import type { DeliveryTerm } from "./delivery.ts";
@@ -31,8 +33,6 @@ export interface ClusterDeliveryParts {
   readonly buffer: PointBuffer;
   readonly integration: string;
   readonly requestsPerSecond: number;
-  /** Names of the sources that this agent reads. */
-  readonly reads: () => readonly string[];
   readonly catalog: SignalCatalog;
   /** Whether the agent's configuration has the input or can create it. */
   readonly configured: (input: string) => boolean;
@@ -45,6 +45,8 @@ export interface ClusterDelivery extends AsyncDisposable {
   /** Whether any agent of the cluster describes the input. */
   readonly configured: (input: string) => boolean;
   readonly lead: (signal: AbortSignal) => Promise<DeliveryTerm>;
+  /** Reads the sources that several agents can read while this agent holds their leases. Call it once. */
+  readSources(sources: ClusterSourcesOptions["sources"]): ClusterSources;
   readonly status: ClusterStatus;
 }
 
@@ -67,7 +69,7 @@ async function followSignals(shared: SharedSignals, runtime: Runtime, signal: Ab
 }
 
 export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runtime): ClusterDelivery {
-  const { options, integration, agent, version, buffer, reads, catalog, configured, requestsPerSecond } = parts;
+  const { options, integration, agent, version, buffer, catalog, configured, requestsPerSecond } = parts;
   const { name: node, dataDir } = agent;
   const log = runtime.log.child({ part: "cluster" });
   const stop = new AbortController();
@@ -76,11 +78,10 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
   let forwarder: Forwarder | undefined;
   // Set below: the cluster asks for its first report before.
   const published: { signals?: PublishedSignals } = {};
+  let sources: ClusterSources | undefined;
   const report = () => ({
     version,
-    offers: [],
-    prefers: [],
-    reads: [...reads()],
+    ...(sources?.report ?? { offers: [], prefers: [], reads: [] }),
     forwardLagMs: forwarder?.status.lagMs ?? 0,
     backlogPoints: buffer.stats().unsettledPoints,
     ...(published.signals?.mark !== undefined && { signals: published.signals.mark }),
@@ -116,7 +117,10 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
     ttlMs: options.leaseTtl,
     // No method has a lower limit than one request a second.
     intervalMs: 1_000 / Math.min(1, requestsPerSecond),
-    mayLead: () => !cluster.members.orders.drained.has(node),
+    mayLead: () => {
+      const { isKnown, candidates, orders } = cluster.members;
+      return isKnown && mayDeliver(node, candidates, orders);
+    },
   };
   return {
     signals,
@@ -140,9 +144,18 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
       const owned = opened.move();
       return { ...term, [Symbol.asyncDispose]: () => owned.disposeAsync() };
     },
+    readSources(read) {
+      const { leaseTtl: ttlMs } = options;
+      sources = new ClusterSources({ cluster, node, ttlMs, dataDir, identity: integration, sources: read }, runtime);
+      return sources;
+    },
     get status() {
       const { lagMs = 0, paused } = forwarder?.status ?? {};
-      return { ...cluster.view, forwardLagMs: Math.round(lagMs), ...(paused && { forwardPaused: paused }) };
+      return {
+        ...cluster.view,
+        forwardLagMs: Math.round(lagMs),
+        ...(paused && { forwardPaused: paused }),
+      };
     },
     async [Symbol.asyncDispose]() {
       stop.abort(new Error("the agent stops"));

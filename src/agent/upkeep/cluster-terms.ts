@@ -29,18 +29,38 @@ export async function openClusterTerm(
   const term = await acquireLease({ bucket: leases, key: deliveryLease, node, ttlMs }, runtime, signal, mayLead);
   opened.defer(() => term.release());
   const { generation } = term;
-  const ending = AbortSignal.any([signal, term.signal]);
+  const drained = new AbortController();
+  const over = AbortSignal.any([term.signal, drained.signal]);
+  const ending = AbortSignal.any([signal, over]);
   const reader = opened.use(
     await openStreamReader({ stream, state, generation }, runtime, ending).catch((cause: unknown) => {
-      if (signal.aborted || !term.signal.aborted) throw cause;
+      if (signal.aborted || !over.aborted) throw cause;
       throw new AgentError("CLUSTER_FENCED", "the term was over before the stream was open", { cause });
     }),
   );
+  const stop = new AbortController();
+  opened.defer(() => stop.abort());
+  void watchOrders(mayLead, drained, runtime, AbortSignal.any([ending, stop.signal]));
   const owned = opened.move();
   return {
     reader,
     gate: leaseGate(term, intervalMs, runtime.clock),
-    signal: term.signal,
+    signal: over,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+/** Interval of checking whether the operator has drained this agent. */
+const lookMs = 500;
+
+async function watchOrders(
+  mayLead: () => boolean,
+  drained: AbortController,
+  { clock }: Pick<Runtime, "clock">,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    if (!mayLead()) drained.abort(new Error("the operator has drained this agent"));
+    await clock.sleep(lookMs, signal).catch(() => {});
+  }
 }

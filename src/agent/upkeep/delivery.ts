@@ -79,7 +79,7 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
     } catch (error) {
       // The next holder repeats the request in flight and handles its result.
       if (!term.signal?.aborted) throw error;
-      log.info({ reason: reasonOf(error) }, "another agent of the cluster delivers now");
+      log.info({ reason: reasonOf(error) }, "this agent does not deliver for the cluster any more");
     } finally {
       uploader = undefined;
     }

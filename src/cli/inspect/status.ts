@@ -249,10 +249,12 @@ function gaps({ gaps: some }: AnsweredStatus): readonly string[] {
 function sources({ sources: all, time }: AnsweredStatus): readonly string[] {
   if (all.length === 0) return ["no sources"];
   const lines = columns(
-    all.map(({ name, type, url = "", state, since, tags: tagged, readingsPerSecond }) => [
+    all.map(({ name, type, url = "", state, since, tags: tagged, readingsPerSecond, details }) => [
       name,
       type,
-      `${wordOf(words.source, state)} for ${span((time - since) / 1_000)}`,
+      `${wordOf(words.source, state)} for ${span((time - since) / 1_000)}${
+        details?.["reader"] === undefined ? "" : `, read by ${visible(String(details["reader"]))}`
+      }`,
       count(tagged, "tag"),
       `${number(readingsPerSecond)} readings/s`,
       url,

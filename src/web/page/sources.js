@@ -16,13 +16,15 @@ export function showSources(sources, now) {
       const { word, level } = words.source[source.state];
       pill(row.state, word, level);
       setText(row.name, source.name);
-      setText(row.where, source.url === undefined ? source.type : `${source.type} · ${source.url}`);
+      const { reader } = source.details;
+      const facts = [source.type, source.url, reader && `read by ${reader}`].filter((fact) => fact !== undefined);
+      setText(row.where, facts.join(" · "));
       setText(row.rate, `${format.rate(source.readingsPerSecond)} readings/s`);
       setText(row.tags, source.tags === 1 ? "1 tag" : `${format.count(source.tags)} tags`);
       setText(row.since, `for ${format.since(Math.max(0, now - source.since / 1_000))}`);
       showTrouble(row.error, source.error, source.remedy);
       // Folded or not by the person from then on.
-      const isWell = source.state === "online" && source.error === undefined;
+      const isWell = ["online", "standby"].includes(source.state) && source.error === undefined;
       if (row.isWell !== isWell) row.node.open = !isWell;
       row.isWell = isWell;
       const details = Object.entries(source.details).filter(([key]) => key !== "url");

@@ -71,9 +71,25 @@ export const agentAblations: readonly Ablation[] = [
   {
     safeguard: "the gap record before the acknowledgement",
     file: "agent/pipeline.ts",
-    code: "if (await isRecorded(delivery, owed, gaps)) delivery.ack();",
+    code: "if ((await isRecorded(delivery, owed, gaps)) && isHeld()) delivery.ack();",
     without: "delivery.ack();",
     test: pipeline,
+  },
+  {
+    safeguard: "what a resumed process received is not stored without the lease of the source",
+    file: "agent/pipeline.ts",
+    code: "      if (!isHeld()) return undefined;\n      arrived();",
+    without: "      arrived();",
+    test: pipeline,
+    name: "without the lease",
+  },
+  {
+    safeguard: "no acknowledgement without the lease of the source",
+    file: "agent/pipeline.ts",
+    code: "(await isRecorded(delivery, owed, gaps)) && isHeld()",
+    without: "await isRecorded(delivery, owed, gaps)",
+    test: pipeline,
+    name: "without the lease",
   },
   {
     safeguard: "telling the gap record before the acknowledgement",

@@ -25,7 +25,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   {
     safeguard: "one client identifier for one source of a broker",
     file: "config/source-config.ts",
-    code: "driver.claims?.(options, { agent: parts.agent, source: name }) ?? []",
+    code: "driver.claims?.(options, owner) ?? []",
     without: "[]",
     test: load,
     name: "with one client identifier",

@@ -14,7 +14,14 @@ const backlogOf = (trend: BacklogStatus["trend"]): Partial<Status> => ({
   buffer: { ...healthy.buffer, oldest: epochMicros(healthy.time - 61e6) },
   upload: { ...healthy.upload, backlog: { trend, text: "" } },
 });
-const cluster = { connected: true, hasQuorum: true, members: 2, agents: [], sameName: false, forwardLagMs: 0 };
+const cluster = {
+  connected: true,
+  hasQuorum: true,
+  members: 2,
+  agents: [],
+  sameName: false,
+  forwardLagMs: 0,
+};
 const silent = { readingsPerSecond: 0 };
 
 test("an agent without trouble says that data arrives and is delivered", () => {

@@ -320,6 +320,21 @@ test("an unexpected failure of a driver is logged with its stack and causes only
   await story.stop();
 });
 
+test("without the lease of the source nothing is opened, stored or acknowledged", async () => {
+  for (const [lost, expected] of [
+    [undefined, []],
+    ["pull 2", ["open", "append 1", "ack 1"]],
+    ["append 2", ["open", "append 1", "ack 1", "append 2"]],
+  ] as const) {
+    const isHeld = (log: readonly string[]) => lost !== undefined && !log.includes(lost);
+    const story = openStory({ deliveries: [[1], [2], [3]], isHeld });
+    await eventually(() => story.monitor.status().state === "stopped");
+    await story.stop();
+    expect(story.log.filter((line) => /^(?:open|append|ack)/.test(line))).toEqual(expected);
+    expect(story.monitor.status().error).toBeUndefined();
+  }
+});
+
 /** One pipeline with everything around it written down in `log`. */
 test("a session taken over by another client is opened again after pauses of 10, 30 and 60 s", async () => {
   const opened: number[] = [];
@@ -349,7 +364,10 @@ function openStory({
   holds = () => [],
   written = () => true,
   unreachablePauseMs,
+  isHeld,
 }: {
+  /** Whether this agent holds the lease of the source after what the log says. */
+  isHeld?: (log: readonly string[]) => boolean;
   deliveries: readonly (readonly number[])[];
   /** Told with each delivery. */
   gaps?: readonly TagGap[] | ((values: readonly number[]) => readonly TagGap[]);
@@ -450,6 +468,7 @@ function openStory({
       buffer: buffer as unknown as PointBuffer,
       monitor,
       unreachablePauseMs,
+      isHeld: isHeld && (() => isHeld(log)),
       gaps: {
         online: () => log.push("online"),
         delivered: () => log.push("record"),

@@ -46,6 +46,23 @@ test("a vanished holder is replaced within the lease's time to live plus one che
   expect(first.signal.aborted).toBe(true);
 });
 
+test("a process that resumes after a suspension knows at once that its term is over", async () => {
+  const { clock, bucket } = site();
+  // Its timers have not run yet.
+  let aheadMs = 0;
+  const suspended = {
+    now: () => clock.now(),
+    monotonic: () => clock.monotonic() + aheadMs,
+    sleep: (ms: number, signal: AbortSignal) => clock.sleep(ms, signal),
+  };
+  const runtime = testRuntime({ clock: suspended });
+  const term = await acquireLease({ bucket, key: "delivery", node: "a", ttlMs }, runtime, never);
+  expect([term.isHeld, term.isTakeover]).toEqual([true, false]);
+  aheadMs = ttlMs;
+  expect(term.isHeld).toBe(false);
+  expect(term.signal.aborted).toBe(true);
+});
+
 test("a lost answer does not end a term while the entry is still the agent's own", async () => {
   const { clock, bucket, acquire } = site();
   const first = await acquire("a");

@@ -38,7 +38,7 @@ class Site implements AsyncDisposable {
       node,
       ttlMs: 6_000,
       view,
-      start: () => {
+      start: async () => {
         if (this.reading.size > 0) this.overlaps.push(`${node} beside ${[...this.reading].join()}`);
         this.reading.add(node);
       },

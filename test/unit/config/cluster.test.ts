@@ -16,8 +16,27 @@ test("omitted settings of the section get their defaults", async () => {
   expect(cluster).toMatchObject({ maxAge: 30 * 86_400_000, leaseTtl: 6_000 });
 });
 
-test("a source may state that it is read here", async () => {
-  expect((await load(source("run: here"), withPassword)).sources).toHaveLength(1);
+const shared = (run: string) => `${source(run)}agent: { name: gw1 }\ncluster: { servers: [nats://a] }\n`;
+
+test.each([
+  ["run: here", "here"],
+  ["run: anywhere", "anywhere"],
+  ["run: preferHere", "preferHere"],
+  ["run: { prefer: gw1 }", "preferHere"],
+  ["run: { prefer: gw2 }", "anywhere"],
+])("a source with %s is read %s by gw1", async (run, read) => {
+  expect((await load(shared(run), withPassword)).sources).toMatchObject([{ run: read }]);
+});
+
+test("without the section cluster a source is read here", async () => {
+  expect((await load(source("run: here"), withPassword)).sources).toMatchObject([{ run: "here" }]);
+});
+
+test.each([
+  ["elsewhere", 'must be here, anywhere or preferHere or a map, is "elsewhere"'],
+  ["{ prefer: [a] }", "sources.demo.run.prefer"],
+])("run: %s is refused", async (run, text) => {
+  expect(await complaints(shared(`run: ${run}`), withPassword)).toContain(text);
 });
 
 test.each([
@@ -39,8 +58,8 @@ test("a password in the address of a server is not shown", async () => {
   expect(await complaints(section("{ servers: [nats://me:canary@a] }"), withPassword)).not.toContain("canary");
 });
 
-test.each(["anywhere", "preferHere"])("run: %s is refused, and why", async (where) => {
+test.each(["anywhere", "preferHere", "{ prefer: gw1 }"])("run: %s needs a cluster", async (where) => {
   expect(await complaints(source(`run: ${where}`), withPassword)).toContain(
-    `sources.demo.run  must be here: a source that other agents can take over is not supported yet, is "${where}"`,
+    "sources.demo.run  needs the section cluster: without it no other agent can read the source",
   );
 });

@@ -66,7 +66,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
   const { session, qos } = options;
   const { clock, log } = runtime;
   const url = shownUrl(address);
-  const clientId = clientIdOf(options, { agent: config.agent, source: name });
+  const clientId = clientIdOf(options, { agent: config.identity ?? config.agent, source: name });
   const state = await loadSessionState(config.stateDir, { url: address, clientId }, log);
   const namesFile = openNamesFile(config.stateDir, address, log);
   const names = new NameTables(tags, tags.some((tag) => tag.names) ? await namesFile.load() : {});

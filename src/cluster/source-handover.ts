@@ -1,0 +1,172 @@
+// What the reader of a source leaves in the cluster for the next one: up to when it has recorded everything, and the
+// files in which its driver keeps sessions and positions.
+//
+//   source.LINE                {node, upTo}                  written every third of `leaseTtl`, and at the end
+//   files.LINE.session=2ejson  the file, compressed          written when it has changed
+//
+// Every write names the revision that it replaces. A suspended process that resumes therefore changes nothing.
+import { mkdir, readdir, readFile, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { gunzip, gzip } from "node:zlib";
+import { z } from "zod";
+import { type EpochMicros, epochMicros } from "../core/point.ts";
+import { writeAtomically } from "../lib/atomic-file.ts";
+import type { KeyBucket } from "./jetstream.ts";
+import { keyToken, tokenName } from "./key-token.ts";
+
+const [compress, decompress] = [promisify(gzip), promisify(gunzip)];
+
+const readerRecord = z.object({ node: z.string(), upTo: z.int().transform(epochMicros) });
+/** The agent that read the source last, and up to when it has recorded everything. */
+export type FormerReader = z.output<typeof readerRecord>;
+
+/** Most bytes of a compressed file; a message of NATS may have 1 MiB. A larger file is not handed over. */
+const mostBytes = 512 * 1_024;
+/** Sizes at most `mostBytes` when compressed leave this much to be unpacked. */
+const mostUnpacked = 64 * 1_024 * 1_024;
+
+export interface SourceHandoverOptions {
+  readonly state: KeyBucket;
+  readonly source: string;
+  readonly node: string;
+  /** `DriverConfig.stateDir` */
+  readonly folder: string;
+  /** Whether this agent holds the lease of the source. */
+  readonly isHeld: () => boolean;
+}
+
+interface Written {
+  readonly bytes: Uint8Array;
+  readonly revision: number;
+}
+
+export class SourceHandover {
+  /** Undefined: no agent has read the source, or this one was the last. */
+  readonly former: FormerReader | undefined;
+  readonly #options: SourceHandoverOptions;
+  readonly #files: Map<string, Written>;
+  #revision: number | undefined;
+  #upTo: EpochMicros | undefined;
+  #saving: Promise<unknown> = Promise.resolve();
+
+  private constructor(
+    options: SourceHandoverOptions,
+    { former, revision, files }: { former?: FormerReader; revision?: number; files: Map<string, Written> },
+  ) {
+    this.#options = options;
+    this.former = former?.node === options.node ? undefined : former;
+    this.#revision = revision;
+    this.#files = files;
+  }
+
+  /**
+   * Reads what the last reader left. If this was another agent, its files replace those in `folder`. Rejects with
+   * server errors, or if the disk fails. The caller holds the lease of the source.
+   */
+  static async open(options: SourceHandoverOptions): Promise<SourceHandover> {
+    const { state, source, folder, node } = options;
+    const entry = await state.get(recordKey(source));
+    const former = entry && parsed(entry.value);
+    const files = new Map<string, Written>();
+    for (const { key, value, revision } of await state.list(`${filesKey(source)}.`)) {
+      const name = tokenName(key.slice(key.lastIndexOf(".") + 1));
+      if (!isStateFile(name)) continue;
+      files.set(name, { bytes: await decompress(value, { maxOutputLength: mostUnpacked }), revision });
+    }
+    // After its own term, this agent's files are the newest ones.
+    if (former && former.node !== node) await replaceFiles(folder, files);
+    return new SourceHandover(options, {
+      files,
+      ...(former && { former }),
+      ...(entry && { revision: entry.revision }),
+    });
+  }
+
+  /** Writes what has changed. `upTo`: up to when everything is recorded. Rejects with server errors. */
+  save(upTo: EpochMicros): Promise<void> {
+    const saving = this.#saving.then(() => this.#save(upTo));
+    this.#saving = saving.catch(() => {});
+    return saving;
+  }
+
+  async #save(upTo: EpochMicros): Promise<void> {
+    const { state, source, node, folder } = this.#options;
+    const present = await filesIn(folder);
+    for (const [name, { revision }] of this.#files)
+      if (!present.has(name)) {
+        await state.delete(fileKey(source, name), revision);
+        this.#files.delete(name);
+      }
+    for (const [name, bytes] of present) {
+      const before = this.#files.get(name);
+      if (before && Buffer.compare(before.bytes, bytes) === 0) continue;
+      const value = await compress(bytes);
+      if (value.length > mostBytes) continue;
+      const revision = await this.#write(fileKey(source, name), value, before?.revision);
+      if (revision !== undefined) this.#files.set(name, { bytes, revision });
+    }
+    if (upTo === this.#upTo) return;
+    const value = Buffer.from(JSON.stringify({ node, upTo }));
+    const revision = await this.#write(recordKey(source), value, this.#revision);
+    if (revision === undefined) return;
+    this.#revision = revision;
+    this.#upTo = upTo;
+  }
+
+  /** Undefined: another agent has written the entry. */
+  async #write(key: string, value: Uint8Array, revision: number | undefined): Promise<number | undefined> {
+    const { state, isHeld } = this.#options;
+    const written = await (revision === undefined ? state.create(key, value) : state.update(key, value, revision));
+    if (written !== undefined) return written;
+    // While this agent holds the lease, the entry is its own, and the answer to an earlier write was lost.
+    const entry = await state.get(key);
+    if (!isHeld()) return undefined;
+    return await (entry ? state.update(key, value, entry.revision) : state.create(key, value));
+  }
+}
+
+function recordKey(source: string): string {
+  return `source.${keyToken(source)}`;
+}
+
+function filesKey(source: string): string {
+  return `files.${keyToken(source)}`;
+}
+
+function fileKey(source: string, name: string): string {
+  return `${filesKey(source)}.${keyToken(name)}`;
+}
+
+function parsed(value: Uint8Array): FormerReader | undefined {
+  try {
+    return readerRecord.safeParse(JSON.parse(Buffer.from(value).toString("utf8"))).data;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Certificates and keys stay on their machine, and no path leads out of the folder. */
+function isStateFile(name: string): boolean {
+  return /^[\w-][\w.-]*(\/[\w-][\w.-]*)?\.(json|times)$/.test(name);
+}
+
+/** State files by their paths below `folder`. */
+async function filesIn(folder: string): Promise<Map<string, Uint8Array>> {
+  const names = await readdir(folder, { recursive: true }).catch(() => []);
+  const files = new Map<string, Uint8Array>();
+  for (const name of names.filter(isStateFile)) {
+    const bytes = await readFile(join(folder, name)).catch(() => undefined);
+    if (bytes) files.set(name, bytes);
+  }
+  return files;
+}
+
+async function replaceFiles(folder: string, files: ReadonlyMap<string, Written>): Promise<void> {
+  for (const name of (await filesIn(folder)).keys()) await rm(join(folder, name), { force: true });
+  for (const [name, { bytes }] of files) {
+    const path = join(folder, name);
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await writeAtomically(path, bytes);
+  }
+}

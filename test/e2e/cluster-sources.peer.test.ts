@@ -1,0 +1,142 @@
+// Sources that several agents can read: one agent reads each, and another one goes on when it is gone.
+import { mkdirSync } from "node:fs";
+import { expect, test } from "vitest";
+import { epochMicros } from "../../src/core/point.ts";
+import { readBack } from "../../src/demo/read-back.ts";
+import { type AgentProcess, startAgent } from "../support/agent-process.ts";
+import { command } from "../support/command.ts";
+import { eventually } from "../support/eventually.ts";
+import { modbusDevice } from "../support/modbus-device.ts";
+import { openMosquitto } from "../support/mosquitto.ts";
+import { publishLoad } from "../support/mqtt-load.ts";
+import { openNatsServers } from "../support/nats-servers.ts";
+import { pollTap } from "../support/poll-tap.ts";
+import { testRuntime } from "../support/runtime.ts";
+import { integration, password, testService } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const never = new AbortController().signal;
+/** The promise of docs/scaling.md: from the end of an agent until another one reads its sources. */
+const takeoverMs = 10_000;
+
+/** Three servers, a service, a broker, a Modbus device, and agents that have the same configuration but for their names. */
+async function plant() {
+  await using opened = new AsyncDisposableStack();
+  const folder = opened.use(temporaryFolder());
+  const servers = opened.use(await openNatsServers());
+  const service = opened.use(await testService());
+  const broker = opened.use(await openMosquitto());
+  const device = opened.use(await modbusDevice());
+  device.unit(1).set("hr", 0, [7]);
+  const tap = opened.use(await pollTap(device.port));
+  const configurationOf = (name: string) => `version: 1
+agent: { name: ${name}, dataDir: ${JSON.stringify(folder.file(`${name}/data`))}, ownSignals: off }
+service: { url: "${service.url}", integration: ${integration}, auth: { basic: { password: "${password}" } } }
+http: { listen: "127.0.0.1:0" }
+cluster: { servers: ${JSON.stringify(servers.urls)} }
+sources:
+  hall:
+    type: mqtt
+    run: { prefer: gw1 }
+    url: ${broker.url}
+    username: ${broker.username}
+    password: ${broker.password}
+    tags:
+      - { input: "hall.{tag}", topic: "hall/{tag}", value: $.v, time: { at: $.t, format: unixMs } }
+  meter:
+    type: modbus
+    run: { prefer: gw1 }
+    url: tcp://127.0.0.1:${tap.port}
+    tags: [{ input: meter.power, at: "hr:0", every: 200ms }]
+`;
+  const owned = opened.move();
+  async function start(name: string): Promise<AgentProcess> {
+    mkdirSync(folder.file(name), { recursive: true });
+    const agent = await startAgent({ folder: folder.file(name), configuration: configurationOf(name) });
+    return owned.use(agent);
+  }
+  const file = (name: string) => folder.file(`${name}/tagferry.yaml`);
+  return { servers, service, broker, device, tap, start, file, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+async function reads(agent: AgentProcess): Promise<readonly string[]> {
+  return (await agent.status()).sources.filter(({ state }) => state === "online").map(({ name }) => name);
+}
+
+const both = ["hall", "meter"];
+const readsBoth = async (agent: AgentProcess) => (await reads(agent)).length === both.length;
+
+test("when the agent that reads is killed, another one reads within 10 s, and no MQTT message is lost", async () => {
+  await using site = await plant();
+  const runtime = testRuntime();
+  const from = runtime.clock.now();
+  const [gw1, gw2] = [await site.start("gw1"), await site.start("gw2")];
+  await eventually(() => readsBoth(gw1), 60_000);
+  await using load = await publishLoad(site.broker, 100);
+  await eventually(async () => (await gw1.status()).sources[0]!.readings > 300);
+  const shown = await gw2.status();
+  expect(shown.sources.map(({ name, state, details }) => [name, state, details["reader"]])).toEqual(
+    both.map((name) => [name, "standby", "gw1"]),
+  );
+  // What the killed agent has on disk and not handed over waits for its restart.
+  await gw1.kill();
+  const killedAt = performance.now();
+  const polled = site.tap.requests.length;
+  await eventually(() => readsBoth(gw2), 60_000);
+  await eventually(() => site.tap.requests.length > polled);
+  const tookMs = site.tap.requests[polled]!.at - killedAt;
+  expect(tookMs).toBeLessThan(takeoverMs);
+  const rows = await eventually(async () => {
+    const { stdout } = await command(["gaps", "--json", "--url", gw2.page]);
+    const { gaps } = JSON.parse(stdout) as { gaps: { source: string; cause: string; state: string; reason: string }[] };
+    return gaps.length >= 2 && gaps.every(({ state }) => state === "filled" || state === "lost") ? gaps : undefined;
+  }, 30_000);
+  const row = (source: string) => rows.find((gap) => gap.source === source);
+  const cause = { cause: "takeover", reason: "gw1 read the source until then" };
+  expect(row("hall")).toMatchObject({ ...cause, state: "filled", outcome: "the broker had kept the session" });
+  expect(row("meter")).toMatchObject({ ...cause, state: "lost" });
+  await eventually(async () => (await gw2.status()).sources.find(({ name }) => name === "hall")!.readings > 300);
+  const published = await load.end();
+  const back = await site.start("gw1");
+  const reader = {
+    url: site.service.url,
+    integration,
+    password,
+    apiVersion: "1.1beta1",
+    namespace: "platform",
+  } as const;
+  const lost = await eventually(async () => {
+    const stored = await readBack(reader, { from, before: epochMicros(runtime.clock.now() + 60e6) }, runtime, never);
+    const missing = published.filter(([input, value]) => !stored.get(input)?.has(value));
+    return missing.length === 0 ? missing : undefined;
+  }, 90_000);
+  expect(lost).toEqual([]);
+  expect(published.length).toBeGreaterThan(600);
+  // gw1 is preferred, but only after it has run for a minute.
+  expect(await reads(back)).toEqual([]);
+});
+
+test("an agent that is suspended and resumes does not poll the device again, nor take the session back", async () => {
+  await using site = await plant();
+  const [gw1, gw2] = [await site.start("gw1"), await site.start("gw2")];
+  await eventually(() => readsBoth(gw1), 60_000);
+  const polled = site.tap.requests.length;
+  const former = await eventually(() => site.tap.requests.at(-1)?.connection);
+  process.kill(gw1.pid, "SIGSTOP");
+  try {
+    await eventually(() => readsBoth(gw2), 60_000);
+    await eventually(() => site.tap.requests.some(({ connection }) => connection !== former));
+  } finally {
+    process.kill(gw1.pid, "SIGCONT");
+  }
+  const first = site.tap.requests.find(({ connection }) => connection !== former)!.at;
+  await eventually(() => site.tap.open === 1);
+  await eventually(() => site.tap.requests.at(-1)!.at > first + 5_000, 30_000);
+  const late = site.tap.requests.slice(polled).filter(({ connection, at }) => connection === former && at > first);
+  expect(late).toEqual([]);
+  expect(await reads(gw1)).toEqual([]);
+  expect(await reads(gw2)).toEqual(both);
+  const { sources } = await gw2.status();
+  expect(sources.map(({ reconnects }) => reconnects)).toEqual([0, 0]);
+  expect(gw1.log.map(({ code }) => code)).not.toContain("SOURCE_TAKEN_OVER");
+});

@@ -1,0 +1,96 @@
+// What the reader of a source leaves for the next one: up to when it has recorded, and the files of its driver.
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { SourceHandover } from "../../../src/cluster/source-handover.ts";
+import { epochMicros } from "../../../src/core/point.ts";
+import { memoryBucket, unreachable } from "../../support/memory-bucket.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+function site() {
+  const folder = temporaryFolder();
+  const state = memoryBucket();
+  const place = (node: string) => folder.file(node);
+  const open = (node: string, isHeld = () => true) =>
+    SourceHandover.open({ state, source: "line.1", node, folder: place(node), isHeld });
+  const put = (node: string, name: string, text: string) => {
+    mkdirSync(join(place(node), "set"), { recursive: true });
+    writeFileSync(join(place(node), name), text);
+  };
+  const get = (node: string, name: string) => readFileSync(join(place(node), name), "utf8");
+  return { folder, state, place, open, put, get, [Symbol.dispose]: () => folder[Symbol.dispose]() };
+}
+
+test("the next reader knows up to when everything is recorded, and has the files of the one before", async () => {
+  using at = site();
+  const first = await at.open("gw1");
+  expect(first.former).toBeUndefined();
+  at.put("gw1", "session.json", "old");
+  at.put("gw1", "set/history.times", "\u0000\u0001");
+  at.put("gw1", "own.pem", "secret");
+  await first.save(epochMicros(1_000));
+  at.put("gw1", "session.json", "new");
+  await first.save(epochMicros(2_000));
+  at.put("gw2", "stale.json", "of an earlier time");
+  const second = await at.open("gw2");
+  expect(second.former).toEqual({ node: "gw1", upTo: 2_000 });
+  const names = ["session.json", "set", "set/history.times"];
+  expect(new Set(readdirSync(at.place("gw2"), { recursive: true, encoding: "utf8" }))).toEqual(new Set(names));
+  expect(at.get("gw2", "session.json")).toBe("new");
+  expect(at.get("gw2", "set/history.times")).toBe("\u0000\u0001");
+});
+
+test("an agent that read the source last goes on with its own files", async () => {
+  using at = site();
+  const first = await at.open("gw1");
+  at.put("gw1", "session.json", "handed over");
+  await first.save(epochMicros(1_000));
+  at.put("gw1", "session.json", "newer");
+  expect((await at.open("gw1")).former).toBeUndefined();
+  expect(at.get("gw1", "session.json")).toBe("newer");
+});
+
+test("a file that is gone is not handed over", async () => {
+  using at = site();
+  const first = await at.open("gw1");
+  at.put("gw1", "a.json", "a");
+  at.put("gw1", "b.json", "b");
+  await first.save(epochMicros(1_000));
+  rmSync(join(at.place("gw1"), "a.json"));
+  await first.save(epochMicros(2_000));
+  await at.open("gw2");
+  expect(readdirSync(at.place("gw2"))).toEqual(["b.json"]);
+});
+
+test("a former reader that resumes changes nothing", async () => {
+  using at = site();
+  let isHeld = true;
+  const first = await at.open("gw1", () => isHeld);
+  at.put("gw1", "session.json", "first");
+  await first.save(epochMicros(1_000));
+  const second = await at.open("gw2");
+  at.put("gw2", "session.json", "second");
+  await second.save(epochMicros(2_000));
+  isHeld = false;
+  at.put("gw1", "session.json", "resumed");
+  await first.save(epochMicros(9_000));
+  expect((await at.open("gw3")).former).toEqual({ node: "gw2", upTo: 2_000 });
+  expect(at.get("gw3", "session.json")).toBe("second");
+});
+
+test("a write whose answer was lost does not shut the reader out", async () => {
+  using at = site();
+  const first = await at.open("gw1");
+  at.put("gw1", "session.json", "one");
+  await first.save(epochMicros(1_000));
+  at.state.after = (call) => {
+    if (call === "update") throw unreachable();
+  };
+  at.put("gw1", "session.json", "two");
+  await expect(first.save(epochMicros(2_000))).rejects.toThrow("no answer");
+  at.state.after = () => {};
+  at.put("gw1", "session.json", "three");
+  await first.save(epochMicros(3_000));
+  expect((await at.open("gw2")).former).toEqual({ node: "gw1", upTo: 3_000 });
+  expect(at.get("gw2", "session.json")).toBe("three");
+});
