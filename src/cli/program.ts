@@ -2,6 +2,7 @@
 import { Argument, Command, CommanderError } from "commander";
 import { reasonOf, remedyOf } from "../core/errors.ts";
 import { withoutSecrets } from "../lib/without-secrets.ts";
+import { addClusterCommands } from "./cluster-commands.ts";
 import { shells } from "./configure/completion.ts";
 import { addDeviceCommands } from "./device-commands.ts";
 import { addInitCommand } from "./init-command.ts";
@@ -172,5 +173,6 @@ function commands(io: Console, protocols: ProtocolTexts): CommandLine {
   addInspectionCommands(line, runCommand);
   addDeviceCommands(line, protocols);
   addSignalsCommands(line);
+  addClusterCommands(line);
   return line;
 }

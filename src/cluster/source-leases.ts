@@ -1,5 +1,5 @@
 // Ensures with one lease per source that exactly one agent reads a source that several agents could read.
-import { isAgentError, reasonOf } from "../core/errors.ts";
+import { reasonOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { isAbort } from "../lib/abort.ts";
 import type { KeyBucket } from "./jetstream.ts";
@@ -13,7 +13,7 @@ export interface SourceLeasesOptions {
   readonly node: string;
   readonly ttlMs: number;
   readonly view: Pick<Membership, "candidates" | "orders" | "isKnown">;
-  /** Called when this agent is to read a source. May reject with server errors; the lease is given back then. */
+  /** Called when this agent is to read a source. May reject, for example with server errors: the lease is released. */
   readonly start: (source: string, term: LeaseTerm) => Promise<void>;
   /** Called after `start`. Resolves once the connection to the device is closed. Never rejects. */
   readonly stop: (source: string) => Promise<void>;
@@ -52,7 +52,6 @@ export async function holdSource(
         await start(source, term);
         while (!over.aborted && may(true)) await wait(lookMs);
       } catch (error) {
-        if (!isAgentError(error)) throw error;
         runtime.log.warn({ source, reason: reasonOf(error) }, "cannot take over the source");
       } finally {
         await stop(source);

@@ -140,3 +140,67 @@ test("an agent that is suspended and resumes does not poll the device again, nor
   expect(sources.map(({ reconnects }) => reconnects)).toEqual([0, 0]);
   expect(gw1.log.map(({ code }) => code)).not.toContain("SOURCE_TAKEN_OVER");
 });
+
+interface Shown {
+  readonly delivers?: string;
+  readonly members: readonly { readonly node: string; readonly alive: boolean; readonly drained: boolean }[];
+  readonly sources: readonly { readonly name: string; readonly reader?: string; readonly movedTo?: string }[];
+}
+
+test("an agent is drained, a source moved and a member removed by commands, also of a box whose agent is stopped", {
+  timeout: 480_000,
+}, async () => {
+  await using site = await plant();
+  const [gw1, gw2, gw3] = [await site.start("gw1"), await site.start("gw2"), await site.start("gw3")];
+  await eventually(() => readsBoth(gw1), 60_000);
+  await eventually(async () => (await gw1.status()).cluster?.members === 3, 60_000);
+  expect(await gw3.stop()).toBe(0);
+  const cluster = async (...words: readonly string[]) => {
+    const ran = await command(["cluster", ...words, "-c", site.file("gw3")]);
+    return ran.status === 0 ? ran.stdout : ran.stderr;
+  };
+  const shown = async () => {
+    const text = await cluster("status", "--json");
+    expect(text).toMatch(/^\{/);
+    return JSON.parse(text) as Shown;
+  };
+  const readers = async () => (await shown()).sources.map(({ name, reader }) => [name, reader]);
+  const states = ({ members }: Shown) => members.map(({ node, alive, drained }) => [node, alive, drained]);
+  expect(states(await shown())).toEqual([
+    ["gw1", true, false],
+    ["gw2", true, false],
+    ["gw3", false, false],
+  ]);
+  expect(await cluster("move", "meter", "gw9")).toContain("no agent of the cluster is named gw9: it has gw1, gw2, gw3");
+  expect(await cluster("move", "meter", "gw3")).toContain("gw3 is not alive");
+  expect(await cluster("move", "pump", "gw2")).toContain("no agent has a source pump that others can read");
+  expect(await cluster("remove", "gw1")).toContain("gw1 is alive");
+
+  expect(await cluster("move", "meter", "gw2")).toContain("gw2 reads meter while it runs");
+  expect(await readers()).toEqual([
+    ["hall", "gw1"],
+    ["meter", "gw2"],
+  ]);
+  expect(await cluster("drain", "gw2")).toContain("gw2 is drained: it does not deliver");
+  expect(await readers()).toEqual(both.map((name) => [name, "gw1"]));
+  expect((await shown()).delivers).toBe("gw1");
+  // The state of a drained agent outlasts its restart.
+  expect(await gw2.stop()).toBe(0);
+  const again = await site.start("gw2");
+  expect(await cluster("drain", "gw1")).toContain(
+    "gw1 is drained, but goes on: no other agent is alive and not drained",
+  );
+  expect(await cluster("drain", "gw2", "--undo")).toContain("gw2 is not drained any more");
+  await eventually(() => readsBoth(again), 60_000);
+  await eventually(async () => (await again.status()).cluster?.delivers === "gw2", 60_000);
+  expect(await reads(gw1)).toEqual([]);
+  expect(await cluster("drain", "gw1", "--undo")).toContain("gw1 is not drained any more");
+  expect(await cluster("move", "meter", "--undo")).toContain("meter is read by the agent that run prefers");
+  expect(await cluster("move", "meter", "--undo")).toContain("meter was not moved");
+  await eventually(() => readsBoth(gw1), 60_000);
+  expect(await cluster("remove", "gw3")).toContain("gw3 is removed");
+  expect(states(await shown())).toEqual([
+    ["gw1", true, false],
+    ["gw2", true, false],
+  ]);
+});

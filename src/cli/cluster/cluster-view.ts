@@ -1,0 +1,112 @@
+// The cluster as a command sees it: it reads and writes the shared buckets itself, so no local agent need run.
+import { clusterBuckets } from "../../cluster/cluster.ts";
+import type { KeyBucket } from "../../cluster/jetstream.ts";
+import { tokenName } from "../../cluster/key-token.ts";
+import { deliveryLease, holderOf } from "../../cluster/lease.ts";
+import { readMembers, silentMs } from "../../cluster/membership.ts";
+import { NatsLink } from "../../cluster/nats-connection.ts";
+import { sourceLease } from "../../cluster/source-leases.ts";
+import { loadConfig } from "../../config/load.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { ConfigOptions } from "../shared/arguments.ts";
+import { commandRuntime } from "../shared/command-runtime.ts";
+import { connectedWithin } from "../shared/service-caller.ts";
+import type { Console } from "../terminal/console.ts";
+import { CommandFailed, exitStatus } from "../terminal/exit-status.ts";
+
+type Members = Awaited<ReturnType<typeof readMembers>>;
+
+export interface ClusterState {
+  readonly members: readonly (Members["records"][number]["record"] & {
+    /** Its record changes. Undefined: not observed. */
+    readonly alive: boolean;
+    readonly drained: boolean;
+  })[];
+  /** Names of the agents that hold leases. */
+  readonly delivers?: string;
+  readonly sources: readonly { readonly name: string; readonly reader?: string; readonly movedTo?: string }[];
+}
+
+export interface ClusterAccess extends AsyncDisposable {
+  readonly state: KeyBucket;
+  readonly server: string;
+  readonly runtime: Runtime;
+  /** `agent.name` of the configuration. */
+  readonly node: string;
+  /** Observes heartbeats, 2 s while all members are alive, else 6 s. Rejects with server errors. */
+  look(): Promise<ClusterState>;
+  /** Who holds leases, without observing. */
+  holders(): Promise<Pick<ClusterState, "delivers" | "sources">>;
+}
+
+const lookMs = 250;
+
+/** Rejects with `CLUSTER_*`, configuration errors, or if there is no section `cluster`. */
+export async function openCluster({ config: file }: ConfigOptions, io: Console): Promise<ClusterAccess> {
+  const { agent, service, cluster } = await loadConfig(file, io.environment);
+  if (!cluster)
+    throw new CommandFailed(
+      `${file} has no section cluster\n  give the configuration of an agent of the cluster with -c: it names the servers`,
+      exitStatus.config,
+    );
+  const runtime = commandRuntime();
+  await using opened = new AsyncDisposableStack();
+  const link = opened.use(new NatsLink(cluster, `${agent.name} command`, runtime));
+  await connectedWithin(link, cluster, io.signal);
+  const { leases, state } = clusterBuckets(link, cluster, service.integration);
+
+  async function holders() {
+    const delivery = await leases.get(deliveryLease);
+    const { node } = delivery ? holderOf(delivery) : {};
+    const prefix = sourceLease();
+    const held = await leases.list(prefix);
+    const sources = held.map((entry) => {
+      const reader = holderOf(entry).node;
+      return { name: tokenName(entry.key.slice(prefix.length)), ...(reader !== undefined && { reader }) };
+    });
+    return { ...(node !== undefined && { delivers: node }), sources };
+  }
+
+  async function look(): Promise<ClusterState> {
+    const before = await readMembers(state);
+    const revisions = new Map(before.records.map(({ record, revision }) => [record.node, revision]));
+    const alive = new Set<string>();
+    const { clock } = runtime;
+    let members = before;
+    for (const since = clock.monotonic(); clock.monotonic() - since < silentMs; ) {
+      if (members.records.every(({ record }) => alive.has(record.node))) break;
+      await clock.sleep(lookMs, io.signal);
+      members = await readMembers(state);
+      for (const { record, revision } of members.records)
+        if (revisions.get(record.node) !== revision) alive.add(record.node);
+    }
+    const { delivers, sources } = await holders();
+    const ordered = (kind: "drain", node: string) =>
+      members.orders.some((one) => one.kind === kind && one.node === node);
+    const names = new Set([
+      ...members.records.flatMap(({ record }) => record.offers),
+      ...sources.map(({ name }) => name),
+    ]);
+    return {
+      members: members.records
+        .map(({ record }) => ({ ...record, alive: alive.has(record.node), drained: ordered("drain", record.node) }))
+        .toSorted((a, b) => a.node.localeCompare(b.node)),
+      ...(delivers !== undefined && { delivers }),
+      sources: [...names].toSorted().map((name) => {
+        const move = members.orders.find((one) => one.kind === "move" && one.source === name);
+        return { name, ...sources.find((one) => one.name === name), ...(move && { movedTo: move.node }) };
+      }),
+    };
+  }
+
+  const owned = opened.move();
+  return {
+    state,
+    server: link.state.server?.name ?? "",
+    runtime,
+    node: agent.name,
+    look,
+    holders,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
