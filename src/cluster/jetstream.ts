@@ -41,7 +41,7 @@ export interface PointStream {
   /** Undefined: the stream does not exist. */
   state(): Promise<StreamState | undefined>;
   create(): Promise<void>;
-  /** The first message from `sequence` on. Undefined: the replica that answered has none yet; it may lag. */
+  /** The first message from `sequence` on. Undefined: the leader has none. */
   next(sequence: number): Promise<StreamMessage | undefined>;
   purgeBefore(sequence: number): Promise<void>;
 }

@@ -12,7 +12,7 @@ const nanosPerMs = 1_000_000;
 
 /** `integration` is part of its name, so that integrations share no points. The caller owns `link`. */
 export function natsStream(
-  link: NatsLink,
+  link: Pick<NatsLink, "use">,
   options: Pick<ClusterOptions, "replicas" | "maxSize" | "maxAge">,
   integration: string,
 ): PointStream {
@@ -68,10 +68,10 @@ export function natsStream(
       }),
     next: (sequence) =>
       onStream("read", async ({ manager }) => {
-        const found = await manager.direct.getMessage(streamName, {
-          seq: sequence,
-          next_by_subj: `${subject}.>`,
-        });
+        const wanted = { seq: sequence, next_by_subj: `${subject}.>` };
+        const near = await manager.direct.getMessage(streamName, wanted);
+        // Servers prefer their own replica, so one that catches up would answer each call: the leader decides.
+        const found = near?.seq === sequence ? near : await manager.streams.getMessage(streamName, wanted);
         return found ? { sequence: found.seq, subject: found.subject, data: found.data } : undefined;
       }),
     purgeBefore: (sequence) =>

@@ -1,0 +1,29 @@
+// Reads of the shared stream when the replicas differ. `integration/cluster` has the same on real servers.
+import { expect, test } from "vitest";
+import type { NatsClient } from "../../../src/cluster/nats-connection.ts";
+import { natsStream } from "../../../src/cluster/nats-stream.ts";
+
+/** Servers of which the nearest replica and the leader have messages of these sequences. */
+function streamOf(near: readonly number[], leader: readonly number[]) {
+  const answer =
+    (sequences: readonly number[]) =>
+    async (_stream: string, { seq }: { readonly seq: number }) => {
+      const found = sequences.find((each) => each >= seq);
+      return found === undefined ? null : { seq: found, subject: "s", data: new Uint8Array() };
+    };
+  // The stream uses no more of the client.
+  const client = {
+    manager: { direct: { getMessage: answer(near) }, streams: { getMessage: answer(leader) } },
+  } as unknown as NatsClient;
+  const options = { replicas: 3, maxSize: 2 ** 30, maxAge: 60_000 } as const;
+  return natsStream({ use: (_what, call) => call(client) }, options, "plant");
+}
+
+test.each([
+  ["a replica that is behind does not hold up reading", [1, 2], [1, 2, 3], 3, 3],
+  ["a replica that lacks a message does not make it count as lost", [1, 5], [1, 2, 5], 2, 2],
+  ["a message that no replica has is passed over", [1, 5], [1, 5], 2, 5],
+  ["there is nothing after the last message", [1, 2], [1, 2], 3, undefined],
+])("%s", async (_what, near, leader, sequence, found) => {
+  expect((await streamOf(near, leader).next(sequence))?.sequence).toBe(found);
+});
