@@ -11,6 +11,7 @@ import {
   urlOption,
 } from "./shared/arguments.ts";
 
+const caFile = "--ca-file <file>  authorities or certificates (PEM) to trust as well, for https://";
 const tokenFile = "--token-file <file>  file with the agent's http.token, ";
 
 export function addInspectionCommands(line: CommandLine, runCommand: RunCommand): void {
@@ -25,14 +26,30 @@ export function addInspectionCommands(line: CommandLine, runCommand: RunCommand)
   line.add({
     name: "status",
     what: "ask the running agent: sources, buffer, delivery, and what to do where something is wrong",
-    takes: [asked, anyAgent, "--json  print all of it as JSON"],
+    takes: [asked, anyAgent, `${tokenFile}where it asks for one`, caFile, "--json  print all of it as JSON"],
     example: "tagferry status --url http://10.0.0.9:8421",
     run: async () => line.located((await import("./inspect/status.ts")).status),
   });
+  line.group("fleet", "many agents at once", [
+    {
+      name: "status",
+      what: "one table of many agents: version, configuration, sources, lag, backlog, losses",
+      takes: [
+        "<target...>  addresses of agents, or files with an address a line",
+        `${tokenFile}where they ask for one; sent to all of them`,
+        caFile,
+        parsedOption("--timeout <time>  how long an agent may take", parseDurationArgument).default(5_000, "5s"),
+        jsonOption,
+      ],
+      more: "Exit status 1 where an agent needs an operator, 69 where one does not answer.",
+      example: "tagferry fleet status gateways.txt http://10.0.0.9:8421",
+      run: async () => (await import("./inspect/fleet.ts")).fleetStatus,
+    },
+  ]);
   line.add({
     name: "reload",
     what: "have the running agent take up its changed configuration; an invalid one changes nothing and is reported",
-    takes: [asked, anyAgent, `${tokenFile}to ask from another machine or as another user`, jsonOption],
+    takes: [asked, anyAgent, `${tokenFile}to ask from another machine or as another user`, caFile, jsonOption],
     more: "Whoever can read the data directory of the agent needs no token. Changes of sections other than sources need a restart.",
     example: "tagferry reload -c tagferry.yaml",
     run: async () => line.located((await import("./run/reload.ts")).reload),
@@ -44,6 +61,8 @@ export function addInspectionCommands(line: CommandLine, runCommand: RunCommand)
       parsedOption("--since <time>  how far back", parseDurationArgument).default(7 * 86_400_000, "7d"),
       agentConfigOption("configuration of the agent: it is asked, or its data directory is read"),
       anyAgent,
+      `${tokenFile}where it asks for one`,
+      caFile,
       jsonOption,
     ],
     example: "tagferry gaps --since 24h -c tagferry.yaml",

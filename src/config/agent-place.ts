@@ -3,6 +3,7 @@
 import type { Secret } from "../core/secret.ts";
 import type { ListenAddress } from "../lib/fields.ts";
 import { checkNode } from "./check-node.ts";
+import type { Config } from "./config.ts";
 import type { Environment } from "./environment.ts";
 import { dataDirOf, readTextFile } from "./environment.ts";
 import { agentOptions, httpOptions } from "./file-schema.ts";
@@ -14,6 +15,9 @@ import { parseYaml } from "./yaml-file.ts";
 export interface AgentPlace {
   readonly listen: ListenAddress;
   readonly token: Secret | undefined;
+  readonly readToken: Secret | undefined;
+  /** The page is at https://. */
+  readonly tls: Config["http"]["tls"];
   /** Absolute path. */
   readonly dataDir: string;
 }
@@ -32,5 +36,6 @@ export async function agentPlace(file: string, environment: Environment): Promis
   const http = checkNode(httpOptions, await section("http"), unheard);
   const agent = checkNode(agentOptions, await section("agent"), unheard);
   if (!http || !agent || unheard.errors > 0) return undefined;
-  return { listen: http.listen, token: http.token, dataDir: dataDirOf(agent.dataDir, file, environment) };
+  const { listen, token, readToken, tls } = http;
+  return { listen, token, readToken, tls, dataDir: dataDirOf(agent.dataDir, file, environment) };
 }

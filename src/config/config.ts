@@ -38,6 +38,10 @@ export interface Config {
     readonly allowedHosts: readonly string[];
     /** Authorises clients to change the running agent. */
     readonly token?: Secret | undefined;
+    /** Authorises clients to read. Undefined: everybody may. */
+    readonly readToken?: Secret | undefined;
+    /** PEM files. Undefined: without TLS. */
+    readonly tls?: { readonly certFile: string; readonly keyFile: string } | undefined;
   };
   readonly log: { readonly level: LogLevel };
   /** Undefined: this agent delivers by itself. */

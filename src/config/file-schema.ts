@@ -70,6 +70,24 @@ export const httpOptions = z.strictObject({
     .describe(
       "Whoever sends it may ask the agent for a change over HTTP, as tagferry reload does from another machine. Without it only those may who can read control.token in the data directory.",
     ),
+  readToken: secret()
+    .refine((token) => token.reveal().length >= shortestToken, {
+      error: `must have at least ${shortestToken} characters: anyone who guesses it may read all values`,
+    })
+    .optional()
+    .describe(
+      "Without it everybody who reaches the port may read the page, /api and /metrics. Programs send it as a bearer token, browsers as the password of any user. /healthz and /readyz need none.",
+    ),
+  tls: z
+    .strictObject({
+      certFile: z
+        .string()
+        .min(1)
+        .describe("PEM file with the certificate of this agent, and those between it and its authority."),
+      keyFile: z.string().min(1).describe("PEM file with the key to certFile. A changed file is used after a restart."),
+    })
+    .optional()
+    .describe("Serves the page, /metrics and /api over TLS 1.2 or later, at https:// instead of http://."),
 });
 
 const logOptions = z.strictObject({

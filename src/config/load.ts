@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import type { Driver } from "../core/driver.ts";
 import { AgentError, isAgentError } from "../core/errors.ts";
-import { leavesMachine } from "../lib/loopback.ts";
+import { isLoopback, leavesMachine } from "../lib/loopback.ts";
 import { drivers as allDrivers } from "../source/registry.ts";
 import { checkNode, nodeAt, unknownKey, warnLiteralSecrets } from "./check-node.ts";
 import type { Config, ConfiguredSource } from "./config.ts";
@@ -165,6 +165,13 @@ function checkFile(
       place("auth", "basic", "password"),
       "is empty: the service will refuse it",
       "what it refers to holds nothing yet",
+    );
+  const { http } = rest;
+  if (!http.tls && (http.readToken ?? http.token) && !isLoopback(http.listen.host))
+    issues.warn(
+      nodeAt(root, ["http", "listen"]) ?? root,
+      "is not encrypted: tokens and all values can be read by anyone on the network",
+      "http.tls with a certificate of this agent",
     );
   const dataDir = dataDirOf(agent.dataDir, file, environment);
   return { ...rest, agent: { ...agent, name: agentName, dataDir }, service, sources };

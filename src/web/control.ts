@@ -42,6 +42,18 @@ export function denial(request: IncomingMessage, { tokens, tokenFile }: Control)
   return { status: 401, body, guessed: sent !== undefined };
 }
 
+/** Whether a request may read: it carries one of the tokens, as a bearer token or as the password of any user. */
+export function mayRead({ headers: { authorization = "" } }: IncomingMessage, tokens: readonly Secret[]): boolean {
+  const [, scheme = "", sent = ""] = /^(Bearer|Basic) (\S{1,2048})$/.exec(authorization) ?? [];
+  const token =
+    scheme === "Basic"
+      ? Buffer.from(sent, "base64")
+          .toString("utf8")
+          .replace(/^[^:]*:/, "")
+      : sent;
+  return token !== "" && tokens.some((each) => sameText(token, each.reveal()));
+}
+
 function denied(status: 403 | 415, reason: string): Denial {
   return { status, body: { ok: false, reason }, guessed: false };
 }

@@ -1,14 +1,18 @@
 // The agent's HTTP server: status page, status as JSON, metrics and health. Without a token it is read-only.
+
+import { readFile } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import type { Status, StatusPart, StatusSample } from "../agent/status/status.ts";
+import { AgentError, reasonOf } from "../core/errors.ts";
 import { checkGridMs, type Runtime } from "../core/runtime.ts";
+import type { Secret } from "../core/secret.ts";
 import type { ListenAddress } from "../lib/fields.ts";
 import { http } from "../lib/http.ts";
 import { hostInUrl, listen } from "../lib/listen.ts";
 import { repeat } from "../lib/repeat.ts";
 import { answerJson, end, loadPage, start } from "./answer.ts";
-import { type Control, denial, isAllowedHost, isLocal } from "./control.ts";
+import { type Control, denial, isAllowedHost, isLocal, mayRead } from "./control.ts";
 import { cachedFor, configFileFor, type DetailOptions, openDetails } from "./details.ts";
 import { intervalOf, streamViews, viewOf, viewOfPart } from "./events.ts";
 import { figureHistory, History, historyStepMs, sampleOf } from "./history.ts";
@@ -23,6 +27,10 @@ export interface WebOptions extends DetailOptions {
   readonly listen: ListenAddress;
   /** Additional host names of the page, without port. */
   readonly allowedHosts?: readonly string[];
+  /** PEM files. Undefined: without TLS. */
+  readonly tls?: { readonly certFile: string; readonly keyFile: string } | undefined;
+  /** Required for all but health and readiness. Tokens of `control` are taken as well. Undefined: everybody may read. */
+  readonly readToken?: Secret | undefined;
   /** Called at most four times a second, regardless of open pages. */
   readonly snapshot: () => Status;
   /** See `Agent.statusOf`; for pages without a search. Undefined: the snapshot is used. */
@@ -63,12 +71,15 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     options.part && isPlain(query)
       ? viewOfPart(options.part(query.first, query.count), configFile)
       : viewOf(snapshot(), query, configFile);
+  const readers = options.readToken && [options.readToken, ...(control?.tokens ?? [])];
   let streams = 0;
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (!isAllowedHost(request.headers.host, options.listen.host, options.allowedHosts ?? []))
       return end(response, 403, "text/plain; charset=utf-8", "this name is not allowed; see http.allowedHosts\n");
     const url = URL.parse(request.url ?? "/", "http://localhost");
+    if (readers && url && !withoutToken.includes(url.pathname) && !mayRead(request, readers))
+      return await askForToken(request, response, runtime);
     if (reloading && url && controlled.includes(url.pathname))
       return await command(request, response, url.pathname, reloading, runtime);
     if (request.method !== "GET" && request.method !== "HEAD") {
@@ -121,25 +132,26 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     }
   };
 
-  const server = http.createServer(
-    {
-      headersTimeout: 10_000,
-      requestTimeout: 30_000,
-      // Node's check interval; the default is 30 s.
-      connectionsCheckingInterval: 2_000,
-      keepAliveTimeout: 15_000,
-      maxHeaderSize: 16_384,
-    },
-    (request, response) => {
-      answer(request, response).catch((error: unknown) => {
-        runtime.log.warn({ part: "web", err: error }, "request failed");
-        if (response.headersSent) response.destroy();
-        else end(response, 500, "text/plain; charset=utf-8", "internal error; see the log\n");
-      });
-    },
-  );
+  const limits = {
+    headersTimeout: 10_000,
+    requestTimeout: 30_000,
+    // Node's check interval; the default is 30 s.
+    connectionsCheckingInterval: 2_000,
+    keepAliveTimeout: 15_000,
+    maxHeaderSize: 16_384,
+  };
+  const handle = (request: IncomingMessage, response: ServerResponse): void => {
+    answer(request, response).catch((error: unknown) => {
+      runtime.log.warn({ part: "web", err: error }, "request failed");
+      if (response.headersSent) response.destroy();
+      else end(response, 500, "text/plain; charset=utf-8", "internal error; see the log\n");
+    });
+  };
+  const server = options.tls
+    ? https().createServer({ ...limits, ...(await identity(options.tls)) }, handle)
+    : http.createServer(limits, handle);
   server.maxConnections = maxConnections;
-  const url = `http://${hostInUrl(options.listen.host)}:${await listen(server, options.listen, "http.listen")}`;
+  const url = `${options.tls ? "https" : "http"}://${hostInUrl(options.listen.host)}:${await listen(server, options.listen, "http.listen")}`;
 
   const sample = async () => {
     // Lets the caller continue starting the agent before the first sample.
@@ -159,6 +171,36 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
       await Promise.all([closed, sampling[Symbol.asyncDispose]()]);
     },
   };
+}
+
+/** Loaded only with `tls`. */
+const https = () => process.getBuiltinModule("node:https");
+
+/** The contents of both files. Rejects with `CONFIG_INVALID` if they do not belong together, or as `node:fs` does. */
+async function identity({ certFile, keyFile }: NonNullable<WebOptions["tls"]>) {
+  const [cert, key] = await Promise.all([readFile(certFile), readFile(keyFile)]);
+  try {
+    const { createSecureContext } = process.getBuiltinModule("node:tls");
+    createSecureContext({ cert, key });
+  } catch (cause) {
+    const message = `http.tls: ${certFile} and ${keyFile} are no certificate and its key in PEM: ${reasonOf(cause)}`;
+    throw new AgentError("CONFIG_INVALID", message, { cause });
+  }
+  return { cert, key, minVersion: "TLSv1.2", handshakeTimeout: 10_000 } as const;
+}
+
+/** For load balancers and service managers; they tell nothing but the state. */
+const withoutToken = ["/healthz", "/readyz"];
+
+async function askForToken(request: IncomingMessage, response: ServerResponse, runtime: Runtime): Promise<void> {
+  if (request.headers.authorization !== undefined) {
+    runtime.log.warn({ part: "web", from: request.socket.remoteAddress }, "refused: invalid token");
+    await runtime.clock.sleep(guessedMs, new AbortController().signal);
+  }
+  // The password of a browser.
+  response.setHeader("www-authenticate", 'Basic realm="tagferry", charset="UTF-8"');
+  const reason = "a token is needed: http.readToken, as a bearer token or as the password of any user";
+  answerJson(response, 401, { ok: false, reason });
 }
 
 const controlled = ["/api/reload", "/api/log", "/api/security"];

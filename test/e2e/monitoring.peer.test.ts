@@ -12,7 +12,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 const rules = resolve(import.meta.dirname, "../../config/alerts.yaml");
 
 test("Prometheus loads the alert rules", () => {
-  expect(execFileSync("promtool", ["check", "rules", rules], { encoding: "utf8" })).toContain("15 rules found");
+  expect(execFileSync("promtool", ["check", "rules", rules], { encoding: "utf8" })).toContain("18 rules found");
 });
 
 test.each([

@@ -6,7 +6,7 @@ import { newest } from "../../agent/gaps/gap-rows.ts";
 import { words } from "../../agent/status/words.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { epochMicros } from "../../core/point.ts";
-import { type AgentQuery, agentUrl, askAgent, placeOfAgent } from "../shared/agent-client.ts";
+import { type AgentQuery, agentUrl, askAgentAs, placeOfAgent } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { columns, count, printResult, span } from "../terminal/text.ts";
 
@@ -30,7 +30,7 @@ async function gapsFrom(options: GapsOptions, io: Console): Promise<{ list: GapL
   try {
     const address = await agentUrl(options, io);
     const path = `/api/gaps?since=${since}ms&most=${mostRows}`;
-    return { list: (await askAgent(address, path, gapListSchema, io.signal)).data, from: address };
+    return { list: (await askAgentAs(options, address, path, gapListSchema, io)).data, from: address };
   } catch (error) {
     if (config === undefined || url !== undefined || !isAgentError(error, "AGENT_UNREACHABLE")) throw error;
     const folder = gapFolder((await placeOfAgent(config, io.environment)).dataDir);

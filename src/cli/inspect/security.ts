@@ -6,7 +6,7 @@ import { fileProblem } from "../../config/environment.ts";
 import { loadConfig } from "../../config/load.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { isLoopback, leavesMachine } from "../../lib/loopback.ts";
-import { type AgentQuery, agentUrl, answerAs, askAgent, callWithToken } from "../shared/agent-client.ts";
+import { type AgentQuery, agentUrl, answerAs, askAgentAs, callWithToken } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { columns, count, printResult, visible } from "../terminal/text.ts";
 
@@ -82,10 +82,12 @@ function sourceFindings({ sources }: Config): readonly Finding[] {
   );
 }
 
-function pageFinding({ http: { listen, token } }: Config): Finding {
+function pageFinding({ http: { listen, token, readToken, tls } }: Config): Finding {
   const changes = token === undefined ? "changes nothing without control.token" : "changes nothing without a token";
   if (isLoopback(listen.host)) return good("page", `for this machine alone, and ${changes}`);
-  const remedy = "http.listen on 127.0.0.1, with a proxy before it that asks for a login";
+  if (readToken && tls) return good("page", `TLS and a token to look, and ${changes}`);
+  if (readToken) return weak("page", "a token to look, but not encrypted", "http.tls");
+  const remedy = "http.readToken with http.tls, or http.listen on 127.0.0.1";
   return weak("page", `everybody who reaches ${listen.host}:${listen.port} may look, and ${changes}`, remedy);
 }
 
@@ -104,7 +106,7 @@ async function fileFindings({ agent: { dataDir } }: Config): Promise<readonly Fi
 async function runningFindings(options: SecurityOptions, io: Console): Promise<readonly Finding[]> {
   try {
     const url = await agentUrl(options, io);
-    const { data: status } = await askAgent(url, "/api/status", answeredSources, io.signal);
+    const { data: status } = await askAgentAs(options, url, "/api/status", answeredSources, io);
     const called = await callWithToken(url, { path: "/api/security" }, options, io);
     const { data: running } = answerAs(answeredProcess, called);
     return [...processFindings(running), ...status.sources.flatMap(connectionFinding)];

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { wordOf, words } from "../../agent/status/words.ts";
 import { epochMicros } from "../../core/point.ts";
 import { formatByteSize } from "../../lib/byte-size.ts";
-import { type AgentQuery, agentUrl, askAgent } from "../shared/agent-client.ts";
+import { type AgentQuery, agentUrl, askAgentAs } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { columns, count, number, percent, printResult, span, visible } from "../terminal/text.ts";
 
@@ -120,7 +120,7 @@ const mostTags = 10;
 
 export async function status(options: AgentQuery, io: Console): Promise<void> {
   const url = await agentUrl(options, io);
-  const { answer, data } = await askAgent(url, "/api/status", answeredStatus, io.signal);
+  const { answer, data } = await askAgentAs(options, url, "/api/status", answeredStatus, io);
   printResult(options, answer, () => report(url, data), io);
 }
 

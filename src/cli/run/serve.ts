@@ -57,6 +57,8 @@ export async function serve(
     {
       listen: config.http.listen,
       allowedHosts: config.http.allowedHosts,
+      tls: config.http.tls,
+      readToken: config.http.readToken,
       snapshot: () => agent.status(),
       part: (first, count) => agent.statusOf(first, count),
       sample: () => agent.sample(),

@@ -1,6 +1,7 @@
 // Finds the running agent and calls it, with a token where it requires one.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { z } from "zod";
 import { controlTokenIn, controlTokenName } from "../../agent/process/control-token.ts";
 import { type AgentPlace, agentPlace } from "../../config/agent-place.ts";
@@ -20,6 +21,8 @@ export interface AgentQuery {
   readonly config?: string;
   /** File with `http.token`, for an agent on another machine or of another user. */
   readonly tokenFile?: string;
+  /** Authorities or certificates in PEM to trust as well. */
+  readonly caFile?: string;
   readonly json?: boolean;
 }
 
@@ -35,20 +38,24 @@ export async function placeOfAgent(file: string, environment: Console["environme
   if (place) return place;
   const { loadConfig } = await import("../../config/load.ts");
   const { http, agent } = await loadConfig(file, environment);
-  return { listen: http.listen, token: http.token, dataDir: agent.dataDir };
+  const { listen, token, readToken, tls } = http;
+  return { listen, token, readToken, tls, dataDir: agent.dataDir };
 }
 
-export async function agentUrl({ url, config }: AgentQuery, { environment }: Console): Promise<string> {
+export async function agentUrl({ url, config, caFile }: AgentQuery, { environment }: Console): Promise<string> {
+  if (caFile !== undefined) await trustAlso(caFile);
   if (url !== undefined) return url;
   if (config === undefined) return defaultUrl;
-  const { listen } = await placeOfAgent(config, environment);
-  if (listen.port !== 0) return addressOf(listen);
+  const { listen, tls } = await placeOfAgent(config, environment);
+  // Its own certificate proves the agent, whoever has issued it.
+  if (tls) await trustAlso(tls.certFile);
+  if (listen.port !== 0) return addressOf(listen, tls);
   throw new AgentError("AGENT_UNREACHABLE", `${config}: http.listen takes any free port, so --url is needed`);
 }
 
-export function addressOf({ host, port }: ListenAddress): string {
+export function addressOf({ host, port }: ListenAddress, tls?: Config["http"]["tls"]): string {
   const reachable = { "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host;
-  return `http://${hostInUrl(reachable)}:${port}`;
+  return `${tls ? "https" : "http"}://${hostInUrl(reachable)}:${port}`;
 }
 
 interface AgentCall {
@@ -70,11 +77,27 @@ export async function askAgent<Schema extends z.ZodType>(
   path: string,
   schema: Schema,
   signal: AbortSignal,
+  call: Pick<AgentCall, "token" | "withinMs"> = {},
 ) {
-  const answer = await callAgent(url, { path }, signal);
+  return parsedAnswer(schema, await callAgent(url, { ...call, path }, signal));
+}
+
+function parsedAnswer<Schema extends z.ZodType>(schema: Schema, answer: AgentAnswer) {
   const { status, text, origin } = answer;
   if (status >= 200 && status <= 299) return answerAs(schema, answer);
   throw noAgent(`no agent answers at ${origin}: HTTP ${status} ${text.slice(0, 200).trim()}`);
+}
+
+/** Like `askAgent`; where the agent asks for a token, as `callWithToken`. */
+export async function askAgentAs<Schema extends z.ZodType>(
+  options: AgentQuery,
+  url: string,
+  path: string,
+  schema: Schema,
+  io: Console,
+) {
+  const answer = await callAgent(url, { path }, io.signal);
+  return parsedAnswer(schema, answer.status === 401 ? await callWithToken(url, { path }, options, io) : answer);
 }
 
 /** The JSON and its parsed form. Throws `AGENT_UNREACHABLE` if it is not the JSON of an agent. */
@@ -110,11 +133,35 @@ export async function callAgent(
       },
       signal: AbortSignal.any([signal, AbortSignal.timeout(withinMs)]),
     });
-    return { status: answer.status, text: await answer.text(), origin };
+    return { status: answer.status, text: await textOf(answer), origin };
   } catch (error) {
     signal.throwIfAborted();
     throw noAgent(`no agent answers at ${origin}: ${causeOf(error, withinMs)}`, error);
   }
+}
+
+/** Longest answer; 10,000 tags take about 4 MiB. */
+const mostBytes = 64 * 2 ** 20;
+
+async function textOf(answer: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of answer.body ?? []) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > mostBytes) throw new Error(`the answer is longer than ${mostBytes / 2 ** 20} MiB`);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** Trusts the authorities or certificates in a PEM file, next to those of Node, in this process. */
+export async function trustAlso(caFile: string): Promise<void> {
+  const pem = await lineIn(caFile, "--ca-file", "AGENT_UNREACHABLE");
+  setDefaultCACertificates([...getCACertificates("default"), pem]);
+}
+
+export async function tokenOf(tokenFile: string): Promise<string> {
+  return (await lineIn(tokenFile, "--token-file", "AGENT_REFUSED")).trim();
 }
 
 /** `fetch` only says "fetch failed"; its cause has the reason. */
@@ -124,6 +171,8 @@ function causeOf(error: unknown, withinMs: number): string {
   const { cause } = error;
   if (cause instanceof Error && "code" in cause && cause.code === "ERR_SSL_WRONG_VERSION_NUMBER")
     return "it does not speak TLS; then its address begins with http://";
+  if (cause instanceof Error && cause.message === "other side closed")
+    return "it may speak TLS; then its address begins with https://";
   return cause instanceof Error && cause.message !== "" ? cause.message : error.message;
 }
 
@@ -159,9 +208,11 @@ function refused({ origin }: AgentAnswer, reason: string): AgentError {
 }
 
 async function knownToken({ tokenFile, config }: AgentQuery, io: Console): Promise<string | undefined> {
-  if (tokenFile !== undefined) return (await lineIn(tokenFile, "--token-file", "AGENT_REFUSED")).trim();
+  if (tokenFile !== undefined) return await tokenOf(tokenFile);
   const place = config === undefined ? undefined : await agentPlace(config, io.environment);
-  return place && (place.token?.reveal() ?? (await tokenIn(join(place.dataDir, controlTokenName))));
+  return (
+    place && ((place.token ?? place.readToken)?.reveal() ?? (await tokenIn(join(place.dataDir, controlTokenName))))
+  );
 }
 
 /** The token in a file. The path comes from the network, so only `control.token` files are read and sent. */
@@ -186,7 +237,9 @@ export async function runningTakeovers(
 ): Promise<ReadonlyMap<string, AgentError>> {
   if (http.listen.port === 0) return new Map();
   try {
-    const { data } = await askAgent(addressOf(http.listen), "/api/status", takeoverStatus, signal);
+    const { data } = await askAgent(addressOf(http.listen, http.tls), "/api/status", takeoverStatus, signal, {
+      token: http.readToken?.reveal(),
+    });
     if (data.agent.name !== agent.name) return new Map();
     return new Map(
       data.sources.flatMap(({ name, code, error = "", remedy }) =>

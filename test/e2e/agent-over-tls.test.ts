@@ -1,0 +1,105 @@
+// The page, /metrics and the commands where http.tls and http.readToken are set.
+import { readFileSync, writeFileSync } from "node:fs";
+import { get } from "node:https";
+import { join, resolve } from "node:path";
+import { expect, test } from "vitest";
+import { startAgent } from "../support/agent-process.ts";
+import { command } from "../support/command.ts";
+import { freePort } from "../support/mosquitto.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const tls = (name: string) => resolve(import.meta.dirname, "../fixtures/tls", name);
+const readToken = "canary-read-0123456789";
+const token = "canary-change-0123456789";
+
+const configuration = (folder: string, port: number) => `version: 1
+agent: { name: gw, dataDir: ${folder}/data, ownSignals: off }
+service: { url: "http://127.0.0.1:1/v1", integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: secret } } }
+http:
+  listen: "127.0.0.1:${port}"
+  tls: { certFile: ${tls("broker.pem")}, keyFile: ${tls("broker-key.pem")} }
+  readToken: ${readToken}
+  token: ${token}
+sources: { demo: { type: simulator, tags: [{ input: demo.sine }] } }
+`;
+
+function ask(url: string, authorization?: string): Promise<{ status: number; asks: string | undefined; text: string }> {
+  const {
+    promise,
+    resolve: done,
+    reject,
+  } = Promise.withResolvers<{ status: number; asks: string | undefined; text: string }>();
+  get(
+    url,
+    { ca: readFileSync(tls("ca.pem")), headers: authorization === undefined ? {} : { authorization } },
+    (answer) => {
+      let text = "";
+      answer.setEncoding("utf8").on("data", (chunk: string) => {
+        text += chunk;
+      });
+      answer.on("end", () => done({ status: answer.statusCode ?? 0, asks: answer.headers["www-authenticate"], text }));
+    },
+  ).on("error", reject);
+  return promise;
+}
+
+test("only who sends a token may look; programs and browsers can; health and commands need nothing more", async () => {
+  using folder = temporaryFolder();
+  const port = await freePort();
+  await using agent = await startAgent({ folder: folder.path, configuration: configuration(folder.path, port) });
+  const { page } = agent;
+  expect(page).toBe(`https://127.0.0.1:${port}`);
+
+  for (const path of ["/", "/metrics", "/api/status", "/api/view", "/api/events", "/api/gaps", "/no"])
+    expect([path, await ask(page + path)]).toMatchObject([
+      path,
+      { status: 401, asks: expect.stringMatching(/^Basic/) },
+    ]);
+  for (const path of ["/healthz", "/readyz"]) expect(await ask(page + path)).toMatchObject({ status: 200 });
+  const basic = (password: string) => `Basic ${btoa(`anybody:${password}`)}`;
+  for (const authorization of [`Bearer ${readToken}`, `Bearer ${token}`, basic(readToken)])
+    expect(await ask(`${page}/metrics`, authorization)).toMatchObject({
+      status: 200,
+      text: expect.stringContaining("tagferry_build_info"),
+    });
+  for (const authorization of [
+    "Bearer canary-read",
+    basic("canary-read-012345678"),
+    basic(""),
+    "Bearer",
+    `Digest ${readToken}`,
+  ])
+    expect([authorization, await ask(`${page}/metrics`, authorization)]).toMatchObject([
+      authorization,
+      { status: 401 },
+    ]);
+  // Who may look may not change.
+  expect(await ask(`${page}/api/log`, `Bearer ${readToken}`)).toMatchObject({ status: 401 });
+
+  const file = join(folder.path, "tagferry.yaml");
+  const ca = ["--ca-file", tls("ca.pem")];
+  expect(await command(["status", "-c", file, ...ca])).toMatchObject({
+    status: 0,
+    stdout: expect.stringContaining(page),
+  });
+  expect(await command(["gaps", "-c", file, ...ca])).toMatchObject({ status: 0 });
+  const tokens = folder.file("read-token");
+  writeFileSync(tokens, `${readToken}\n`);
+  expect(await command(["fleet", "status", page, ...ca, "--token-file", tokens])).toMatchObject({
+    stdout: expect.stringContaining("gw"),
+  });
+  const refused = await command(["fleet", "status", page, ...ca]);
+  expect(refused).toMatchObject({ status: 69, stdout: expect.stringContaining("a token is needed: http.readToken") });
+
+  expect(JSON.stringify(agent.log)).toContain("refused: invalid token");
+  expect(JSON.stringify(agent.log)).not.toMatch(/canary/);
+});
+
+test("a certificate and a key that do not belong together end the agent with 78 and name both files", async () => {
+  using folder = temporaryFolder();
+  const file = folder.file("tagferry.yaml");
+  writeFileSync(file, configuration(folder.path, 0).replace("broker-key.pem", "client-key.pem"));
+  const { status, stderr } = await command(["run", "-c", file]);
+  expect(status).toBe(78);
+  expect(stderr).toContain(`${tls("broker.pem")} and ${tls("client-key.pem")} are no certificate and its key`);
+});
