@@ -44,12 +44,24 @@ export interface Config {
     readonly tls?: { readonly certFile: string; readonly keyFile: string } | undefined;
   };
   readonly log: { readonly level: LogLevel };
+  /** Undefined: nothing is exported. */
+  readonly otlp?: OtlpOptions | undefined;
   /** Undefined: this agent delivers by itself. */
   readonly cluster?: ClusterOptions | undefined;
   /** In the order of the file. */
   readonly sources: readonly ConfiguredSource[];
   /** Valid settings that are probably unintended. */
   readonly warnings: readonly ConfigIssue[];
+}
+
+/** Times in milliseconds. */
+export interface OtlpOptions {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, Secret>>;
+  readonly every: number;
+  readonly metrics: boolean;
+  readonly logs: boolean;
+  readonly caFile?: string | undefined;
 }
 
 /** One entry of `sources`, with templates, devices, defaults and variables resolved into complete tags. */
@@ -108,7 +120,7 @@ export function sameSource(a: ConfiguredSource, b: ConfiguredSource): boolean {
 
 /** Changed sections that take effect only after a restart. */
 export function changedSections(a: Config, b: Config): readonly string[] {
-  const sections = ["agent", "service", "buffer", "http", "log", "cluster"] as const;
+  const sections = ["agent", "service", "buffer", "http", "log", "otlp", "cluster"] as const;
   return sections.filter((section) => !same(a[section], b[section]));
 }
 

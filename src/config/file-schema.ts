@@ -90,6 +90,23 @@ export const httpOptions = z.strictObject({
     .describe("Serves the page, /metrics and /api over TLS 1.2 or later, at https:// instead of http://."),
 });
 
+export const otlpOptions = z.strictObject({
+  url: z
+    .url({ protocol: /^https?$/, error: "must be an http or https address, as in https://collector.example.com:4318" })
+    .describe("Base address of the collector; requests go to {url}/v1/metrics and {url}/v1/logs."),
+  headers: z
+    .record(z.string().regex(/^[A-Za-z0-9-]{1,64}$/, { error: "must be the name of an HTTP header" }), secret())
+    .default({})
+    .describe("Headers of each request, such as authorization. Their values are secrets.")
+    .meta({ examples: [{ authorization: "${credential:otlp_authorization}" }] }),
+  every: duration({ min: 5_000, max: 3_600_000 })
+    .prefault("60s")
+    .describe("How often metrics and waiting log lines are sent."),
+  metrics: z.boolean().default(true).describe("Whether metrics are exported, those of /metrics."),
+  logs: z.boolean().default(true).describe("Whether log lines are exported, those that log.level permits."),
+  caFile: z.string().min(1).optional().describe("PEM file with the authorities to trust instead of the built-in ones."),
+});
+
 const logOptions = z.strictObject({
   level: z.enum(logLevels).default("info").describe("The least important lines that are written."),
 });
@@ -112,6 +129,9 @@ export const sections = {
   buffer: bufferOptions.prefault({}).describe("The buffer on disk."),
   http: httpOptions.prefault({}).describe("Status page and metrics."),
   log: logOptions.prefault({}).describe("The log."),
+  otlp: otlpOptions
+    .optional()
+    .describe("Export of metrics and log lines to an OpenTelemetry collector, for agents that no server can reach."),
   cluster: clusterOptions
     .optional()
     .describe(

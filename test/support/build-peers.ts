@@ -4,11 +4,13 @@ import { gopcuaProgram } from "./gopcua.ts";
 import { miloProgram } from "./milo.ts";
 import { natsServerProgram } from "./nats-servers.ts";
 import { open62541Program } from "./open62541.ts";
+import { otelCollectorProgram } from "./otel-collector.ts";
 
 const programs = {
   open62541: open62541Program,
   gopcua: gopcuaProgram,
   "nats-server": natsServerProgram,
+  "OpenTelemetry collector": otelCollectorProgram,
   milo: miloProgram,
   "clarify-go": clarifyGoProgram,
   "clarify-go's suite": clarifyGoSuite,

@@ -15,7 +15,7 @@ test("every metric is declared once, named by what it counts with its unit, and 
   expect(
     names.filter(
       (name) =>
-        !/^tagferry_(source|mapping|buffer|upload|cluster|gap|clock|process|build|config)_[a-z0-9_]+$/.test(name),
+        !/^tagferry_(source|mapping|buffer|upload|cluster|gap|clock|process|build|config|otlp)_[a-z0-9_]+$/.test(name),
     ),
   ).toEqual([]);
 });

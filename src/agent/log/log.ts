@@ -17,6 +17,8 @@ export interface ClosableLogger extends Logger {
   flush(): void;
   /** The latest lines as JSON, oldest first. */
   recent(): readonly string[];
+  /** Calls `listener` with each further line, as JSON. */
+  onLine(listener: (line: string) => void): void;
 }
 
 /** When a stalled reader leaves this many bytes unread, lines are dropped to bound memory. */
@@ -35,9 +37,11 @@ export async function openLog({ level, descriptor, pretty, fields }: LogOptions)
       })
     : destination;
   const recent = new RecentLines();
+  const listeners: ((line: string) => void)[] = [];
   const remembering = {
     write(line: string) {
       recent.add(line);
+      for (const listener of listeners) listener(line);
       stream.write(pretty ? inert(line) : line);
     },
   };
@@ -46,6 +50,7 @@ export async function openLog({ level, descriptor, pretty, fields }: LogOptions)
   return {
     ...adapt(logger, {}),
     recent: () => recent.lines(),
+    onLine: (listener) => void listeners.push(listener),
     flush() {
       try {
         destination.flushSync();

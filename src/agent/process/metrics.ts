@@ -7,8 +7,22 @@ import type { HistogramDeclaration, Labels, MetricDeclaration, Metrics } from ".
 
 export interface MetricsRegistry extends Metrics {
   text(): Promise<string>;
+  /** The same as `text`, as data. */
+  samples(): Promise<readonly MetricSamples[]>;
   /** Registers a callback that updates gauges before each `text`. */
   beforeText(refresh: () => void): void;
+}
+
+export interface MetricSamples {
+  readonly name: string;
+  readonly help: string;
+  readonly type: "counter" | "gauge" | "histogram";
+  /** `metricName`: of a histogram, with `_bucket`, `_sum` or `_count`; a bucket has its upper bound in the label `le`. */
+  readonly values: readonly {
+    readonly labels: Readonly<Record<string, string | number>>;
+    readonly value: number;
+    readonly metricName?: string;
+  }[];
 }
 
 const prefix = "tagferry_";
@@ -65,6 +79,10 @@ export function metricsRegistry(): MetricsRegistry {
     text() {
       for (const refresh of refreshers) refresh();
       return registry.metrics();
+    },
+    async samples() {
+      for (const refresh of refreshers) refresh();
+      return (await registry.getMetricsAsJSON()) as unknown as readonly MetricSamples[]; // prom-client's typings leave out labels
     },
   };
 }

@@ -10,7 +10,7 @@ import { releaseMemory } from "../../agent/process/process-memory.ts";
 import { measureBuild } from "../../agent/status/build-metrics.ts";
 import { measureCluster } from "../../agent/status/cluster-metrics.ts";
 import { measureUpload } from "../../agent/status/upload-metrics.ts";
-import type { Config } from "../../config/config.ts";
+import type { Config, OtlpOptions } from "../../config/config.ts";
 import type { ConfigIssue } from "../../config/issue.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
 import { isAgentError, reasonOf } from "../../core/errors.ts";
@@ -47,6 +47,7 @@ export async function serve(
     () => performance.now(),
   );
   measureBuild(metrics, { version: version(), config: () => agent.config() });
+  await using _otlp = config.otlp && (await startExport(config.otlp, { config, log, metrics }, runtime));
   if (config.cluster) measureCluster(metrics, config.agent.name, () => agent.cluster());
   // Heartbeats prove only that the event loop runs, since a restart would not repair a disk.
   await using manager = serviceManager(io.environment.variables, () => true, runtime);
@@ -93,6 +94,17 @@ export async function serve(
   setTimeout(releaseMemory, firstRequestsMs).unref();
   await whenAborted(io.signal);
   log.info({}, "stopping");
+}
+
+async function startExport(
+  options: OtlpOptions,
+  { config, log, metrics }: Pick<ServeParts, "config" | "log" | "metrics">,
+  runtime: Runtime,
+): Promise<AsyncDisposable> {
+  // Loaded only if it is configured.
+  const { startOtlpExport } = await import("../../agent/otlp/exporter.ts");
+  const identity = { agent: config.agent.name, version: version(), startMs: performance.timeOrigin };
+  return await startOtlpExport({ options, metrics, identity, onLine: (listener) => log.onLine(listener) }, runtime);
 }
 
 /** By then, the metadata of most inputs is saved, and its memory is released: 15 of 171 MB with 10,000 tags. */

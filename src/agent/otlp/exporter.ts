@@ -1,0 +1,141 @@
+// Sends metrics and log lines to an OpenTelemetry collector by OTLP/HTTP.
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import type { OtlpOptions } from "../../config/config.ts";
+import { AgentError, reasonOf } from "../../core/errors.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import { isAbort } from "../../lib/abort.ts";
+import { BackOff } from "../../lib/back-off.ts";
+import { HttpPost } from "../../upload/client/http-post.ts";
+import type { MetricsRegistry } from "../process/metrics.ts";
+import { LogQueue } from "./log-queue.ts";
+import { logsBody, metricsBody, type OtlpIdentity } from "./otlp-json.ts";
+
+export interface ExporterParts {
+  readonly options: OtlpOptions;
+  readonly metrics: MetricsRegistry;
+  /** Calls the listener with each further line of the log, as JSON. */
+  readonly onLine: (listener: (line: string) => void) => void;
+  readonly identity: OtlpIdentity;
+}
+
+const counters = {
+  exports: {
+    name: "otlp_exports_total",
+    help: "Requests to the OpenTelemetry collector, by what became of them",
+    labels: ["signal", "outcome"],
+  },
+  dropped: {
+    name: "otlp_dropped_log_records_total",
+    help: "Log lines that were not exported: too many waited, or the collector refused them",
+  },
+} as const;
+
+type Signal = "metrics" | "logs";
+/** `refused`: sending the same again would not help. */
+type Outcome = "accepted" | "refused" | "failed";
+
+const compress = promisify(gzip);
+/** What an answer may have; more is of no use. */
+const mostAnswerBytes = 64 * 1024;
+/** How long the last lines may take when the agent stops. */
+const lastWithinMs = 1_000;
+
+/** Exports until it is disposed of. Rejects with `SERVICE_UNREACHABLE` if `caFile` is unreadable. */
+export async function startOtlpExport(parts: ExporterParts, runtime: Runtime): Promise<AsyncDisposable> {
+  const { options, metrics, identity, onLine } = parts;
+  const log = runtime.log.child({ part: "otlp" });
+  const exported = runtime.metrics.counter(counters.exports);
+  const dropped = runtime.metrics.counter(counters.dropped);
+  const queue = new LogQueue();
+  if (options.logs) onLine((line) => queue.add(line));
+  await using opened = new AsyncDisposableStack();
+  const { caFile } = options;
+  const base = options.url.replace(/\/+$/, "");
+  const open = async (signal: Signal) =>
+    opened.use(await HttpPost.open({ url: `${base}/v1/${signal}`, caFile, connections: 1 }, runtime.clock));
+  const posts = { metrics: await open("metrics"), logs: await open("logs") };
+  const headers = Object.fromEntries(Object.entries(options.headers).map(([name, value]) => [name, value.reveal()]));
+  const backOff = new BackOff({ minMs: 5_000, maxMs: 60_000, random: runtime.random });
+  let isFailing = false;
+
+  async function send(signal: Signal, body: object, stop: AbortSignal): Promise<Outcome> {
+    const outcome = await post(signal, body, stop);
+    exported.add(1, { signal, outcome });
+    return outcome;
+  }
+
+  async function post(signal: Signal, body: object, stop: AbortSignal): Promise<Outcome> {
+    const compressed = await compress(JSON.stringify(body));
+    const all = { ...headers, "content-type": "application/json", "content-encoding": "gzip" };
+    try {
+      const { status, text } = await posts[signal].post(compressed, all, mostAnswerBytes, stop);
+      if (status >= 200 && status <= 299) {
+        const rejected = /"rejected(?:DataPoints|LogRecords)":\s*"?([1-9]\d*)/.exec(text)?.[1];
+        if (rejected === undefined) return went();
+        if (signal === "logs") dropped.add(Number(rejected));
+        log.warn({ signal, rejected: Number(rejected) }, "the collector rejected a part of an export");
+        return went();
+      }
+      failed(`HTTP ${status} from ${base}`);
+      // The codes that the OTLP specification permits to retry, and the credentials, which an operator can correct.
+      return [401, 403, 408, 429, 502, 503, 504].includes(status) ? "failed" : "refused";
+    } catch (error) {
+      if (isAbort(error, stop)) throw error;
+      // The client speaks of the option of the service.
+      failed(reasonOf(error).replaceAll("service.", "otlp."));
+      return "failed";
+    }
+  }
+
+  function went(): Outcome {
+    backOff.reset();
+    if (isFailing) log.info({}, "metrics and log lines are exported again");
+    isFailing = false;
+    return "accepted";
+  }
+
+  function failed(reason: string): void {
+    if (!isFailing) log.warn({ reason, hint: "check otlp.url, otlp.headers and the collector" }, "export failed");
+    isFailing = true;
+  }
+
+  /** False: the collector did not take them; those that can be sent again wait. */
+  async function sendLogs(stop: AbortSignal): Promise<boolean> {
+    for (;;) {
+      dropped.add(queue.takeDropped());
+      const lines = queue.first();
+      if (lines.length === 0) return true;
+      const outcome = await send("logs", logsBody(lines, identity, runtime.clock.now() / 1_000), stop);
+      if (outcome === "failed") return false;
+      if (outcome === "refused") dropped.add(lines.length);
+      queue.remove(lines);
+    }
+  }
+
+  async function sendMetrics(stop: AbortSignal): Promise<boolean> {
+    if (!options.metrics) return true;
+    const samples = await metrics.samples();
+    return (await send("metrics", metricsBody(samples, identity, runtime.clock.now() / 1_000), stop)) !== "failed";
+  }
+
+  const stopping = new AbortController();
+  const running = (async () => {
+    for (;;) {
+      const isWell = (await sendMetrics(stopping.signal)) && (await sendLogs(stopping.signal));
+      const waitMs = isWell ? options.every : Math.min(options.every, backOff.next());
+      await runtime.clock.sleep(waitMs, stopping.signal);
+    }
+  })().catch((error: unknown) => {
+    if (!isAbort(error, stopping.signal)) log.error({ err: error }, "export ended unexpectedly");
+  });
+  const owned = opened.move();
+  return {
+    async [Symbol.asyncDispose]() {
+      stopping.abort(new AgentError("SERVICE_UNREACHABLE", "the agent stops"));
+      await running;
+      if (!isFailing) await sendLogs(AbortSignal.timeout(lastWithinMs)).catch(() => false);
+      await owned.disposeAsync();
+    },
+  };
+}

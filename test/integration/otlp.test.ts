@@ -1,0 +1,126 @@
+// The OTLP export against a collector that fails, refuses or hangs.
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { gunzipSync } from "node:zlib";
+import { expect, test } from "vitest";
+import { startOtlpExport } from "../../src/agent/otlp/exporter.ts";
+import { metricsRegistry } from "../../src/agent/process/metrics.ts";
+import { Secret } from "../../src/core/secret.ts";
+import { eventually } from "../support/eventually.ts";
+import { testRuntime } from "../support/runtime.ts";
+import { fastClock } from "../support/uploading.ts";
+
+interface Seen {
+  readonly path: string;
+  readonly authorization: string | undefined;
+  readonly lines: readonly string[];
+}
+
+async function collector(answer: (response: ServerResponse, seen: Seen) => void) {
+  const seen: Seen[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const body = JSON.parse(gunzipSync(Buffer.concat(chunks)).toString());
+      const records = body.resourceLogs?.[0].scopeLogs[0].logRecords ?? [];
+      const one: Seen = {
+        path: request.url ?? "",
+        authorization: request.headers.authorization,
+        lines: records.map((record: { body: { stringValue: string } }) => record.body.stringValue),
+      };
+      seen.push(one);
+      answer(response, one);
+    });
+  }).listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  return {
+    seen,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    [Symbol.dispose]() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+async function exporting(url: string, metrics = false) {
+  const runtime = testRuntime({ clock: fastClock(500) });
+  let emit: (line: string) => void = () => {};
+  const options = {
+    url,
+    headers: { authorization: new Secret("Bearer canary-41ff") },
+    every: 5_000,
+    metrics,
+    logs: true,
+  };
+  const registry = metricsRegistry();
+  registry.gauge({ name: "lag_seconds", help: "Lag" }).set(1);
+  const exporter = await startOtlpExport(
+    {
+      options,
+      metrics: registry,
+      identity: { agent: "gw1", version: "0", startMs: 0 },
+      onLine(listener) {
+        emit = listener;
+      },
+    },
+    runtime,
+  );
+  const log = (msg: string) => emit(JSON.stringify({ level: 30, time: new Date().toISOString(), msg }));
+  return { runtime, log, [Symbol.asyncDispose]: () => exporter[Symbol.asyncDispose]() };
+}
+
+test("lines that a failing collector did not take are sent again, those that it refuses are counted", async () => {
+  const answers = [503, 429, 401, 200, 400, 200];
+  using service = await collector((response) => void response.writeHead(answers.shift() ?? 200).end("{}"));
+  await using agent = await exporting(service.url);
+  agent.log("first");
+  await eventually(() => answers.length === 2);
+  agent.log("second");
+  await eventually(() => answers.length === 1);
+  agent.log("third");
+  await eventually(() => agent.runtime.lines.length === 4);
+
+  expect(service.seen.map(({ lines }) => lines.join())).toEqual([
+    "first",
+    "first",
+    "first",
+    "first",
+    "second",
+    "third",
+  ]);
+  expect(
+    service.seen.every(({ path, authorization }) => path === "/v1/logs" && authorization === "Bearer canary-41ff"),
+  ).toBe(true);
+  expect(agent.runtime.metric("otlp_dropped_log_records_total")).toBe(1);
+  expect(agent.runtime.metric("otlp_exports_total", { outcome: "failed" })).toBe(3);
+  // A failure is logged once, not with each attempt.
+  expect(agent.runtime.lines.map(({ message }) => message)).toEqual([
+    "export failed",
+    "metrics and log lines are exported again",
+    "export failed",
+    "metrics and log lines are exported again",
+  ]);
+  expect(JSON.stringify(agent.runtime.lines)).not.toContain("canary");
+});
+
+test("a collector that hangs keeps neither the log nor the end of the agent waiting", async () => {
+  using service = await collector(() => {});
+  const agent = await exporting(service.url, true);
+  await eventually(() => service.seen.length > 0);
+  for (let i = 0; i < 10_000; i++) agent.log(`line ${i}`);
+  await agent[Symbol.asyncDispose]();
+
+  expect(service.seen.map(({ path }) => path)).toContain("/v1/metrics");
+});
+
+test("the last lines are sent when the agent stops", async () => {
+  using service = await collector((response) => void response.writeHead(200).end("{}"));
+  const agent = await exporting(service.url, true);
+  await eventually(() => service.seen.some(({ path }) => path === "/v1/metrics"));
+  agent.log("stopping");
+  await agent[Symbol.asyncDispose]();
+
+  expect(service.seen.flatMap(({ lines }) => lines)).toEqual(["stopping"]);
+});
