@@ -43,7 +43,7 @@ export function denial(request: IncomingMessage, { tokens, tokenFile }: Control)
 }
 
 /** Whether a request may read: it carries one of the tokens, as a bearer token or as the password of any user. */
-export function mayRead({ headers: { authorization = "" } }: IncomingMessage, tokens: readonly Secret[]): boolean {
+export function hasReadToken({ headers: { authorization = "" } }: IncomingMessage, tokens: readonly Secret[]): boolean {
   const [, scheme = "", sent = ""] = /^(Bearer|Basic) (\S{1,2048})$/.exec(authorization) ?? [];
   const token =
     scheme === "Basic"

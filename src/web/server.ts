@@ -12,7 +12,7 @@ import { http } from "../lib/http.ts";
 import { hostInUrl, listen } from "../lib/listen.ts";
 import { repeat } from "../lib/repeat.ts";
 import { answerJson, end, loadPage, start } from "./answer.ts";
-import { type Control, denial, isAllowedHost, isLocal, mayRead } from "./control.ts";
+import { type Control, denial, hasReadToken, isAllowedHost, isLocal } from "./control.ts";
 import { cachedFor, configFileFor, type DetailOptions, openDetails } from "./details.ts";
 import { intervalOf, streamViews, viewOf, viewOfPart } from "./events.ts";
 import { figureHistory, History, historyStepMs, sampleOf } from "./history.ts";
@@ -78,7 +78,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     if (!isAllowedHost(request.headers.host, options.listen.host, options.allowedHosts ?? []))
       return end(response, 403, "text/plain; charset=utf-8", "this name is not allowed; see http.allowedHosts\n");
     const url = URL.parse(request.url ?? "/", "http://localhost");
-    if (readers && url && !withoutToken.includes(url.pathname) && !mayRead(request, readers))
+    if (readers && url && !withoutToken.includes(url.pathname) && !hasReadToken(request, readers))
       return await askForToken(request, response, runtime);
     if (reloading && url && controlled.includes(url.pathname))
       return await command(request, response, url.pathname, reloading, runtime);
