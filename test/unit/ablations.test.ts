@@ -13,3 +13,11 @@ test("every line of the table of safeguards quotes code that occurs once in its 
 
   expect(stale.map(({ file, safeguard }) => `${file}: ${safeguard}`)).toEqual([]);
 });
+
+test("every line of the table of safeguards names a test that exists", () => {
+  const stale = ablations.filter(
+    ({ test: path, name = "" }) => !readFileSync(join(import.meta.dirname, "..", path), "utf8").includes(name),
+  );
+
+  expect(stale.map(({ test: path, name }) => `${path}: ${name}`)).toEqual([]);
+});

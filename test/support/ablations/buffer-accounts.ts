@@ -33,7 +33,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
     code: "    this.#accounts.losses.add(block.reason, loss);\n",
     without: "",
     test: overflow,
-    name: "blocks are leased from",
+    name: "a segment with leased",
   },
   {
     safeguard: "a settlement of points that nothing brings back is synced",
@@ -41,7 +41,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
     code: "this.#keeper.writeSettled(hasDropped);",
     without: "this.#keeper.writeSettled(false);",
     test: "unit/buffer/disk/model.test.ts",
-    name: "what is missing is counted, to the point",
+    name: "the same holds for",
   },
   {
     safeguard: "points of a segment that is put back are not lost any more",
@@ -57,7 +57,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
     code: "if (!known || isFoundAgain(state, segment)) continue;",
     without: "if (!known) continue;",
     test: accounts,
-    name: "also where the state still has it",
+    name: "a segment that is put",
   },
   {
     safeguard: "a segment that cannot be read holds what was left in it",
@@ -65,7 +65,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
     code: "sealedUpTo(endOfUnreadable(found, limit, options), found, options)",
     without: "sealedUpTo(limit, found, options)",
     test: accounts,
-    name: "that the disk does not give",
+    name: "a compacted segment that",
   },
   {
     safeguard: "an unreadable segment holds back only what may replace points that are asked for",
@@ -73,7 +73,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
     code: "touches(each) && mayHold(each)) ||",
     without: "touches(each)) ||",
     test: "unit/buffer/disk/unreadable.test.ts",
-    name: "holds no late point of others back",
+    name: "a segment with only",
   },
   {
     safeguard: "a segment of another buffer is none of this one",

@@ -53,7 +53,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
     code: "      index.cut(lastGroup, options.first);\n",
     without: "",
     test: "unit/buffer/disk/damage.test.ts",
-    name: "only parts reached the disk",
+    name: "a partly written record",
   },
   {
     safeguard: "a damaged record of a write belongs to that write",

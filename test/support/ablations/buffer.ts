@@ -32,7 +32,7 @@ export const bufferAblations: readonly Ablation[] = [
     code: "      if (seal) file.sync();\n",
     without: "",
     test: states,
-    name: "whatever a power cut leaves opens",
+    name: "every state after a power cut opens",
   },
   {
     safeguard: "the sync of what was mended",

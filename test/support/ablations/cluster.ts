@@ -92,7 +92,7 @@ export const clusterAblations: readonly Ablation[] = [
     code: "        await stop(source);\n",
     without: "        void stop(source);\n",
     test: sources,
-    name: "orders that outlast",
+    name: "moves and drains persist",
   },
   {
     safeguard: "a resumed process ends its term before it reads",

@@ -212,7 +212,7 @@ export const mappingAblations: readonly Ablation[] = [
     code: "      if (owner.of === this) return owner;\n",
     without: "",
     test: addresses,
-    name: "names that come to one Input ID",
+    name: "names that map to",
   },
   {
     safeguard: "remembering which of two tags feeds an Input ID",
@@ -220,7 +220,7 @@ export const mappingAblations: readonly Ablation[] = [
     code: "      owner.of.contested(owner);\n",
     without: "",
     test: addresses,
-    name: "of two tags that come to one Input ID",
+    name: "of two tags with",
   },
   {
     safeguard: "keeping an Input ID for the tag that had it before the start",
@@ -228,7 +228,7 @@ export const mappingAblations: readonly Ablation[] = [
     code: "      if (of) this.#owners.reserve({ input, address, of, reserved: true });\n",
     without: "",
     test: addresses,
-    name: "of two tags that come to one Input ID",
+    name: "of two tags with",
   },
   {
     safeguard: "shared needs every feeder of an Input ID to be shared",

@@ -17,7 +17,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: "    if (code < 1 || code > 4) throw",
     without: "    if (false) throw",
     test: "integration/modbus-bare-library.test.ts",
-    name: "nothing that writes",
+    name: "no write request leaves",
   },
   {
     safeguard: "the limits of a request, which the library does not know",
@@ -25,7 +25,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: "    checkLimits(request);\n",
     without: "",
     test: mbap,
-    name: "only reading can be said",
+    name: "only read requests can",
   },
   {
     safeguard: "the transaction of a reply",
@@ -115,7 +115,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: "earlier: this.#doubts.count(unit) };\n    this.#received = new Uint8Array(0);\n",
     without: "earlier: this.#doubts.count(unit) };\n",
     test: bus,
-    name: "what came before a request",
+    name: "bytes received before a",
   },
   {
     safeguard: "doubt about answers to requests that were given up",
@@ -123,7 +123,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: "      this.#doubts.add(this.#current.request);\n      this.#options.watch?.gaveUp",
     without: "      this.#options.watch?.gaveUp",
     test: bus,
-    name: "after a time-out the late answer",
+    name: "after a timeout the",
   },
   {
     safeguard: "holding back an answer that may be a late one",
@@ -131,7 +131,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: "    this.#sure = !doubtful;",
     without: "    this.#sure = true;",
     test: bus,
-    name: "after a time-out the late answer",
+    name: "after a timeout the",
   },
   {
     safeguard: "the unit of an answer on a bus",
@@ -155,7 +155,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: "return Math.max(last + gap,",
     without: "return Math.max(last,",
     test: watch,
-    name: "a request whose answer looks like one",
+    name: "a request whose answer",
   },
   {
     safeguard: "waiting longer where replies come again later",
@@ -200,7 +200,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: "side.find((each) => !isBlurred(each)) ?? side[0]",
     without: "side[0]",
     test: watch,
-    name: "where more is asked for than another master does, a late answer",
+    name: "with longer requests than",
   },
   {
     safeguard: "asking for nothing whose answer could be another master's",
@@ -223,7 +223,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: "accepted.isContradicted ||= !equal(pdu, accepted.pdu);",
     without: "accepted.isContradicted ||= false;",
     test: watch,
-    name: "on a bus not yet known",
+    name: "on an unknown bus",
   },
   {
     safeguard: "the pause before the read that confirms an answer",
@@ -231,7 +231,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: "endedAt + pauseMs",
     without: "since",
     test: watch,
-    name: "no sooner after it",
+    name: "a confirmation is requested",
   },
   {
     safeguard: "an end to confirming a block of which nothing else is answered",
@@ -239,7 +239,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: ", `${unit} ${table}:${start} (${count})`];",
     without: "];",
     test: watch,
-    name: "a block for which nothing",
+    name: "a block without a confirming",
   },
   {
     safeguard: "an end to confirming with a device that closes the connection over it",
@@ -247,7 +247,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: 'isAsked ? ("closed" as const) : ("lost" as const)',
     without: '"lost" as const',
     test: watch,
-    name: "ends the connection over",
+    name: "a device that closes",
   },
   {
     safeguard: "no late answer while another master waits for one like it",
@@ -283,7 +283,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: "if (search && !isOfUnit && this.#options.breaker.down === undefined)\n",
     without: "if (search && !isOfUnit)\n",
     test: poll,
-    name: "a unit that another poll finds down",
+    name: "a unit found down",
   },
   {
     safeguard: "late answers are no other master",
@@ -354,7 +354,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: "if (conclusive) this.#silentUnits.add(unit);",
     without: "this.#silentUnits.add(unit);",
     test: "unit/source/modbus/modbus-connection.test.ts",
-    name: "silence about what may be too much",
+    name: "silence at a possibly",
     message: "not a byte came back",
   },
   {
@@ -377,7 +377,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: "if (count <= this.#longestAnswered) return false;",
     without: "return false;",
     test: poll,
-    name: "without asking for every part",
+    name: "the length limit of",
   },
   {
     safeguard: "ending the search for a length when the unit dies",
@@ -385,7 +385,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: "return this.#silentInARow >= silentToDoubt;",
     without: "return false;",
     test: poll,
-    name: "a unit that dies while",
+    name: "a unit that fails",
   },
   {
     safeguard: "taking a block apart over a hole that is exception 1",
@@ -393,7 +393,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: 'if (consequence === "split" || consequence === "unsupported")',
     without: 'if (consequence === "split")',
     test: poll,
-    name: "exception 1 over a hole",
+    name: "exception 1 at a",
   },
   {
     safeguard: "the back-off of a unit that is always busy",
@@ -409,7 +409,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: "const heard = this.#exchange.heardAt > this.#endedAt;",
     without: "const heard = false;",
     test: "unit/source/modbus/modbus-connection.test.ts",
-    name: "what comes between requests",
+    name: "bytes between requests are",
     message: "not a byte came back",
   },
   {
@@ -418,7 +418,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: "      start = clock.monotonic();\n      result",
     without: "      this.#counted = this.#exchange.discarded;\n      start = clock.monotonic();\n      result",
     test: "unit/source/modbus/modbus-connection.test.ts",
-    name: "what comes between requests",
+    name: "bytes between requests are",
   },
   {
     safeguard: "repeating a request that met a connection closed after the last reply",
@@ -466,7 +466,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: "exponents.find((power) => comesNear(value, power, expect))",
     without: "undefined",
     test: "integration/modbus-commissioning.test.ts",
-    name: "a value that has moved",
+    name: "a value that changed",
   },
   {
     safeguard: "looking at once into what was never read",
@@ -474,7 +474,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: "const isNew = silences === 1 && !this.#given.has(block);",
     without: "const isNew = false;",
     test: silentDevices,
-    name: "what was never read",
+    name: "unread registers are examined",
   },
   {
     safeguard: "asking no more of a device than the length that it gives",

@@ -12,7 +12,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     code: "      this.contested(state);\n",
     without: "",
     test: "unit/mapping/addresses.test.ts",
-    name: "whose rival was refused",
+    name: "an address feeds its",
   },
   {
     safeguard: "a warning where the certificate of the broker is not verified",
@@ -20,7 +20,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     code: 'if (verify === "none" && urls.some(isTls))',
     without: "if (urls.length === 0)",
     test: load,
-    name: "a certificate that is not verified",
+    name: "an unverified certificate is",
   },
   {
     safeguard: "one client identifier for one source of a broker",
@@ -59,7 +59,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     code: "this.#closings = suspicious;",
     without: "this.#closings = 0;",
     test: takeover,
-    name: "its reason is lost",
+    name: "a takeover stays the",
   },
   {
     safeguard: "naming a takeover at one of several brokers",
@@ -82,7 +82,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     code: 'isAgentError(error, "SOURCE_TAKEN_OVER")\n      ? takeovers.next(runtime.clock.monotonic())\n      : ',
     without: "",
     test: "unit/agent/pipeline.test.ts",
-    name: "another client takes over",
+    name: "a session taken over",
   },
   {
     safeguard: "showing a takeover while the connection is good",
@@ -143,7 +143,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     code: 'sorted.map((member) => member.map((text) => quoted(text)).join("=")).join(",")',
     without: 'sorted.map(([, text]) => text).join(".")',
     test: batch,
-    name: "same texts under different names",
+    name: "objects with equal texts",
   },
   {
     safeguard: "no position of a record below .** in an Input ID",
@@ -174,6 +174,6 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     code: 'absent && tag.missing === "skip" && !isBad',
     without: 'absent && tag.missing === "skip"',
     test: "unit/source/mqtt/message-reader.test.ts",
-    name: "leaves out since it is bad",
+    name: "a value omitted by",
   },
 ];

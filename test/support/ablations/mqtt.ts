@@ -47,7 +47,7 @@ export const mqttAblations: readonly Ablation[] = [
     without:
       "(message) => handler.receive(message) && (message.held === undefined || client.stream.write(encodeAcknowledgements([message.held])))",
     test: acknowledgement,
-    name: "nothing is acknowledged before",
+    name: "no message is acknowledged",
   },
   {
     safeguard: "QoS 2 is confirmed by PUBREC",
@@ -64,7 +64,7 @@ export const mqttAblations: readonly Ablation[] = [
     code: "    this.#waiting.shift();\n    this.release(first);\n",
     without: "    this.#waiting.shift();\n",
     test: acknowledgement,
-    name: "no tag wants",
+    name: "a message without a",
   },
   {
     safeguard: "discarding a payload that is too large",
@@ -118,6 +118,6 @@ export const mqttAblations: readonly Ablation[] = [
     code: "      for (let batch = inbox.takeNow(); batch; batch = inbox.takeNow()) yield deliveryOf(batch);\n",
     without: "",
     test: backPressure,
-    name: "handed out when the source stops",
+    name: "messages that arrived while",
   },
 ];

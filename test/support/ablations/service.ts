@@ -50,7 +50,7 @@ export const serviceAblations: readonly Ablation[] = [
     code: "    if (!caller) {\n",
     without: "    await refusals.turn(request, response);\n    if (!caller) {\n",
     test: brake,
-    name: "the right password is let in at once",
+    name: "the right password is",
     message: "socket hang up",
   },
   {
@@ -121,7 +121,7 @@ export const serviceAblations: readonly Ablation[] = [
     code: "if (this.#readers.length > 0 && method",
     without: "if (this.#readers.length < 0 && method",
     test: readers,
-    name: "a metadata query that is sent while",
+    name: "that is sent while",
   },
   {
     safeguard: "telling the threads that read what was written, before the answer",
@@ -129,7 +129,7 @@ export const serviceAblations: readonly Ablation[] = [
     code: "reader.refresh(answer.changes)",
     without: "void reader",
     test: readers,
-    name: "of every write that was answered before it",
+    name: "a query finds the",
   },
   {
     safeguard: "letting queries wait for a moment in which the log can be emptied",
@@ -137,7 +137,7 @@ export const serviceAblations: readonly Ablation[] = [
     code: "      this.#queries.pause();\n      await this.#queries.onPendingZero();\n",
     without: "",
     test: "unit/service/store-threads.test.ts",
-    name: "the log on disk is emptied",
+    name: "the write-ahead log is",
   },
   {
     safeguard: "reading a large insert in slices, between which other calls run",
@@ -145,7 +145,7 @@ export const serviceAblations: readonly Ablation[] = [
     code: "await inSlices(dispatch(input, store))",
     without: "atOnce(dispatch(input, store))",
     test: readers,
-    name: "a small insert that is sent while",
+    name: "that is sent while",
   },
   {
     safeguard: "forgetting the last blocks that a rollback has removed",
@@ -169,7 +169,7 @@ export const serviceAblations: readonly Ablation[] = [
     code: "(written && this.#late.take(written, key))",
     without: "undefined",
     test: "integration/service-throttle.test.ts",
-    name: "is not run again when it is repeated",
+    name: "a repeated write that",
   },
   {
     safeguard: "running a save again where another one came in between",
@@ -177,7 +177,7 @@ export const serviceAblations: readonly Ablation[] = [
     code: "if (!isInsert(method)) for",
     without: "if (key === method) for",
     test: "integration/service-throttle.test.ts",
-    name: "metadata that was saved in between",
+    name: "repeating a save that",
   },
   {
     safeguard: "merging several signals in parts",

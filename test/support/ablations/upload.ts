@@ -25,7 +25,7 @@ export const uploadAblations: readonly Ablation[] = [
     without:
       "      this.#parts.tally.rejected(unsendable.length);\n    });\n    this.#window.settleUnsendable(unsendable);",
     test: "integration/upload-rejects.test.ts",
-    name: "cannot be sent at all stays in the buffer",
+    name: "a point that can",
   },
   {
     safeguard: "noticing that a service which took no connection takes one again",
@@ -75,7 +75,7 @@ export const uploadAblations: readonly Ablation[] = [
     code: 'if (missing.size === inputs.length) return { kind: "unconfirmed" };',
     without: 'if (missing.size === inputs.length) return { kind: "accepted", signals };',
     test: upload,
-    name: "names no input delivers nothing",
+    name: "a result without any input settles",
   },
   {
     safeguard: "a refused input waits in the buffer",
@@ -99,7 +99,7 @@ export const uploadAblations: readonly Ablation[] = [
     code: "(column.count === 1 && parked.isProven(input))",
     without: "column.count === 1",
     test: upload,
-    name: "is not given up",
+    name: "a single point of",
   },
   {
     safeguard: "a column for each input in what a retry left out",
@@ -124,7 +124,7 @@ export const uploadAblations: readonly Ablation[] = [
     code: "await limit.tooLarge(frame.body.length);",
     without: "limit.forget();",
     test: upload,
-    name: "finds a request too large",
+    name: "after a service found",
   },
   {
     safeguard: "larger requests again once the service takes them",
@@ -132,7 +132,7 @@ export const uploadAblations: readonly Ablation[] = [
     code: "    this.#parts.limit.accepted(bytes);\n",
     without: "",
     test: upload,
-    name: "takes large requests again",
+    name: "a service that accepts",
   },
   {
     safeguard: "patience with a limit that stays",
@@ -147,7 +147,7 @@ export const uploadAblations: readonly Ablation[] = [
     code: "      yield* this.#addWholeBlocks(members);\n",
     without: "",
     test: "unit/upload/packer.test.ts",
-    name: "where a block is larger than a frame",
+    name: "when a block is",
   },
   {
     safeguard: "the sync of refused points",
@@ -324,7 +324,7 @@ export const uploadAblations: readonly Ablation[] = [
     code: 'const found = isSearched && shipment.kind === "fresh" ? search.failed(shipment.parts) : undefined;',
     without: "const found = { isSearched: false, blamed: undefined };",
     test: refusedInputs,
-    name: "fails within any request",
+    name: "a point on which the service fails in",
   },
   {
     safeguard: "blaming no input while the service takes nothing",
