@@ -105,6 +105,7 @@ test("the first of many inputs are named in one warning, and all are counted", a
         /^the device clock stands still for 150 Input IDs: bus1 hall\.t0 \(20 readings with one time in 90 s\), .*hall\.t4 \([^)]*\) and 145 more$/,
       ),
       remedy: expect.stringContaining("sameTime: keep"),
+      title: "the device clock stands still for 150 Input IDs",
     },
   ]);
 });
