@@ -28,8 +28,8 @@ export interface NatsServer {
   resume(): void;
   /** Deletes its data directory; only while it is down. */
   wipe(): void;
-  /** Cuts it off from the other servers, in both directions. Clients still reach it. */
-  isolate(): void;
+  /** Cuts it off from `other`, or from all other servers, in both directions. Clients still reach it. */
+  isolate(other?: NatsServer): void;
   rejoin(): void;
 }
 
@@ -100,9 +100,8 @@ export async function openNatsServers(options: NatsServersOptions = {}): Promise
       ].join("\n"),
     );
     const child = () => running.get(i);
-    const setIsolated = (isolated: boolean) => {
-      for (const { ends, proxy } of proxies) if (ends.includes(i)) proxy[isolated ? "cut" : "mend"]();
-    };
+    const proxiesTo = (other?: NatsServer) =>
+      proxies.filter(({ ends }) => ends.includes(i) && (!other || ends.includes(servers.indexOf(other))));
     const server: NatsServer = {
       name: `n${i + 1}`,
       port: client,
@@ -141,8 +140,12 @@ export async function openNatsServers(options: NatsServersOptions = {}): Promise
       suspend: () => void child()?.kill("SIGSTOP"),
       resume: () => void child()?.kill("SIGCONT"),
       wipe: () => rmSync(data, { recursive: true, force: true }),
-      isolate: () => setIsolated(true),
-      rejoin: () => setIsolated(false),
+      isolate: (other) => {
+        for (const { proxy } of proxiesTo(other)) proxy.cut();
+      },
+      rejoin: () => {
+        for (const { proxy } of proxiesTo()) proxy.mend();
+      },
     };
     return server;
   });

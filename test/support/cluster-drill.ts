@@ -1,0 +1,275 @@
+// Three servers, three agents and one integration, as long as desired, with faults in several parts at once; and what is
+// wrong in the end.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import type { Gap } from "../../src/agent/gaps/gap.ts";
+import { nodeFlags } from "../../src/cli/shared/node-flags.ts";
+import { NatsLink } from "../../src/cluster/nats-connection.ts";
+import { clusterOptions } from "../../src/cluster/options.ts";
+import { epochMicros, type InputId } from "../../src/core/point.ts";
+import type { Stored } from "../../src/demo/comparison.ts";
+import { type ClusterDrillWorld, clusterDrillFaults, type DrillAgent } from "./cluster-drill-faults.ts";
+import { clusterDrillPlant } from "./cluster-drill-plant.ts";
+import { type DrillService, drillService } from "./cluster-drill-service.ts";
+import { eventually } from "./eventually.ts";
+import { deal, shuffled } from "./fault-deck.ts";
+import { told, verdictOf } from "./gap-verdict.ts";
+import { type NatsServers, openNatsServers } from "./nats-servers.ts";
+import { patienceMs, RestartableAgent } from "./restartable-agent.ts";
+import { seeded, testRuntime } from "./runtime.ts";
+import { integration } from "./service.ts";
+import { tcpProxy } from "./tcp-proxy.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
+
+export interface ClusterDrillOptions {
+  /** Shortest time that it lasts; every fault happens at least once. */
+  readonly durationMs: number;
+  readonly seed: number;
+}
+
+export interface ClusterDrillResult {
+  /** How often each fault happened. */
+  readonly faults: Readonly<Record<string, number>>;
+  /** Messages that the brokers acknowledged, and values of Modbus replies. */
+  readonly acknowledged: number;
+  readonly polled: number;
+  /** Acknowledged messages that are not at the service. */
+  readonly missing: readonly string[];
+  /** Values of replies that are neither at the service nor in the gap record, and how many the record explains. */
+  readonly unexplained: readonly string[];
+  readonly explained: number;
+  /** Times whose stored value is not the last one published, and how many times there are. */
+  readonly notLast: readonly string[];
+  readonly sameTimes: number;
+  readonly requests: number;
+  /** Seconds from and to which no insert came for longer than 10 s. */
+  readonly silences: readonly string[];
+  /** Requests whose points the service had already. */
+  readonly repeats: number;
+  /** Milliseconds between the two closest requests of a method. */
+  readonly spacing: Readonly<Record<string, number>>;
+  /** The longest time that the service did not read requests, since its process did something else. */
+  readonly stallMs: number;
+  /** Milliseconds from the death of the delivering agent to the next insert. */
+  readonly takeovers: readonly number[];
+  /** Points that the agents count as lost. */
+  readonly lost: number;
+  readonly exits: readonly (number | null)[];
+  /** Lines of level 50 and more. */
+  readonly errors: readonly string[];
+}
+
+const names = ["gw1", "gw2", "gw3"] as const;
+const seconds = (ms: number) => Math.round(ms / 1_000);
+const never = new AbortController().signal;
+/** The clock of one agent is this far ahead. */
+const aheadMs = 3_600_000;
+const wrongClock = `const now=Date.now,Real=Date;globalThis.Date=class extends Real{constructor(...a){if(a.length)super(...a);else super(now()+${aheadMs})}static now(){return now()+${aheadMs}}}`;
+/** Folder for the logs of the agents. */
+const logFolder = process.env.TAGFERRY_DRILL_LOGS;
+const streamName = `tagferry-points-${integration}`;
+
+/** Resolves when it is over and everything is delivered; rejects where something does not recover. */
+export async function clusterDrill(
+  { durationMs, seed }: ClusterDrillOptions,
+  log: (line: string) => void,
+): Promise<ClusterDrillResult> {
+  using folder = temporaryFolder();
+  // The order of faults repeats with the seed; what happens within a fault depends on time too.
+  const order = seeded(seed);
+  const random = seeded(seed + 1);
+  const runtime = testRuntime({ seed });
+  const { clock } = runtime;
+  const startedAt = performance.now();
+  const elapsed = () => performance.now() - startedAt;
+  const pause = (least: number, most: number) => clock.sleep(least + random() * (most - least), never);
+  using delay = monitorEventLoopDelay({ resolution: 10 });
+  await using opened = new AsyncDisposableStack();
+  const cluster = opened.use(await openNatsServers());
+  const service = opened.use(await drillService());
+  const options = clusterOptions.parse({ servers: [...cluster.urls] });
+  const link = opened.use(new NatsLink(options, "drill", runtime));
+  const plants = await Promise.all(
+    names.map(async (name) => opened.use(await clusterDrillPlant(name, folder.file(name), service.url, seeded(seed)))),
+  );
+  const agents: DrillAgent[] = [];
+  opened.defer(() => keepLogs(agents));
+  for (const [i, name] of names.entries()) {
+    const network = await Promise.all(cluster.servers.map(async ({ port }) => opened.use(await tcpProxy(port))));
+    const urls = network.map(({ port }) => `nats://127.0.0.1:${port}`);
+    const process = opened.use(
+      new RestartableAgent({
+        folder: folder.file(name),
+        configuration: () => `${plants[i]!.configuration}cluster: { servers: ${JSON.stringify(urls)} }\n`,
+        nodeOptions: [
+          ...nodeFlags,
+          ...(i === 2 ? [`--import=data:text/javascript,${encodeURIComponent(wrongClock)}`] : []),
+        ],
+      }),
+    );
+    agents.push({ name, process, network });
+  }
+  const world = worldOf({ agents, cluster, service, random, link, options, pause });
+  await Promise.all(agents.map(({ process }) => process.start()));
+  const calm = async () => {
+    await cluster.healthy();
+    await eventually(async () => {
+      const all = await Promise.all(agents.map(({ process }) => process.status()));
+      const reads = all.every(({ sources }) => sources.every(({ state }) => state === "online"));
+      const forwards = all.every(({ cluster: own }) => own?.connected && own.forwardLagMs < 2_000);
+      return (
+        reads && forwards && all.some(({ upload }) => upload.state === "delivering" && upload.backlogPoints < 2_000)
+      );
+    }, patienceMs).catch(async (error: unknown) => {
+      const all = await Promise.all(agents.map(({ process }) => process.status()));
+      const shown = all.map(({ cluster: own, upload, buffer, sources }) => ({
+        own,
+        upload,
+        buffer,
+        sources: sources.map(({ name, state, error: wrong }) => ({ name, state, wrong })),
+      }));
+      throw new Error(`did not recover: ${JSON.stringify(shown)}`, { cause: error });
+    });
+  };
+  await calm();
+  for (const plant of plants) await plant.begin();
+  delay.enable();
+
+  const happened: string[] = [];
+  let deck = shuffled(clusterDrillFaults, order);
+  while (elapsed() < durationMs || happened.length < clusterDrillFaults.length) {
+    if (deck.length === 0) deck = shuffled(clusterDrillFaults, order);
+    const dealt = deal(deck, 1 + Math.floor(order() * 3));
+    deck = deck.filter((fault) => !dealt.includes(fault));
+    const story = await Promise.all(
+      dealt.map(async (fault) => {
+        await pause(0, 1_500);
+        const from = seconds(elapsed());
+        await fault.run(world);
+        return `${fault.name} ${from}–${seconds(elapsed())} s`;
+      }),
+    );
+    happened.push(...dealt.map(({ name }) => name));
+    await calm();
+    log(`${story.join(", ")}; repaired at ${seconds(elapsed())} s, ${service.inserts.length} requests`);
+    await pause(500, 2_000);
+  }
+
+  const acknowledged = (await Promise.all(plants.map((plant) => plant.end()))).flat();
+  for (const [i, plant] of plants.entries()) await eventually(() => plant.isRead(agents[i]!.process), patienceMs);
+  const polled = plants.map((plant) => [...plant.polled]);
+  await eventually(() => {
+    const stored = storedOf(service);
+    return polled.every((values) => values.length === 0 || stored.get(values.at(-1)!.input)?.has(values.at(-1)!.value));
+  }, patienceMs);
+  await eventually(async () => {
+    const all = await Promise.all(agents.map(({ process }) => process.status()));
+    return all.every(({ upload }) => upload.state !== "delivering" || upload.backlogPoints < 100);
+  }, patienceMs);
+  const stored = await eventually(() => {
+    const now = storedOf(service);
+    return verdictOf(acknowledged, now, []).missing.length === 0 && now;
+  }, patienceMs).catch(() => storedOf(service));
+  delay.disable();
+
+  const gaps = await Promise.all(agents.map(({ process }) => process.gaps()));
+  const statuses = await Promise.all(agents.map(({ process }) => process.status()));
+  await Promise.all(agents.map(({ process }) => process.stop()));
+  const starts = service.inserts.map((start) => seconds(start - startedAt));
+  const silences = starts.flatMap((at, i) => (at - starts[i - 1]! > 10 ? [`${starts[i - 1]}–${at}`] : []));
+  const verdicts = polled.map((values, i) => verdictOf(values, stored, gaps[i] as readonly Gap[]));
+  const last = plants.flatMap((plant) => [...plant.last]);
+  return {
+    faults: Object.fromEntries(
+      clusterDrillFaults.map(({ name }) => [name, happened.filter((one) => one === name).length]),
+    ),
+    acknowledged: acknowledged.length,
+    polled: polled.flat().length,
+    missing: verdictOf(acknowledged, stored, []).missing.map(told),
+    unexplained: verdicts.flatMap(({ unexplained }) => unexplained),
+    explained: verdicts.reduce((sum, { missing, unexplained }) => sum + missing.length - unexplained.length, 0),
+    ...lastValues(last, service),
+    requests: service.inserts.length,
+    silences,
+    repeats: service.repeats,
+    spacing: service.spacing(),
+    stallMs: Math.round(delay.max / 1e6),
+    takeovers: world.takeovers,
+    lost: statuses.flatMap(({ buffer }) => buffer.losses).reduce((sum, { points }) => sum + points, 0),
+    exits: agents.flatMap(({ process }) => process.exits),
+    errors: agents.flatMap(({ name, process }) => process.errors.map((line) => `${name}: ${JSON.stringify(line)}`)),
+  };
+}
+
+function keepLogs(agents: readonly DrillAgent[]): void {
+  if (logFolder === undefined) return;
+  for (const { name, process } of agents)
+    writeFileSync(join(logFolder, `${name}.ndjson`), process.log.map((line) => `${JSON.stringify(line)}\n`).join(""));
+}
+
+interface WorldParts extends Pick<ClusterDrillWorld, "agents" | "service" | "random"> {
+  readonly cluster: NatsServers;
+  readonly link: NatsLink;
+  readonly options: { readonly maxSize: number };
+  readonly pause: (least: number, most: number) => Promise<void>;
+}
+
+function worldOf({ link, options, pause, ...parts }: WorldParts): ClusterDrillWorld {
+  const { agents, cluster, random } = parts;
+  // Retries while the servers elect a leader.
+  const asked = <T>(call: Parameters<typeof link.use<T>>[1]) => eventually(() => link.use("drill", call), patienceMs);
+  return {
+    ...parts,
+    takeovers: [],
+    while: () => (random() < 0.5 ? pause(200, 3_000) : pause(7_000, 12_000)),
+    delivering: () =>
+      eventually(async () => {
+        const entry = await link.use("drill", ({ manager }) =>
+          manager.streams.getMessage(`KV_tagferry-leases-${integration}`, {
+            last_by_subj: `$KV.tagferry-leases-${integration}.delivery`,
+          }),
+        );
+        const node = entry && entry.data.length > 0 && (JSON.parse(entry.string()) as { node: string }).node;
+        return agents.find(({ name }) => name === node);
+      }, patienceMs),
+    leader: async () => {
+      const name = await asked(async ({ manager }) => (await manager.streams.info(streamName)).cluster?.leader);
+      return cluster.servers.find((server) => server.name === name)!;
+    },
+    limitStream: async (moreBytes) => {
+      await asked(async ({ manager }) => {
+        const { state } = await manager.streams.info(streamName);
+        const maxBytes = moreBytes === undefined ? options.maxSize : state.bytes + moreBytes;
+        await manager.streams.update(streamName, { max_bytes: maxBytes });
+        return true;
+      });
+    },
+  };
+}
+
+/** Values by input, with the times that have them. */
+function storedOf({ stored }: DrillService): Stored {
+  const all = new Map<InputId, Map<number, ReturnType<typeof epochMicros>[]>>();
+  for (const [key, value] of stored) {
+    const [input, time] = key.split(" ") as [InputId, string]; // as the scripted service writes them
+    const values = all.get(input) ?? new Map();
+    all.set(input, values);
+    const at = epochMicros(Date.parse(time) * 1_000);
+    values.set(value, [...(values.get(value) ?? []), at]);
+  }
+  return all;
+}
+
+function lastValues(last: readonly (readonly [string, number])[], { stored }: DrillService) {
+  const byTime = new Map<string, number>();
+  for (const [key, value] of stored) {
+    const [input, time] = key.split(" ") as [string, string];
+    if (input.includes(".same.")) byTime.set(`${input} ${new Date(time).toISOString()}`, value);
+  }
+  const wrong = last.filter(([key, value]) => byTime.get(key) !== value);
+  return {
+    notLast: wrong.map(([key, value]) => `${key}: ${byTime.get(key)} instead of ${value}`),
+    sameTimes: last.length,
+  };
+}
