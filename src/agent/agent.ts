@@ -4,10 +4,12 @@ import { openBuffer as openDiskBuffer } from "../buffer/registry.ts";
 import type { Config } from "../config/config.ts";
 import { changedSections } from "../config/config.ts";
 import type { BufferStats } from "../core/buffer.ts";
+import { AgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
 import { Since } from "../lib/since.ts";
 import { InputOwners } from "../mapping/input-owners.ts";
+import type { RetryProgress } from "../upload/delivery/reject-retry.ts";
 import { openCatalog } from "../upload/signals/catalog.ts";
 import { bufferOf } from "./buffer-of.ts";
 import { AgentClock } from "./clock/agent-clock.ts";
@@ -58,6 +60,13 @@ export interface Agent extends AsyncDisposable {
   cluster(): ClusterStatus | undefined;
   /** Gaps that overlap the last `sinceMs` milliseconds, newest first, at most `most`. */
   gaps(sinceMs: number, most: number): GapList;
+  /**
+   * Sends refused points again with the next requests. Resolves once they wait. Rejects with `SERVICE_UNREACHABLE` if
+   * this agent does not deliver at present.
+   */
+  retryRejects(): Promise<RetryProgress>;
+  /** The last retry of refused points. Undefined: none since delivery began. */
+  rejectRetry(): RetryProgress | undefined;
   /** Whether the agent itself makes progress. An unreachable service or device does not make it unhealthy. */
   health(): { readonly ok: boolean; readonly reason?: string };
   /** Starts new sources, restarts changed ones and stops removed ones. Unchanged sources keep running. */
@@ -259,6 +268,13 @@ export async function openWaitingAgent(
     upload: () => uploadOf(buffer.stats()),
     cluster: () => cluster?.status,
     gaps: (sinceMs, most) => gaps.list(runtime.clock.now() - sinceMs * 1_000, most),
+    async retryRejects() {
+      const { uploader } = delivery;
+      if (uploader) return await uploader.retry.start();
+      const message = "this agent does not deliver at present, so refused points cannot be sent again";
+      throw new AgentError("SERVICE_UNREACHABLE", message);
+    },
+    rejectRetry: () => delivery.uploader?.retry.progress,
     health() {
       const { degraded } = buffer.stats();
       if (degraded !== undefined) return { ok: false, reason: `points cannot be stored: ${degraded}` };

@@ -118,7 +118,7 @@ What the agent itself would have to tell is missing where it does not answer. Wi
 
   const rejectCommands = [
     ["list", "reasons and counts"],
-    ["retry", "send them once more; the agent must not run. Exit status 1 where some are refused again"],
+    ["retry", "send them once more, through the agent if it runs; exit status 1 where some are refused again"],
     ["drop", "delete them"],
   ] as const;
   line.group(
@@ -127,7 +127,7 @@ What the agent itself would have to tell is missing where it does not answer. Wi
     rejectCommands.map(([name, what]) => ({
       name,
       what,
-      takes: [config, jsonOption],
+      takes: name === "retry" ? [...configured, jsonOption] : [config, jsonOption],
       example: `tagferry rejects ${name} -c tagferry.yaml`,
       run: async () => (await import("./inspect/rejects.ts")).rejects[name],
     })),

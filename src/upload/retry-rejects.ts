@@ -1,11 +1,9 @@
-// Sends refused points again, for example after a limit of the service was raised.
+// Sends refused points again while no agent runs, for example after a limit of the service was raised.
 import { AgentError } from "../core/errors.ts";
-import { epochMicros } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
-import { formatTimestamp, parseTimestamp } from "../wire/timestamp.ts";
 import type { ServiceOptions } from "./client/options.ts";
-import type { RejectFiles, RejectLine } from "./delivery/reject-files.ts";
-import { RejectReader, type RetriedPoint } from "./delivery/reject-reader.ts";
+import type { RejectFiles } from "./delivery/reject-files.ts";
+import { keyOfPoint, RejectReader, sendableOf } from "./delivery/reject-reader.ts";
 import type { Catalog } from "./signals/catalog.ts";
 import { openUploader } from "./uploader.ts";
 
@@ -37,26 +35,14 @@ const pollMs = 50;
  */
 export async function retryRejects(parts: RetryParts, runtime: Runtime, signal: AbortSignal): Promise<Retried> {
   const { files } = parts;
-  const lines: RejectLine[] = [];
-  for await (const line of files.lines()) if (line) lines.push(line);
-  const sendable = new Map<string, RejectLine>();
-  const kept: RejectLine[] = [];
-  const points: RetriedPoint[] = [];
-  for (const line of lines) {
-    const point = pointOf(line);
-    if (!point) kept.push(line);
-    else {
-      points.push(point);
-      sendable.set(keyOf(point), line);
-    }
-  }
+  const { lines, points, kept, sendable } = await sendableOf(files.lines());
   if (points.length === 0) return { accepted: 0, refused: 0, unsendable: kept.length };
   await files.takeOut(lines);
   const reader = new RejectReader(points);
   try {
     await send(reader, parts, runtime, signal);
   } finally {
-    const rest = [...reader.unsettled()].flatMap((point) => sendable.get(keyOf(point)) ?? []);
+    const rest = [...reader.unsettled()].flatMap((point) => sendable.get(keyOfPoint(point)) ?? []);
     await files.putBack([...kept, ...rest]);
   }
   const { points: settled, refused } = reader.settled;
@@ -89,14 +75,4 @@ async function send(reader: RejectReader, parts: RetryParts, runtime: Runtime, s
     stop.abort(new Error("the retry is over"));
     await running;
   }
-}
-
-function pointOf({ input, time, value }: RejectLine): RetriedPoint | undefined {
-  const at = typeof time === "string" ? parseTimestamp(time) : undefined;
-  if (at === undefined || typeof value !== "number") return undefined;
-  return { input, time: at, value };
-}
-
-function keyOf({ input, time }: RetriedPoint): string {
-  return `${input} ${formatTimestamp(epochMicros(time))}`;
 }

@@ -16,6 +16,8 @@ import { serviceSink } from "./client/service-sink.ts";
 import { type DeliveryStatus, UploadTally } from "./delivery/delivery-status.ts";
 import { Dispatcher } from "./delivery/dispatcher.ts";
 import { LearnedLimit } from "./delivery/learned-limit.ts";
+import { RejectFiles } from "./delivery/reject-files.ts";
+import { RejectRetry } from "./delivery/reject-retry.ts";
 import { Rejects } from "./delivery/rejects.ts";
 import type { Catalog } from "./signals/catalog.ts";
 import { PublishedItems } from "./signals/published-items.ts";
@@ -53,6 +55,10 @@ export interface Uploader extends AsyncDisposable {
    */
   run(signal: AbortSignal): Promise<void>;
   status(): DeliveryStatus;
+  /** Refused points that are sent again with the points of the buffer. */
+  readonly retry: Pick<RejectRetry, "start" | "progress">;
+  /** Calls of other methods, at the rate that all calls of the agent share. */
+  readonly caller: MethodCaller;
 }
 
 /** Of `service.interval`, which `maxLag` includes. */
@@ -85,7 +91,8 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
   const { agent } = parts;
   const client = opened.use(await RpcClient.open({ options, credentials, agent, resolve, traffic }, runtime));
   const sink = parts.sink ?? serviceSink(client, options.confirmation, catalog);
-  const watch = openWatch(parts, client, turns, opened, runtime);
+  const caller = new MethodCaller({ options, client, maxAnswerBytes: largestPage, turns, gateOf: () => gate }, runtime);
+  const watch = openWatch(parts, caller, opened, runtime);
   const signals =
     !parts.sink && options.signals.save === "onChange"
       ? new SignalSync(
@@ -102,9 +109,10 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
         )
       : undefined;
   const rejects = await Rejects.open(join(stateDir, "rejects.ndjson"), runtime);
+  const retry = new RejectRetry(new RejectFiles(stateDir), rejects, runtime.log);
   const dispatcher = new Dispatcher(
     {
-      reader,
+      reader: retry.reader(reader),
       catalog,
       rejects,
       tally,
@@ -121,12 +129,19 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
   );
   const owned = opened.move();
   return {
-    run: (ending) =>
-      runUntil(ending, runtime, (stop, grace) => [
-        dispatcher.run(stop, grace),
-        signals?.run(stop, grace),
-        watch?.run(stop),
-      ]),
+    async run(ending) {
+      try {
+        await runUntil(ending, runtime, (stop, grace) => [
+          dispatcher.run(stop, grace),
+          signals?.run(stop, grace),
+          watch?.run(stop),
+        ]);
+      } finally {
+        await retry.end();
+      }
+    },
+    retry,
+    caller,
     status: () =>
       tally.status({
         ...dispatcher.progress(),
@@ -142,9 +157,8 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
 
 /** Undefined: the API version or the configuration does not provide for comparisons. */
 function openWatch(
-  { options, catalog, configured, sink, stateDir, gate }: UploaderParts,
-  client: RpcClient,
-  turns: TurnFolder,
+  { options, catalog, configured, sink, stateDir }: UploaderParts,
+  caller: MethodCaller,
   opened: AsyncDisposableStack,
   runtime: Runtime,
 ): SignalWatch | undefined {
@@ -155,7 +169,6 @@ function openWatch(
     publish === "off"
       ? undefined
       : opened.use(PublishedItems.open(join(stateDir, "published.db"), target, runtime.log));
-  const caller = new MethodCaller({ options, client, maxAnswerBytes: largestPage, turns, gateOf: () => gate }, runtime);
   return new SignalWatch({ options, caller, catalog, configured, published }, runtime);
 }
 

@@ -33,7 +33,7 @@ const pages = { "/": "index.html", "/delivery": "delivery.html" };
 
 /** Script modules in `page/`. */
 const scripts =
-  "page delivery element format headline stream certificates cluster figures gaps refused signals sources tag-table chart".split(
+  "page delivery element format headline stream certificates cluster figures gaps refused signals sources tag-table chart token".split(
     " ",
   );
 

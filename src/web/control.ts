@@ -11,6 +11,8 @@ export interface Control {
   readonly tokenFile: string;
   /** Reloads the configuration. `ok: false`: it is invalid and nothing was changed. Never rejects. */
   readonly reload: () => Promise<{ readonly ok: boolean }>;
+  /** Sends refused points again. `ok: false`: they cannot be sent at present. Never rejects. */
+  readonly retryRejects: () => Promise<{ readonly ok: boolean }>;
   /** The latest log lines as JSON, oldest first. */
   readonly log: () => readonly string[];
   readonly security: () => object;

@@ -11,6 +11,8 @@ export interface DetailOptions {
   readonly gaps?: (sinceMs: number, most: number) => GapList;
   /** The latest refused points by reason. Called at most every 2 s. */
   readonly rejects?: () => Promise<RejectReasons>;
+  /** Progress of the last retry of refused points; undefined: none. */
+  readonly retry?: () => object | undefined;
   /** Certificates of devices. Called at most every 2 s. */
   readonly certificates?: () => Promise<readonly KnownCertificate[]>;
   /** Path of the configuration for displayed commands. Only clients on this machine see it. */
@@ -45,7 +47,10 @@ export function openDetails(options: DetailOptions, { clock }: Pick<Runtime, "cl
       const most = Number(query.get("most") ?? 500);
       return gaps?.(since, most >= 1 && most <= mostGaps ? Math.floor(most) : 500) ?? { gaps: [] };
     },
-    "/api/rejects": async (_query, local) => refused(await rejects(), named(local)),
+    "/api/rejects": async (_query, local) => ({
+      ...refused(await rejects(), named(local)),
+      retry: options.retry?.(),
+    }),
     "/api/certificates": async (_query, local) => waiting(await certificates(), named(local)),
   };
 }

@@ -80,7 +80,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     const url = URL.parse(request.url ?? "/", "http://localhost");
     if (readers && url && !withoutToken.includes(url.pathname) && !hasReadToken(request, readers))
       return await askForToken(request, response, runtime);
-    if (reloading && url && controlled.includes(url.pathname))
+    if (reloading && url && controlled.has(url.pathname))
       return await command(request, response, url.pathname, reloading, runtime);
     if (request.method !== "GET" && request.method !== "HEAD") {
       response.setHeader("allow", "GET, HEAD");
@@ -203,7 +203,13 @@ async function askForToken(request: IncomingMessage, response: ServerResponse, r
   answerJson(response, 401, { ok: false, reason });
 }
 
-const controlled = ["/api/reload", "/api/log", "/api/security"];
+/** Method of each path. */
+const controlled = new Map([
+  ["/api/reload", "POST"],
+  ["/api/rejects/retry", "POST"],
+  ["/api/log", "GET"],
+  ["/api/security", "GET"],
+]);
 /** Delay of the response to a wrong token. */
 const guessedMs = 1_000;
 
@@ -214,7 +220,7 @@ async function command(
   control: Control,
   runtime: Runtime,
 ): Promise<void> {
-  const method = path === "/api/reload" ? "POST" : "GET";
+  const method = controlled.get(path) ?? "GET";
   if (request.method !== method) {
     response.setHeader("allow", method);
     return answerJson(response, 405, { ok: false, reason: `only ${method}` });
@@ -237,7 +243,7 @@ async function command(
         .join(""),
     );
   if (path === "/api/security") return answerJson(response, 200, control.security());
-  const result = await control.reload();
+  const result = await (path === "/api/reload" ? control.reload() : control.retryRejects());
   return answerJson(response, result.ok ? 200 : 422, result);
 }
 

@@ -5,7 +5,9 @@ import { expect, test } from "vitest";
 import { lockFolder } from "../../src/buffer/disk/files/lock.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
 import { Rejects } from "../../src/upload/delivery/rejects.ts";
+import { startAgent } from "../support/agent-process.ts";
 import { command } from "../support/command.ts";
+import { eventually } from "../support/eventually.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { answers, fails, ScriptedService } from "../support/scripted-service.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
@@ -158,12 +160,71 @@ test("a data directory that cannot be read is reported with a command that helps
   });
 });
 
-test("while an agent runs nothing is sent, and the exit status shows why", async () => {
+/** Accepts all but `input`. */
+function refusing(service: ScriptedService, input: string): void {
+  service.otherwise = (exchange) => {
+    const series = Object.keys(exchange.request.params.data?.series ?? {});
+    const result = series.includes(input) ? undefined : exchange.accept();
+    if (!result) return fails(-32602, { trace: "t", params: { [`data.series.${input}`]: ["no"] } })(exchange);
+    exchange.response
+      .writeHead(200, { "content-type": "application/json" })
+      .end(JSON.stringify({ jsonrpc: "2.0", id: exchange.request.id, result }));
+  };
+}
+
+test("a running agent sends refused points again, and what is refused again stays with the new reason", async () => {
+  using home = temporaryFolder();
+  await using service = await ScriptedService.open();
+  refusing(service, "hall.b");
+  const file = await refusedPoints(home, service.url);
+  const configuration = `${readFileSync(file, "utf8")}http: { listen: "127.0.0.1:0" }\n`;
+  await using agent = await startAgent({ folder: home.path, configuration });
+  const retry = () => command(["rejects", "retry", "-c", file, "--url", agent.page]);
+
+  expect(await retry()).toMatchObject({
+    status: 1,
+    stdout: "2 points delivered, 1 point refused again, see tagferry rejects list\n",
+  });
+  expect(service.stored.get("hall.a 2026-01-01T00:00:01Z")).toBe(-2);
+  expect((await command(["rejects", "list", "-c", file])).stdout).toMatch(/^1 point: .*no\n {2}hall\.b {2}1 point\n/);
+  expect((await agent.status()).upload.refusedPoints).toBe(1);
+
+  refusing(service, "none");
+  expect(await retry()).toMatchObject({ status: 0, stdout: "1 point delivered\n" });
+  expect(service.stored.get("hall.b 2026-01-01T00:00:00Z")).toBe(3);
+  expect(kept(home)).toEqual([]);
+  expect((await agent.status()).upload.refusedPoints).toBe(0);
+});
+
+test("an agent that ends during a retry keeps the undecided points as refused", async () => {
+  using home = temporaryFolder();
+  await using service = await ScriptedService.open();
+  service.otherwise = answers(503);
+  const file = await refusedPoints(home, service.url);
+  const configuration = `${readFileSync(file, "utf8")}http: { listen: "127.0.0.1:0" }\n`;
+  {
+    await using agent = await startAgent({ folder: home.path, configuration });
+    const token = readFileSync(home.file("data/control.token"), "utf8").trim();
+    const headers = { "content-type": "application/json", authorization: `Bearer ${token}` };
+    // The agent is ready before its delivery has begun.
+    const begun = await eventually(async () => {
+      const answer = await fetch(`${agent.page}/api/rejects/retry`, { method: "POST", headers });
+      return answer.status === 200 && (await answer.text());
+    });
+    expect(JSON.parse(begun)).toMatchObject({ ok: true, running: true, points: 3 });
+    expect(kept(home)).toContain("rejects.retry.ndjson");
+    await agent.stop();
+  }
+  expect(kept(home)).not.toContain("rejects.retry.ndjson");
+  expect((await command(["rejects", "list", "-c", file])).stdout).toContain("3 refused points");
+});
+
+test("where the data directory is in use and no agent answers nothing is sent", async () => {
   using home = temporaryFolder();
   const file = await refusedPoints(home);
   mkdirSync(join(home.file("data"), "buffer"));
   using _agent = lockFolder(join(home.file("data"), "buffer"));
-  const { status, stderr } = await command(["rejects", "retry", "-c", file]);
-  expect({ status, stderr }).toEqual({ status: 75, stderr: expect.stringContaining("stop it, retry, start it") });
+  const { status, stderr } = await command(["rejects", "retry", "-c", file, "--url", "http://127.0.0.1:1"]);
+  expect({ status, stderr }).toEqual({ status: 69, stderr: expect.stringContaining("no agent answers at") });
   expect((await command(["rejects", "list", "-c", file])).stdout).toContain("3 refused points");
 });

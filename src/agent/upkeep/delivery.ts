@@ -50,6 +50,8 @@ export interface RunningDelivery extends AsyncDisposable {
   /** Undefined: no uploader is running; see `standstill`. */
   status(): DeliveryStatus | undefined;
   readonly standstill: Standstill | undefined;
+  /** Undefined: no uploader is running. It ends with the uploader, so it must not be kept. */
+  readonly uploader: Pick<Uploader, "retry" | "caller"> | undefined;
 }
 
 export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDelivery {
@@ -122,6 +124,9 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
     status: () => uploader?.status(),
     get standstill() {
       return standstill;
+    },
+    get uploader() {
+      return uploader;
     },
     async [Symbol.asyncDispose]() {
       stop.abort(new Error("the agent stops"));

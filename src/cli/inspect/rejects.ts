@@ -1,12 +1,15 @@
 // `tagferry rejects`: lists refused points by reason, sends them again, or drops them.
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { z } from "zod";
 import { lockFolder } from "../../buffer/disk/files/lock.ts";
 import { loadConfig } from "../../config/load.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import { countRejects, RejectFiles } from "../../upload/delivery/reject-files.ts";
-import { retryRejects } from "../../upload/retry-rejects.ts";
+import { type Retried, retryRejects } from "../../upload/retry-rejects.ts";
 import { openCatalog } from "../../upload/signals/catalog.ts";
+import { type AgentQuery, agentUrl, answerAs, askAgent, callWithToken } from "../shared/agent-client.ts";
 import type { ConfigOptions } from "../shared/arguments.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import type { Console } from "../terminal/console.ts";
@@ -15,6 +18,8 @@ import { columns, count, printResult, progressBar, visible } from "../terminal/t
 import { version } from "../terminal/version.ts";
 
 const mostInputs = 5;
+
+type RetryOptions = ConfigOptions & Pick<AgentQuery, "url" | "tokenFile">;
 
 /** Prints reasons and counts. The agent may be running. */
 async function listRejects(options: ConfigOptions, io: Console): Promise<void> {
@@ -42,23 +47,21 @@ async function dropRejects({ config: file, json = false }: ConfigOptions, io: Co
   io.print(json ? JSON.stringify({ dropped: points }) : `${count(points, "refused point")} dropped`);
 }
 
-/**
- * Resolves with `failed` if some were refused again. Rejects as `retryRejects` does, or with `DATA_DIR_IN_USE` if an
- * agent runs, since both together would exceed the service's limits.
- */
-async function resendRejects({ config: file, json = false }: ConfigOptions, io: Console): Promise<ExitStatus> {
-  const { config, files, stateDir } = await rejectsOf({ config: file }, io);
+/** Resolves with `failed` if some were refused again. A running agent sends them, otherwise this command. */
+async function resendRejects(options: RetryOptions, io: Console): Promise<ExitStatus> {
+  const { config, files, stateDir } = await rejectsOf(options, io);
   const { points } = await countRejects(files.lines());
   if (points === 0) {
-    io.print(json ? JSON.stringify({ accepted: 0, refused: 0, unsendable: 0 }) : "no points were refused");
+    io.print(options.json ? JSON.stringify({ accepted: 0, refused: 0, unsendable: 0 }) : "no points were refused");
     return exitStatus.done;
   }
   const buffer = join(config.agent.dataDir, "buffer");
   await mkdir(buffer, { recursive: true, mode: 0o700 });
-  using _lock = lockedFor(buffer);
+  using lock = lockIfFree(buffer);
+  if (!lock) return ended(await askedOfAgent(options, io), options, io);
   const runtime = commandRuntime();
   await using catalog = await openCatalog(join(config.agent.dataDir, "signals.db"), runtime, io.signal);
-  const { accepted, refused, unsendable } = await retryRejects(
+  const retried = await retryRejects(
     {
       options: config.service,
       catalog,
@@ -70,6 +73,46 @@ async function resendRejects({ config: file, json = false }: ConfigOptions, io: 
     runtime,
     io.signal,
   );
+  return ended(retried, options, io);
+}
+
+/** `accepted`, `refused` and `unsendable` are final once `running` is false. */
+const progressOfAgent = z.object({
+  running: z.boolean(),
+  points: z.number(),
+  accepted: z.number(),
+  refused: z.number(),
+  unsendable: z.number(),
+});
+const begun = z.union([
+  progressOfAgent.extend({ ok: z.literal(true) }),
+  z.object({ ok: z.literal(false), reason: z.string() }),
+]);
+const pollMs = 300;
+
+/** Has the running agent send them, and waits for its decisions. Rejects as `callWithToken` does. */
+async function askedOfAgent(options: RetryOptions, io: Console): Promise<Retried> {
+  const url = await agentUrl(options, io);
+  const { data } = answerAs(
+    begun,
+    await callWithToken(url, { method: "POST", path: "/api/rejects/retry" }, options, io),
+  );
+  if (!data.ok) throw new AgentError("SERVICE_UNREACHABLE", `the agent at ${url}: ${data.reason}`);
+  let progress: z.output<typeof progressOfAgent> = data;
+  const answered = z.object({ retry: progressOfAgent.optional() });
+  while (progress.running) {
+    io.progress(progressBar(progress.accepted + progress.refused, progress.points, "points"));
+    await setTimeout(pollMs, undefined, { signal: io.signal });
+    const { retry } = (await askAgent(url, "/api/rejects", answered, io.signal)).data;
+    if (!retry)
+      throw new AgentError("AGENT_UNREACHABLE", "the agent has stopped delivering; undecided points stay refused");
+    progress = retry;
+  }
+  io.progress(undefined);
+  return progress;
+}
+
+function ended({ accepted, refused, unsendable }: Retried, { json = false }: RetryOptions, io: Console): ExitStatus {
   if (json) io.print(JSON.stringify({ accepted, refused, unsendable }));
   else
     io.print(
@@ -82,18 +125,17 @@ async function resendRejects({ config: file, json = false }: ConfigOptions, io: 
   return refused + unsendable === 0 ? exitStatus.done : exitStatus.failed;
 }
 
-function lockedFor(buffer: string): Disposable {
+/** Undefined: an agent runs. */
+function lockIfFree(buffer: string): Disposable | undefined {
   try {
     return lockFolder(buffer);
   } catch (error) {
-    if (!isAgentError(error, "DATA_DIR_IN_USE")) throw error;
-    const message =
-      "the agent is running, and refused points are sent again only while it is stopped: stop it, retry, start it; nothing was sent";
-    throw new AgentError("DATA_DIR_IN_USE", message, { cause: error });
+    if (isAgentError(error, "DATA_DIR_IN_USE")) return undefined;
+    throw error;
   }
 }
 
-async function rejectsOf({ config: file }: ConfigOptions, { environment }: Console) {
+async function rejectsOf({ config: file }: Pick<ConfigOptions, "config">, { environment }: Console) {
   const config = await loadConfig(file, environment);
   const stateDir = join(config.agent.dataDir, "upload");
   return { config, stateDir, files: new RejectFiles(stateDir) };

@@ -65,6 +65,7 @@ export async function serve(
       sample: () => agent.sample(),
       gaps: (sinceMs, most) => agent.gaps(sinceMs, most),
       ...pageDetails(file, config),
+      retry: () => agent.rejectRetry(),
       metrics: () => metrics.text(),
       health: () => agent.health(),
       ready: () => (started ? { ok: true } : { ok: false, reason: "the sources are not started yet" }),
@@ -72,6 +73,11 @@ export async function serve(
         tokens: [control.token, ...(config.http.token ? [config.http.token] : [])],
         tokenFile: control.file,
         reload,
+        retryRejects: () =>
+          agent.retryRejects().then(
+            (progress) => ({ ok: true, ...progress }),
+            (error: unknown) => ({ ok: false, reason: reasonOf(error) }),
+          ),
         log: () => log.recent(),
         security: processSecurity,
       },

@@ -1,10 +1,12 @@
-// A `BufferReader` for refused points, so that the uploader can send them again.
+// A `BufferReader` for refused points, so that the uploader can send them again, and which of them can be sent.
 import { Block, type BlockId } from "../../core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../core/buffer.ts";
-import type { InputId } from "../../core/point.ts";
+import { epochMicros, type InputId } from "../../core/point.ts";
 import { orAbort } from "../../lib/abort.ts";
+import { formatTimestamp, parseTimestamp } from "../../wire/timestamp.ts";
+import type { RejectLine } from "./reject-files.ts";
 
-export interface RetriedPoint {
+interface RetriedPoint {
   readonly input: InputId;
   /** Microseconds. */
   readonly time: number;
@@ -21,8 +23,11 @@ export class RejectReader implements BufferReader {
   #settled = 0;
   #refused = 0;
 
-  /** If two points of an input have the same time, the later one counts. */
-  constructor(points: Iterable<RetriedPoint>) {
+  readonly #sign: 1 | -1;
+
+  /** If two points of an input have the same time, the later one counts. `sign`: of the ids of the blocks. */
+  constructor(points: Iterable<RetriedPoint>, sign: 1 | -1 = 1) {
+    this.#sign = sign;
     const byInput = new Map<InputId, Map<number, number>>();
     for (const { input, time, value } of points) {
       const series = byInput.get(input) ?? new Map<number, number>();
@@ -52,10 +57,10 @@ export class RejectReader implements BufferReader {
         for (const [i, time] of times.entries()) yield { input, time, value: values[i] ?? 0 };
   }
 
-  async take(lane: Lane, { wait }: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
+  async take(lane: Lane, { wait, inputs, except }: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
     signal.throwIfAborted();
     // Refused points are not new, so the live lane has none.
-    const block = lane === "live" && !wait ? undefined : this.#waiting.shift();
+    const block = lane === "live" && !wait ? undefined : this.#next(inputs, except);
     if (block) this.#out.set(block.id, block);
     else if (wait) await orAbort(new Promise(() => {}), signal);
     return block;
@@ -82,10 +87,57 @@ export class RejectReader implements BufferReader {
 
   async [Symbol.asyncDispose](): Promise<void> {}
 
+  /** The first block of the selected inputs. A block has one input. */
+  #next(inputs: TakeOptions["inputs"], except: TakeOptions["except"]): Block | undefined {
+    const isWanted = ({ inputs: [input = "" as InputId] }: Block) =>
+      inputs?.includes(input) !== false && except?.includes(input) !== true;
+    const index = this.#waiting.findIndex(isWanted);
+    return index < 0 ? undefined : this.#waiting.splice(index, 1)[0];
+  }
+
   #add(input: InputId, points: readonly (readonly [time: number, value: number])[]): void {
-    const id = (this.#waiting.length + 1) as BlockId; // unique within this reader
+    const id = (this.#sign * (this.#waiting.length + 1)) as BlockId; // unique within this reader
     const times = Float64Array.from(points, ([time]) => time);
     const values = Float64Array.from(points, ([, value]) => value);
     this.#waiting.push(Block.of(id, [{ input, times, values }]));
   }
+}
+
+interface Sendable {
+  /** All readable rejects. */
+  readonly lines: readonly RejectLine[];
+  readonly points: readonly RetriedPoint[];
+  /** Rejects that cannot be sent, since their time or value is invalid. */
+  readonly kept: readonly RejectLine[];
+  /** The reject of each point, by `keyOfPoint`. */
+  readonly sendable: ReadonlyMap<string, RejectLine>;
+}
+
+/** Rejects as the iterator does. */
+export async function sendableOf(rejects: AsyncIterable<RejectLine | undefined>): Promise<Sendable> {
+  const lines: RejectLine[] = [];
+  const kept: RejectLine[] = [];
+  const points: RetriedPoint[] = [];
+  const sendable = new Map<string, RejectLine>();
+  for await (const line of rejects) {
+    if (!line) continue;
+    lines.push(line);
+    const point = pointOf(line);
+    if (!point) kept.push(line);
+    else {
+      points.push(point);
+      sendable.set(keyOfPoint(point), line);
+    }
+  }
+  return { lines, points, kept, sendable };
+}
+
+function pointOf({ input, time, value }: RejectLine): RetriedPoint | undefined {
+  const at = typeof time === "string" ? parseTimestamp(time) : undefined;
+  if (at === undefined || typeof value !== "number") return undefined;
+  return { input, time: at, value };
+}
+
+export function keyOfPoint({ input, time }: RetriedPoint): string {
+  return `${input} ${formatTimestamp(epochMicros(time))}`;
 }

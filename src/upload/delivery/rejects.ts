@@ -33,6 +33,8 @@ export class Rejects {
   /** Time of the last failed write, in monotonic milliseconds. Undefined: writes succeed. */
   #failedAt: number | undefined;
   #count: number;
+  /** Settles when nobody writes to the files. */
+  #last: Promise<unknown> = Promise.resolve();
 
   private constructor(path: string, count: number, runtime: Runtime) {
     this.#path = path;
@@ -42,16 +44,24 @@ export class Rejects {
 
   /** An unreadable file counts as empty, since it must not prevent the start. */
   static async open(path: string, runtime: Runtime): Promise<Rejects> {
-    let count = 0;
-    for (const file of [path, older(path)]) {
+    return new Rejects(path, await countLines(path), runtime);
+  }
+
+  /** Runs `change` of the files while nothing is appended to them, then counts the rejects again. */
+  alone<T>(change: () => Promise<T>): Promise<T> {
+    return this.#inTurn(async () => {
       try {
-        for await (const chunk of createReadStream(file))
-          for (const byte of chunk as Buffer) if (byte === newLine) count++; // without an encoding, chunks are Buffers
-      } catch {
-        // No file: no rejects yet.
+        return await change();
+      } finally {
+        this.#count = await countLines(this.#path);
       }
-    }
-    return new Rejects(path, count, runtime);
+    });
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => {});
+    return done;
   }
 
   /** Points in the files. */
@@ -84,7 +94,11 @@ export class Rejects {
     await this.#write();
   }
 
-  async #write(): Promise<void> {
+  #write(): Promise<void> {
+    return this.#inTurn(() => this.#writeNow());
+  }
+
+  async #writeNow(): Promise<void> {
     const { clock, log } = this.#runtime;
     const waiting = this.#waiting;
     try {
@@ -142,6 +156,20 @@ async function endsInLine(file: FileHandle, size: number): Promise<boolean> {
   if (size === 0) return true;
   const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1);
   return buffer[0] === newLine;
+}
+
+/** Lines of all files of rejects, also of a retry that has not ended. Unreadable files count as empty. */
+async function countLines(path: string): Promise<number> {
+  let count = 0;
+  for (const file of [path, older(path), path.replace(/(\.[^.]*)?$/, ".retry$1")]) {
+    try {
+      for await (const chunk of createReadStream(file))
+        for (const byte of chunk as Buffer) if (byte === newLine) count++; // without an encoding, chunks are Buffers
+    } catch {
+      // No file: no rejects yet.
+    }
+  }
+  return count;
 }
 
 function older(path: string): string {

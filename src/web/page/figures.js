@@ -79,6 +79,11 @@ export class Lookup {
     this.#everyMs = everyMs;
   }
 
+  /** Lets the next `refresh` ask, whatever its key. */
+  forget() {
+    this.#key = undefined;
+  }
+
   /** Asks if `key` is another one than at the last answer, and calls `show` when there is a new one. What fails is tried again. */
   async refresh(key, show) {
     if (this.#busy || key === this.#key || performance.now() - this.#at < this.#everyMs) return;

@@ -2,8 +2,9 @@
 import { byId, cells, copyButton, element, plain, setHidden, setText } from "./element.js";
 import { Lookup, listRow, pill, ShortList } from "./figures.js";
 import * as format from "./format.js";
+import { withToken } from "./token.js";
 
-const asked = new Lookup("api/rejects", 5_000);
+const asked = new Lookup("api/rejects", 2_000);
 const list = new ShortList(byId("refused"), 4);
 const command = element("code", { className: "command" });
 byId("refused-run").append(
@@ -16,7 +17,9 @@ export function showRefused(status) {
   // Commands change the files without the agent, so they are read once a minute in any case.
   const minute = Math.floor(status.time / 60e6);
   void asked.refresh(`${upload.refusedPoints} ${buffer.refusedPoints} ${minute}`, () => showRefused(status));
-  const { points = 0, reasons = [], commands } = asked.answer ?? {};
+  const { points = 0, reasons = [], commands, retry } = asked.answer ?? {};
+  if (retry?.running) asked.forget();
+  if (retry) setText(progress, outcomeOf(retry));
   const ever = Math.max(buffer.refusedPoints, points);
   pill(byId("refused-state"), points === 0 ? "none" : format.count(points), points === 0 ? "good" : "bad");
   const past = ever > points ? ` ${format.count(ever)} were refused since the buffer exists.` : "";
@@ -29,8 +32,19 @@ export function showRefused(status) {
       : `Correct what the reasons name, then send them again.${past}`,
   );
   setText(command, commands?.retry ?? "");
-  setHidden(byId("refused-run"), points === 0 || commands === undefined);
+  setHidden(byId("refused-run"), (points === 0 || commands === undefined) && retry === undefined);
+  for (const node of byId("refused-run").children) setHidden(node, points === 0 && node !== progress);
   list.show(reasons, ({ code, reason }) => `${code} ${reason}`, create, update);
+}
+
+function outcomeOf({ running, points, accepted, refused, unsendable }) {
+  const decided = accepted + refused;
+  if (running) return `${format.count(decided)} of ${format.count(points)} decided`;
+  const parts = [`${format.count(accepted)} delivered`];
+  if (refused > 0) parts.push(`${format.count(refused)} refused again`);
+  if (unsendable > 0) parts.push(`${format.count(unsendable)} cannot be sent at all`);
+  if (decided < points) parts.push(`${format.count(points - decided)} not decided`);
+  return parts.join(", ");
 }
 
 function create() {

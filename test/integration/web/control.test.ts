@@ -25,6 +25,7 @@ async function asked(headers: Readonly<Record<string, string>>, path = "/api/rel
           reloads++;
           return { ok: true, started: ["a"] };
         },
+        retryRejects: async () => ({ ok: false, reason: "this agent does not deliver at present" }),
         log: () => ['{"msg":"ready"}', '{"msg":"connected"}'],
         security: () => ({ root: false }),
       },
@@ -100,4 +101,14 @@ test("the path of the token is shown on this machine only", async () => {
     reason: "a token is needed: http.token",
     tokenFile: "/var/lib/tagferry/control.token",
   });
+});
+
+test("with a token refused points are sent again, and a refusal says why", async () => {
+  const { status, text } = await asked({ ...json, ...bearer }, "/api/rejects/retry");
+  expect({ status, text }).toEqual({
+    status: 422,
+    text: '{"ok":false,"reason":"this agent does not deliver at present"}',
+  });
+  expect((await asked(json, "/api/rejects/retry")).status).toBe(401);
+  expect((await asked(bearer, "/api/rejects/retry", "GET")).status).toBe(405);
 });

@@ -11,7 +11,7 @@ import { sourceWith, statusWith } from "../../support/status.ts";
 const healthy = statusWith();
 const overall = (changes: Partial<Status>) => overallOf(statusWith(changes));
 const backlogOf = (trend: BacklogStatus["trend"]): Partial<Status> => ({
-  buffer: { ...healthy.buffer, oldest: epochMicros(healthy.time - 61e6) },
+  buffer: { ...healthy.buffer, oldest: epochMicros(healthy.time - 62e6) },
   upload: { ...healthy.upload, backlog: { trend, text: "" } },
 });
 const cluster = {

@@ -1,0 +1,149 @@
+// Sends refused points again next to the points of the buffer, in the requests of the running uploader.
+//
+//   buffer ──────────────┐
+//                        ├─ take ──> window ──> request ──> settle ─┬─> buffer
+//   rejects.retry.ndjson ┘                                         └─> counted here; the last one ends the retry
+import type { Block, BlockId } from "../../core/block.ts";
+import type { BufferReader, Lane, Settlement, TakeOptions } from "../../core/buffer.ts";
+import { reasonOf } from "../../core/errors.ts";
+import type { Logger } from "../../core/runtime.ts";
+import type { RejectFiles, RejectLine } from "./reject-files.ts";
+import { keyOfPoint, RejectReader, sendableOf } from "./reject-reader.ts";
+import type { Rejects } from "./rejects.ts";
+
+export interface RetryProgress {
+  readonly running: boolean;
+  /** Points to send again. */
+  readonly points: number;
+  readonly accepted: number;
+  /** Refused again, and stored with the new reason. */
+  readonly refused: number;
+  /** Points with an invalid time or value, which stay rejects. */
+  readonly unsendable: number;
+}
+
+interface Current {
+  readonly reader: RejectReader;
+  readonly kept: readonly RejectLine[];
+  readonly sendable: ReadonlyMap<string, RejectLine>;
+}
+
+export class RejectRetry {
+  readonly #files: RejectFiles;
+  readonly #rejects: Rejects;
+  readonly #log: Logger;
+  #current: Current | undefined;
+  #progress: RetryProgress | undefined;
+  #woken = new AbortController();
+  #ended = false;
+
+  constructor(files: RejectFiles, rejects: Rejects, log: Logger) {
+    this.#files = files;
+    this.#rejects = rejects;
+    this.#log = log;
+  }
+
+  /** The last retry since the uploader was opened. Undefined: none. */
+  get progress(): RetryProgress | undefined {
+    const { reader } = this.#current ?? {};
+    if (!reader || !this.#progress) return this.#progress;
+    const { points, refused } = reader.settled;
+    return { ...this.#progress, accepted: points - refused, refused };
+  }
+
+  /** Resolves once the points wait for the next requests. A retry that runs goes on. Rejects as `node:fs` does. */
+  async start(): Promise<RetryProgress> {
+    if (this.#ended) throw new Error("the uploader stops");
+    if (this.#progress?.running) return this.#progress;
+    this.#progress = { running: true, points: 0, accepted: 0, refused: 0, unsendable: 0 };
+    try {
+      return await this.#rejects.alone(() => this.#begin());
+    } catch (error) {
+      this.#progress = undefined;
+      throw error;
+    }
+  }
+
+  async #begin(): Promise<RetryProgress> {
+    const { lines, points, kept, sendable } = await sendableOf(this.#files.lines());
+    this.#progress = {
+      running: points.length > 0,
+      points: points.length,
+      accepted: 0,
+      refused: 0,
+      unsendable: kept.length,
+    };
+    if (points.length === 0) return this.#progress;
+    await this.#files.takeOut(lines);
+    // The ids of a buffer are positive.
+    const reader = new RejectReader(points, -1);
+    this.#current = { reader, kept, sendable };
+    void reader.all.then(() => this.#finish());
+    const woken = this.#woken;
+    this.#woken = new AbortController();
+    woken.abort(new Error("refused points are sent again"));
+    return this.#progress;
+  }
+
+  /** A reader of both. Only one is opened. */
+  reader(buffer: BufferReader): BufferReader {
+    const isOurs = (id: BlockId) => id < 0;
+    return {
+      take: (lane, options, signal) => this.#take(buffer, lane, options, signal),
+      settle: async (done: readonly Settlement[]) => {
+        const [ours, theirs] = split(done, ({ block }) => isOurs(block));
+        if (ours.length > 0) await this.#current?.reader.settle(ours);
+        if (theirs.length > 0) await buffer.settle(theirs);
+      },
+      release: (blocks) => {
+        const [ours, theirs] = split(blocks, isOurs);
+        this.#current?.reader.release(ours);
+        if (theirs.length > 0) buffer.release(theirs);
+      },
+      [Symbol.asyncDispose]: () => buffer[Symbol.asyncDispose](),
+    };
+  }
+
+  async #take(buffer: BufferReader, lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
+    for (;;) {
+      // Taken first, so that points that come from here on end the wait.
+      const woken = this.#woken.signal;
+      const isDue = lane === "backlog" || options.wait;
+      const block = isDue
+        ? await this.#current?.reader.take("backlog", { ...options, wait: false }, signal)
+        : undefined;
+      if (block) return block;
+      if (!options.wait) return await buffer.take(lane, options, signal);
+      try {
+        return await buffer.take(lane, options, AbortSignal.any([signal, woken]));
+      } catch (error) {
+        if (signal.aborted || !woken.aborted) throw error;
+      }
+    }
+  }
+
+  /** Puts undecided points back, before the uploader is disposed. The points stay in the retry file if that fails. */
+  async end(): Promise<void> {
+    this.#ended = true;
+    await this.#finish();
+  }
+
+  async #finish(): Promise<void> {
+    const current = this.#current;
+    if (!current) return;
+    const progress = this.progress;
+    this.#current = undefined;
+    const { reader, kept, sendable } = current;
+    const rest = [...reader.unsettled()].flatMap((point) => sendable.get(keyOfPoint(point)) ?? []);
+    try {
+      await this.#rejects.alone(() => this.#files.putBack([...kept, ...rest]));
+    } catch (error) {
+      this.#log.warn({ reason: reasonOf(error) }, "refused points stay in the file of the retry");
+    }
+    this.#progress = progress && { ...progress, running: false };
+  }
+}
+
+function split<T>(all: readonly T[], isFirst: (each: T) => boolean): readonly [T[], T[]] {
+  return [all.filter(isFirst), all.filter((each) => !isFirst(each))];
+}

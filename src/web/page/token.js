@@ -1,0 +1,54 @@
+// Requests that need a token: asked for in a dialog when the agent wants one, kept in the memory of this page only.
+import { element, setHidden, setText } from "./element.js";
+
+let token;
+
+/** Resolves with the answer as JSON. Undefined: the person has given no token. Rejects if the agent does not answer. */
+export async function withToken(path, { method = "POST", body = {} } = {}) {
+  for (;;) {
+    const response = await fetch(path, {
+      method,
+      headers: { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) },
+      ...(method === "POST" && { body: JSON.stringify(body) }),
+    });
+    const answer = await response.json();
+    if (response.status !== 401) return answer;
+    const given = await askFor(token === undefined ? undefined : answer.reason, answer.tokenFile);
+    if (given === undefined) return undefined;
+    token = given;
+  }
+}
+
+/** Resolves with the text of a dialog; undefined: it was closed. */
+function askFor(problem, tokenFile) {
+  const input = element("input", { attributes: { type: "password", id: "token", autocomplete: "off" } });
+  const wrong = element("p", { className: "trouble", attributes: { role: "alert" } });
+  setHidden(wrong, problem === undefined);
+  setText(wrong, problem ?? "");
+  const where =
+    tokenFile === undefined
+      ? "It is http.token of the configuration."
+      : `It is http.token of the configuration, or the text of ${tokenFile} on this machine.`;
+  const ok = element("button", { attributes: { type: "button" }, text: "Go on" });
+  const cancel = element("button", { attributes: { type: "button" }, text: "Cancel" });
+  const dialog = element(
+    "dialog",
+    { attributes: { "aria-labelledby": "token-title" } },
+    element("h2", { attributes: { id: "token-title" }, text: "A change needs a token" }),
+    element("p", { className: "quiet" }, element("label", { attributes: { for: "token" }, text: where })),
+    wrong,
+    element("p", { className: "run" }, input, ok, cancel),
+  );
+  document.body.append(dialog);
+  return new Promise((resolve) => {
+    const close = (value) => {
+      dialog.remove();
+      resolve(value);
+    };
+    ok.addEventListener("click", () => close(input.value.trim() === "" ? undefined : input.value.trim()));
+    cancel.addEventListener("click", () => close(undefined));
+    dialog.addEventListener("cancel", () => close(undefined));
+    input.addEventListener("keydown", ({ key }) => key === "Enter" && ok.click());
+    dialog.showModal();
+  });
+}
