@@ -5,12 +5,14 @@ import type { Config } from "../config/config.ts";
 import { changedSections } from "../config/config.ts";
 import type { BufferStats } from "../core/buffer.ts";
 import { AgentError } from "../core/errors.ts";
+import type { InputId } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
 import { Since } from "../lib/since.ts";
 import { InputOwners } from "../mapping/input-owners.ts";
 import type { RetryProgress } from "../upload/delivery/reject-retry.ts";
 import { openCatalog } from "../upload/signals/catalog.ts";
+import { type ItemSeries, itemSeries, spanBefore } from "../upload/signals/item-series.ts";
 import { bufferOf } from "./buffer-of.ts";
 import { AgentClock } from "./clock/agent-clock.ts";
 import { ClockFile, resumeClock } from "./clock/clock-file.ts";
@@ -28,6 +30,7 @@ import { type SourceChanges, SourceSet } from "./source-set.ts";
 import { BacklogTrend } from "./status/backlog-trend.ts";
 import { type SnapshotParts, sampleOfAgent, snapshot, snapshotOf, uploadStatus } from "./status/snapshot.ts";
 import type { ConfigStatus, Status, StatusPart, StatusSample, UploadStatus } from "./status/status.ts";
+import { type TagDetail, tagDetail } from "./status/tag-detail.ts";
 import { BoundAddresses } from "./upkeep/bound-addresses.ts";
 import type { ClusterStatus } from "./upkeep/cluster-delivery.ts";
 import { startDelivery } from "./upkeep/delivery.ts";
@@ -60,6 +63,13 @@ export interface Agent extends AsyncDisposable {
   cluster(): ClusterStatus | undefined;
   /** Gaps that overlap the last `sinceMs` milliseconds, newest first, at most `most`. */
   gaps(sinceMs: number, most: number): GapList;
+  /** One tag with its latest readings, which are recorded from the first call on. Undefined: there is none. */
+  tag(source: string, tag: number, input: string): TagDetail | undefined;
+  /**
+   * The stored values of an input over the last `spanMs` milliseconds, from the service. Rejects as `itemSeries` does,
+   * and with `SERVICE_UNREACHABLE` if this agent does not deliver at present.
+   */
+  series(input: string, spanMs: number, signal: AbortSignal): Promise<ItemSeries>;
   /**
    * Sends refused points again with the next requests. Resolves once they wait. Rejects with `SERVICE_UNREACHABLE` if
    * this agent does not deliver at present.
@@ -268,6 +278,20 @@ export async function openWaitingAgent(
     upload: () => uploadOf(buffer.stats()),
     cluster: () => cluster?.status,
     gaps: (sinceMs, most) => gaps.list(runtime.clock.now() - sinceMs * 1_000, most),
+    tag(name, tag, input) {
+      const source = sources.running.find(({ monitor }) => monitor.name === name);
+      const configured = current.sources.find((each) => each.name === name);
+      return source && tagDetail({ ...source, configured }, tag, input);
+    },
+    async series(input, spanMs, ending) {
+      const id = catalog.entry(input as InputId)?.id; // any other text has no entry
+      const caller = delivery.uploader?.caller;
+      if (id === undefined || !caller) {
+        const why = caller ? `the service has no signal ${input} yet` : "this agent does not deliver at present";
+        throw new AgentError("SERVICE_UNREACHABLE", why);
+      }
+      return await itemSeries(caller, { input: input as InputId, id }, spanBefore(runtime.clock.now(), spanMs), ending);
+    },
     async retryRejects() {
       const { uploader } = delivery;
       if (uploader) return await uploader.retry.start();

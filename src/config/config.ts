@@ -74,7 +74,16 @@ export interface ConfiguredSource {
   readonly tags: readonly DriverTag<z.ZodObject>[];
   /** The mapping rule of each tag, at the same index. */
   readonly rules: readonly TagRule[];
+  /** Where each tag is written, by its index. Undefined: the source is not from a file. */
+  readonly places?: { readonly at: (tag: number) => TagPlace | undefined };
   readonly run: SourceRun;
+}
+
+/** Line and column count from 1. */
+export interface TagPlace {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
 }
 
 /** `here`: this agent reads it. Otherwise one of the cluster's agents that have it, with `preferHere` this one first. */

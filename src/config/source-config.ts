@@ -14,6 +14,7 @@ import { pick } from "./layers.ts";
 import { type ConfigNode, childNode, type MapNode } from "./node.ts";
 import { SharedParts } from "./shared-parts.ts";
 import { joinNames, suggestion } from "./suggest.ts";
+import { TagPlaces } from "./tag-places.ts";
 
 interface SourceParts extends Omit<ExpandParts, "driver"> {
   readonly drivers: readonly Driver[];
@@ -41,6 +42,7 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
   /** Index of each tag in the expanded list. */
   const written: number[] = [];
   const shared = new SharedParts();
+  const places = new TagPlaces();
   let expandedTags = 0;
   for (const expanded of expandTags(node, { ...parts, driver })) {
     const index = expandedTags++;
@@ -49,6 +51,7 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
     tags.push(shared.of(checked.tag));
     rules.push(shared.of(checked.rule));
     written.push(index);
+    places.add(expanded.origin.at);
   }
   if (options !== undefined) {
     const faults = [...(driver.faults?.({ options, tags }) ?? []), ...(parts.refused.get(name) ?? [])];
@@ -61,7 +64,7 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
     enterClaims(driver.claims?.(options, owner) ?? [], { name, run }, node, parts);
   }
   if (tags.length === 0 && issues.errors === before) issues.warn(node, "has no tags: nothing will be read");
-  return options === undefined ? undefined : { name, driver, options, tags, rules, run };
+  return options === undefined ? undefined : { name, driver, options, tags, rules, run, places };
 }
 
 function checkRun(source: MapNode, { agent, isClustered, issues }: SourceParts): SourceRun {

@@ -1,7 +1,7 @@
 // State of one input: the last reading and, for `report`, the last stored and the held point.
 import type { EpochMicros, InputId } from "../core/point.ts";
 import type { PartialSignalMetadata } from "../core/signal.ts";
-import type { Quality, TagId } from "../core/source.ts";
+import type { Quality, Reading, TagId } from "../core/source.ts";
 import type { InputTimeFault } from "./mapping.ts";
 
 export interface InputTag {
@@ -88,6 +88,12 @@ export class InputNumbers {
   }
 }
 
+/** Observes the readings of one input. */
+export interface ReadingObserver {
+  /** Called for each reading. `map` maps it and changes `state`. */
+  observe(state: InputState, reading: Reading, nowMs: number, map: () => void): void;
+}
+
 /** Mutable with a constant shape, since every reading uses one. Rare state is in separate objects. */
 export class InputState {
   readonly of: InputTag;
@@ -116,6 +122,8 @@ export class InputState {
 
   /** Undefined: each value is stored. */
   report: ReportState | undefined;
+  /** Undefined: nobody looks at the page of this input. */
+  observer: ReadingObserver | undefined;
 
   constructor(of: InputTag, input: InputId) {
     this.of = of;

@@ -44,6 +44,8 @@ export interface Mapping extends Disposable {
   values(most: number, each: (input: string, value: number | undefined) => void): number;
   /** The Input ID for this tag, captures and address. Undefined: its readings are refused. */
   inputOf(tag: TagId, captures: Captures, address?: string): InputId | undefined;
+  /** One input with its rules and latest readings, which are recorded from the first call on. Undefined: unknown. */
+  inspect(tag: number, input: string): InspectedInput | undefined;
   /** Refused inputs and addresses with the reason, at most 100. */
   refusals(): readonly RefusedInput[];
   /** Inputs whose device clock stands still, or whose times repeat often. */
@@ -75,6 +77,30 @@ export interface TagState {
   readonly filtered: number;
   /** Readings without a usable value: none, bad quality or out of range. */
   readonly bad: number;
+}
+
+export interface InspectedReading {
+  /** The value of the device as text; a text in quotes. Left out: there was none. */
+  readonly raw?: string;
+  /** Type of `raw` in the program: `number`, `bigint`, `boolean` or `string`. */
+  readonly type: string;
+  /** In the signal's unit. Left out: no usable value. */
+  readonly value?: number;
+  readonly time: EpochMicros;
+  /** Whose clock gave `time`. */
+  readonly clock: "device" | "agent";
+  readonly quality: Quality;
+  readonly address: string;
+  readonly stored: boolean;
+  /** The rule that decided, as a clause: `differs from 20 by more than 0.5`. */
+  readonly why: string;
+}
+
+export interface InspectedInput {
+  readonly state: TagState;
+  readonly rules: readonly string[];
+  /** Newest first, at most 20. */
+  readonly latest: readonly InspectedReading[];
 }
 
 /** `standing`: the device clock stands still. `repeats`: readings often repeat the previous device time. */

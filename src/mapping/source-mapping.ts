@@ -12,7 +12,8 @@ import { RepeatedList } from "../lib/repeated-list.ts";
 import { MappingCounters } from "./convert.ts";
 import { AddressBinding, type AddressMemory, InputOwners, RefusedState } from "./input-owners.ts";
 import { InputNumbers, InputState, ReportState } from "./input-state.ts";
-import type { InputWatch, Mapping, RefusedInput, TagState, TimeFaults } from "./mapping.ts";
+import { inspectInput } from "./inspection.ts";
+import type { InputWatch, InspectedInput, Mapping, RefusedInput, TagState, TimeFaults } from "./mapping.ts";
 import type { TagRule } from "./options.ts";
 import { PointColumnsWriter } from "./point-columns.ts";
 import { type Given, PointMaker } from "./point-maker.ts";
@@ -165,6 +166,10 @@ class SourceMapping implements Mapping {
     return state instanceof InputState && !isSecond(state, address) ? state.input : undefined;
   }
 
+  inspect(tag: number, input: string): InspectedInput | undefined {
+    return inspectInput(this.#tags[tag], input, this.#runtime.clock.monotonic());
+  }
+
   refusals(): readonly RefusedInput[] {
     const refused = [...this.#addresses.list()];
     for (const tag of this.#tags)
@@ -189,6 +194,11 @@ class SourceMapping implements Mapping {
     const tag = this.#tags[reading.tag];
     const state = tag?.find(reading.captures);
     if (!tag || !(state instanceof InputState)) return this.#withoutInput(state, reading, nowMs);
+    if (!state.observer) return this.#readInto(state, tag, reading, nowMs);
+    state.observer.observe(state, reading, nowMs, () => this.#readInto(state, tag, reading, nowMs));
+  }
+
+  #readInto(state: InputState, tag: TagInputs, reading: Reading, nowMs: number): void {
     const { rule } = tag;
     const { converter } = tag.processing;
     const { value: raw, quality } = reading;
@@ -226,7 +236,7 @@ class SourceMapping implements Mapping {
       const row = rows ? rows[i]! : i;
       const state = (plan[row] ??= this.#inputAt(places[row]));
       const tag = state && this.#tags[state.tag];
-      if (!state || !tag || apart?.has(i) || places[row]?.address !== state.boundTo) {
+      if (!state || !tag || apart?.has(i) || places[row]?.address !== state.boundTo || state.observer) {
         this.#read(readingAt(batch, i), nowMs);
         continue;
       }

@@ -21,7 +21,7 @@ const nothingYet = {
   bad: 0,
 } as const;
 
-function tagState(state: InputState): TagState {
+export function tagState(state: InputState): TagState {
   const { tag, input, address, quality, reason, readings, stored, bad, signal, report } = state;
   const value = lastValue(state);
   const text = value === undefined || signal.type !== "enum" ? undefined : signal.enumValues?.[value];

@@ -29,11 +29,11 @@ export function start(response: ServerResponse, status: number, type: string): v
 }
 
 /** Paths of the pages. */
-const pages = { "/": "index.html", "/delivery": "delivery.html" };
+const pages = { "/": "index.html", "/delivery": "delivery.html", "/tag": "tag.html" };
 
 /** Script modules in `page/`. */
 const scripts =
-  "page delivery element format headline stream certificates cluster figures gaps refused signals sources tag-table chart token".split(
+  "page delivery element format headline stream certificates cluster figures gaps refused signals sources tag-table chart token tag".split(
     " ",
   );
 

@@ -1,10 +1,12 @@
 // Rarely changing data for the page. Any client may request it at any time, so disk reads are bounded and cached.
 import type { GapList } from "../agent/gaps/gap.ts";
 import type { KnownCertificate } from "../core/commissioning.ts";
+import { reasonOf, remedyOf } from "../core/errors.ts";
 import type { Clock, Runtime } from "../core/runtime.ts";
 import { commandLine } from "../lib/command-line.ts";
 import { parseDuration } from "../lib/duration.ts";
 import type { RejectReasons } from "../upload/delivery/reject-files.ts";
+import type { History } from "./history.ts";
 
 export interface DetailOptions {
   /** Gaps of the last `sinceMs` milliseconds, at most `most`. */
@@ -13,6 +15,10 @@ export interface DetailOptions {
   readonly rejects?: () => Promise<RejectReasons>;
   /** Progress of the last retry of refused points; undefined: none. */
   readonly retry?: () => object | undefined;
+  /** One tag; resolves with undefined if there is none. */
+  readonly tag?: (source: string, tag: number, input: string) => Promise<object | undefined>;
+  /** Values of an input from the service over the last `spanMs` milliseconds. Cached for 30 s. */
+  readonly series?: (input: string, spanMs: number) => Promise<object>;
   /** Certificates of devices. Called at most every 2 s. */
   readonly certificates?: () => Promise<readonly KnownCertificate[]>;
   /** Path of the configuration for displayed commands. Only clients on this machine see it. */
@@ -36,12 +42,25 @@ export function configFileFor({ configFile }: Pick<DetailOptions, "configFile">,
   return configFile === undefined || local ? configFile : elsewhere;
 }
 
-export function openDetails(options: DetailOptions, { clock }: Pick<Runtime, "clock">): Details {
+export function openDetails(options: DetailOptions, history: History, { clock }: Pick<Runtime, "clock">): Details {
   const { gaps } = options;
   const named = (local: boolean) => configFileFor(options, local);
   const rejects = shared(async () => await options.rejects?.(), clock);
   const certificates = shared(async () => (await options.certificates?.()) ?? [], clock);
+  const series = new SeriesCache(options, clock);
   return {
+    "/api/tag": async (query) => {
+      const input = query.get("input") ?? "";
+      const found = await options.tag?.(query.get("source") ?? "", Number(query.get("tag")), input);
+      if (!found) return { found: false };
+      const values = history.tag(input);
+      return {
+        found: true,
+        ...found,
+        history: { times: history.times.slice(history.times.length - values.length), values },
+      };
+    },
+    "/api/series": (query) => series.read(query.get("input") ?? "", parseDuration(query.get("since") ?? "") ?? 0),
     "/api/gaps": (query) => {
       const since = parseDuration(query.get("since") ?? "") ?? gapsSinceMs;
       const most = Number(query.get("most") ?? 500);
@@ -53,6 +72,47 @@ export function openDetails(options: DetailOptions, { clock }: Pick<Runtime, "cl
     }),
     "/api/certificates": async (_query, local) => waiting(await certificates(), named(local)),
   };
+}
+
+/** Spans of `/api/series`, in milliseconds. Others are refused, so that answers can be shared. */
+const spans = [3_600_000, 86_400_000, 7 * 86_400_000, 30 * 86_400_000];
+const seriesMs = 30_000;
+/** Requests of this page that wait for their turn at the service. */
+const mostWaiting = 4;
+
+class SeriesCache {
+  readonly #options: DetailOptions;
+  readonly #clock: Clock;
+  readonly #answers = new Map<string, { readonly at: number; readonly answer: Promise<object> }>();
+  #waiting = 0;
+
+  constructor(options: DetailOptions, clock: Clock) {
+    this.#options = options;
+    this.#clock = clock;
+  }
+
+  /** Never rejects: `ok: false` has the reason and the remedy. */
+  read(input: string, spanMs: number): Promise<object> {
+    const now = this.#clock.monotonic();
+    for (const [key, { at }] of this.#answers) if (now - at > seriesMs) this.#answers.delete(key);
+    const key = `${spanMs} ${input}`;
+    const known = this.#answers.get(key);
+    if (known) return known.answer;
+    const { series } = this.#options;
+    if (!series || !spans.includes(spanMs))
+      return Promise.resolve({ ok: false, reason: "since must be 1h, 1d, 7d or 30d" });
+    if (this.#waiting >= mostWaiting)
+      return Promise.resolve({ ok: false, reason: "too many requests wait for the service" });
+    this.#waiting++;
+    const answer = series(input, spanMs)
+      .then(
+        (values) => ({ ok: true, ...values }),
+        (error: unknown) => ({ ok: false, reason: reasonOf(error), remedy: remedyOf(error) }),
+      )
+      .finally(() => this.#waiting--);
+    this.#answers.set(key, { at: now, answer });
+    return answer;
+  }
 }
 
 function refused(counted: RejectReasons | undefined, configFile: string | undefined) {

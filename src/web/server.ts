@@ -66,7 +66,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
   const { read: snapshot, forget, expire } = cachedFor(snapshotAgeMs, options.snapshot, runtime.clock);
   // After a reload, the client must not see a cached status.
   const reloading = control && { ...control, reload: () => control.reload().finally(forget) };
-  const details = openDetails(options, runtime);
+  const details = openDetails(options, history, runtime);
   const view = (query: TagQuery, configFile: string | undefined) =>
     options.part && isPlain(query)
       ? viewOfPart(options.part(query.first, query.count), configFile)

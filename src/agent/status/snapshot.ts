@@ -136,7 +136,7 @@ function standbyStatus({ source, since, reader }: StandbySource): SourceStatus {
   };
 }
 
-function tagStatus(source: string, tag: TagState): TagStatus {
+export function tagStatus(source: string, tag: TagState): TagStatus {
   const { tag: index, input, address, value, text, unit, quality, reason, time, readings, bad: failures } = tag;
   return {
     source,

@@ -13,6 +13,7 @@ import { measureUpload } from "../../agent/status/upload-metrics.ts";
 import type { Config, OtlpOptions } from "../../config/config.ts";
 import type { ConfigIssue } from "../../config/issue.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
+import { tagText } from "../../config/tag-places.ts";
 import { isAgentError, reasonOf } from "../../core/errors.ts";
 import type { Logger, Runtime } from "../../core/runtime.ts";
 import { whenAborted } from "../../lib/abort.ts";
@@ -66,6 +67,11 @@ export async function serve(
       gaps: (sinceMs, most) => agent.gaps(sinceMs, most),
       ...pageDetails(file, config),
       retry: () => agent.rejectRetry(),
+      tag: async (source, tag, input) => {
+        const detail = agent.tag(source, tag, input);
+        return detail && { ...detail, text: detail.place && (await tagText(detail.place)) };
+      },
+      series: (input, spanMs) => agent.series(input, spanMs, io.signal),
       metrics: () => metrics.text(),
       health: () => agent.health(),
       ready: () => (started ? { ok: true } : { ok: false, reason: "the sources are not started yet" }),

@@ -7,6 +7,24 @@ import { words } from "./words.js";
 const asked = new Lookup("api/gaps?since=7d&most=100", 2_000);
 const list = new ShortList(byId("gaps"), 6);
 
+/** Gaps of one tag: those that name it, and those of its whole source. */
+export function showTagGaps({ gaps: summary, time }, { source, input }) {
+  const now = time / 1_000;
+  void asked.refresh(summary.revision, () => showTagGaps({ gaps: summary, time }, { source, input }));
+  const own = (asked.answer?.gaps ?? []).filter(
+    (gap) => gap.source === source && (gap.inputs.length === 0 || gap.inputs.includes(input)),
+  );
+  setText(
+    byId("gaps-count"),
+    own.length === 0 ? "none in the last 7 days" : `${format.count(own.length)} in the last 7 days`,
+  );
+  setText(
+    byId("gaps-note"),
+    own.some(({ inputs }) => inputs.length === 0) ? "Gaps of all tags of the source are among them." : "",
+  );
+  list.show(own, keyOf, create, (row, gap) => update(row, gap, now));
+}
+
 export function showGaps(summary, now) {
   const { open, day, dayLost, revision } = summary;
   void asked.refresh(revision, () => showGaps(summary, now));
@@ -27,8 +45,11 @@ export function showGaps(summary, now) {
           : "The last 7 days.",
   );
   const sorted = [...gaps.filter((gap) => gap.to === undefined), ...gaps.filter((gap) => gap.to !== undefined)];
-  const key = ({ id, source, from }) => `${id} ${source} ${from}`;
-  list.show(sorted, key, create, (row, gap) => update(row, gap, now));
+  list.show(sorted, keyOf, create, (row, gap) => update(row, gap, now));
+}
+
+function keyOf({ id, source, from }) {
+  return `${id} ${source} ${from}`;
 }
 
 function create() {

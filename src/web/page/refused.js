@@ -7,10 +7,23 @@ import { withToken } from "./token.js";
 const asked = new Lookup("api/rejects", 2_000);
 const list = new ShortList(byId("refused"), 4);
 const command = element("code", { className: "command" });
-byId("refused-run").append(
-  command,
-  copyButton(() => command.textContent),
-);
+const again = element("button", { attributes: { type: "button" }, text: "Send again" });
+const progress = element("span", { className: "quiet", attributes: { role: "status" } });
+const or = element("span", { className: "quiet", text: "or" });
+const copy = copyButton(() => command.textContent);
+byId("refused-run").append(again, progress, or, command, copy);
+again.addEventListener("click", async () => {
+  again.disabled = true;
+  try {
+    const answer = await withToken("api/rejects/retry");
+    if (answer?.ok === false) setText(progress, answer.reason);
+    if (answer?.ok) asked.forget();
+  } catch {
+    setText(progress, "no answer from the agent");
+  } finally {
+    again.disabled = false;
+  }
+});
 
 export function showRefused(status) {
   const { upload, buffer } = status;

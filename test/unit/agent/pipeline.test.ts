@@ -422,6 +422,7 @@ function openStory({
     claim: (found) => log.push(`claim ${[...found].map(({ address }) => address).join()}`),
     inputOf: () => undefined,
     refusals: () => [],
+    inspect: () => undefined,
     refusalOf: () => undefined,
     [Symbol.dispose]: () => {},
   };

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { KnownCertificate } from "../../../src/core/commissioning.ts";
 import { openDetails } from "../../../src/web/details.ts";
+import { History } from "../../../src/web/history.ts";
 import { ManualClock } from "../../support/runtime.ts";
 
 const none = new URLSearchParams();
@@ -17,10 +18,9 @@ const certificate: KnownCertificate = {
 
 test("only refused certificates are pending, with the command that trusts them and machine-readable times", async () => {
   const known = (["trusted", "rejected", "issuer", "own"] as const).map((state) => ({ ...certificate, state }));
-  const details = openDetails(
-    { certificates: async () => known, configFile: "/etc/it's.yaml" },
-    { clock: new ManualClock() },
-  );
+  const details = openDetails({ certificates: async () => known, configFile: "/etc/it's.yaml" }, new History(), {
+    clock: new ManualClock(),
+  });
   const { state: _, path: __, ...shown } = certificate;
   expect(await details["/api/certificates"]?.(none, true)).toEqual({
     waiting: [
@@ -38,6 +38,7 @@ test("only refused certificates are pending, with the command that trusts them a
 test("the path of the configuration is shown to this machine only", async () => {
   const details = openDetails(
     { certificates: async () => [certificate], configFile: "/etc/plant 1/agent.yaml" },
+    new History(),
     { clock: new ManualClock() },
   );
   for (const path of ["/api/certificates", "/api/rejects"]) {
@@ -59,6 +60,7 @@ test("the disk is read every 2 s at most, however many requests arrive, and a fa
         return [];
       },
     },
+    new History(),
     { clock },
   );
   const ask = async () => details["/api/certificates"]?.(none, true);
@@ -78,7 +80,7 @@ test("a read that fails late leaves the answer of the next one in the cache", as
     reading.push(read);
     return read.promise;
   };
-  const details = openDetails({ certificates }, { clock });
+  const details = openDetails({ certificates }, new History(), { clock });
   const ask = async () => details["/api/certificates"]?.(none, true);
 
   const slow = ask();
@@ -102,10 +104,9 @@ test("reasons and inputs of refused points are bounded, and the omitted ones are
     earliest: undefined,
     latest: undefined,
   }));
-  const details = openDetails(
-    { rejects: async () => ({ points: 480, unreadable: 0, reasons }) },
-    { clock: new ManualClock() },
-  );
+  const details = openDetails({ rejects: async () => ({ points: 480, unreadable: 0, reasons }) }, new History(), {
+    clock: new ManualClock(),
+  });
   const answer = await details["/api/rejects"]?.(none, true);
   expect(answer).toMatchObject({
     points: 480,
@@ -117,8 +118,43 @@ test("reasons and inputs of refused points are bounded, and the omitted ones are
 });
 
 test("without details nothing is shown", async () => {
-  const details = openDetails({}, { clock: new ManualClock() });
+  const details = openDetails({}, new History(), { clock: new ManualClock() });
   expect(details["/api/gaps"]?.(none, true)).toEqual({ gaps: [] });
   expect(await details["/api/certificates"]?.(none, true)).toEqual({ waiting: [], more: 0 });
   expect(await details["/api/rejects"]?.(none, true)).toMatchObject({ points: 0, reasons: [] });
+});
+
+test("values from the service are shared for 30 s, spans are fixed, and few requests wait", async () => {
+  const clock = new ManualClock();
+  const asked: string[] = [];
+  const waiting: (() => void)[] = [];
+  const details = openDetails(
+    {
+      series: (input, spanMs) => {
+        asked.push(`${input} ${spanMs}`);
+        return new Promise((resolve) => waiting.push(() => resolve({ times: [1], values: [2] })));
+      },
+    },
+    new History(),
+    { clock },
+  );
+  const read = async (input: string, since: string) => {
+    const answer = details["/api/series"]?.(new URLSearchParams({ input, since }), true);
+    for (const answered of waiting.splice(0)) answered();
+    return await answer;
+  };
+  expect(await read("a", "1d")).toEqual({ ok: true, times: [1], values: [2] });
+  expect(await read("a", "1d")).toEqual({ ok: true, times: [1], values: [2] });
+  expect(asked).toEqual(["a 86400000"]);
+  await clock.advance(31_000);
+  await read("a", "1d");
+  expect(asked).toHaveLength(2);
+  expect(await read("a", "2d")).toMatchObject({ ok: false, reason: expect.stringContaining("1h, 1d, 7d or 30d") });
+  for (const input of ["b", "c", "d", "e"])
+    void details["/api/series"]?.(new URLSearchParams({ input, since: "1h" }), true);
+  expect(await details["/api/series"]?.(new URLSearchParams({ input: "f", since: "1h" }), true)).toMatchObject({
+    ok: false,
+    reason: expect.stringContaining("wait"),
+  });
+  expect(asked).toHaveLength(6);
 });

@@ -1,0 +1,51 @@
+// Everything about one tag, for its page.
+import type { ConfiguredSource, TagPlace } from "../../config/config.ts";
+import type { InspectedInput, Mapping } from "../../mapping/mapping.ts";
+import { tagStatus } from "./snapshot.ts";
+import type { SourceMonitor } from "./source-monitor.ts";
+import type { SourceStatus, TagStatus } from "./status.ts";
+
+export interface TagDetail extends Pick<InspectedInput, "rules" | "latest"> {
+  readonly status: TagStatus;
+  /** Points of this input, and readings that `report` suppressed, since the source was started. */
+  readonly stored: number;
+  readonly filtered: number;
+  readonly source: Pick<SourceStatus, "name" | "type" | "url" | "state" | "error" | "remedy">;
+  /** Where the tag is written. Left out if the configuration changed and no longer has it. */
+  readonly place?: TagPlace;
+}
+
+interface DetailParts {
+  readonly monitor: SourceMonitor;
+  readonly mapping: Mapping;
+  readonly configured: ConfiguredSource | undefined;
+}
+
+/** `tag`: index of the tag in its source. Undefined: it has no such input. */
+export function tagDetail(
+  { monitor, mapping, configured }: DetailParts,
+  tag: number,
+  input: string,
+): TagDetail | undefined {
+  const inspected = mapping.inspect(tag, input);
+  if (!inspected) return undefined;
+  const { state, rules, latest } = inspected;
+  const { name, type, url, state: sourceState, error, remedy } = monitor.status();
+  const place = configured?.places?.at(tag);
+  return {
+    status: tagStatus(name, state),
+    stored: state.stored,
+    filtered: state.filtered,
+    rules,
+    latest,
+    source: {
+      name,
+      type,
+      state: sourceState,
+      ...(url !== undefined && { url }),
+      ...(error !== undefined && { error }),
+      ...(remedy !== undefined && { remedy }),
+    },
+    ...(place && { place }),
+  };
+}

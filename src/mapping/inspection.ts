@@ -1,0 +1,123 @@
+// What becomes of each reading of one input, while somebody looks at its page: the raw value, the point, and the rule
+// that stored it or held it back.
+import type { Reading } from "../core/source.ts";
+import type { InputState, ReadingObserver } from "./input-state.ts";
+import type { InspectedInput, InspectedReading } from "./mapping.ts";
+import type { TagRule } from "./options.ts";
+import type { TagInputs } from "./tag-inputs.ts";
+import { tagState, tagsIn } from "./tag-state.ts";
+
+/** A reader that does not ask again for this long has left, in milliseconds. */
+const leftAfterMs = 30_000;
+const mostReadings = 20;
+const longestRaw = 200;
+
+interface Before {
+  readonly stored: number;
+  readonly bad: number;
+  readonly held: boolean;
+  readonly stretch: number;
+  readonly storedValue: number;
+}
+
+/** One input of `tag` with its latest readings, which are recorded from the first call on. Undefined: unknown. */
+export function inspectInput(tag: TagInputs | undefined, input: string, nowMs: number): InspectedInput | undefined {
+  const state = tag?.inputs().find((each) => each.input === input);
+  if (!tag) return undefined;
+  const rules = ruleTexts(tag.rule);
+  if (!state) {
+    const [unread] = tag.rule.input === input && tag.size === 0 ? tagsIn([tag], 0, 1).tags : [];
+    return unread && { state: unread, rules, latest: [] };
+  }
+  const inspection = state.observer instanceof Inspection ? state.observer : new Inspection(tag.rule, nowMs);
+  state.observer = inspection;
+  return { state: tagState(state), rules, latest: inspection.read(nowMs) };
+}
+
+class Inspection implements ReadingObserver {
+  #askedMs: number;
+  readonly #rule: TagRule;
+  readonly #readings: InspectedReading[] = [];
+
+  constructor(rule: TagRule, nowMs: number) {
+    this.#rule = rule;
+    this.#askedMs = nowMs;
+  }
+
+  /** The latest readings, newest first. */
+  read(nowMs: number): readonly InspectedReading[] {
+    this.#askedMs = nowMs;
+    return this.#readings.toReversed();
+  }
+
+  observe(state: InputState, reading: Reading, nowMs: number, map: () => void): void {
+    const { stored, bad, report } = state;
+    const held = report?.held !== undefined;
+    const before = { stored, bad, held, stretch: report?.stretch ?? 0, storedValue: report?.storedValue ?? Number.NaN };
+    map();
+    const { value: raw, time, clock, quality, address } = reading;
+    const text = typeof raw === "string" ? JSON.stringify(raw) : raw === undefined ? undefined : String(raw);
+    this.#readings.push({
+      ...(text !== undefined && { raw: text.length <= longestRaw ? text : `${text.slice(0, longestRaw)}…` }),
+      type: typeof raw,
+      ...(!Number.isNaN(state.value) && { value: state.value }),
+      time,
+      clock,
+      quality,
+      address,
+      stored: state.stored > before.stored,
+      why: whyOf(state, this.#rule, reading, before),
+    });
+    if (this.#readings.length > mostReadings) this.#readings.shift();
+    if (nowMs - this.#askedMs > leftAfterMs) state.observer = undefined;
+  }
+}
+
+function whyOf(state: InputState, { report: rule }: TagRule, { historical }: Reading, before: Before): string {
+  const { report } = state;
+  if (state.bad > before.bad) return state.reason ?? "it is not usable";
+  if (historical) return "it is from the history of the device";
+  if (!report || rule === undefined || rule === "off") return "every good reading is stored";
+  const deadband = bandText(report.deadband);
+  const last = before.storedValue;
+  if (state.stored > before.stored) {
+    if (before.stretch !== report.stretch) return "it is the first one after a start or a gap";
+    const isChange = Math.abs(state.value - last) > report.deadband;
+    return isChange ? `it differs from ${last} by more than ${deadband}` : "the heartbeat has elapsed";
+  }
+  if (report.held)
+    return `minInterval has not elapsed; ${before.held ? "it replaces the one that waited" : "it waits"}`;
+  return `it differs from ${report.storedValue} by no more than ${deadband}`;
+}
+
+function bandText(deadband: number): string {
+  return Number.isNaN(deadband) ? "a percentage of an unknown range" : String(deadband);
+}
+
+/** The rules of a tag in words, in the order in which they apply. */
+function ruleTexts(rule: TagRule): readonly string[] {
+  const { values, scale, offset, valid, badQuality, report, align, sameTime } = rule;
+  const percent = (share: { readonly percent: number }) => `${share.percent} % of the range`;
+  const texts = [
+    values &&
+      `words: ${Object.entries(values)
+        .slice(0, 20)
+        .map(([word, number]) => `${word} is ${number}`)
+        .join(", ")}`,
+    scale !== 1 && `times ${scale}`,
+    offset !== 0 && `plus ${offset}`,
+    valid?.min !== undefined && `at least ${valid.min}`,
+    valid?.max !== undefined && `at most ${valid.max}`,
+    badQuality === "keep" && "stored also with bad quality",
+    ...(report === undefined || report === "off"
+      ? ["every good reading is stored"]
+      : [
+          `stored when it changes by more than ${typeof report.deadband === "number" ? report.deadband : percent(report.deadband)}`,
+          report.heartbeat !== undefined && `at least every ${report.heartbeat / 1_000} s`,
+          report.minInterval !== undefined && `at most every ${report.minInterval / 1_000} s`,
+        ]),
+    align !== undefined && `times rounded to ${align / 1_000} s`,
+    sameTime === "keep" && "each value of one time is stored",
+  ];
+  return texts.filter((text) => typeof text === "string");
+}

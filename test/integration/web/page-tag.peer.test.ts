@@ -1,0 +1,122 @@
+// The page of a tag, and the button that sends refused points again, in a real Chromium.
+import type { Browser } from "playwright-core";
+import { chromium } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Secret } from "../../../src/core/secret.ts";
+import { eventually } from "../../support/eventually.ts";
+import { statusWith, tagWith } from "../../support/status.ts";
+import { openPage } from "./open-page.ts";
+
+let browser: Browser;
+
+beforeAll(async () => {
+  browser = await chromium.launch({
+    executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
+  });
+});
+afterAll(() => browser.close());
+
+const base = statusWith();
+const path = "/tag?source=hall&tag=0&input=hall.room1.temp";
+const reading = { raw: "215", type: "number", value: 21.5, time: base.time, clock: "device", quality: "good" };
+const detail = {
+  status: tagWith(),
+  stored: 80,
+  filtered: 10,
+  rules: ["times 0.1", "stored when it changes by more than 0.5"],
+  latest: [
+    { ...reading, address: "sensors/room1/env", stored: false, why: "it differs from 21.4 by no more than 0.5" },
+    { ...reading, address: "sensors/room1/env", stored: true, why: "it differs from 20 by more than 0.5" },
+  ],
+  source: { name: "hall", type: "mqtt", url: "mqtt://broker", state: "online" },
+  place: { file: "/etc/tagferry.yaml", line: 42, column: 9 },
+  text: "- { input: hall.room1.temp, topic: sensors/room1/env }",
+};
+
+test("a tag has its value, raw values, clock, rules, what became of each reading, and its configuration", async () => {
+  const asked: unknown[] = [];
+  const tag = async (...given: unknown[]) => {
+    asked.push(given);
+    return detail;
+  };
+  await using opened = await openPage(browser, { snapshot: () => statusWith(), tag }, { path });
+  const { page, complaints } = opened;
+  await page.locator("#tag-value", { hasText: "21.5 °C" }).waitFor();
+  expect(asked[0]).toEqual(["hall", 0, "hall.room1.temp"]);
+  const rows = page.locator("#readings tr");
+  expect(await rows.nth(0).innerText()).toMatch(/device\s+215\s+21\.5 °C\s+good\s+not stored: it differs from 21\.4/);
+  expect(await rows.nth(1).innerText()).toMatch(/stored: it differs from 20 by more than 0\.5/);
+  expect(await page.locator("#tag-facts").innerText()).toMatch(/times 0\.1, stored when[^]*80, 10 readings held back/);
+  expect(await page.locator("#text").textContent()).toBe(detail.text);
+  expect(await page.locator("#text-place").textContent()).toBe("/etc/tagferry.yaml:42");
+  await page.locator("#plot .u-axis").first().waitFor();
+  expect(complaints).toEqual([]);
+});
+
+test("a longer time comes from the service, with the range of each bucket, and a failure says what to do", async () => {
+  const asked: string[] = [];
+  const series = async (input: string, spanMs: number) => {
+    asked.push(`${input} ${spanMs}`);
+    if (spanMs > 86_400_000) throw new Error("the integration may not read");
+    const times = [0, 1, 2].map((i) => base.time / 1_000 + i * 120_000);
+    return { times, values: [1, 2, 3], min: [0, 1, 2], max: [2, 3, 4], bucketMs: 120_000 };
+  };
+  await using opened = await openPage(
+    browser,
+    { snapshot: () => statusWith(), tag: async () => detail, series },
+    { path },
+  );
+  const { page } = opened;
+  await page.getByRole("button", { name: "24 h" }).click();
+  await page.getByText("from the service, mean, least and greatest of 2 min").waitFor();
+  await page.locator("#plot .u-series", { hasText: "greatest" }).waitFor();
+  expect(await page.getByRole("button", { name: "24 h" }).getAttribute("aria-pressed")).toBe("true");
+  await page.getByRole("button", { name: "30 d" }).click();
+  await page.getByText("the integration may not read").waitFor();
+  expect(asked).toEqual(["hall.room1.temp 86400000", "hall.room1.temp 2592000000"]);
+});
+
+test("a tag that the agent does not have says so", async () => {
+  await using opened = await openPage(browser, { snapshot: () => statusWith(), tag: async () => undefined }, { path });
+  await opened.page.getByText("this agent has no such tag").waitFor();
+});
+
+test("refused points are sent again by a button that asks for the token once", async () => {
+  let retry: object | undefined;
+  const reason = { code: 422, reason: "out of range", points: 2, earliest: undefined, latest: undefined };
+  const control = {
+    tokens: [new Secret("token-of-the-page")],
+    tokenFile: "/data/control.token",
+    reload: async () => ({ ok: true }),
+    retryRejects: async () => {
+      retry = { running: false, points: 2, accepted: 1, refused: 1, unsendable: 0 };
+      return { ok: true, ...retry };
+    },
+    log: () => [],
+    security: () => ({}),
+  };
+  await using opened = await openPage(
+    browser,
+    {
+      snapshot: () => statusWith({ upload: { ...base.upload, refusedPoints: 2 } }),
+      rejects: async () => ({ points: 2, unreadable: 0, reasons: [{ ...reason, inputs: new Map([["a", 2]]) }] }),
+      retry: () => retry,
+      control,
+      configFile: "/etc/tagferry.yaml",
+    },
+    { path: "/delivery" },
+  );
+  const { page } = opened;
+  await page.getByRole("button", { name: "Send again" }).click();
+  const dialog = page.getByRole("dialog", { name: "A change needs a token" });
+  await dialog.getByText("/data/control.token").waitFor();
+  await page.keyboard.type("wrong");
+  await page.keyboard.press("Enter");
+  await dialog.getByText("invalid token").waitFor();
+  await page.keyboard.type("token-of-the-page");
+  await page.keyboard.press("Enter");
+  await page.getByText("1 delivered, 1 refused again").waitFor();
+  await page.getByRole("button", { name: "Send again" }).click();
+  await eventually(async () => (await page.getByRole("dialog").count()) === 0);
+});

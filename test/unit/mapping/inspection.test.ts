@@ -1,0 +1,62 @@
+// What the page of a tag shows of each reading: the raw value, the point, and the rule that stored it or held it back.
+import { expect, test } from "vitest";
+import { tryMapping } from "../../support/mapping.ts";
+
+const told = (tried: ReturnType<typeof tryMapping>) =>
+  tried.mapping.inspect(0, "a")?.latest.map(({ raw, value, stored, why }) => [raw, value, stored, why]);
+
+test("readings are recorded from the first look on, newest first, with their raw value and the rule", () => {
+  const tried = tryMapping([{ scale: 0.1, valid: { max: 30 } }]);
+  tried.read(200);
+  expect(tried.mapping.inspect(0, "a")).toMatchObject({
+    state: { input: "a", value: 20, stored: 1 },
+    rules: ["times 0.1", "at most 30", "every good reading is stored"],
+    latest: [],
+  });
+  tried.read(210);
+  tried.read(400);
+  tried.read("x");
+  expect(told(tried)).toEqual([
+    ['"x"', undefined, false, 'the text "x" is no number; values makes numbers of words'],
+    ["400", undefined, false, "is 40, above valid.max 30"],
+    ["210", 21, true, "every good reading is stored"],
+  ]);
+});
+
+test("report by exception says which of its rules decided", async () => {
+  const tried = tryMapping([{ report: { deadband: 1, heartbeat: "20s", minInterval: "1s" } }]);
+  tried.mapping.inspect(0, "a");
+  const at = async (ms: number, value: number) => {
+    await tried.clock.advance(ms);
+    tried.read(value);
+  };
+  await at(0, 10);
+  await at(2_000, 10.5);
+  await at(2_000, 12);
+  await at(100, 14);
+  await at(21_000, 14.2);
+  expect(told(tried)?.map(([, , stored, why]) => [stored, why])).toEqual([
+    [true, expect.stringMatching(/heartbeat|differs/)],
+    [false, "minInterval has not elapsed; it waits"],
+    [true, "it differs from 10 by more than 1"],
+    [false, "it differs from 10 by no more than 1"],
+    [true, "it is the first one after a start or a gap"],
+  ]);
+});
+
+test("recording ends when nobody has looked for 30 s, and the points are the same as without", async () => {
+  const tried = tryMapping([{}]);
+  tried.mapping.inspect(0, "a");
+  expect(tried.read(1)).toEqual([["a", 1]]);
+  await tried.clock.advance(31_000);
+  tried.read(2);
+  tried.read(3);
+  expect(told(tried)).toEqual([]);
+});
+
+test("a tag without a reading has its rules, and an unknown one is none", () => {
+  const { mapping } = tryMapping([{ input: "hall.{room}" }]);
+  expect(mapping.inspect(0, "hall.{room}")).toMatchObject({ state: { readings: 0 }, latest: [] });
+  expect(mapping.inspect(0, "b")).toBeUndefined();
+  expect(mapping.inspect(7, "a")).toBeUndefined();
+});
