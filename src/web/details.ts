@@ -8,6 +8,12 @@ import { parseDuration } from "../lib/duration.ts";
 import type { RejectReasons } from "../upload/delivery/reject-files.ts";
 import type { History } from "./history.ts";
 
+/** What the page of a tag shows; `place`: where it is written. */
+interface ShownTag {
+  readonly status: object;
+  readonly place?: { readonly file: string };
+}
+
 export interface DetailOptions {
   /** Gaps of the last `sinceMs` milliseconds, at most `most`. */
   readonly gaps?: (sinceMs: number, most: number) => GapList;
@@ -16,7 +22,7 @@ export interface DetailOptions {
   /** Progress of the last retry of refused points; undefined: none. */
   readonly retry?: () => object | undefined;
   /** One tag; resolves with undefined if there is none. */
-  readonly tag?: (source: string, tag: number, input: string) => Promise<object | undefined>;
+  readonly tag?: (source: string, tag: number, input: string) => Promise<ShownTag | undefined>;
   /** Values of an input from the service over the last `spanMs` milliseconds. Cached for 30 s. */
   readonly series?: (input: string, spanMs: number) => Promise<object>;
   /** Certificates of devices. Called at most every 2 s. */
@@ -49,14 +55,17 @@ export function openDetails(options: DetailOptions, history: History, { clock }:
   const certificates = shared(async () => (await options.certificates?.()) ?? [], clock);
   const series = new SeriesCache(options, clock);
   return {
-    "/api/tag": async (query) => {
+    "/api/tag": async (query, local) => {
       const input = query.get("input") ?? "";
       const found = await options.tag?.(query.get("source") ?? "", Number(query.get("tag")), input);
       if (!found) return { found: false };
+      const { place } = found;
+      const shown = place && { ...place, file: local ? place.file : elsewhere };
       const values = history.tag(input);
       return {
         found: true,
         ...found,
+        place: shown,
         history: { times: history.times.slice(history.times.length - values.length), values },
       };
     },

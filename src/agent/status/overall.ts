@@ -50,7 +50,7 @@ function arrivingOf({ sources: all, time }: Known): Fact {
     online === sources.length ? `${counted(online, "source")} online` : `${online} of ${sources.length} sources online`;
   const fresh = isFresh({ sources, time });
   const age = last === 0 ? "no reading yet" : `last reading ${roughSpan((time - last) / 1_000)} ago`;
-  const detail = `${of}, ${fresh ? `${rateText(rate)} readings/s` : age}`;
+  const detail = `${of}, ${fresh && online > 0 ? `${rateText(rate)} readings/s` : age}`;
   if (online === 0) {
     const isStarting = sources.some(({ state }) => state === "opening");
     return {

@@ -79,7 +79,11 @@ export class Chart {
         legend: { live: true },
         scales: { x: { time: true }, y: { range } },
         axes: [
-          { ...axis, values: (_u, splits) => splits.map((ms, i) => clock(ms, splits[i - 1], splits[1] - splits[0])) },
+          {
+            ...axis,
+            space: 84,
+            values: (_u, splits) => splits.map((ms, i) => clock(ms, splits[i - 1], splits[1] - splits[0])),
+          },
           { ...axis, size: 74, values: (_u, splits) => splits.map((value) => text(value)) },
         ],
         series: [

@@ -158,3 +158,12 @@ test("values from the service are shared for 30 s, spans are fixed, and few requ
   });
   expect(asked).toHaveLength(6);
 });
+
+test("where a tag is written is shown to this machine only", async () => {
+  const tag = async () => ({ status: {}, place: { file: "/etc/plant 1/agent.yaml", line: 3 } });
+  const details = openDetails({ tag }, new History(), { clock: new ManualClock() });
+  const shown = (local: boolean) =>
+    details["/api/tag"]?.(new URLSearchParams({ source: "a", tag: "0", input: "b" }), local);
+  expect(await shown(true)).toMatchObject({ found: true, place: { file: "/etc/plant 1/agent.yaml", line: 3 } });
+  expect(await shown(false)).toMatchObject({ found: true, place: { file: "FILE", line: 3 } });
+});
