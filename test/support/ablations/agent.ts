@@ -203,4 +203,13 @@ export const agentAblations: readonly Ablation[] = [
     without: "const device = from;",
     test: deviceClocks,
   },
+  {
+    safeguard: "keeping log lines that a collector did not take",
+    file: "agent/otlp/exporter.ts",
+    code: '      if (outcome === "failed") return false;\n',
+    without: "",
+    test: "integration/otlp.test.ts",
+    name: "lines that a failing collector",
+    message: "did not come true",
+  },
 ];

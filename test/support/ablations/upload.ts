@@ -9,6 +9,7 @@ const rejects = "unit/upload/rejects.test.ts";
 const bisection = "unit/upload/bisection.test.ts";
 const pacer = "unit/upload/pacer.test.ts";
 const upload = "integration/upload.test.ts";
+const interval = "unit/upload/interval.test.ts";
 
 export const uploadAblations: readonly Ablation[] = [
   {
@@ -356,5 +357,37 @@ export const uploadAblations: readonly Ablation[] = [
     without: "      if (",
     test: refusedInputs,
     name: "among points that the service refused together",
+  },
+  {
+    safeguard: "the interval after a request that carried everything",
+    file: "upload/delivery/dispatcher.ts",
+    code: "this.#nextAt = isAll && intervalMs > leastIntervalMs ? startedAt + intervalMs : 0;",
+    without: "void [isAll, intervalMs, startedAt, leastIntervalMs];",
+    test: interval,
+    name: "one request a minute",
+  },
+  {
+    safeguard: "no interval while a request did not carry everything",
+    file: "upload/delivery/dispatcher.ts",
+    code: "const isAll = this.#points() === 0 && this.#prefetcher.hasAll;",
+    without: "const isAll = true;",
+    test: interval,
+    name: "does not fit",
+  },
+  {
+    safeguard: "few connections to a service that is away where requests are to be few",
+    file: "upload/delivery/service-return.ts",
+    code: "Math.max(everyMs, probeEveryMs)",
+    without: "probeEveryMs",
+    test: interval,
+    name: "while the service is away",
+  },
+  {
+    safeguard: "holding the TLS session for the next connection",
+    file: "upload/client/connections.ts",
+    code: "              sessions.add(session);\n",
+    without: "              void session;\n",
+    test: "integration/upload-traffic.test.ts",
+    name: "resumes the TLS session",
   },
 ];
