@@ -233,11 +233,17 @@ export async function openWaitingAgent(
         refusedPoints: stats.refusedPoints,
         bufferBytes: stats.bytes,
         droppedPoints: stats.losses.reduce((sum, { points }) => sum + points, 0),
+        ...(cluster && { cluster: cluster.status }),
         ...usage(),
       };
     };
     const timed = () => !clockWatch.holding;
-    opened.use(startOwnSignals({ ...parts, agent: name, every: ownSignals.every, measure, timed }, runtime));
+    opened.use(
+      startOwnSignals(
+        { ...parts, agent: name, every: ownSignals.every, isClustered: cluster !== undefined, measure, timed },
+        runtime,
+      ),
+    );
   }
   const owned = opened.move();
   let current = config;

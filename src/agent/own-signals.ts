@@ -11,7 +11,7 @@ import type { InputOwners } from "../mapping/input-owners.ts";
 import { type ConfiguredInputs, configuredInputs } from "../mapping/input-template.ts";
 import { type TagRule, tagOptions } from "../mapping/options.ts";
 import { openMapping } from "../mapping/source-mapping.ts";
-import type { UploadState } from "./status/status.ts";
+import type { Status, UploadState } from "./status/status.ts";
 
 /** One measurement. Undefined: no value at present. */
 export interface OwnValues {
@@ -25,6 +25,8 @@ export interface OwnValues {
   readonly memoryBytes: number;
   /** Percent of one core, since the previous measurement. */
   readonly cpuPercent: number;
+  /** Undefined: no cluster is configured. */
+  readonly cluster?: Status["cluster"];
 }
 
 const deliveryStates = [
@@ -34,6 +36,8 @@ const deliveryStates = [
   "stopped",
   "standby",
 ] as const satisfies readonly UploadState[];
+
+const clusterStates = ["unreachable", "no quorum", "connected"];
 
 /** Input ID, metadata and values of each signal. Dead bands keep an idle agent from sending noise. */
 const signals = [
@@ -91,7 +95,38 @@ const signals = [
     deadband: 1,
     of: ({ cpuPercent }: OwnValues) => [["", Math.round(cpuPercent * 10) / 10] as const],
   },
+  {
+    id: "cluster/state",
+    signal: { name: "Cluster", type: "enum", enumValues: Object.fromEntries(clusterStates.entries()) },
+    of: ({ cluster }: OwnValues) =>
+      cluster ? [["", cluster.connected ? (cluster.hasQuorum ? 2 : 1) : 0] as const] : [],
+  },
+  {
+    id: "cluster/members",
+    signal: { name: "Cluster members", engUnit: "agents", description: "Agents that are alive." },
+    of: ({ cluster }: OwnValues) => (cluster?.connected ? [["", cluster.members] as const] : []),
+  },
+  {
+    id: "cluster/lag",
+    signal: { name: "Forward lag", engUnit: "s", description: "Points of this time are not in the stream yet." },
+    deadband: 1,
+    of: ({ cluster }: OwnValues) => (cluster ? [["", Math.round(cluster.forwardLagMs) / 1_000] as const] : []),
+  },
+  {
+    id: "cluster/stream",
+    signal: { name: "Stream", engUnit: "B", description: "What the agents of the cluster have not delivered." },
+    deadband: 65_536,
+    of: ({ cluster }: OwnValues) => (cluster?.stream ? [["", cluster.stream.bytes] as const] : []),
+  },
+  {
+    id: "cluster/replicas",
+    signal: { name: "Replicas in place", description: "Servers that store the stream and are up to date." },
+    of: ({ cluster }: OwnValues) => (cluster?.stream ? [["", cluster.stream.replicasInPlace] as const] : []),
+  },
 ];
+
+/** Those of the cluster only if one is configured. */
+const signalsOf = (isClustered: boolean) => signals.filter(({ id }) => isClustered || !id.startsWith("cluster/"));
 
 /** Unchanged values are stored again after this long. */
 const heartbeat = "5m";
@@ -100,6 +135,8 @@ export interface OwnSignalsParts {
   readonly agent: string;
   /** In milliseconds. */
   readonly every: number;
+  /** Whether a cluster is configured. */
+  readonly isClustered: boolean;
   readonly measure: () => OwnValues;
   /** Whether the machine's clock is trusted. Values are only stored while it is. */
   readonly timed: () => boolean;
@@ -109,8 +146,8 @@ export interface OwnSignalsParts {
 }
 
 /** The rules of the agent's own tags. `every` in milliseconds. */
-export function ownRules(agent: string, every: number): readonly TagRule[] {
-  return signals.map(({ id, signal, deadband = 0 }) =>
+export function ownRules(agent: string, every: number, isClustered: boolean): readonly TagRule[] {
+  return signalsOf(isClustered).map(({ id, signal, deadband = 0 }) =>
     tagOptions.parse({
       input: `${agent}/tagferry/${id}`,
       every: `${every}ms`,
@@ -121,16 +158,20 @@ export function ownRules(agent: string, every: number): readonly TagRule[] {
 }
 
 /** The rules of the agent's own tags for a configuration; rules with `{source}` once per source. */
-export function ownTags({ agent: { name, ownSignals }, sources }: Pick<Config, "agent" | "sources">) {
+export function ownTags({
+  agent: { name, ownSignals },
+  sources,
+  cluster,
+}: Pick<Config, "agent" | "sources" | "cluster">) {
   if (ownSignals === "off") return [];
-  return ownRules(name, ownSignals.every).flatMap((rule, i) =>
+  return ownRules(name, ownSignals.every, cluster !== undefined).flatMap((rule, i) =>
     signals[i]?.id.startsWith("source/") ? sources.map(() => rule) : [rule],
   );
 }
 
 /** All Input IDs that a configuration can create, including the agent's own. */
-export function inputsOf({ agent: { name, ownSignals }, sources }: Config): ConfiguredInputs {
-  const own = ownSignals === "off" ? [] : ownRules(name, ownSignals.every);
+export function inputsOf({ agent: { name, ownSignals }, sources, cluster }: Config): ConfiguredInputs {
+  const own = ownSignals === "off" ? [] : ownRules(name, ownSignals.every, cluster !== undefined);
   // The Input IDs of each source are known before the first measurement.
   const named = own.flatMap((rule) => sources.map((source) => ofSource(rule, source.name)));
   return configuredInputs([...sources.flatMap(({ rules }) => rules), ...own, ...named]);
@@ -148,8 +189,8 @@ function ofSource(rule: TagRule, source: string): TagRule {
 
 /** Measures until it is disposed. If the disk rejects writes, only these values are lost. */
 export function startOwnSignals(parts: OwnSignalsParts, runtime: Runtime): AsyncDisposable {
-  const { agent, every, measure, timed, buffer, catalog, owners } = parts;
-  const rules = ownRules(agent, every);
+  const { agent, every, isClustered, measure, timed, buffer, catalog, owners } = parts;
+  const rules = ownRules(agent, every, isClustered);
   const mapping = openMapping({ source: ownSource, rules, catalog, owners }, runtime);
   const captures = new Map<string, Captures>();
   const captured = (source: string): Captures => {
@@ -161,7 +202,7 @@ export function startOwnSignals(parts: OwnSignalsParts, runtime: Runtime): Async
     const values = measure();
     // Whole seconds coincide with the times of many polled tags. Shared times add little to a request.
     const time = epochMicros(Math.floor(runtime.clock.now() / 1e6) * 1e6);
-    const readings = signals.flatMap(({ id, of }, tag) =>
+    const readings = signalsOf(isClustered).flatMap(({ id, of }, tag) =>
       of(values).map(
         ([source, value]): Reading => ({
           // A tag's identity is its position in `rules`.

@@ -43,7 +43,7 @@ export const agentOptions = z.strictObject({
     ])
     .prefault({})
     .describe(
-      "Signals of the agent itself, delivered like any tag under <name>/tagferry/: sources online, readings a second, delivery lag and backlog, points refused and dropped, buffer, memory, CPU.",
+      "Signals of the agent itself, delivered like any tag under <name>/tagferry/: sources online, readings a second, delivery lag and backlog, points refused and dropped, buffer, memory, CPU, and the cluster where there is one.",
     ),
 });
 

@@ -23,7 +23,7 @@ const values: OwnValues = {
   cpuPercent: 1.26,
 };
 
-function started(now: () => OwnValues, agent = "gw1") {
+function started(now: () => OwnValues, agent = "gw1", isClustered = false) {
   const clock = new ManualClock("2026-03-01T08:00:00.250Z");
   const runtime = testRuntime({ clock });
   const points: Point[] = [];
@@ -39,6 +39,7 @@ function started(now: () => OwnValues, agent = "gw1") {
     {
       agent,
       every: 10_000,
+      isClustered,
       measure: now,
       timed: () => world.timed,
       buffer: buffer as PointBuffer, // nothing else of it is used
@@ -78,6 +79,28 @@ test("sources, delivery, buffer and process are stored under the agent's name, a
     labels: { agent: ["gw1"] },
   });
   expect(described.get("gw1/tagferry/delivery/lag")).toMatchObject({ engUnit: "s" });
+  await own[Symbol.asyncDispose]();
+});
+
+test("an agent of a cluster stores the state of the cluster too, as far as it is known", async () => {
+  const cluster = { connected: true, hasQuorum: true, members: 3, agents: [], sameName: false, forwardLagMs: 250 };
+  const stream = { messages: 4, bytes: 70_000, maxBytes: 2 ** 30, oldestMs: 900, replicas: 3, replicasInPlace: 2 };
+  let now: OwnValues = { ...values, cluster: { ...cluster, stream } };
+  const { own, clock, taken, described } = started(() => now, "gw1", true);
+  await clock.advance(10_000);
+  expect(taken()).toMatchObject({
+    "gw1/tagferry/cluster/state": 2,
+    "gw1/tagferry/cluster/members": 3,
+    "gw1/tagferry/cluster/lag": 0.25,
+    "gw1/tagferry/cluster/stream": 70_000,
+    "gw1/tagferry/cluster/replicas": 2,
+  });
+  expect(described.get("gw1/tagferry/cluster/state")).toMatchObject({
+    enumValues: { 0: "unreachable", 2: "connected" },
+  });
+  now = { ...values, cluster: { ...cluster, connected: false, hasQuorum: false, forwardLagMs: 9_000 } };
+  await clock.advance(10_000);
+  expect(taken()).toEqual({ "gw1/tagferry/cluster/state": 0, "gw1/tagferry/cluster/lag": 9 });
   await own[Symbol.asyncDispose]();
 });
 
