@@ -14,7 +14,7 @@ import { handedOver, type NoSubscription, obtainSubscription, type Subscription 
 import { rememberNamespaces } from "../nodes/address-space.ts";
 import { type Resolver, resolveTags, type Tag } from "../nodes/items.ts";
 import { StructureTypes } from "../nodes/structure-types.ts";
-import { connectionDigest, findEndpoint, noSecurity } from "../session/discovery.ts";
+import { connectionDigest, findEndpoint, noSecurity, userDigest } from "../session/discovery.ts";
 import { loginNeedsCertificate, passwordWarning, securityOf, weaknessOf } from "../session/endpoint.ts";
 import { openLink } from "../session/link.ts";
 import { identityOf } from "../session/login.ts";
@@ -44,7 +44,8 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
   if (pki.validTo.getTime() < Date.now() + certificateWarningMs)
     log.warn({ certificate: pki.certificateFile, validTo }, "own certificate ends soon");
   const digest = connectionDigest(linkOptions, endpoint);
-  const resumption = await Resumption.open(join(config.stateDir, "session.json"), digest, log);
+  const shared = config.identity === undefined ? undefined : { user: userDigest(linkOptions, endpoint) };
+  const resumption = await Resumption.open(join(config.stateDir, "session.json"), digest, log, shared);
   const link = await openLink(stack, linkOptions, endpoint, resumption, log, signal);
   // If a later step fails, the next attempt resumes this session.
   resources.defer(() => (config.final?.() || resumption.guest ? link.close() : link.hangUp()));

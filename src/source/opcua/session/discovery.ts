@@ -37,9 +37,15 @@ async function endpointsElsewhere(client: OPCUAClient): Promise<EndpointDescript
 }
 
 /** Identifies server, user, security and certificate, which a session on the server belongs to. */
-export function connectionDigest({ options, pki }: LinkOptions, endpoint: EndpointDescription): string {
+export function connectionDigest(link: LinkOptions, endpoint: EndpointDescription): string {
+  // Without security the server does not verify the certificate.
+  return userDigest(link, endpoint, endpoint.securityMode === noSecurity ? "" : link.pki.thumbprint);
+}
+
+/** Identifies server, user and security: the subscriptions that a session may take over from another one. */
+export function userDigest({ options }: LinkOptions, endpoint: EndpointDescription, certificate = ""): string {
   const user = options.username ?? options.userCertificate?.certFile ?? "";
-  const parts = [options.url, user, securityOf(endpoint), pki.thumbprint];
+  const parts = [options.url, user, securityOf(endpoint), certificate];
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }
 

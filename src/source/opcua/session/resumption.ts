@@ -45,6 +45,8 @@ const record = z.object({
   began: z.string().optional(),
   /** Digest of server, user, security and certificate. */
   connection: z.string(),
+  /** Digest of server, user and security. */
+  user: z.string().optional(),
   session: session.optional(),
   subscriptions: z.array(subscription).default([]),
   /** Attempts to resume the session without an answer since the last success. */
@@ -70,14 +72,26 @@ export class Resumption {
     this.#fields = fields;
   }
 
-  /** Reads the record of this `connection`. Never rejects: an unreadable record counts as missing. */
-  static async open(path: string, connection: string, log: Logger): Promise<Resumption> {
+  /**
+   * Reads the record of this `connection`. Never rejects: an unreadable record counts as missing. With `shared` no other
+   * process uses the record, and one of the same `user` with another certificate keeps its subscriptions.
+   */
+  static async open(
+    path: string,
+    connection: string,
+    log: Logger,
+    shared?: { readonly user: string },
+  ): Promise<Resumption> {
     const start = { version: 2 as const, attempts: 0, subscriptions: [] };
-    const owner = { pid: process.pid, began: await beginningOf(process.pid) };
+    const owner = { pid: process.pid, began: await beginningOf(process.pid), ...shared };
     const fresh: Fields = { ...start, ...owner, connection };
     const stored = await readStateFile(path, record);
-    if (stored && stored.pid !== process.pid && (await lives(stored))) return new Resumption(path, true, log, fresh);
-    return new Resumption(path, false, log, stored?.connection === connection ? { ...stored, ...owner } : fresh);
+    if (stored && !shared && stored.pid !== process.pid && (await lives(stored)))
+      return new Resumption(path, true, log, fresh);
+    const isSameUser = shared !== undefined && stored?.user === shared.user;
+    const { subscriptions } = (isSameUser && stored) || fresh;
+    const fields = stored?.connection === connection ? { ...stored, ...owner } : { ...fresh, subscriptions };
+    return new Resumption(path, false, log, fields);
   }
 
   get session(): SessionRecord | undefined {
