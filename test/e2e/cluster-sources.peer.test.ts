@@ -1,7 +1,7 @@
 // Sources that several agents can read: one agent reads each, and another one goes on when it is gone.
 import { mkdirSync } from "node:fs";
 import { expect, test } from "vitest";
-import { epochMicros } from "../../src/core/point.ts";
+import { epochMicros, type InputId } from "../../src/core/point.ts";
 import { readBack } from "../../src/demo/read-back.ts";
 import { type AgentProcess, startAgent } from "../support/agent-process.ts";
 import { command } from "../support/command.ts";
@@ -10,6 +10,7 @@ import { modbusDevice } from "../support/modbus-device.ts";
 import { openMosquitto } from "../support/mosquitto.ts";
 import { publishLoad } from "../support/mqtt-load.ts";
 import { openNatsServers } from "../support/nats-servers.ts";
+import { lineNamespace, type OpcuaServer, opcuaServer } from "../support/opcua-server.ts";
 import { pollTap } from "../support/poll-tap.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { integration, password, testService } from "../support/service.ts";
@@ -29,6 +30,7 @@ async function plant() {
   const device = opened.use(await modbusDevice());
   device.unit(1).set("hr", 0, [7]);
   const tap = opened.use(await pollTap(device.port));
+  const line = opened.use(await opcuaServer({ folder: folder.file("opcua") }));
   const configurationOf = (name: string) => `version: 1
 agent: { name: ${name}, dataDir: ${JSON.stringify(folder.file(`${name}/data`))}, ownSignals: off }
 service: { url: "${service.url}", integration: ${integration}, auth: { basic: { password: "${password}" } } }
@@ -48,6 +50,13 @@ sources:
     run: { prefer: gw1 }
     url: tcp://127.0.0.1:${tap.port}
     tags: [{ input: meter.power, at: "hr:0", every: 200ms }]
+  line:
+    type: opcua
+    run: { prefer: gw1 }
+    url: ${line.url}
+    security: { mode: none }
+    every: 50ms
+    tags: [{ input: line.count, node: "nsu=${lineNamespace};s=Count" }]
 `;
   const owned = opened.move();
   async function start(name: string): Promise<AgentProcess> {
@@ -56,44 +65,70 @@ sources:
     return owned.use(agent);
   }
   const file = (name: string) => folder.file(`${name}/tagferry.yaml`);
-  return { servers, service, broker, device, tap, start, file, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return {
+    servers,
+    service,
+    broker,
+    device,
+    tap,
+    line,
+    start,
+    file,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** Sets Count to each of these values, the next one once the server has sampled the one before. */
+async function countUp(line: OpcuaServer, from: number, to: number): Promise<number[]> {
+  const values = Array.from({ length: to - from + 1 }, (_, i) => from + i);
+  for (const value of values) {
+    line.set("Count", value);
+    await eventually(() => line.counted.has(value));
+  }
+  return values;
 }
 
 async function reads(agent: AgentProcess): Promise<readonly string[]> {
   return (await agent.status()).sources.filter(({ state }) => state === "online").map(({ name }) => name);
 }
 
-const both = ["hall", "meter"];
-const readsBoth = async (agent: AgentProcess) => (await reads(agent)).length === both.length;
+const all = ["hall", "meter", "line"];
+const readsAll = async (agent: AgentProcess) => (await reads(agent)).length === all.length;
 
 test("when the agent that reads is killed, another one reads within 10 s, and no MQTT message is lost", async () => {
   await using site = await plant();
   const runtime = testRuntime();
   const from = runtime.clock.now();
   const [gw1, gw2] = [await site.start("gw1"), await site.start("gw2")];
-  await eventually(() => readsBoth(gw1), 60_000);
+  await eventually(() => readsAll(gw1), 60_000);
   await using load = await publishLoad(site.broker, 100);
   await eventually(async () => (await gw1.status()).sources[0]!.readings > 300);
   const shown = await gw2.status();
   expect(shown.sources.map(({ name, state, details }) => [name, state, details["reader"]])).toEqual(
-    both.map((name) => [name, "standby", "gw1"]),
+    all.map((name) => [name, "standby", "gw1"]),
   );
+  const counts = await countUp(site.line, 1, 10);
   // What the killed agent has on disk and not handed over waits for its restart.
   await gw1.kill();
   const killedAt = performance.now();
   const polled = site.tap.requests.length;
-  await eventually(() => readsBoth(gw2), 60_000);
+  // Nobody reads the server now.
+  counts.push(...(await countUp(site.line, 11, 15)));
+  await eventually(() => readsAll(gw2), 60_000);
   await eventually(() => site.tap.requests.length > polled);
   const tookMs = site.tap.requests[polled]!.at - killedAt;
   expect(tookMs).toBeLessThan(takeoverMs);
   const rows = await eventually(async () => {
     const { stdout } = await command(["gaps", "--json", "--url", gw2.page]);
     const { gaps } = JSON.parse(stdout) as { gaps: { source: string; cause: string; state: string; reason: string }[] };
-    return gaps.length >= 2 && gaps.every(({ state }) => state === "filled" || state === "lost") ? gaps : undefined;
+    return gaps.length >= all.length && gaps.every(({ state }) => state === "filled" || state === "lost")
+      ? gaps
+      : undefined;
   }, 30_000);
   const row = (source: string) => rows.find((gap) => gap.source === source);
   const cause = { cause: "takeover", reason: "gw1 read the source until then" };
   expect(row("hall")).toMatchObject({ ...cause, state: "filled", outcome: "the broker had kept the session" });
+  expect(row("line")).toMatchObject({ ...cause, state: "filled", outcome: "the server had kept the subscription" });
   expect(row("meter")).toMatchObject({ ...cause, state: "lost" });
   await eventually(async () => (await gw2.status()).sources.find(({ name }) => name === "hall")!.readings > 300);
   const published = await load.end();
@@ -107,7 +142,8 @@ test("when the agent that reads is killed, another one reads within 10 s, and no
   } as const;
   const lost = await eventually(async () => {
     const stored = await readBack(reader, { from, before: epochMicros(runtime.clock.now() + 60e6) }, runtime, never);
-    const missing = published.filter(([input, value]) => !stored.get(input)?.has(value));
+    const counted = counts.map((value) => ["line.count" as InputId, value] as const);
+    const missing = [...published, ...counted].filter(([input, value]) => !stored.get(input)?.has(value));
     return missing.length === 0 ? missing : undefined;
   }, 90_000);
   expect(lost).toEqual([]);
@@ -119,12 +155,12 @@ test("when the agent that reads is killed, another one reads within 10 s, and no
 test("an agent that is suspended and resumes does not poll the device again, nor take the session back", async () => {
   await using site = await plant();
   const [gw1, gw2] = [await site.start("gw1"), await site.start("gw2")];
-  await eventually(() => readsBoth(gw1), 60_000);
+  await eventually(() => readsAll(gw1), 60_000);
   const polled = site.tap.requests.length;
   const former = await eventually(() => site.tap.requests.at(-1)?.connection);
   process.kill(gw1.pid, "SIGSTOP");
   try {
-    await eventually(() => readsBoth(gw2), 60_000);
+    await eventually(() => readsAll(gw2), 60_000);
     await eventually(() => site.tap.requests.some(({ connection }) => connection !== former));
   } finally {
     process.kill(gw1.pid, "SIGCONT");
@@ -135,9 +171,9 @@ test("an agent that is suspended and resumes does not poll the device again, nor
   const late = site.tap.requests.slice(polled).filter(({ connection, at }) => connection === former && at > first);
   expect(late).toEqual([]);
   expect(await reads(gw1)).toEqual([]);
-  expect(await reads(gw2)).toEqual(both);
+  expect(await reads(gw2)).toEqual(all);
   const { sources } = await gw2.status();
-  expect(sources.map(({ reconnects }) => reconnects)).toEqual([0, 0]);
+  expect(sources.map(({ reconnects }) => reconnects)).toEqual([0, 0, 0]);
   expect(gw1.log.map(({ code }) => code)).not.toContain("SOURCE_TAKEN_OVER");
 });
 
@@ -152,7 +188,7 @@ test("an agent is drained, a source moved and a member removed by commands, also
 }, async () => {
   await using site = await plant();
   const [gw1, gw2, gw3] = [await site.start("gw1"), await site.start("gw2"), await site.start("gw3")];
-  await eventually(() => readsBoth(gw1), 60_000);
+  await eventually(() => readsAll(gw1), 60_000);
   await eventually(async () => (await gw1.status()).cluster?.members === 3, 60_000);
   expect(await gw3.stop()).toBe(0);
   const cluster = async (...words: readonly string[]) => {
@@ -179,10 +215,11 @@ test("an agent is drained, a source moved and a member removed by commands, also
   expect(await cluster("move", "meter", "gw2")).toContain("gw2 reads meter while it runs");
   expect(await readers()).toEqual([
     ["hall", "gw1"],
+    ["line", "gw1"],
     ["meter", "gw2"],
   ]);
   expect(await cluster("drain", "gw2")).toContain("gw2 is drained: it does not deliver");
-  expect(await readers()).toEqual(both.map((name) => [name, "gw1"]));
+  expect(await readers()).toEqual(all.toSorted().map((name) => [name, "gw1"]));
   expect((await shown()).delivers).toBe("gw1");
   // The state of a drained agent outlasts its restart.
   expect(await gw2.stop()).toBe(0);
@@ -191,13 +228,13 @@ test("an agent is drained, a source moved and a member removed by commands, also
     "gw1 is drained, but goes on: no other agent is alive and not drained",
   );
   expect(await cluster("drain", "gw2", "--undo")).toContain("gw2 is not drained any more");
-  await eventually(() => readsBoth(again), 60_000);
+  await eventually(() => readsAll(again), 60_000);
   await eventually(async () => (await again.status()).cluster?.delivers === "gw2", 60_000);
   expect(await reads(gw1)).toEqual([]);
   expect(await cluster("drain", "gw1", "--undo")).toContain("gw1 is not drained any more");
   expect(await cluster("move", "meter", "--undo")).toContain("meter is read by the agent that run prefers");
   expect(await cluster("move", "meter", "--undo")).toContain("meter was not moved");
-  await eventually(() => readsBoth(gw1), 60_000);
+  await eventually(() => readsAll(gw1), 60_000);
   expect(await cluster("remove", "gw3")).toContain("gw3 is removed");
   expect(states(await shown())).toEqual([
     ["gw1", true, false],

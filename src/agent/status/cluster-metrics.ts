@@ -32,6 +32,16 @@ const metrics = [
     of: ({ delivers }, agent) => Number(delivers === agent),
   },
   {
+    name: "cluster_sources_read",
+    help: "Sources that several agents can read and that this agent reads",
+    of: (cluster, agent) => sharedSources(cluster).filter(({ reader }) => reader === agent).length,
+  },
+  {
+    name: "cluster_sources_unread",
+    help: "Sources that several agents can read and that none is known to read",
+    of: (cluster) => sharedSources(cluster).filter(({ reader }) => reader === undefined).length,
+  },
+  {
     name: "cluster_forward_lag_seconds",
     help: "Time in which as many points arrived as are not in the stream yet",
     of: ({ forwardLagMs }) => forwardLagMs / 1_000,
@@ -80,4 +90,10 @@ export function measureCluster(registry: MetricsRegistry, agent: string, status:
     const known = status();
     if (known) for (const { of, gauge } of gauges) gauge.set(of(known, agent));
   });
+}
+
+function sharedSources({ agents }: Cluster): readonly { readonly reader: string | undefined }[] {
+  const alive = agents.filter(({ aliveMs }) => aliveMs !== undefined);
+  const names = new Set(alive.flatMap(({ offers }) => offers));
+  return [...names].map((name) => ({ reader: alive.find(({ reads }) => reads.includes(name))?.node }));
 }

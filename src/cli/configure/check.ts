@@ -144,7 +144,7 @@ function sourceLine({ name, type, tags, readingsPerSecond, requestsPerSecond, bu
   ];
 }
 
-function totals({ buffer, cluster, service: { interval } }: Config, expected: ConfigForecast): string[] {
+function totals({ buffer, cluster, sources, service: { interval } }: Config, expected: ConfigForecast): string[] {
   const { pointsPerSecond, ownPointsPerSecond, bytesPerDay, bytesPerMonth, bufferHours, budgetShare, unknown } =
     expected;
   const without = unknown.length === 0 ? "" : `, not counting ${unknown.join(", ")}`;
@@ -154,7 +154,7 @@ function totals({ buffer, cluster, service: { interval } }: Config, expected: Co
     `at most ${number(pointsPerSecond)} points/s${own} and about ${formatByteSize(bytesPerDay)} a day to the service, ${percent(budgetShare)} of what its limits allow${without}`,
     `with a request every ${span(interval)}, about ${formatByteSize(Math.round(bytesPerMonth))} a month sent and received${without}`,
     `an outage of about ${number(bufferHours)} hours fits into the buffer (${formatByteSize(buffer.maxSize)})`,
-    ...(cluster ? [streamLine(cluster, pointsPerSecond)] : []),
+    ...(cluster ? [streamLine(cluster, pointsPerSecond), ...takeoverLine(cluster, sources)] : []),
     ...(budgetShare > 0.8
       ? ["this leaves little to catch up with after an outage: read less often, or use report"]
       : []),
@@ -171,6 +171,16 @@ function streamLine({ maxSize, maxAge, leaseTtl }: NonNullable<Config["cluster"]
   const rate = pointsPerSecond * streamBytes + messageBytes;
   const hours = Math.min(maxSize / rate / 3_600, maxAge / 3_600_000);
   return `this agent adds about ${formatByteSize(Math.round(rate))}/s to the stream of the cluster, which holds about ${number(hours)} hours of that (${formatByteSize(maxSize)}); another agent delivers ${number((leaseTtl + takeoverMs) / 1_000)} s after the one that does is gone`;
+}
+
+/** Time until another agent reads a source of one that was killed, in addition to `leaseTtl`. */
+const readerTakeoverMs = 2_000;
+
+function takeoverLine({ leaseTtl }: NonNullable<Config["cluster"]>, sources: Config["sources"]): readonly string[] {
+  const shared = sources.filter(({ run }) => run !== "here").map(({ name }) => name);
+  if (shared.length === 0) return [];
+  const after = number((leaseTtl + readerTakeoverMs) / 1_000);
+  return [`another agent that has ${shared.join(", ")} reads it about ${after} s after the one that does is gone`];
 }
 
 type DiskRoom = Awaited<ReturnType<typeof diskRoom>>;

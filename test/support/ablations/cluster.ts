@@ -103,6 +103,22 @@ export const clusterAblations: readonly Ablation[] = [
     name: "resumes",
   },
   {
+    safeguard: "subscriptions of an agent with another certificate are transferred",
+    file: "source/opcua/session/resumption.ts",
+    code: "const { subscriptions } = (isSameUser && stored) || fresh;",
+    without: "const { subscriptions } = fresh;",
+    test: "integration/opcua-takeover.test.ts",
+    name: "transfers",
+  },
+  {
+    safeguard: "one session at the broker for all agents that can read a source",
+    file: "config/config.ts",
+    code: 'return run === "here" ? undefined : integration;',
+    without: "return undefined;",
+    test: "unit/config/cluster.test.ts",
+    name: "one session",
+  },
+  {
     safeguard: "a former reader that resumes changes nothing",
     file: "cluster/source-handover.ts",
     code: "    if (!isHeld()) return undefined;\n",

@@ -42,6 +42,13 @@ agent.yaml:4:15  log.level  must be debug, info, warn or error, is "loud"
 agent.yaml: 2 errors`);
 });
 
+test("the takeover time is reported for sources that several agents can read", async () => {
+  const cluster = "cluster: { servers: [nats://a], leaseTtl: 8s }\n";
+  const { text } = await checked(`${simulated("1s").replace("type:", "run: anywhere, type:")}${cluster}`);
+  expect(text).toContain("another agent that has demo reads it about 10 s after the one that does is gone");
+  expect((await checked(`${simulated("1s")}${cluster}`)).text).not.toContain("reads it about");
+});
+
 test("a valid file gives its estimated cost and exit status 0", async () => {
   const { status, text } = await checked(simulated("1s", 10));
   expect(status).toBe(0);

@@ -1,6 +1,7 @@
 // The section `cluster` and the key `run` of a source.
 import { expect, test } from "vitest";
-import { complaints, head, load, withPassword } from "../../support/config.ts";
+import { loadConfig } from "../../../src/config/load.ts";
+import { complaints, environmentOf, head, load, withPassword } from "../../support/config.ts";
 
 const section = (yaml: string) => `${head}cluster: ${yaml}\n`;
 const source = (run: string) =>
@@ -62,4 +63,16 @@ test.each(["anywhere", "preferHere", "{ prefer: gw1 }"])("run: %s needs a cluste
   expect(await complaints(source(`run: ${where}`), withPassword)).toContain(
     "sources.demo.run  needs the section cluster: without it no other agent can read the source",
   );
+});
+
+test("agents that can read a source use one session at its broker, and check permits that", async () => {
+  const source = (run: string, clientId = "") =>
+    `${head}cluster: { servers: [nats://a] }\nsources: { hall: { type: mqtt, url: mqtt://b, run: ${run}${clientId}, tags: [{ input: a, topic: t }] } }\n`;
+  const claims = new Map();
+  const own = (text: string, file: string) =>
+    loadConfig(file, environmentOf(withPassword, { [`/site/${file}`]: text }), undefined, claims);
+  await own(source("anywhere"), "gw1.yaml");
+  expect([...claims.keys()]).toEqual(expect.arrayContaining([expect.stringContaining("c8ktonqsahsmemfs7lv0-hall")]));
+  await own(source("{ prefer: gw1 }"), "gw2.yaml");
+  await expect(own(source("here", ", clientId: c8ktonqsahsmemfs7lv0-hall"), "gw3.yaml")).rejects.toThrow("1 error");
 });
