@@ -55,6 +55,7 @@ sources:
     run: { prefer: gw1 }
     url: ${line.url}
     security: { mode: none }
+    subscription: { queue: 100 }
     every: 50ms
     tags: [{ input: line.count, node: "nsu=${lineNamespace};s=Count" }]
 `;
