@@ -107,8 +107,8 @@ export const clusterAblations: readonly Ablation[] = [
     file: "source/opcua/session/resumption.ts",
     code: "const { subscriptions } = (isSameUser && stored) || fresh;",
     without: "const { subscriptions } = fresh;",
-    test: "integration/opcua-takeover.test.ts",
-    name: "transfers",
+    test: "unit/source/opcua/resumption.test.ts",
+    name: "another certificate",
   },
   {
     safeguard: "one session at the broker for all agents that can read a source",

@@ -56,3 +56,19 @@ test("a running process with the owner's PID but another start time is not the o
   expect(owner.guest).toBe(process.platform !== "linux");
   if (!owner.guest) expect(owner.session).toEqual(session);
 });
+
+test("an agent with another certificate keeps the subscriptions of the same user, not the session", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("session.json");
+  const started = "2026-01-01T00:00:00Z";
+  const counts = { publishingMs: 100, keepAliveCount: 10, lifetimeCount: 100, nextHandle: 2 };
+  const subscription = { id: 7, group: "g", ...counts, started, namespaces: [], items: [], begun: true };
+  const open = (certificate: string, user: string) => Resumption.open(path, `plc with ${certificate}`, log, { user });
+  const former = await open("gw1", "reader");
+  await former.remember({ session, subscriptions: [subscription] });
+  // The former agent is suspended on the same machine.
+  await writeFile(path, JSON.stringify({ ...JSON.parse(await readFile(path, "utf8")), pid: process.ppid }));
+  const next = await open("gw2", "reader");
+  expect([next.guest, next.session, next.subscriptions]).toEqual([false, undefined, [subscription]]);
+  expect((await open("gw2", "somebody else")).subscriptions).toEqual([]);
+});
