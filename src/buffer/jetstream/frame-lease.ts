@@ -5,6 +5,8 @@ import type { FrameHeader } from "./stream-frame.ts";
 const free = 0;
 const leased = 1;
 const settled = 2;
+/** More than the entries of a block; times the number of inputs it is below 2^53. */
+const positions = 2 ** 26;
 
 /** A frame with leased series, or with some settled ones. */
 export class OpenFrame {
@@ -79,13 +81,27 @@ export class FrameLease {
 
   constructor(frames: readonly OpenFrame[], series: readonly (readonly number[])[]) {
     this.frames = frames;
-    const entries = frames.flatMap((frame, f) => series[f]!.map((s) => [frame.inputs[s]!, f, s] as const));
-    entries.sort((a, b) => a[0] - b[0]);
-    this.#inputs = Uint32Array.from(entries, ([input]) => input);
-    this.#frameAt = Uint32Array.from(entries, ([, frame]) => frame);
-    this.#seriesAt = Uint32Array.from(entries, ([, , s]) => s);
-    this.#isOpen = new Uint8Array(entries.length).fill(1);
-    this.late = new Set(entries.flatMap(([input, frame]) => (frames[frame]!.header.late ? [input] : [])));
+    const count = series.reduce((sum, { length }) => sum + length, 0);
+    const frameOf = new Uint32Array(count);
+    const seriesOf = new Uint32Array(count);
+    // Input and position in one number: a block has up to millions of entries, and objects would take seconds to sort.
+    const keys = new Float64Array(count);
+    const late = new Set<number>();
+    let at = 0;
+    for (const [f, frame] of frames.entries())
+      for (const s of series[f]!) {
+        const input = frame.inputs[s]!;
+        if (frame.header.late) late.add(input);
+        frameOf[at] = f;
+        seriesOf[at] = s;
+        keys[at] = input * positions + at++;
+      }
+    keys.sort();
+    this.late = late;
+    this.#inputs = Uint32Array.from(keys, (key) => key / positions);
+    this.#frameAt = Uint32Array.from(keys, (key) => frameOf[key % positions]!);
+    this.#seriesAt = Uint32Array.from(keys, (key) => seriesOf[key % positions]!);
+    this.#isOpen = new Uint8Array(count).fill(1);
     for (const [i, input] of this.#inputs.entries()) if (input !== this.#inputs[i - 1]) this.#count++;
     for (const [f, frame] of frames.entries()) for (const s of series[f]!) frame.lease(s);
   }

@@ -13,6 +13,8 @@ import type { PartialFrame, SettledFrames } from "./settled-frames.ts";
 import { decodeFrame, epochKey, type FrameHeader, type StreamFrame } from "./stream-frame.ts";
 import type { StreamNames } from "./stream-names.ts";
 
+/** Messages requested at once: one by one, a backlog would drain at the round trips to the servers. 8 MiB at most. */
+const fetchedAhead = 16;
 /** Decoded frames kept in memory, since a take may leave part of a frame. */
 const decodedFrames = 8;
 /** Maximum partly settled frames stored, 10 bytes each. Settled points of others are delivered again. */
@@ -66,6 +68,7 @@ export class StreamCutter {
   readonly #open = new Map<string, OpenFrame>();
   readonly #partial = new Map<string, readonly number[]>();
   readonly #decoded = new Map<number, ReadFrame>();
+  readonly #ahead = new Map<number, Promise<StreamMessage | undefined>>();
   /** Free inputs by position, of frames that a take passed over. They are read again only if one is requested. */
   readonly #unwanted = new Map<number, Uint32Array>();
   /** By dictionary: positions of frames whose input names the cluster has lost, and the highest number used. */
@@ -138,7 +141,7 @@ export class StreamCutter {
     for (let at = this.#next(lane); at !== undefined && !isFull; at = this.#next(lane, at)) {
       const isWanted = (input: number) => only?.has(input) !== false && without?.has(input) !== true;
       if (this.#unwanted.get(at)?.some(isWanted) === false) continue;
-      const read = await this.#read(at);
+      const read = await this.#read(at, lane);
       // Later frames may be late and must not overtake this one. The next request may reach another replica.
       if (read === "behind" && lane === "backlog") break;
       if (read === "behind" || read === "nothing") continue;
@@ -202,7 +205,7 @@ export class StreamCutter {
   #forgetPositions(): void {
     for (const ranges of [this.#done, this.#taken, this.#late]) ranges.clear();
     for (const frame of this.#open.values()) frame.sequence = undefined;
-    for (const known of [this.#decoded, this.#unwanted, this.#nameless]) known.clear();
+    for (const known of [this.#decoded, this.#unwanted, this.#nameless, this.#ahead]) known.clear();
     this.#first = 1;
   }
 
@@ -240,7 +243,7 @@ export class StreamCutter {
     }
   }
 
-  async #read(at: number): Promise<Look> {
+  async #read(at: number, lane: Lane): Promise<Look> {
     const known = this.#decoded.get(at);
     if (known) {
       // The frame was decoded earlier and may have been settled since.
@@ -249,8 +252,8 @@ export class StreamCutter {
         ? "nothing"
         : { ...known, open: this.#open.get(nameOf(known.frame)) ?? known.open };
     }
-    const { stream, names, inputs, settled } = this.#parts;
-    const message = await stream.next(at);
+    const { names, inputs, settled } = this.#parts;
+    const message = await this.#fetch(at, lane);
     if (!message) return "behind";
     if (message.sequence !== at) {
       this.#parts.onLost(Math.min(message.sequence, this.#last + 1) - at);
@@ -281,6 +284,26 @@ export class StreamCutter {
     this.#decoded.set(at, { frame, open });
     for (const oldest of this.#decoded.keys()) if (this.#decoded.size > decodedFrames) this.#decoded.delete(oldest);
     return { frame, open };
+  }
+
+  /** The message at `at`. In the backlog, also requests those that are read next. */
+  async #fetch(at: number, lane: Lane): Promise<StreamMessage | undefined> {
+    const { stream } = this.#parts;
+    if (lane === "live") return await stream.next(at);
+    for (const position of this.#ahead.keys()) if (position < at) this.#ahead.delete(position);
+    let position: number | undefined = at;
+    for (let i = 0; i < fetchedAhead && position !== undefined; i++) {
+      const isRead = position === at || !(this.#decoded.has(position) || this.#unwanted.has(position));
+      if (isRead && !this.#ahead.has(position)) {
+        const message = stream.next(position);
+        message.catch(() => {}); // it is awaited when its position is read, or not at all
+        this.#ahead.set(position, message);
+      }
+      position = this.#next(lane, position);
+    }
+    const message = this.#ahead.get(at);
+    this.#ahead.delete(at);
+    return await message;
   }
 
   /** Undefined: the message is damaged and counts as lost, or it is from a later version, which may deliver it. */

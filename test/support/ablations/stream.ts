@@ -149,4 +149,12 @@ export const streamAblations: readonly Ablation[] = [
     without: "block.times[block.timeStarts[at]!]! <= (floor && this.#floor)",
     test: terms,
   },
+  {
+    safeguard: "a backlog drains faster than one message a round trip",
+    file: "buffer/jetstream/stream-cut.ts",
+    code: "i < fetchedAhead && position !== undefined",
+    without: "i < 1 && position !== undefined",
+    test: blocked,
+    name: "requested several at once",
+  },
 ];

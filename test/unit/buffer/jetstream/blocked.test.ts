@@ -328,3 +328,27 @@ test("two processes of one name do not publish against each other", async () => 
   await service.drain(reader);
   expect(service.deliveries).toBe(8);
 });
+
+test("the messages of a backlog are requested several at once, and each of them once", async () => {
+  const { stream, node, reader: open } = memoryWorld();
+  using gateway = node("gw1");
+  await using collector = await gateway.start();
+  const frames = 40;
+  for (let i = 1; i <= frames; i++) {
+    await append(collector, { a: [[i, i]] });
+    await collector.forwarded();
+  }
+  await using reader = await open();
+  let [reads, inFlight, most] = [0, 0, 0];
+  stream.before = async (call) => {
+    if (call !== "next") return;
+    reads++;
+    most = Math.max(most, ++inFlight);
+    await new Promise((resolve) => setImmediate(resolve));
+    inFlight--;
+  };
+  const block = await reader.take("backlog", all, never);
+  expect(block?.points).toBe(frames);
+  expect(reads).toBe(stream.messages.length);
+  expect(most).toBeGreaterThan(4);
+});
