@@ -21,6 +21,11 @@ export interface StreamReaderOptions {
   readonly generation: number;
 }
 
+const lostMetric = {
+  name: "cluster_lost_messages_total",
+  help: "Messages that left the stream before they were delivered, or were damaged, while this agent delivered",
+} as const;
+
 /** Polling interval of a waiting take. */
 const pollMs = 200;
 /** The stream is trimmed after this many settled messages at its start, or after this time. */
@@ -215,6 +220,7 @@ export class StreamReader implements BufferReader {
 
   #lost(messages: number): void {
     this.#lostMessages += messages;
+    this.#runtime.metrics.counter(lostMetric).add(messages);
     this.#runtime.log.error({ messages }, "the stream of the cluster has lost messages that were not delivered");
   }
 
