@@ -25,6 +25,13 @@ export interface StreamState {
   readonly replicasInPlace: number;
 }
 
+/** How the limits of a stream that exists follow the configuration; texts for the operator. */
+export interface StreamAdaptation {
+  readonly changed: readonly string[];
+  /** Limits that stay as they are for now: with those of the configuration, the servers would drop messages. */
+  readonly kept: readonly string[];
+}
+
 /** The stream of points. Each call rejects with `CLUSTER_UNREACHABLE` if the servers do not answer in time. */
 export interface PointStream {
   /** Each node publishes under a subject with one more token. */
@@ -41,6 +48,8 @@ export interface PointStream {
   /** Undefined: the stream does not exist. */
   state(): Promise<StreamState | undefined>;
   create(): Promise<void>;
+  /** Gives the stream the configured `replicas`, `maxSize` and `maxAge`, as far as no message is dropped by it. */
+  adapt(): Promise<StreamAdaptation>;
   /** The first message from `sequence` on. Undefined: the leader has none. */
   next(sequence: number): Promise<StreamMessage | undefined>;
   purgeBefore(sequence: number): Promise<void>;

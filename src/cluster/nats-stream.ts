@@ -1,5 +1,7 @@
 // The stream of points on NATS JetStream.
 import type { StreamInfo } from "@nats-io/jetstream";
+import { formatByteSize } from "../lib/byte-size.ts";
+import { formatDuration } from "../lib/duration.ts";
 import type { PointStream, StreamState } from "./jetstream.ts";
 import { jetstreamCode, type NatsClient, type NatsLink } from "./nats-connection.ts";
 import type { ClusterOptions } from "./options.ts";
@@ -65,6 +67,33 @@ export function natsStream(
           duplicate_window: Math.min(duplicateWindowMs, options.maxAge) * nanosPerMs,
           allow_direct: true,
         });
+      }),
+    adapt: () =>
+      onStream("adapt", async ({ manager }) => {
+        const info = await manager.streams.info(streamName);
+        const { num_replicas: replicas, max_bytes: maxSize, max_age: nanos } = info.config;
+        const maxAge = nanos / nanosPerMs;
+        const { bytes, oldestMs } = stateOf(info);
+        const next = {
+          replicas: options.replicas,
+          maxSize: bytes < options.maxSize ? options.maxSize : maxSize,
+          // Messages age while the stream is changed.
+          maxAge: 2 * oldestMs < options.maxAge ? options.maxAge : maxAge,
+        };
+        const text = (of: { readonly replicas: number; readonly maxSize: number; readonly maxAge: number }) => [
+          `replicas ${of.replicas}`,
+          `maxSize ${formatByteSize(of.maxSize)}`,
+          `maxAge ${formatDuration(of.maxAge)}`,
+        ];
+        const changed = text(next).filter((line, i) => line !== text({ replicas, maxSize, maxAge })[i]);
+        if (changed.length > 0)
+          await manager.streams.update(streamName, {
+            num_replicas: next.replicas,
+            max_bytes: next.maxSize,
+            max_age: next.maxAge * nanosPerMs,
+            duplicate_window: Math.min(duplicateWindowMs, next.maxAge) * nanosPerMs,
+          });
+        return { changed, kept: text(next).filter((line, i) => line !== text(options)[i]) };
       }),
     next: (sequence) =>
       onStream("read", async ({ manager }) => {

@@ -82,6 +82,7 @@ export function memoryStream(): MemoryStream {
             }
           : undefined,
       ),
+    adapt: () => around("adapt", () => ({ changed: [], kept: [] })),
     publish: (subject, data, messageId, expectedLast) =>
       around("publish", () => {
         if (!exists) throw missing();

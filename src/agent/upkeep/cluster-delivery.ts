@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { Forwarder } from "../../buffer/jetstream/forwarder.ts";
 import { type ClusterView, JoinedCluster } from "../../cluster/cluster.ts";
+import type { PointStream } from "../../cluster/jetstream.ts";
 import type { ClusterOptions } from "../../cluster/options.ts";
 import { mayDeliver } from "../../cluster/placement.ts";
 import { PublishedSignals } from "../../cluster/published-signals.ts";
@@ -51,6 +52,29 @@ export interface ClusterDelivery extends AsyncDisposable {
 }
 
 const signalsEveryMs = 2_000;
+const adaptEveryMs = 60_000;
+
+/** The agent that delivers gives the stream its configured limits: agents with different ones do not take turns in it. */
+function adaptStream(stream: PointStream, runtime: Runtime): AsyncDisposable {
+  const log = runtime.log.child({ part: "cluster" });
+  let before = "";
+  async function adapt(): Promise<void> {
+    try {
+      const { changed, kept } = await stream.adapt();
+      if (changed.length > 0) log.info({ limits: changed.join(", ") }, "the stream has the configured limits now");
+      const now = kept.join(", ");
+      if (now !== before && now !== "")
+        log.warn({ limits: now }, "the stream keeps these limits, since the configured ones would drop messages");
+      before = now;
+    } catch (error) {
+      if (!isAgentError(error)) throw error;
+      if (before !== error.message) log.warn({ reason: error.message }, "the stream cannot get the configured limits");
+      before = error.message;
+    }
+  }
+  const failure = "the limits of the stream are not looked after any more";
+  return repeat(adapt, { everyMs: adaptEveryMs, first: "now", failure }, runtime);
+}
 
 /** Resolves once the catalog has the metadata of all agents, or at once if the servers do not answer. */
 async function followSignals(shared: SharedSignals, runtime: Runtime, signal: AbortSignal): Promise<AsyncDisposable> {
@@ -129,6 +153,7 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
       await using opened = new AsyncDisposableStack();
       const term = opened.use(await openClusterTerm(terms, runtime, signal));
       opened.use(await followSignals(shared, runtime, term.signal));
+      opened.use(adaptStream(stream, runtime));
       const turns = {
         channel: cluster.requests,
         gate: term.gate,

@@ -1,0 +1,29 @@
+// The stream follows the configuration as far as nothing is dropped by it.
+import { expect, test } from "vitest";
+import { natsStream } from "../../../src/cluster/nats-stream.ts";
+import { natsWorld } from "../../support/nats-world.ts";
+
+const mib = 2 ** 20;
+const day = 86_400_000;
+
+test("limits of a stream that exists change with the configuration, but never so that messages are dropped", async () => {
+  await using world = await natsWorld({ count: 1 });
+  const streamOf = (maxSize: number, maxAge: number) =>
+    natsStream(world.link, { replicas: 1, maxSize: maxSize * mib, maxAge }, "test");
+  const stream = streamOf(64, day);
+  await stream.create();
+  let last = 0;
+  for (let i = 0; i < 4; i++)
+    last = (await stream.publish(`${stream.subject}.gw1`, new Uint8Array(mib / 2), `m${i}`, last)) ?? 0;
+
+  expect(await stream.adapt()).toEqual({ changed: [], kept: [] });
+  const larger = streamOf(128, 2 * day);
+  expect(await larger.adapt()).toEqual({ changed: ["maxSize 128 MiB", "maxAge 2d"], kept: [] });
+  expect((await larger.state())?.maxBytes).toBe(128 * mib);
+  expect(await streamOf(1, 2 * day).adapt()).toEqual({ changed: [], kept: ["maxSize 128 MiB"] });
+  expect(await streamOf(128, 1).adapt()).toEqual({ changed: [], kept: ["maxAge 2d"] });
+  expect(await stream.state()).toMatchObject({ messages: 4, maxBytes: 128 * mib });
+  await stream.purgeBefore(last);
+  expect(await streamOf(1, 2 * day).adapt()).toEqual({ changed: ["maxSize 1 MiB"], kept: [] });
+  expect((await stream.state())?.messages).toBe(1);
+});
