@@ -176,7 +176,7 @@ export async function openWaitingAgent(
   opened.use(
     gaps.eachSecond(() => {
       const stats = buffer.stats();
-      losses.look(stats);
+      losses.look(cluster?.loss ? { losses: [...stats.losses, cluster.loss] } : stats);
       trend.sample(stats);
     }),
   );

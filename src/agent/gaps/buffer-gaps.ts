@@ -12,6 +12,7 @@ const reasons: Readonly<Record<string, string>> = {
   diskFull: "the disk was full, the oldest points were dropped",
   damaged: "points were damaged on the disk",
   missing: "files of the buffer were removed",
+  cluster: "the cluster dropped points that were not delivered (cluster.maxAge, or data of its servers lost)",
   diskLied: "the disk did not keep what it had confirmed",
 };
 

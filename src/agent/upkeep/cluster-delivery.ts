@@ -8,7 +8,7 @@ import type { ClusterOptions } from "../../cluster/options.ts";
 import { mayDeliver } from "../../cluster/placement.ts";
 import { PublishedSignals } from "../../cluster/published-signals.ts";
 import { SharedSignals } from "../../cluster/shared-signals.ts";
-import type { PointBuffer } from "../../core/buffer.ts";
+import type { Loss, PointBuffer } from "../../core/buffer.ts";
 import { isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { SignalCatalog } from "../../core/signal.ts";
@@ -49,6 +49,8 @@ export interface ClusterDelivery extends AsyncDisposable {
   /** Reads the sources that several agents can read while this agent holds their leases. Call it once. */
   readSources(sources: ClusterSourcesOptions["sources"]): ClusterSources;
   readonly status: ClusterStatus;
+  /** Points of this agent that the cluster has dropped before they were delivered. Undefined: none. */
+  readonly loss: Loss | undefined;
 }
 
 const signalsEveryMs = 2_000;
@@ -173,6 +175,9 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
       const { leaseTtl: ttlMs } = options;
       sources = new ClusterSources({ cluster, node, ttlMs, dataDir, identity: integration, sources: read }, runtime);
       return sources;
+    },
+    get loss() {
+      return forwarder?.status.loss;
     },
     get status() {
       const { lagMs = 0, paused } = forwarder?.status ?? {};

@@ -10,7 +10,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { KeyBucket, PointStream } from "../../cluster/jetstream.ts";
 import { Block } from "../../core/block.ts";
-import type { BufferReader, PointBuffer } from "../../core/buffer.ts";
+import type { BufferReader, Loss, PointBuffer } from "../../core/buffer.ts";
 import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { BackOff } from "../../lib/back-off.ts";
@@ -27,6 +27,7 @@ import {
   messageIdOf,
 } from "./stream-frame.ts";
 import { PublishedNames, subjectOf } from "./stream-names.ts";
+import { UnkeptFrames } from "./unkept-frames.ts";
 
 export interface ForwarderOptions {
   /** The local buffer. The forwarder opens its only reader. */
@@ -53,6 +54,8 @@ export interface ForwarderStatus {
   /** Frames published again after the cluster had lost them. */
   readonly republished: number;
   readonly keptBytes: number;
+  /** Points that the cluster has dropped before they were delivered. Undefined: none. */
+  readonly loss: Loss | undefined;
 }
 
 /** Interval for gathering points: a frame costs the servers about the same whether it holds few or many points. */
@@ -70,6 +73,7 @@ export class Forwarder {
   /** Unique for this forwarder; a frame is identified by node, epoch and number. */
   readonly #epoch: string;
   #tail: KeptTail | undefined;
+  #unkept: UnkeptFrames | undefined;
   /** Sequence of the node's last message, and the creation time of the stream that has it. */
   #last = 0;
   #created = "";
@@ -104,6 +108,7 @@ export class Forwarder {
       publishedBytes: this.#bytes,
       republished: this.#republished,
       keptBytes: this.#tail?.bytes ?? 0,
+      loss: this.#unkept?.loss,
     };
   }
 
@@ -121,6 +126,7 @@ export class Forwarder {
     const { buffer, directory, keepMs = 600_000, keepBytes = 2 ** 30 } = this.#options;
     await using tail = await KeptTail.open({ directory, keepMs, keepBytes }, this.#runtime.clock);
     this.#tail = tail;
+    this.#unkept = await UnkeptFrames.open(join(directory, "unkept.json"));
     for (const { header } of tail.frames) this.#floor = Math.max(this.#floor, header.latest);
     await using reader = await buffer.reader();
     await this.#untilDone(signal, () => this.#names.open());
@@ -269,7 +275,13 @@ export class Forwarder {
     const header = last && readableHeader(last.data);
     const settlement = await readSettlement(bucket);
     const settled = new SettledFrames(settlement?.frames);
-    await this.#kept.trim((frame) => settled.has(frame));
+    await this.#kept.trim(
+      (frame) => settled.has(frame),
+      async (frames) => this.#unkept?.add(frames),
+    );
+    const lostPoints = (await this.#unkept?.judge(settled, created, firstSequence)) ?? 0;
+    if (lostPoints > 0)
+      this.#runtime.log.error({ points: lostPoints }, "the cluster has dropped points that were not delivered");
     const isOthers = last !== undefined && header !== undefined && this.#isOthers(last.sequence, header, created);
     this.#last = last?.sequence ?? 0;
     this.#created = created;

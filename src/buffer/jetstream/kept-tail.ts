@@ -9,7 +9,8 @@ import { join } from "node:path";
 import type { Clock } from "../../core/runtime.ts";
 import { syncName } from "../../lib/atomic-file.ts";
 import { ByteReader, ByteWriter, crc32 } from "../disk/files/bytes.ts";
-import { decodeFrameHeader, type FrameHeader } from "./stream-frame.ts";
+import { decodeFrame, decodeFrameHeader, type FrameHeader } from "./stream-frame.ts";
+import type { UnkeptFrame } from "./unkept-frames.ts";
 
 const fileBytes = 8 * 2 ** 20;
 const fileMs = 60_000;
@@ -109,9 +110,26 @@ export class KeptTail implements AsyncDisposable {
     return reader.raw(reader.left);
   }
 
-  /** Removes frames that are settled, too old, or beyond the size limit. */
-  async trim(isSettled: (header: FrameHeader) => boolean): Promise<void> {
+  /** Removes frames that are settled, too old, or beyond the size limit. `unkept` stores those that are not settled. */
+  async trim(
+    isSettled: (header: FrameHeader) => boolean,
+    unkept: (frames: readonly UnkeptFrame[]) => Promise<void>,
+  ): Promise<void> {
     const { keepMs, keepBytes } = this.#options;
+    const leaving: UnkeptFrame[] = [];
+    let left = this.#bytes;
+    for (const place of this.#places.values()) {
+      const isOver = this.#clock.monotonic() - place.since > keepMs || left > keepBytes;
+      if (isOver || isSettled(place.header)) left -= place.bytes;
+      if (!isOver || isSettled(place.header)) continue;
+      const { sequence, created } = place;
+      try {
+        leaving.push({ frame: decodeFrame(await this.read(place)), sequence, created });
+      } catch {
+        // A damaged frame cannot be published again, and how many points it has is not known.
+      }
+    }
+    await unkept(leaving);
     for (const [name, { header, since, bytes }] of this.#places)
       if (isSettled(header) || this.#clock.monotonic() - since > keepMs || this.#bytes > keepBytes) {
         this.#places.delete(name);

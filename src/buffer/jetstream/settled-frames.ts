@@ -46,6 +46,11 @@ export class SettledFrames {
     return this.#epochs.get(epochKey(frame))?.covers(frame.number, frame.number + 1) ?? false;
   }
 
+  /** How many frames of the epoch, from number `from` to before `to`, are settled. */
+  countIn(epoch: Pick<FrameHeader, "node" | "epoch">, from: number, to: number): number {
+    return this.#epochs.get(epochKey(epoch))?.countIn(from, to) ?? 0;
+  }
+
   add(frame: FrameHeader): void {
     const key = epochKey(frame);
     let ranges = this.#epochs.get(key);

@@ -157,4 +157,20 @@ export const streamAblations: readonly Ablation[] = [
     test: blocked,
     name: "requested several at once",
   },
+  {
+    safeguard: "frames that leave the kept tail unsettled are accounted for",
+    file: "buffer/jetstream/kept-tail.ts",
+    code: "    await unkept(leaving);\n",
+    without: "",
+    test: loss,
+    name: "after the agent has kept them",
+  },
+  {
+    safeguard: "frames that were settled do not count as lost",
+    file: "buffer/jetstream/unkept-frames.ts",
+    code: "(one.points * left) / frames",
+    without: "one.points",
+    test: loss,
+    name: "a run that was delivered in part",
+  },
 ];

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { eventually } from "../../../support/eventually.ts";
-import { append, memoryWorld, ServiceStore } from "../../../support/stream-world.ts";
+import { append, memoryWorld, ServiceStore, worldNode } from "../../../support/stream-world.ts";
 
 const never = new AbortController().signal;
 const stored = (service: ServiceStore) => Object.fromEntries(service.values);
@@ -218,4 +218,51 @@ test("points that the cluster dropped before they were delivered are published a
   await service.drain(reader);
 
   expect(stored(service)).toEqual({ "a@1": 1, "a@2": 2, "a@3": 3 });
+});
+
+test("points that the cluster drops after the agent has kept them are counted, also over a restart; delivered ones are not", async () => {
+  const { stream, state, reader: open } = memoryWorld();
+  using gateway = worldNode(stream, state, "gw1", 1);
+  const service = new ServiceStore();
+  await using reader = await open();
+  {
+    await using collector = await gateway.start();
+    await append(collector, { a: [[1, 1]] });
+    await collector.forwarded();
+    await service.drain(reader);
+    await append(collector, { a: [[2, 2]], b: [[3, 3]] });
+    await collector.forwarded();
+    await append(collector, { b: [[5, 5]] });
+    await collector.forwarded();
+    await eventually(() => collector.forwarder.status.keptBytes === 0);
+    expect(collector.forwarder.status.loss).toBeUndefined();
+  }
+  stream.dropFirst(stream.messages.length);
+  await using collector = await gateway.start();
+  await append(collector, { a: [[7, 7]] });
+  const loss = await eventually(() => collector.forwarder.status.loss);
+  expect(loss).toMatchObject({ reason: "cluster", points: 3, intervals: [{ number: 1, points: 3 }] });
+  expect([loss.from, loss.to].map((time) => new Date((time ?? 0) / 1_000).toISOString())).toEqual([
+    "2026-01-01T00:00:02.000Z",
+    "2026-01-01T00:00:05.000Z",
+  ]);
+  await collector.forwarded();
+  await service.drain(reader);
+  expect(stored(service)).toEqual({ "a@1": 1, "a@7": 7 });
+});
+
+test("of a run that was delivered in part, only the rest counts as lost", async () => {
+  const { stream, state, reader: open } = memoryWorld();
+  using gateway = worldNode(stream, state, "gw1", 1);
+  await using reader = await open();
+  await using collector = await gateway.start();
+  for (const second of [1, 2, 3, 4]) {
+    await append(collector, { a: [[second, second]] });
+    await collector.forwarded();
+  }
+  await eventually(() => collector.forwarder.status.keptBytes === 0);
+  const block = await reader.take("backlog", { wait: false, maxPoints: 1 }, new AbortController().signal);
+  await reader.settle([{ block: block!.id, inputs: block!.inputs }]);
+  stream.dropFirst(stream.messages.length);
+  expect(await eventually(() => collector.forwarder.status.loss?.points)).toBe(3);
 });
