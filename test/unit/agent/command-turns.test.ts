@@ -37,7 +37,7 @@ class Site implements Disposable {
   async send(by: string, mayStart: () => boolean): Promise<void> {
     const { clock, stop, random } = this;
     // It connects, or its process is suspended.
-    await clock.sleep(random() < 0.4 ? random() * 2_500 : 5, stop.signal);
+    await clock.sleep(random() < 0.5 ? random() * 1_200 : 5, stop.signal);
     if (!mayStart()) return;
     await clock.sleep(random() < 0.3 ? random() * 490 : 5, stop.signal);
     this.seen.push({ at: clock.monotonic(), by });
@@ -120,7 +120,12 @@ const spacings = ({ seen }: Site) =>
 
 test.each([seed, seed + 1, seed + 2])("agents and commands keep one rate, whoever delivers (seed %i)", async (from) => {
   using site = new Site(from);
-  const running = [site.agent("gw1"), site.agent("gw2"), site.command("a"), site.command("b", 3_000)];
+  const running = Promise.allSettled([
+    site.agent("gw1"),
+    site.agent("gw2"),
+    site.command("a"),
+    site.command("b", 3_000),
+  ]);
   for (let round = 0; round < 3; round++) {
     await site.pass(15_000);
     const first = site.delivers;
@@ -139,7 +144,7 @@ test.each([seed, seed + 1, seed + 2])("agents and commands keep one rate, whoeve
   expect([...counts.keys()].toSorted()).toEqual(["a", "b", "gw1", "gw2"]);
   for (const requests of counts.values()) expect(requests.length).toBeGreaterThan(1);
   site.stop.abort(new Error("stop"));
-  await Promise.allSettled(running);
+  await running;
 });
 
 test("without an agent that delivers, a command ends with the reason", async () => {
