@@ -37,7 +37,10 @@ sources: { line: { type: opcua, url: "${server.url}", tags: [{ input: temp, node
   const command = page.locator("#certificates .command");
   await command.waitFor({ timeout: 60_000 });
   await page.locator(".source", { hasText: "trust accept" }).waitFor();
+  await page.getByRole("link", { name: "Delivery", exact: true }).click();
   await page.locator(".reason", { hasText: "too old" }).waitFor();
+  await page.getByRole("link", { name: "Overview" }).click();
+  await command.waitFor({ timeout: 60_000 });
   const text = (await command.textContent()) ?? "";
   expect(text).toMatch(/^tagferry trust accept [0-9a-f]{40} -c /);
   await promisify(execFile)("sh", ["-c", text.replace(/^tagferry /, '"$NODE" "$MAIN" ')], {
