@@ -9,8 +9,10 @@
  * `.ci/run` ends with the slowest files that are missing here.
  */
 export const longFiles: readonly string[] = [
+  "test/e2e/agent-over-tls.test.ts",
   "test/e2e/bad-input.test.ts",
   "test/e2e/cli-browse.test.ts",
+  "test/e2e/cli-fleet.test.ts",
   "test/e2e/cli-gaps.test.ts",
   "test/e2e/cli-init-unattended.test.ts",
   "test/e2e/cli-init.test.ts",
