@@ -4,7 +4,7 @@ import type { ConfiguredSource } from "../config/config.ts";
 import { ambiguitiesOf } from "../config/config.ts";
 import type { PointBuffer } from "../core/buffer.ts";
 import type { EpochMicros } from "../core/point.ts";
-import type { Clock, Runtime } from "../core/runtime.ts";
+import type { Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
 import { orAbort } from "../lib/abort.ts";
 import { withoutSecrets } from "../lib/without-secrets.ts";
@@ -17,6 +17,7 @@ import { SourceGaps } from "./gaps/source-gaps.ts";
 import { runPipeline } from "./pipeline.ts";
 import { SourceMonitor } from "./status/source-monitor.ts";
 import type { BoundAddresses } from "./upkeep/bound-addresses.ts";
+import { leasedClock } from "./upkeep/leased-clock.ts";
 import { sourceAddress } from "./upkeep/source-address.ts";
 
 /** Disposing it stops the source, stores what it has read and releases its Input IDs. */
@@ -96,7 +97,7 @@ export function startSource(
   const running = runPipeline(
     {
       open: (given, signal) => {
-        const clock = lease ? leasedClock(given.clock, lease, stop) : given.clock;
+        const clock = lease ? leasedClock(given.clock, lease.isHeld, stop) : given.clock;
         return driver.open(driverConfig, { ...given, clock }, signal);
       },
       isHeld: lease?.isHeld,
@@ -129,31 +130,6 @@ export function startSource(
       } catch {
         own.log.warn({ afterMs: stopWithinMs }, "the source did not stop in time and is left behind");
       }
-    },
-  };
-}
-
-/**
- * A clock that stops the source when a driver uses it without the lease. A process that was suspended then ends the
- * source before its driver sends the next request; its timers may run in any order.
- */
-function leasedClock(clock: Clock, { isHeld }: SourceLease, stop: AbortController): Clock {
-  const check = () => {
-    if (!isHeld()) stop.abort(new Error("another agent of the cluster may read the source now"));
-  };
-  return {
-    now() {
-      check();
-      return clock.now();
-    },
-    monotonic() {
-      check();
-      return clock.monotonic();
-    },
-    async sleep(ms, signal, gridMs) {
-      await clock.sleep(ms, signal, gridMs);
-      check();
-      stop.signal.throwIfAborted();
     },
   };
 }

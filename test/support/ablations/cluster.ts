@@ -119,6 +119,14 @@ export const clusterAblations: readonly Ablation[] = [
     name: "one session",
   },
   {
+    safeguard: "the lease is checked before a driver polls",
+    file: "agent/upkeep/leased-clock.ts",
+    code: "      check();\n      stop.signal.throwIfAborted();",
+    without: "",
+    test: "unit/agent/leased-clock.test.ts",
+    name: "does not poll again",
+  },
+  {
     safeguard: "a former reader that resumes changes nothing",
     file: "cluster/source-handover.ts",
     code: "    if (!isHeld()) return undefined;\n",
