@@ -20,6 +20,8 @@ export interface StreamState {
   readonly maxBytes: number;
   /** Age of the oldest message by the clocks of the servers; 0 if the stream is empty. */
   readonly oldestMs: number;
+  /** Wall clock of the server that answered, in milliseconds since 1970. Undefined: it did not say. */
+  readonly answeredAt?: number | undefined;
   readonly replicas: number;
   /** Replicas that are online and up to date, including the leader. */
   readonly replicasInPlace: number;

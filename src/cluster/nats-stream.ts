@@ -123,6 +123,7 @@ function stateOf({ created, state, config, cluster, ts }: StreamInfo): StreamSta
     bytes: state.bytes,
     maxBytes: config.max_bytes,
     oldestMs: state.messages === 0 ? 0 : Math.max(0, ageMs),
+    answeredAt: ts === undefined ? undefined : Date.parse(ts),
     replicas: config.num_replicas,
     replicasInPlace: 1 + followers.filter(({ offline, current }) => current && offline !== true).length,
   };

@@ -1,8 +1,6 @@
 // The online part of `tagferry check`: contacts the service and each source.
 import { z } from "zod";
 import type { Warning } from "../../agent/status/status.ts";
-import { NatsLink } from "../../cluster/nats-connection.ts";
-import type { ClusterOptions } from "../../cluster/options.ts";
 import type { Config, ConfiguredSource } from "../../config/config.ts";
 import type { ConfigIssue } from "../../config/issue.ts";
 import type { RefusedTags } from "../../config/source-config.ts";
@@ -16,9 +14,10 @@ import { Pacer } from "../../upload/client/pacer.ts";
 import { answerBytes } from "../../upload/client/rpc-client.ts";
 import { runningTakeovers } from "../shared/agent-client.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
-import { connectedWithin, openServiceClient } from "../shared/service-caller.ts";
+import { openServiceClient } from "../shared/service-caller.ts";
 import { openShadowSource, refusedAddresses } from "../shared/source-look.ts";
 import { deviceFailure, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { checkCluster } from "./check-cluster.ts";
 
 export interface Reached {
   /** `service`, or `cluster` if configured, or the name of a source. */
@@ -62,7 +61,11 @@ export function checkOnline(config: Config, locate: Locate, signal: AbortSignal)
   takeovers.catch(() => {});
   return Promise.all([
     config.cluster
-      ? reach("cluster", (stop) => reachCluster(config.cluster!, config.agent.name, runtime, stop), signal)
+      ? reach(
+          "cluster",
+          async (stop) => ({ advice: await checkCluster(config.cluster!, config, runtime, stop) }),
+          signal,
+        )
       : reach("service", (stop) => reachService(config, runtime, stop), signal),
     ...config.sources.map((source) =>
       reach(
@@ -154,21 +157,4 @@ async function reachService(config: Config, runtime: Runtime, signal: AbortSigna
   if (verdict.kind === "throttled" && verdict.retryAfterMs === 0) verdict = await pacer.run(call, signal);
   // Throttling counts as reachable, since other clients may use up the permitted requests.
   if (verdict.kind !== "done" && verdict.kind !== "throttled") throw serviceFailure(service.url, verdict);
-}
-
-const oldestServer = "2.10.23";
-
-/** Connects as the agent does, but not to the service, whose permitted rate the agents share. */
-async function reachCluster(
-  options: ClusterOptions,
-  name: string,
-  runtime: Runtime,
-  signal: AbortSignal,
-): Promise<Found> {
-  await using link = new NatsLink(options, name, runtime);
-  await connectedWithin(link, options, signal);
-  const { name: server, version = "" } = link.state.server ?? {};
-  const old = version.localeCompare(oldestServer, undefined, { numeric: true }) < 0;
-  const least = old ? `, older than ${oldestServer}, the oldest that is supported` : "";
-  return { advice: `${server}, nats-server ${version}${least}; the service is not asked: the agents share its rate` };
 }
