@@ -390,4 +390,12 @@ export const uploadAblations: readonly Ablation[] = [
     test: "integration/upload-traffic.test.ts",
     name: "resumes the TLS session",
   },
+  {
+    safeguard: "putting undecided points back when a retry of refused points ends with the agent",
+    file: "upload/uploader.ts",
+    code: "        await retry.end();\n",
+    without: "        void retry;\n",
+    test: "e2e/cli-rejects.test.ts",
+    name: "an agent that ends during a retry",
+  },
 ];
