@@ -32,10 +32,10 @@ export function natsBucket(link: NatsLink, { name, replicas, ttlMs }: KeyBucketO
     return opened.bucket;
   }
 
-  const use = <T>(what: string, call: (bucket: KV) => Promise<T>) =>
+  const use = <T>(what: string, call: (bucket: KV, client: NatsClient) => Promise<T>) =>
     link.use(`bucket ${name}: ${what}`, async (client) => {
       try {
-        return await call(await bucketOf(client));
+        return await call(await bucketOf(client), client);
       } catch (error) {
         if (!wrongRevision.has(jetstreamCode(error))) opened = undefined;
         throw error;
@@ -67,12 +67,12 @@ export function natsBucket(link: NatsLink, { name, replicas, ttlMs }: KeyBucketO
         return true;
       })) ?? false,
     list: (prefix) =>
-      use(`list ${prefix}`, async (bucket) => {
-        const entries: KeyEntry[] = [];
-        // The bucket keeps one revision per key.
-        for await (const entry of await bucket.history({ key: `${prefix}>` }))
-          if (entry.operation === "PUT") entries.push(entryOf(entry));
-        return entries;
+      use(`list ${prefix}`, async (bucket, { manager }) => {
+        // Without a consumer, as `history` has: those whose deletion is lost remain for minutes, up to the servers' limit.
+        const { state } = await manager.streams.info(`KV_${name}`, { subjects_filter: `$KV.${name}.${prefix}>` });
+        const keys = Object.keys(state.subjects ?? {}).map((subject) => subject.slice(`$KV.${name}.`.length));
+        const entries = await Promise.all(keys.map((key) => bucket.get(key)));
+        return entries.flatMap((entry) => (entry?.operation === "PUT" ? [entryOf(entry)] : []));
       }),
   };
 }

@@ -32,6 +32,27 @@ async function leaderOf(link: NatsLink, stream: string) {
   return servers.servers.find(({ name }) => name === cluster?.leader);
 }
 
+test("listing a bucket creates no consumer, which would remain if its deletion is lost", {
+  timeout: 60_000,
+}, async () => {
+  const { link } = await connect();
+  await using _link = link;
+  const bucket = natsBucket(link, { name: "listed", replicas: 3 });
+  await eventually(() => bucket.create("a.1", bytes("x")).then(() => true), 30_000);
+  const created = await link.use("subscribe", async ({ connection }) => {
+    const advisories = connection.subscribe("$JS.EVENT.ADVISORY.CONSUMER.CREATED.>");
+    await connection.flush();
+    return advisories;
+  });
+
+  expect(await bucket.list("a.")).toHaveLength(1);
+
+  // The servers have sent the advisory, if there is one, before they answer this.
+  await bucket.get("a.1");
+  await link.use("flush", ({ connection }) => connection.flush());
+  expect(created.getReceived()).toBe(0);
+});
+
 test("a call that the servers never answer rejects", { timeout: 60_000 }, async () => {
   const { link } = await connect();
   await using _link = link;
