@@ -148,7 +148,33 @@ export class ByteReader {
 
   zigzag(): number {
     const value = this.varint();
+    if (value < 0x8000_0000) return (value >>> 1) ^ -(value & 1);
     return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+  }
+
+  /**
+   * Fills `values` from index 2 on. The next zigzag integers are the changes of the difference between neighbours. Most
+   * take one byte, which this loop reads without a call.
+   */
+  deltasOfDeltas(values: Float64Array): void {
+    const before = values[0]!;
+    let value = values[1]!;
+    let step = value - before;
+    let at = this.#at;
+    for (let i = 2; i < values.length; i++) {
+      const byte = at < this.#end ? this.#bytes[at]! : 128;
+      if (byte < 128) {
+        at++;
+        step += (byte >>> 1) ^ -(byte & 1);
+      } else {
+        this.#at = at;
+        step += this.zigzag();
+        at = this.#at;
+      }
+      value += step;
+      values[i] = value;
+    }
+    this.#at = at;
   }
 
   /** The next `count` bytes, as a view without a copy. */

@@ -195,7 +195,7 @@ export function readDenseColumns(payload: ByteReader, from: number, visit: Point
   const source = readStreams(payload);
   readColumns(source.head, from, visit, (series, times) => {
     const values = readDenseColumn(source, times.length);
-    for (let i = 0; i < times.length; i++) visit(series, times[i]!, values[i]!);
+    for (let i = 0, end = times.length; i < end; i++) visit(series, times[i]!, values[i]!);
   });
 }
 
@@ -206,7 +206,10 @@ export function readStreams(payload: ByteReader): DenseSource {
     throw new RangeError("longer than a record");
   const [head, ...others] = lengths.map(([length, squeezed]) => {
     const bytes = payload.raw(squeezed === 0 ? length : squeezed);
-    return new ByteReader(squeezed === 0 ? bytes : zstdDecompressSync(bytes, { maxOutputLength: length }));
+    if (squeezed === 0) return new ByteReader(bytes);
+    // One output buffer that is never full, so that its parts need not be joined.
+    const chunkSize = Math.max(minChunk, length + 1);
+    return new ByteReader(zstdDecompressSync(bytes, { maxOutputLength: length, chunkSize }));
   });
   const rest = others.pop()!;
   return { head: head!, planes: others, rest };
@@ -225,24 +228,23 @@ function readRuns(reader: ByteReader): number[] {
   return series;
 }
 
+/** Memory for the times of one group, reused: fresh memory takes longer than reading them. */
+let timesBuffer = new Float64Array(1_024);
+
 function readTimes(reader: ByteReader, from: number): Float64Array {
   const head = reader.varint();
   const count = Math.floor(head / 2);
   // Each point takes at least one byte. A greater count is damage; check it before memory is allocated.
   if (count < 1 || count > reader.left) throw new RangeError("more points than bytes");
-  const times = new Float64Array(count);
+  if (timesBuffer.length < count) timesBuffer = new Float64Array(count);
+  const times = timesBuffer.subarray(0, count);
   if (head % 2 === 1) {
     for (let i = 0; i < count; i++) times[i] = reader.f64();
     return times;
   }
-  let time = from + reader.varint();
-  times[0] = time;
-  let step = count > 1 ? reader.varint() : 0;
-  for (let i = 1; i < count; i++) {
-    if (i > 1) step += reader.zigzag();
-    time += step;
-    times[i] = time;
-  }
+  times[0] = from + reader.varint();
+  if (count > 1) times[1] = times[0] + reader.varint();
+  reader.deltasOfDeltas(times);
   return times;
 }
 
@@ -262,6 +264,8 @@ function readValues(reader: ByteReader, series: number, times: Float64Array, vis
 
 /** Maximum bytes of a decompressed record: a point takes less than 24 bytes. */
 const maxOutputLength = 2 ** 21;
+/** Node refuses smaller output buffers. */
+const minChunk = 64;
 
 /**
  * Calls `visit` for each point of the record at `at`, whose checksum is valid. Payload versions: 1 hot records, 3 cold

@@ -13,6 +13,7 @@ export interface DenseSource {
 }
 
 let values = new Float64Array(vectorValues);
+let different = new Float64Array(vectorValues);
 
 /** Reads `count` values into a longer buffer that the next call reuses. Throws `RangeError` if invalid. */
 export function readDenseColumn(source: DenseSource, count: number): Float64Array {
@@ -21,14 +22,19 @@ export function readDenseColumn(source: DenseSource, count: number): Float64Arra
   if (coding !== dictionaryCoding) return readVectors(source, coding, values, count);
   const size = source.head.varint();
   if (size > count) throw new RangeError("more different values than values");
-  const different = readVectors(source, source.head.u8(), new Float64Array(size), size);
-  const places = readVectors(source, source.head.u8(), values, count);
+  if (different.length < size) different = new Float64Array(size);
+  readVectors(source, source.head.u8(), different, size);
+  return lookUp(readVectors(source, source.head.u8(), values, count), count, different, size);
+}
+
+/** Replaces the first `count` of `places` by the values at them. */
+function lookUp(places: Float64Array, count: number, different: Float64Array, size: number): Float64Array {
   for (let i = 0; i < count; i++) {
-    const place = places[i]!;
-    if (!(place < size)) throw new RangeError("a place outside of the dictionary");
-    values[i] = different[place]!;
+    const place = places[i]! >>> 0;
+    if (place >= size) throw new RangeError("a place outside of the dictionary");
+    places[i] = different[place]!;
   }
-  return values;
+  return places;
 }
 
 function readVectors(source: DenseSource, coding: number, into: Float64Array, total: number): Float64Array {
@@ -49,11 +55,12 @@ function readVectors(source: DenseSource, coding: number, into: Float64Array, to
     if (width > 8 || decimals === noDecimals) throw new RangeError(`unknown width ${width} of integers`);
     const origin = !differences || before === undefined ? head.zigzag() : before;
     readWords(source, count, 0, Math.min(width, 4), lows);
-    if (width > 4) readWords(source, count, 4, width, highs);
-    else highs.fill(0, 0, count);
-    before = differences
-      ? undoDifferences(into, from, count, origin, power)
-      : undoOffsets(into, from, count, origin, power);
+    let undo = differences ? undoDifferences : undoOffsets;
+    if (width > 4) {
+      readWords(source, count, 4, width, highs);
+      undo = differences ? undoLongDifferences : undoLongOffsets;
+    }
+    before = undo(into, from, count, origin, power);
     for (let odd = head.varint(); odd > 0; odd--) {
       const place = head.varint();
       if (place >= count) throw new RangeError("an exception outside of its vector");
@@ -66,25 +73,31 @@ function readVectors(source: DenseSource, coding: number, into: Float64Array, to
 function undoDifferences(values: Float64Array, from: number, count: number, origin: number, power: number): number {
   let last = origin;
   for (let i = 0; i < count; i++) {
-    const low = lows[i]!;
-    const high = highs[i]!;
-    if (high === 0) last += (low >>> 1) ^ -(low & 1);
-    else {
-      const zigzag = high * word + low;
-      last += (low & 1) === 0 ? zigzag / 2 : -(zigzag + 1) / 2;
-    }
+    const zigzag = lows[i]!;
+    last += (zigzag >>> 1) ^ -(zigzag & 1);
+    values[from + i] = last / power;
+  }
+  return last;
+}
+
+function undoLongDifferences(values: Float64Array, from: number, count: number, origin: number, power: number): number {
+  let last = origin;
+  for (let i = 0; i < count; i++) {
+    const zigzag = highs[i]! * word + lows[i]!;
+    last += (lows[i]! & 1) === 0 ? zigzag / 2 : -(zigzag + 1) / 2;
     values[from + i] = last / power;
   }
   return last;
 }
 
 function undoOffsets(values: Float64Array, from: number, count: number, origin: number, power: number): number {
-  let last = origin;
-  for (let i = 0; i < count; i++) {
-    last = origin + highs[i]! * word + lows[i]!;
-    values[from + i] = last / power;
-  }
-  return last;
+  for (let i = 0; i < count; i++) values[from + i] = (origin + lows[i]!) / power;
+  return origin;
+}
+
+function undoLongOffsets(values: Float64Array, from: number, count: number, origin: number, power: number): number {
+  for (let i = 0; i < count; i++) values[from + i] = (origin + highs[i]! * word + lows[i]!) / power;
+  return origin;
 }
 
 function readRaw(
@@ -107,12 +120,12 @@ function readRaw(
   return high;
 }
 
+/** Reads the lower or upper words of `count` integers from up to four planes, all of them in one pass. */
 function readWords({ planes }: DenseSource, count: number, first: number, end: number, words: Uint32Array): void {
-  if (first === end) return void words.fill(0, 0, count);
-  for (let p = first; p < end; p++) {
-    const bytes = planes[p]!.raw(count);
-    const shift = (p & 3) * 8;
-    if (p === first) for (let i = 0; i < count; i++) words[i] = bytes[i]!;
-    else for (let i = 0; i < count; i++) words[i]! |= bytes[i]! << shift;
-  }
+  const [a, b, c, d] = planes.slice(first, end).map((plane) => plane.raw(count));
+  if (!a) words.fill(0, 0, count);
+  else if (!b) words.set(a);
+  else if (!c) for (let i = 0; i < count; i++) words[i] = a[i]! | (b[i]! << 8);
+  else if (!d) for (let i = 0; i < count; i++) words[i] = a[i]! | (b[i]! << 8) | (c[i]! << 16);
+  else for (let i = 0; i < count; i++) words[i] = a[i]! | (b[i]! << 8) | (c[i]! << 16) | (d[i]! << 24);
 }
