@@ -145,28 +145,28 @@ function measureColumn(values: Float64Array) {
   return { bits: bits / values.length, zstd: zstd / values.length, alp: alp / values.length };
 }
 
-/** Millions of values a second of processor time, of which others on the machine take none, once the code is compiled. */
+/** Millions of values a second: the best of 40 runs of each record, which others on the machine disturb least. */
 function measureRates(columns: readonly Float64Array[]) {
   const records = columns.flatMap(recordsOf).map((values) => ({ columns: ofOneSeries(values), out: new ByteWriter() }));
   const count = records.reduce((sum, { columns: { values } }) => sum + values.length, 0);
-  const write = () => {
-    for (const record of records) {
-      record.out.cut();
-      writeDenseColumns(record.out, record.columns, 0, coldCompress);
-    }
+  const write = ({ columns: one, out }: (typeof records)[number]) => {
+    out.cut();
+    writeDenseColumns(out, one, 0, coldCompress);
   };
-  const read = () => {
+  const read = ({ out, columns: { values } }: (typeof records)[number]) => {
     let points = 0;
-    for (const { out } of records) readDenseColumns(new ByteReader(out.written()), 0, () => points++);
-    if (points !== count) throw new Error("points are missing");
+    readDenseColumns(new ByteReader(out.written()), 0, () => points++);
+    if (points !== values.length) throw new Error("points are missing");
   };
-  const rateOf = (work: () => void) => {
-    work();
-    work();
-    const start = process.cpuUsage();
-    for (let i = 0; i < 5; i++) work();
-    const { user, system } = process.cpuUsage(start);
-    return (5 * count) / (user + system);
+  const rateOf = (work: typeof write) => {
+    const best = new Float64Array(records.length).fill(Number.POSITIVE_INFINITY);
+    for (let run = 0; run < 40; run++)
+      for (const [i, record] of records.entries()) {
+        const start = performance.now();
+        work(record);
+        best[i] = Math.min(best[i]!, performance.now() - start);
+      }
+    return count / 1e3 / best.reduce((sum, ms) => sum + ms, 0);
   };
   return { encode: rateOf(write), decode: rateOf(read) };
 }

@@ -25,13 +25,17 @@ export class ByteWriter {
     this.#length = length;
   }
 
+  /** Appends `count` bytes for the caller to set, and returns them. Valid until the next write. */
+  room(count: number): Uint8Array<ArrayBuffer> {
+    this.#reserve(count);
+    this.#length += count;
+    return this.#bytes.subarray(this.#length - count, this.#length);
+  }
+
   /** Appends `count` zero bytes, to be set later, and returns their offset. */
   skip(count: number): number {
-    this.#reserve(count);
-    const at = this.#length;
-    this.#bytes.fill(0, at, at + count);
-    this.#length += count;
-    return at;
+    this.room(count).fill(0);
+    return this.#length - count;
   }
 
   u8(value: number): void {
@@ -75,6 +79,24 @@ export class ByteWriter {
   /** A signed integer from −2^52 to 2^52. */
   zigzag(value: number): void {
     this.varint(value < 0 ? -value * 2 - 1 : value * 2);
+  }
+
+  /** Appends the changes of the difference between neighbours as zigzag integers: what `ByteReader` of it reads. */
+  deltasOfDeltas(values: Float64Array, start: number, end: number): void {
+    this.#reserve(end - start);
+    let before = values[start + 1]!;
+    let step = before - values[start]!;
+    for (let i = start + 2; i < end; i++) {
+      const value = values[i]!;
+      const change = value - before - step;
+      step = value - before;
+      before = value;
+      if (change >= -64 && change < 64) this.#bytes[this.#length++] = (change << 1) ^ (change >> 31);
+      else {
+        this.zigzag(change);
+        this.#reserve(end - i);
+      }
+    }
   }
 
   /** Length, then UTF-8. */

@@ -82,13 +82,8 @@ function writeTimes(out: ByteWriter, times: Float64Array, start: number, end: nu
   }
   out.varint(times[start]! - from);
   if (count < 2) return;
-  let step = times[start + 1]! - times[start]!;
-  out.varint(step);
-  for (let i = start + 2; i < end; i++) {
-    const next = times[i]! - times[i - 1]!;
-    out.zigzag(next - step);
-    step = next;
-  }
+  out.varint(times[start + 1]! - times[start]!);
+  out.deltasOfDeltas(times, start, end);
 }
 
 function writeRuns(out: ByteWriter, series: Uint32Array, first: number, end: number): void {

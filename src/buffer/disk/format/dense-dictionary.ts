@@ -7,8 +7,6 @@ interface Dictionary {
   readonly places: Float64Array;
 }
 
-/** Hash table: the number of a distinct value plus one, or 0. */
-let slots = new Uint32Array(0);
 /** Distinct values by number, in order of first occurrence, as doubles and as words. */
 let found = new Float64Array(0);
 let foundWords = new Uint32Array(0);
@@ -28,7 +26,11 @@ export function dictionaryOf(values: Float64Array, start: number, end: number, m
     numbers = new Uint32Array(count);
     places = new Float64Array(count);
   }
-  slots = new Uint32Array(4_096);
+  // The loop uses local variables, because a variable of the module is loaded and checked on each access.
+  const known = foundWords;
+  const numberAt = numbers;
+  /** Hash table: the number of a distinct value plus one, or 0. */
+  let slots = new Uint32Array(4_096);
   // A column that hardly repeats at its start is not worth scanning to its end.
   const early = Math.min(count, 16_384);
   const mostEarly = Math.ceil(early * Math.min(1, (most / count) * 1.4));
@@ -36,16 +38,16 @@ export function dictionaryOf(values: Float64Array, start: number, end: number, m
   for (let i = 0; i < count; i++) {
     const low = words[2 * i]!;
     const high = words[2 * i + 1]!;
-    const slot = slotOf(low, high);
+    const slot = slotOf(slots, known, low, high);
     let number = slots[slot]!;
     if (number === 0) {
       if (size === most || (i < early && size === mostEarly) || !Number.isFinite(values[start + i])) return undefined;
-      foundWords[2 * size] = low;
-      foundWords[2 * size + 1] = high;
+      known[2 * size] = low;
+      known[2 * size + 1] = high;
       slots[slot] = number = ++size;
-      if (size * 2 > slots.length) growSlots(size);
+      if (size * 2 > slots.length) slots = grownSlots(slots.length * 4, known, size);
     }
-    numbers[i] = number - 1;
+    numberAt[i] = number - 1;
   }
   const different = new Float64Array(size);
   const ranks = new Uint32Array(size);
@@ -55,24 +57,26 @@ export function dictionaryOf(values: Float64Array, start: number, end: number, m
     different[rank] = found[number]!;
     ranks[number] = rank;
   }
-  for (let i = 0; i < count; i++) places[i] = ranks[numbers[i]!]!;
+  const placeAt = places;
+  for (let i = 0; i < count; i++) placeAt[i] = ranks[numberAt[i]!]!;
   return { different, places };
 }
 
-/** Grows the table in steps, so that it stays in the fastest cache as long as possible. */
-function growSlots(size: number): void {
-  slots = new Uint32Array(slots.length * 4);
-  for (let n = 0; n < size; n++) slots[slotOf(foundWords[2 * n]!, foundWords[2 * n + 1]!)] = n + 1;
+/** The table grows in steps, so that it stays in the fastest cache as long as possible. */
+function grownSlots(length: number, known: Uint32Array, size: number): Uint32Array<ArrayBuffer> {
+  const slots = new Uint32Array(length);
+  for (let n = 0; n < size; n++) slots[slotOf(slots, known, known[2 * n]!, known[2 * n + 1]!)] = n + 1;
+  return slots;
 }
 
 /** The slot of the value, or the empty slot where it belongs. */
-function slotOf(low: number, high: number): number {
+function slotOf(slots: Uint32Array, known: Uint32Array, low: number, high: number): number {
   const mask = slots.length - 1;
   let hash = Math.imul(low ^ Math.imul(high, 0x85eb_ca6b), 0x9e37_79b1);
   hash ^= hash >>> 15;
   for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
-    const at = 2 * slots[slot]! - 2;
-    if (at < 0 || (foundWords[at] === low && foundWords[at + 1] === high)) return slot;
+    const number = slots[slot]!;
+    if (number === 0 || (known[(number << 1) - 2] === low && known[(number << 1) - 1] === high)) return slot;
   }
 }
 

@@ -68,8 +68,6 @@ export function writeVectors(
     out.head.u8(width);
     if (!differences || before === undefined) out.head.zigzag(origin);
     before = scaled[count - 1]!;
-    // The conversion to 32 bits keeps the lower word.
-    for (let i = 0; i < count; i++) lows[i] = unsigned[i]!;
     writePlanes(out, lows, count, 0, Math.min(width, 4));
     if (width > 4) {
       for (let i = 0; i < count; i++) highs[i] = unsigned[i]! / word;
@@ -114,6 +112,8 @@ function takeOffsets(count: number, origin: number): number {
   for (let i = 0; i < count; i++) {
     const offset = scaled[i]! - origin;
     unsigned[i] = offset;
+    // The conversion to 32 bits keeps the lower word.
+    lows[i] = offset;
     if (offset > max) max = offset;
   }
   return max;
@@ -127,6 +127,7 @@ function takeDifferences(count: number, origin: number): number {
     before = scaled[i]!;
     const zigzag = difference < 0 ? -2 * difference - 1 : 2 * difference;
     unsigned[i] = zigzag;
+    lows[i] = zigzag;
     if (zigzag > max) max = zigzag;
   }
   return max;
@@ -154,10 +155,8 @@ function bytesOf(max: number): number {
 
 function writePlanes({ planes }: DenseStreams, words: Uint32Array, count: number, first: number, end: number): void {
   for (let p = first; p < end; p++) {
-    const plane = planes[p]!;
-    const at = plane.skip(count);
-    const bytes = plane.written();
+    const bytes = planes[p]!.room(count);
     const shift = (p & 3) * 8;
-    for (let i = 0; i < count; i++) bytes[at + i] = words[i]! >>> shift;
+    for (let i = 0; i < count; i++) bytes[i] = words[i]! >>> shift;
   }
 }
