@@ -56,6 +56,17 @@ test("appended points are returned bit for bit, by series and in the order of ti
   );
 });
 
+test("times that begin with long steps and go on with short ones are returned", () => {
+  // Changes of long steps take several bytes each. Those of short steps then exceed the first memory of the writer.
+  let time = 1.7e15;
+  const points = Array.from({ length: 4_000 }, (_, i) => {
+    time += 1 + (i % 2) * (i < 200 ? 2 ** 40 : 1);
+    return { series: 0, time, value: 0 };
+  });
+
+  expect(roundTrip(points).read).toEqual(points);
+});
+
 test("a thousand tags polled together take less than eight bytes a point, header included", () => {
   const points = Array.from({ length: 1_000 }, (_, series) => ({
     series,
