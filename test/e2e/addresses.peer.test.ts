@@ -1,5 +1,5 @@
-// One Input ID and several addresses, as the service, `status`, `check` and `test` show them: an OPC UA server with twelve
-// motors and a broker with two rooms.
+// One Input ID fed from several addresses: how the service and the commands `status`, `check` and `test` show it.
+// Uses an OPC UA server with twelve motors and a broker with two rooms.
 import { writeFileSync } from "node:fs";
 import type { UAVariable } from "node-opcua-address-space";
 import { DataType } from "node-opcua-client";
@@ -18,7 +18,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const motors = Array.from({ length: 12 }, (_, i) => `M${String(i + 1).padStart(2, "0")}`);
 
-/** Objects/Line3/Motors/M01 to M12, each with a Current of its number. */
+/** Adds Objects/Line3/Motors/M01 to M12. The Current of each motor is its number. */
 function addMotors(server: OPCUAServer): UAVariable[] {
   const space = server.engine.addressSpace;
   const own = space?.getOwnNamespace();
@@ -40,7 +40,7 @@ http: { listen: 127.0.0.1:0 }
 `;
 }
 
-/** The values that the service holds, by Input ID. */
+/** The stored values by Input ID. */
 async function stored(service: TestService): Promise<Record<string, readonly number[]>> {
   const reader = { url: service.url, integration, password, apiVersion: "1.1beta1", namespace: "platform" } as const;
   const now = Date.now() * 1_000;
@@ -76,7 +76,7 @@ test("of motors with one name only one feeds the signal, and the others are list
   for (let run = 0; run < 2; run++) {
     await using agent = await startAgent({ folder, configuration: configuration("line3.{name}") });
     await eventually(async () => (await agent.status()).sources[0]?.state === "online", 60_000);
-    // The last motor changes first.
+    // In reverse order, so that the order of arrival differs from the order of the motors.
     for (const [i, current] of [...currents.entries()].toReversed())
       current.setValueFromSource({ dataType: DataType.Double, value: 100 * (run + 1) + i + 1 });
     await eventually(async () => (await agent.status()).tags[0]?.value === 100 * (run + 1) + 1, 60_000);
@@ -120,7 +120,7 @@ test("of motors with one name only one feeds the signal, and the others are list
   }
   const { "line3.Current": _before, ...all } = await stored(service);
   expect(Object.keys(all)).toEqual(motors.map((motor) => `line3.${motor}/Current`));
-  // What a killed agent had not acknowledged the server sends again: values from before, of the same motor.
+  // The server resends what the killed agent had not acknowledged: earlier values of the same motor.
   for (const [i, motor] of motors.entries()) {
     const values = all[`line3.${motor}/Current`] ?? [];
     expect(values).toContain(200 + i + 1);

@@ -1,4 +1,4 @@
-// The page, /metrics and the commands where http.tls and http.readToken are set.
+// The page, /metrics and the commands with http.tls and http.readToken set.
 import { readFileSync, writeFileSync } from "node:fs";
 import { get } from "node:https";
 import { join, resolve } from "node:path";
@@ -73,7 +73,7 @@ test("only who sends a token may look; programs and browsers can; health and com
       authorization,
       { status: 401 },
     ]);
-  // Who may look may not change.
+  // The read token permits reading only.
   expect(await ask(`${page}/api/log`, `Bearer ${readToken}`)).toMatchObject({ status: 401 });
 
   const file = join(folder.path, "tagferry.yaml");

@@ -1,6 +1,8 @@
-// Losses, backlog and deliveries are the same wherever they are shown, and are those of an oracle that knows what was
-// appended, and what the service stored and refused: after drops, damage, refusals, kills, truncation and strange files.
-// Real agent processes. `TAGFERRY_NUMBERS=20` is a longer form; a failure prints its seed.
+// Every surface shows the same losses, backlog and deliveries, and they equal those of an oracle.
+// The oracle knows what was appended and what the service stored and refused. The agent runs as a real process and
+// meets
+// overflow, damage, refusals, kills, truncation and foreign files in its folder.
+// `TAGFERRY_NUMBERS=20` runs more rounds. A failure prints its seed.
 import { copyFileSync, readdirSync, readFileSync, statSync, truncateSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -18,11 +20,11 @@ const lives = Number(process.env.TAGFERRY_NUMBERS ?? 5);
 const integration = "c8ktonqsahsmemfs7lv0";
 const now = Date.now() * 1_000;
 const inputs = ["hall.a", "hall.b", "hall.c", "hall.d", "hall.e"];
-/** What the service refuses for good. */
+/** The input whose points the service always refuses. */
 const bad = "hall.bad";
 const badPoints = 3;
 
-/** Random values fill more than 16 MiB. */
+/** Appends random values, more than 16 MiB. */
 function fill(directory: string, random: () => number): number {
   const { store } = openStore(nodeDisk(), {
     folder: join(directory, "buffer"),
@@ -47,7 +49,7 @@ function fill(directory: string, random: () => number): number {
   return count + badPoints;
 }
 
-/** Something happens to the folder while no agent runs. Says what. */
+/** Damages the buffer folder in a random way while no agent runs. Returns a description of the damage. */
 function spoil(folder: string, random: () => number): string {
   const segments = readdirSync(folder)
     .filter((name) => name.startsWith("seg-"))
@@ -89,7 +91,7 @@ buffer: { maxSize: 16MiB, reserveFreeDisk: 0 }
 `;
   const run = (own = "off") => startAgent({ folder: home.path, configuration: configuration(own) });
 
-  /** Waits until all of them say the same, and that is what the oracle knows. */
+  /** Waits until all surfaces show the same numbers and these equal the oracle's. */
   const agree = async (agent: AgentProcess) => {
     let last: unknown;
     const settled = await eventually(async () => {
@@ -116,11 +118,11 @@ buffer: { maxSize: 16MiB, reserveFreeDisk: 0 }
   };
 
   for (let life = 0; life < lives; life++) {
-    // The first one overflows with the service away.
+    // The first run overflows the buffer while the service is unavailable.
     if (life > 0) story.push(spoil(join(dataDir, "buffer"), random));
     service.otherwise = answers(503);
     await using agent = await run();
-    // The bounds are kept every 2 s. What is leased of a dropped segment may be all of it, and is lost with the process.
+    // Retention runs every 2 s. It may drop a segment whose points are all leased; a later kill loses those.
     if (life === 0) await eventually(async () => (await agent.status()).buffer.bytes <= 16 * 2 ** 20);
     await agree(agent);
     if (life > 0 && random() < 0.7) {
@@ -146,7 +148,7 @@ buffer: { maxSize: 16MiB, reserveFreeDisk: 0 }
   expect(end.lost.maxSize).toBeGreaterThan(0);
   await agent.stop();
 
-  // The agent's own signals say so, too.
+  // The agent's own signals must show the same numbers.
   const values = (input: string) =>
     [...service.stored].filter(([key]) => key.startsWith(`gw1/tagferry/${input} `)).map(([, value]) => value);
   await using own = await run("{ every: 1s }");

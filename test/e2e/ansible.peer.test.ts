@@ -1,4 +1,4 @@
-// The Ansible role of docs/fleet.md, against an agent on this machine, in folders of the test.
+// The Ansible role of docs/fleet.md, applied to an agent on this machine in temporary folders.
 import { execFile } from "node:child_process";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -44,7 +44,8 @@ sources: { ${name}: { type: simulator, tags: [{ input: ${name}.sine }] } }
     tagferry_folder: etc,
     tagferry_command: tagferry,
     tagferry_reload: `${tagferry} reload --url ${agent.page} -c ${file}`,
-    // Credentials of this test do not change the process, as they would under systemd.
+    // Under systemd, changed credentials would need a restart. Here the process reads them from a folder, so a reload
+    // is enough.
     tagferry_restart: `${tagferry} reload -c ${file} --url ${agent.page}`,
     tagferry_unit: folder.file("unit"),
     tagferry_daemon_reload: "true",
@@ -85,7 +86,7 @@ sources: { ${name}: { type: simulator, tags: [{ input: ${name}.sine }] } }
   expect(readFileSync(folder.file("unit/credentials.conf"), "utf8")).toBe(
     `[Service]\nLoadCredential=service_password:${etc}/credentials/service_password\n`,
   );
-  // A second time there is nothing to do.
+  // A second run of the role changes nothing.
   expect((await roll()).output).toMatch(/changed=0 .*failed=0/);
 
   writeFileSync(folder.file("files/tagferry.yaml"), configuration("third").replace("input: ", "inpt: "));

@@ -1,4 +1,4 @@
-// What docs/fleet.md says of the apt repository, with a throw-away key and the machine's own apt.
+// The apt repository as docs/fleet.md describes it, with a temporary key and the machine's own apt.
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -8,7 +8,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 const script = resolve(import.meta.dirname, "../../packaging/apt-repository");
 const env = { PATH: process.env["PATH"] };
 
-/** A package with a name and a version and nothing in it. */
+/** An empty package: a name, a version and no files. */
 function packageOf(folder: string, version: string): string {
   const stage = `${folder}/stage-${version}`;
   mkdirSync(`${stage}/DEBIAN`, { recursive: true, mode: 0o755 });
@@ -42,7 +42,7 @@ test("a gateway upgrades from its stage and goes back, and takes nothing that th
   const key = folder.file("fleet.gpg");
   writeFileSync(key, readFileSync(`${repository}/tagferry-archive.gpg`));
 
-  // apt with lists, cache and sources of its own.
+  // Runs apt with its own lists, cache and sources.
   const apt = (suite: string, command: string, ...args: readonly string[]) => {
     const root = folder.file(`apt-${suite}`);
     for (const name of ["lists/partial", "cache/archives/partial", "etc"])
@@ -62,12 +62,12 @@ Dir::Etc::SourceList "${root}/etc/sources.list"; Dir::Etc::SourceParts "/dev/nul
   expect([candidate("stable"), candidate("canary")]).toEqual(["0.1.0", "0.2.0"]);
   expect(apt("canary", "apt-get", "--simulate", "install", "tagferry=0.1.0").stdout).toContain("Inst tagferry (0.1.0");
 
-  // The second stage.
+  // The second stage of the rollout.
   add("stable", "fleet@example.com", second);
   expect(apt("stable", "apt-get", "update")).toMatchObject({ status: 0 });
   expect(candidate("stable")).toBe("0.2.0");
 
-  // A list of another key, and one that was changed after it was signed.
+  // A package list signed with another key, and one that was changed after signing.
   add("foreign", "other@example.com", second);
   expect(apt("foreign", "apt-get", "update", "-o", "APT::Update::Error-Mode=any").status).not.toBe(0);
   const release = `${repository}/dists/canary/InRelease`;

@@ -1,4 +1,4 @@
-// What a user sees when something is wrong before the agent runs: one clear text, and the exit status that scripts rely on.
+// Invalid input before the agent runs: the user sees one clear text and the exit status that scripts rely on.
 
 import { once } from "node:events";
 import { readdirSync, writeFileSync } from "node:fs";
@@ -88,7 +88,7 @@ test("a port in use is reported in one sentence, with exit status 1", async () =
   server.close();
   expect(status).toBe(1);
   expect(stderr).toContain(`127.0.0.1:${port}`);
-  // No source was opened for nothing.
+  // The agent must fail before it opens a source.
   expect(stderr).not.toContain('"source":"demo"');
   expect(stderr).not.toMatch(/\n\s+at /);
 });
@@ -98,7 +98,7 @@ test("a second agent on a data directory is refused within a second, with exit s
   await using first = await startAgent({ folder: folder.path, configuration: configuration(folder.file("data")) });
   await eventually(async () => (await first.status()).buffer.appendedPoints > 0);
   const files = () => readdirSync(folder.file("data"), { recursive: true, encoding: "utf8" });
-  // While the first agent stands still, only the second one can write.
+  // The first agent is suspended, so only the second one can write.
   process.kill(first.pid, "SIGSTOP");
   const before = files();
   const { status, stderr } = await tagferry(["run", "-c", folder.file("tagferry.yaml")]);

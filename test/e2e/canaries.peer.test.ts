@@ -1,5 +1,5 @@
-// Secrets in every field that takes one, and peers that refuse them, give them back and fail: whoever looks at the agent
-// from outside, or at what it leaves on disk, finds none of them, in no form.
+// Every field that takes a secret holds a canary, and peers refuse, echo and fail.
+// No canary may appear, in any encoding, in what the agent shows or leaves on disk.
 import { spawnSync } from "node:child_process";
 import { lstatSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";
@@ -17,7 +17,7 @@ import { fails, ScriptedService } from "../support/scripted-service.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
 const integration = "c8ktonqsahsmemfs7lv0";
-/** Each with letters that look different in an address, in base64 and in JSON. */
+/** Each contains characters that are encoded differently in an address, in base64 and in JSON. */
 const canaries = {
   service: 'kanarie-service/1+"ä',
   mqtt: "kanarie-mqtt?2&=",
@@ -29,11 +29,11 @@ const canaries = {
   client: "kanarie-client/8+",
 };
 
-/** Every form in which a text may stand somewhere: as it is, in addresses, JSON, hexadecimal, base64 at any alignment. */
+/** Every encoding in which a secret may appear: plain, in addresses, JSON, hexadecimal, and base64 at any alignment. */
 function formsOf(secret: string): string[] {
   const bytes = Buffer.from(secret);
   const inBase64 = [0, 1, 2].flatMap((before) => {
-    // What the neighbours have no part in.
+    // Only the base64 characters that do not depend on the bytes before and after the secret.
     const whole = Buffer.concat([Buffer.alloc(before), bytes])
       .toString("base64")
       .replace(/=+$/, "");
@@ -45,7 +45,7 @@ function formsOf(secret: string): string[] {
   return [secret, encodeURIComponent(secret), encodeURI(secret), json, hex, hex.toUpperCase(), ...inBase64];
 }
 
-/** What is found in `text`, as `canary: form`. */
+/** The canaries that occur in `text`, as `canary: form`. */
 function found(text: string): string[] {
   return Object.entries(canaries).flatMap(([name, secret]) =>
     formsOf(secret)
@@ -62,7 +62,7 @@ test("the search finds a secret in every form", () => {
   expect(found(Buffer.from(secret).toString("hex"))).not.toEqual([]);
 });
 
-/** All that anybody sees of a running agent, by where it is seen. */
+/** Everything that a running agent shows, by where it is shown. */
 async function seenOf(agent: AgentProcess, folder: TemporaryFolder): Promise<Map<string, string>> {
   const seen = new Map([["log", JSON.stringify(agent.log)]]);
   for (const path of ["/", "/page.js", "/metrics", "/api/status", "/api/view", "/api/gaps", "/healthz", "/readyz"])
@@ -85,18 +85,18 @@ async function seenOf(agent: AgentProcess, folder: TemporaryFolder): Promise<Map
     seen.set(args.join(" "), stdout + stderr);
   }
   seen.set("bundle", gunzipSync(readFileSync(bundle)).toString("latin1"));
-  // The token that the issuer gave, which the agent needs again.
+  // The access token from the issuer may be on disk, because the agent needs it after a restart.
   for (const path of filesIn(folder.file("data")))
     if (lstatSync(path).isFile() && !path.endsWith("upload/token.json")) seen.set(path, readFileSync(path, "latin1"));
   return seen;
 }
 
-/** Everything in `folder`, it included. */
+/** All files in `folder`, and the folder itself. */
 function filesIn(folder: string): string[] {
   return [folder, ...readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name))];
 }
 
-/** Somebody else may do nothing with it. */
+/** Expects that only the owner has access. */
 function expectPrivate(folder: string): void {
   const open = filesIn(folder).filter((path) => (lstatSync(path).mode & 0o077) !== 0);
   expect(open).toEqual([]);
@@ -110,7 +110,7 @@ async function httpServer(listener: RequestListener): Promise<AsyncDisposable & 
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
-    port: (server.address() as AddressInfo).port, // it listens on TCP
+    port: (server.address() as AddressInfo).port, // bound to a TCP port
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -123,7 +123,7 @@ const fixture = (name: string) => join(import.meta.dirname, "../fixtures/tls", n
 test("no secret is visible anywhere when devices and a service refuse every one and quote it", async () => {
   using folder = temporaryFolder();
   secretFiles(folder);
-  // A key whose passphrase is another one.
+  // A key that is encrypted with another passphrase.
   const key = folder.file("key.pem");
   const { status } = spawnSync(
     "openssl",
@@ -229,7 +229,7 @@ sources: { waves: { type: simulator, tags: [{ input: wave.sine }] } }
   expectPrivate(folder.file("data"));
 });
 
-/** SIGUSR1 opens the inspector's port to whoever is on the machine, where Node catches it. */
+/** Where Node handles SIGUSR1, the signal opens the inspector's port to every user of the machine. */
 async function expectNoDebugger(agent: AgentProcess): Promise<void> {
   const status = readFileSync(`/proc/${agent.pid}/status`, "utf8");
   const caught = BigInt(`0x${/^SigCgt:\s+(\w+)/m.exec(status)?.[1]}`);

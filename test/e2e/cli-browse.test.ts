@@ -1,4 +1,4 @@
-// What an operator sees who looks at devices before configuring them: real protocols, on loopback.
+// Browsing devices before configuring them, over real protocols on loopback.
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
@@ -12,7 +12,7 @@ import { opcuaServer, user } from "../support/opcua-server.ts";
 import { openOpcuaSource, openTrusting } from "../support/opcua-source.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-/** What `yaml` comes to when it is pasted into a source. */
+/** Parses `yaml` as part of a source, as if the user had pasted it there. */
 async function pasted(source: string, yaml: string) {
   const indented = yaml.replaceAll(/^/gm, "    ");
   const text = `${head}sources:\n  pasted:\n${source}\n${indented}\n`;
@@ -93,7 +93,7 @@ test("a broker is browsed with the given credentials, and a text becomes a comme
   const listening = command(["browse", broker.url, "--yaml", ...credentials], { signal: stop.signal });
   await eventually(() => broker.clients.find((client) => broker.subscriptions(client).includes("#")));
   await broker.publish("hall/last", "3");
-  // ^C ends the listening, and shows what came.
+  // ^C ends the listening and shows the values received so far.
   stop.abort(new Error("^C"));
   const { status, stdout } = await listening;
 
@@ -216,7 +216,7 @@ test("a value read off the display finds the address in the form used by a tag",
   expect(moved.stdout.split("\n")[1]).toMatch(/^ {2}at: "hr:99 u16" +2314 +now 2314$/);
   const other = await command([...at, "--expect", "2400"]);
   expect(other.status).toBe(1);
-  // The nearest ways to read it, not all of them.
+  // Shows only the most likely interpretations.
   expect(other.stdout.split("\n")[1]).toMatch(/^ {2}hr:99 u16 +2314$/);
   expect(other.stdout.split("\n")).toHaveLength(13);
   const beyond = await command(["probe", device.url, "--unit", "5", "--at", "ir:100"]);

@@ -1,4 +1,4 @@
-// What an operator sees who looks into a data directory: of a running agent, of a dead one, of one that is damaged.
+// The buffer commands on the data directory of a running agent, of a stopped one and on a damaged one.
 import { spawnSync } from "node:child_process";
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -41,7 +41,7 @@ const segments = (dataDir: string) =>
     .filter((name) => name.startsWith("seg-"))
     .map((name) => join(dataDir, "buffer", name));
 
-/** One bit of the record with the points of second 4 is another one. */
+/** Flips one bit in the record that holds the points of second 4. */
 function damage(dataDir: string): void {
   for (const path of segments(dataDir)) {
     const bytes = readFileSync(path);

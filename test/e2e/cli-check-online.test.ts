@@ -1,4 +1,4 @@
-// What `check --online` says of the service and the sources that a configuration names.
+// What `check --online` reports about the service and the sources of a configuration.
 import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
@@ -78,7 +78,7 @@ test("service and sources that answer are reported, in every dialect, and nothin
   expect(gone.stdout).toMatch(/bus: .*\n {2}check address, port, cable/);
 });
 
-/** A Modbus source with these tags, at `url`, and a service that is not there. */
+/** Writes a Modbus source with these tags at `url`, and a service that is unreachable. */
 function writeModbus(file: string, url: string, devices: string, options = ""): void {
   writeFileSync(
     file,

@@ -1,4 +1,4 @@
-// Completion in zsh and fish, as they do it themselves.
+// Completion in real zsh and fish shells.
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";

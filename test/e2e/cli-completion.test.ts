@@ -1,11 +1,11 @@
-// What a shell offers after the tab key.
+// What a shell offers for the tab key.
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { command } from "../support/command.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-/** What bash completes at the end of `line`. */
+/** The completions that bash offers at the end of `line`. */
 function completed(script: string, line: string): readonly string[] {
   const words = line.split(" ").map((word) => `'${word}'`);
   const asked = `source '${script}'; COMP_WORDS=(${words.join(" ")}); COMP_CWORD=${words.length - 1}; _tagferry; printf '%s\\n' "\${COMPREPLY[@]}"`;
@@ -27,7 +27,7 @@ test("bash completes commands, commands of commands, options and their values", 
   expect(completed(script, "tagferry check --o")).toEqual(["--online"]);
   expect(completed(script, "tagferry buffer export --format n")).toEqual(["ndjson"]);
   expect(completed(script, "tagferry completion f")).toEqual(["fish"]);
-  // The value of an option is no command, and after an option that takes a file the shell completes files.
+  // A value of an option is not taken for a command. After an option that takes a file, the shell completes file names.
   expect(completed(script, "tagferry test --source run --on")).toEqual(["--once"]);
   expect(completed(script, "tagferry run -c ")).toEqual([]);
 });

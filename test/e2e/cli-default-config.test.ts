@@ -1,4 +1,4 @@
-// Commands without -c: $TAGFERRY_CONFIG, then ./tagferry.yaml, then the package's place.
+// Commands without -c use $TAGFERRY_CONFIG, then ./tagferry.yaml, then the path of the package.
 import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { expect, test } from "vitest";
@@ -12,7 +12,7 @@ service: { url: "http://127.0.0.1:1/v1", integration: c8ktonqsahsmemfs7lvg, auth
 ${http}sources: { demo: { type: simulator, tags: [{ input: ${name}.sine, wave: sine }] } }
 `;
 
-/** A working directory with a configuration in it, and another configuration elsewhere. */
+/** A working directory with a configuration, and a second configuration at another path. */
 function places() {
   const folder = temporaryFolder();
   const elsewhere = folder.file("elsewhere.yaml");

@@ -1,4 +1,4 @@
-// One table of many agents, for a person and for monitoring.
+// One table of many agents, for the operator and for monitoring.
 import { writeFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
@@ -24,7 +24,7 @@ function answering(status: Status) {
   );
 }
 
-/** Accepts connections and never answers. */
+/** A server that accepts connections and never answers. */
 async function silent() {
   const server = createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => server.once("listening", resolve));

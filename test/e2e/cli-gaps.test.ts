@@ -1,4 +1,4 @@
-// What an operator sees who asks when tags were not recorded: of a running agent, and of one that is not there any more.
+// When tags were not recorded: the answer of a running agent, and of the data directory of one that is gone.
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { gapListSchema } from "../../src/agent/gaps/gap.ts";
@@ -14,7 +14,7 @@ import { ManualClock, testRuntime } from "../support/runtime.ts";
 import { statusWith } from "../support/status.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-/** A source that was away twice, and one tag of it that is bad; the time is 2026-01-01T00:02:20Z. */
+/** Records two outages of a source and one bad tag of it. The time is 2026-01-01T00:02:20Z. */
 async function recorded(dataDir: string) {
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });

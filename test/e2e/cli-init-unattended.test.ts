@@ -1,4 +1,4 @@
-// `tagferry init` without a person: flags or a file of answers, and an error that names the flag where one has to decide.
+// `tagferry init` without a terminal: flags or a file of answers. A missing decision is an error that names the flag.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -11,7 +11,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const integration = "c8ktonqsahsmemfs7lvg";
 
-/** Runs commands in a folder with the password of the integration; input that is asked for is a failure. */
+/** Runs commands in a folder that holds the password of the integration. A prompt for input fails the test. */
 async function plant() {
   const folder = temporaryFolder();
   const data = folder.file("data");

@@ -1,4 +1,4 @@
-// `tagferry init` on a real terminal: a pseudo-terminal of util-linux's `script`.
+// `tagferry init` on a real terminal, a pseudo-terminal from util-linux's `script`.
 import { chmodSync, chownSync, existsSync, readFileSync, statSync } from "node:fs";
 import { expect, test } from "vitest";
 import { program } from "../support/program.ts";
@@ -7,7 +7,7 @@ import { type Terminal, terminal } from "../support/terminal.ts";
 
 const init = `${process.execPath} ${program} init`;
 
-/** All questions before those of the sources. */
+/** Answers the questions that precede those about the sources. */
 async function answersTheFirst(person: Terminal, name: string): Promise<void> {
   await person.type("Name of this agent", `${name}\r`);
   await person.type("Address of the service", "\r");

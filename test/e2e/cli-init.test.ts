@@ -1,4 +1,4 @@
-// What somebody sees who begins: a few questions, or what was browsed, become a configuration that is right.
+// First use: a few questions, or the result of browsing, become a valid configuration.
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
@@ -57,7 +57,7 @@ next: tagferry check -c ${file} --online, then tagferry run -c ${file}
   expect(stderr).toContain("  must be 1 to 64 letters, digits, - _ and .\n");
   expect(stderr).toContain("  must be an Integration ID: 20 characters of a-v and 0-9\n");
   expect(stderr).toContain("  must be simulator, or begin with one of mqtt://");
-  // Nothing listens there: the error is shown, and the source is written all the same.
+  // The address refuses connections. `init` shows the error and writes the source nevertheless.
   expect(stderr).toContain("127.0.0.1:1");
   expect(stderr).toContain("mqtt has no tags yet");
   expect(questions.filter((question) => question.endsWith("(hidden)"))).toHaveLength(2);
@@ -77,7 +77,7 @@ next: tagferry check -c ${file} --online, then tagferry run -c ${file}
   expect(statSync(folder.file("mqtt_password")).mode & 0o777).toBe(0o600);
   expect(JSON.parse(readFileSync(folder.file("tagferry.schema.json"), "utf8"))).toHaveProperty("$defs");
   expect(await checked(file)).toMatchObject({ status: 0, stdout: expect.stringContaining("is valid: 3 sources") });
-  // What stands there as a comment is right as well.
+  // The commented-out line must be valid as well.
   writeFileSync(file, text.replace("  # signal:", "  signal:"));
   expect(await checked(file)).toMatchObject({ status: 0 });
   expect(readFileSync(file, "utf8")).toContain("\n  signal: { labels:");
@@ -160,7 +160,7 @@ test("names of nodes are quoted safely, and texts become comments", async () => 
   expect(parse(readFileSync(file, "utf8")).sources).toEqual({
     mqtt: { type: "mqtt", url: "mqtt://broker:1883", tags: [expect.objectContaining({ topic: "n" })] },
   });
-  // In the repository one types a script of npm.
+  // npm sets this variable where the program is started with an npm script of the repository.
   const variables = { npm_lifecycle_event: "tagferry" };
   const cloned = await command(["init", "-c", folder.file("cloned.yaml")], { stdin, variables });
   expect(cloned.stdout).toContain("\nnext: npm run tagferry -- check -c ");

@@ -1,4 +1,5 @@
-// Results that are longer than a pipe holds: the command ends when the reader has them all, or has gone.
+// Results that exceed the capacity of a pipe. The command ends when the reader has read everything or has closed the
+// pipe.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Writable } from "node:stream";
@@ -7,17 +8,20 @@ import { configJsonSchema } from "../../src/config/json-schema.ts";
 import { drivers } from "../../src/source/registry.ts";
 import { program } from "../support/program.ts";
 
-/** What a pipe of Linux holds. */
+/** The capacity of a pipe on Linux. */
 const pipeBytes = 65_536;
 
-/** Says on standard error that the loop turned once more after a result was written. */
+/** Writes to standard error when the event loop has turned once after a result was written. */
 const tellTurn = `data:text/javascript,${encodeURIComponent(`
 const write = process.stdout.write.bind(process.stdout);
 process.stdout.write = (...given) => {
   setImmediate(() => process.stderr.write("turned"));
   return write(...given);
 };`)}`;
-/** Reads nothing before a line comes by descriptor 3. What Node makes for a child is a socket, which holds more than a pipe. */
+/**
+ * Reads nothing until a line arrives on descriptor 3. A shell makes the pipe, because Node gives its children sockets,
+ * which hold more than a pipe.
+ */
 const slowReader = '{ "$0" --import "$1" "$2" schema; echo ended >&2; } | { read -r go <&3; cat; }';
 
 test("a result longer than the pipe buffer reaches a slow reader in full", async () => {
@@ -26,8 +30,8 @@ test("a result longer than the pipe buffer reaches a slow reader in full", async
   });
   let stdout = "";
   child.stdout?.setEncoding("utf8").on("data", (chunk) => (stdout += chunk));
-  // The program waits for its reader, or is gone.
-  child.stderr?.once("data", () => (child.stdio[3] as Writable).end("go\n")); // a pipe to write to
+  // The program waits for its reader, or has ended.
+  child.stderr?.once("data", () => (child.stdio[3] as Writable).end("go\n")); // stdio[3] is a pipe, hence writable
   await once(child, "close");
   expect(stdout.length).toBeGreaterThan(pipeBytes);
   expect(JSON.parse(stdout)).toEqual(JSON.parse(JSON.stringify(configJsonSchema(drivers))));

@@ -1,4 +1,4 @@
-// What an operator sees who asks for the present format of a configuration: there is no older one.
+// Migration of a configuration to the current format. No older format exists.
 import { readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { command } from "../support/command.ts";

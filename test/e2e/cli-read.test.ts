@@ -1,4 +1,4 @@
-// What comes back when data are read from the service.
+// Reading data back from the service.
 import { appendFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { command } from "../support/command.ts";
@@ -65,7 +65,7 @@ tagferry: the service has no signal boiler.tmp, nor does the configuration name 
   expect(await command(["read", "-c", file, "hall.a"])).toMatchObject({ status: 69 });
 });
 
-/** Inputs that are published, with these points; a configuration that reads them. */
+/** Publishes inputs with these points, and writes a configuration that reads them. */
 async function published(
   service: TestService,
   home: TemporaryFolder,

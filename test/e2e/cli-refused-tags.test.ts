@@ -1,4 +1,5 @@
-// Tags that a device or broker refuses: `check --online` names each with its line, what was expected, what came, and what to do.
+// Tags that a device or broker refuses: `check --online` names each with its line, the expected and the received value,
+// and the remedy.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DataType } from "node-opcua-client";
@@ -12,7 +13,7 @@ import { lineNamespace, opcuaServer } from "../support/opcua-server.ts";
 import { integration } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-/** A configuration whose service is not there, checked online. Gives what is said of the source, without times. */
+/** Runs `check --online` with a service that is unreachable. Returns the output about the source, without times. */
 async function checkOnline(home: ReturnType<typeof temporaryFolder>, source: string, more: readonly string[] = []) {
   const file = home.file("agent.yaml");
   const service = `{ url: "http://127.0.0.1:1/v1", integration: ${integration}, auth: { basic: { password: x } } }`;
@@ -23,7 +24,7 @@ async function checkOnline(home: ReturnType<typeof temporaryFolder>, source: str
   return { status, stdout: text, said: text.slice(text.indexOf("\nline: ") + 1).replaceAll(/\d+ ms/g, "N ms") };
 }
 
-/** Variables below Objects that give nothing that can be stored. */
+/** Adds variables below Objects whose values cannot be stored. */
 function addUnusable(server: OPCUAServer): void {
   const space = server.engine.addressSpace;
   const own = space?.getOwnNamespace();
@@ -76,7 +77,7 @@ test("check --online names each OPC UA node that is missing, may not be read or 
   expect(at(14)[0]).toMatch(/expected a value that can be stored, got a ByteString/);
   expect(at(15)[0]).toMatch(/expected a value that can be stored, got an array, not one value; give an index/);
   expect(at(16)[0]).toMatch(/expected a number, got the text "apple pie"/);
-  expect(status, stdout).toBe(69); // the service is not there
+  expect(status, stdout).toBe(69); // because the service is unreachable
 });
 
 test("check --online names each Modbus address that the device refuses, twenty at most and then a count", async () => {

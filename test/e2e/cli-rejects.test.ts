@@ -1,4 +1,4 @@
-// What an operator does about points that the service refused for good.
+// What an operator can do about points that the service refused.
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -14,7 +14,7 @@ import { type TemporaryFolder, temporaryFolder } from "../support/temporary-fold
 
 const t0 = epochMicros(1_767_225_600_000_000);
 
-/** A configuration, and in its data directory three points of two inputs that were refused for two reasons. */
+/** Writes a configuration, and three refused points of two inputs, for two reasons, into its data directory. */
 async function refusedPoints(home: TemporaryFolder, url = "http://127.0.0.1:1/v1"): Promise<string> {
   const file = home.file("agent.yaml");
   writeFileSync(
@@ -160,7 +160,7 @@ test("a data directory that cannot be read is reported with a command that helps
   });
 });
 
-/** Accepts all but `input`. */
+/** Makes the service refuse `input` and accept all others. */
 function refusing(service: ScriptedService, input: string): void {
   service.otherwise = (exchange) => {
     const series = Object.keys(exchange.request.params.data?.series ?? {});
@@ -206,7 +206,7 @@ test("an agent that ends during a retry keeps the undecided points as refused", 
     await using agent = await startAgent({ folder: home.path, configuration });
     const token = readFileSync(home.file("data/control.token"), "utf8").trim();
     const headers = { "content-type": "application/json", authorization: `Bearer ${token}` };
-    // The agent is ready before its delivery has begun.
+    // The agent is ready before it starts to deliver.
     const begun = await eventually(async () => {
       const answer = await fetch(`${agent.page}/api/rejects/retry`, { method: "POST", headers });
       return answer.status === 200 && (await answer.text());

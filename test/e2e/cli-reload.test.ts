@@ -1,4 +1,4 @@
-// What an operator sees who has a running agent take up a changed configuration.
+// Reloading a changed configuration into a running agent.
 import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -6,7 +6,7 @@ import { type AgentProcess, startAgent } from "../support/agent-process.ts";
 import { command } from "../support/command.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-/** Simulators with these options, in a data directory of their own; the service is away. */
+/** Simulators with these options and their own data directory. The service is unavailable. */
 function configuration(folder: string, sources: Record<string, string> = { a: "1s", b: "1s" }, http = "") {
   const written = Object.entries(sources).map(
     ([name, every]) => `  ${name}: { type: simulator, every: ${every}, tags: [{ input: ${name}.sine }] }\n`,
@@ -19,14 +19,14 @@ sources:
 ${written.join("")}`;
 }
 
-/** What the agent knows; whoever asks it does not, and need not. */
+/** Variables that the agent needs and the reload command does not. */
 const known = { env: { SERVICE_PASSWORD: "canary-9b1d" } };
 
 async function names(agent: AgentProcess): Promise<string[]> {
   return (await agent.status()).sources.map(({ name }) => name);
 }
 
-/** What `tagferry security` says is what the kernel and the running process say. */
+/** Expects that `tagferry security` reports what the kernel and the running process report. */
 async function expectHardened(file: string, agent: AgentProcess): Promise<void> {
   const args = ["security", "-c", file, "--json"];
   const variables = { SERVICE_PASSWORD: "canary-9b1d" };
@@ -43,7 +43,7 @@ async function expectHardened(file: string, agent: AgentProcess): Promise<void> 
     })),
   ]);
   expect(of("files")).toMatchObject([{ state: "good" }]);
-  // Nobody answers at port 0: what runs is not known, the rest is told.
+  // No agent answers at port 0: the findings about the process are unknown, the others remain.
   const alone = JSON.parse((await command(args, { variables })).stdout);
   expect(alone.findings).toContainEqual(expect.objectContaining({ about: "process", state: "unknown" }));
   expect(alone.findings).toContainEqual(expect.objectContaining({ about: "service", state: "good" }));
@@ -155,7 +155,7 @@ test("a user who can read the data directory needs no token, others need http.to
   });
   const control = join(folder.path, "data/control.token");
   expect(statSync(control).mode & 0o777).toBe(0o600);
-  // A user who may not read it, and a file of another kind in its place, are the same: it is never sent.
+  // A file with another content in its place is treated like one that the user may not read: it is never sent.
   chmodSync(control, 0o600);
   writeFileSync(control, "something else\n");
 
@@ -170,7 +170,7 @@ test("a user who can read the data directory needs no token, others need http.to
   expect(wrong.status).toBe(77);
   writeFileSync(tokenFile, `${token}\n`);
   expect(await command(["reload", "--url", agent.page, "--token-file", tokenFile])).toMatchObject({ status: 0 });
-  // Found in the configuration itself, although the port in it says nothing.
+  // The token is found through the configuration, although its port differs from the agent's.
   const file = folder.file("elsewhere.yaml");
   writeFileSync(file, readFileSync(folder.file("tagferry.yaml"), "utf8").replace(":0", `:${new URL(agent.page).port}`));
   expect(await command(["reload", "-c", file])).toMatchObject({ status: 0 });

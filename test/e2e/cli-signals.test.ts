@@ -1,4 +1,4 @@
-// What a person sees and does about the metadata of signals at the service.
+// What a user sees and changes in the metadata of signals at the service.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -113,7 +113,7 @@ test.for(["1.1beta1", "1.1"])("what is fit for it is published, at version %s", 
     ],
     done: { published: 1, refused: [] },
   });
-  // Somebody edits the unit there; here the name changes.
+  // A user edits the unit at the service; the configuration changes the name.
   const { id, item } = (await signalsOf(service))["boiler"] ?? {};
   const edited = { name: "Boiler", type: "numeric", sourceType: "measurement", engUnit: "K", labels: { hall: ["1"] } };
   await service.call("admin.publishSignals", {
@@ -145,7 +145,7 @@ test("metadata from devices come from the agent, while it runs and afterwards", 
   }
   const saved = await command(["signals", "save", "-c", file]);
   expect(saved).toMatchObject({ status: 0, stderr: "" });
-  // The configuration goes before the device; what it has no longer is not saved.
+  // The configuration takes precedence over the device. Signals that it no longer contains are not saved.
   expect(await signalsOf(service)).toMatchObject({ pump: { engUnit: "rpm", description: "by the device" } });
   expect(Object.keys(await signalsOf(service)).toSorted()).toEqual(["boiler", "pump"]);
   await service.call("integration.saveSignals", { integration, inputs: { pump: { engUnit: "Hz" } } });

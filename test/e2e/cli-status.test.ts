@@ -1,4 +1,4 @@
-// What an operator sees who asks a running agent how it is.
+// What `status` shows of a running agent.
 
 import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -150,7 +150,7 @@ test("names and messages of a device cannot control the terminal", async () => {
 test("status without a running agent prints a remedy and ends with 69", async () => {
   const server = createServer((_request, response) => response.end("<html>"));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo; // listens on TCP
+  const { port } = server.address() as AddressInfo; // bound to a TCP port
   const url = `http://127.0.0.1:${port}`;
   const stranger = await command(["status", "--url", url]);
   const encrypted = await command(["status", "--url", `https://127.0.0.1:${port}`]);

@@ -1,4 +1,4 @@
-// What somebody finds in a support bundle, and what nobody must ever find in one.
+// What a support bundle contains, and the secrets that it must never contain.
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -32,14 +32,14 @@ sources:
 `;
 }
 
-/** The files of an archive, by name without the folder. */
+/** The files of an archive by their names, without the folder. */
 function unpacked(archive: string, into: string): ReadonlyMap<string, string> {
   const { status, stderr } = spawnSync("tar", ["-xzf", archive, "-C", into, "--strip-components=1"]);
   expect({ status, stderr: String(stderr) }).toEqual({ status: 0, stderr: "" });
   return new Map(readdirSync(into).map((name) => [name, readFileSync(join(into, name), "utf8")]));
 }
 
-// The password of `line` is a part of a topic as well, where nothing but knowing it finds it.
+// The password of `line` also occurs in a topic, where it can only be recognised by its value.
 test("the bundle has everything except secrets in any form", async () => {
   using folder = temporaryFolder();
   using into = temporaryFolder();
@@ -96,7 +96,7 @@ test("without a running agent and with an invalid file the bundle has what exist
   const right = folder.file("right.yaml");
   writeFileSync(right, `${head.replace(/\$\{[^}]*\}/g, "x")}agent: { dataDir: ${folder.file("none")} }\n`);
   const unused = await command(["support-bundle", "-c", right, "-o", folder.file("unused.tar.gz")]);
-  // One line: what to do about it is said to those who run `buffer stat` themselves.
+  // One line. The remedy is shown only by `buffer stat` itself.
   expect(unused.stdout).toMatch(/^ {2}not in it: buffer\.json: \/\S+ holds no buffer: there is no such folder$/m);
 
   const again = await command(args);

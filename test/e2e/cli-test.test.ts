@@ -1,4 +1,4 @@
-// What an integrator sees who tries a configuration on real devices, while the agent may be running on it.
+// Trying a configuration on real devices while the agent may be running with it.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ import { program } from "../support/program.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
-/** A configuration with `sources`, in a file. */
+/** Writes a configuration with `sources` to a file. */
 function configured(home: TemporaryFolder, sources: string): string {
   const file = home.file("agent.yaml");
   writeFileSync(
@@ -89,7 +89,7 @@ test("a broker's messages are shown while the agent's session loses none and kee
   await eventually(() => broker.subscriptions(own).includes("hall/+") && broker.subscriptions(own).includes("silent"));
   await broker.publish("hall/north", "21.5");
   await broker.publish("silent", "still here");
-  // Answered in order: what the broker sent before is here.
+  // The broker delivers in order: when this message is here, the earlier ones are too.
   await eventually(() => shown.join("").includes("still here"));
   stop.abort(new Error("^C"));
   const { status, stdout } = await looking;
@@ -100,7 +100,7 @@ test("a broker's messages are shown while the agent's session loses none and kee
   expect(broker.subscriptions("gw1-hall")).toEqual(["$share/plant/hall/+"]);
   expect(stdout).toMatch(/hall\.north +21\.5 +raw 21\.5 +hall\/north/);
 
-  // A value of who knows when is none, and who wonders is told.
+  // A retained value of unknown age is not used; the command says so.
   await broker.publish("silent", "7", { retain: true });
   const once = await command(["test", "-c", file, "--once", "--within", "300ms"]);
   expect(once.stdout).toMatch(/silent {2}nothing came within 300ms/);

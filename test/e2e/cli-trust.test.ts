@@ -1,4 +1,4 @@
-// What an operator does about a server that the agent does not know yet.
+// What an operator does about a server that the agent does not trust yet.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -23,7 +23,7 @@ test("a server that was refused is listed, accepted and then connected to, and c
     status: 0,
     stdout: expect.stringContaining("no certificates yet"),
   });
-  // As two sources of one agent, which share its certificate and its trust.
+  // Connects as a source of the agent. All sources share the agent's certificate and trust list.
   const connect = (source = "line") =>
     openOpcuaSource({
       stateDir: join(home.file("data"), "sources", source),
@@ -68,6 +68,6 @@ test("a configuration without an OPC UA source is reported as such", async () =>
   writeFileSync(file, configuration(home.file("data"), "demo: { type: simulator, tags: [{ input: a }] }"));
   const { status, stderr } = await command(["trust", "accept", "00", "-c", file]);
   expect({ status, stderr }).toEqual({ status: 1, stderr: `tagferry: ${file} has no OPC UA source\n` });
-  // A script that looks at many gateways finds nothing wrong with this one.
+  // Scripts that check many gateways get status 0 and an empty list.
   expect(await command(["trust", "list", "-c", file, "--json"])).toMatchObject({ status: 0, stdout: "[]\n", stderr });
 });

@@ -1,18 +1,18 @@
-// Servers, agents and networks of a cluster fail at random, for a few minutes here: TAGFERRY_DRILL_MINUTES=10 or 120 in the
-// long forms.
+// Servers, agents and networks of a cluster fail at random for a few minutes.
+// TAGFERRY_DRILL_MINUTES=10 or 120 runs the long forms.
 import { expect, test } from "vitest";
 import { clusterDrill } from "../support/cluster-drill.ts";
 import { clusterDrillFaults } from "../support/cluster-drill-faults.ts";
 import { seed } from "../support/property.ts";
 
 const durationMs = Number(process.env.TAGFERRY_DRILL_MINUTES ?? 3) * 60_000;
-/** The agents allow for a service that counts a request this long after it was sent. */
+/** The agents space their requests for a service that may register a request this long after it was sent. */
 const countedWithinMs = 500;
-/** After a change of the stream's leader, settled messages that are then trimmed are reported as lost. */
+/** After a change of the stream's leader, settled messages that are then trimmed are reported as lost, falsely. */
 const falseAlarm = /the stream of the cluster has lost messages that were not delivered/;
 
 test("whatever fails in a cluster, what was acknowledged arrives, the last value wins, and the agents keep one rate", {
-  // For a machine that is slow or busy; the parts that wait have bounds of their own.
+  // For a slow or busy machine. Each wait within the drill has its own limit.
   timeout: 3 * durationMs + 1_200_000,
 }, async () => {
   console.log(`seed ${seed}`);

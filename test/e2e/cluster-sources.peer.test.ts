@@ -1,4 +1,4 @@
-// Sources that several agents can read: one agent reads each, and another one goes on when it is gone.
+// Sources that several agents can read: one agent reads each source, and another takes over when it is gone.
 import { mkdirSync } from "node:fs";
 import { expect, test } from "vitest";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
@@ -17,10 +17,10 @@ import { integration, password, testService } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const never = new AbortController().signal;
-/** The promise of docs/scaling.md: from the end of an agent until another one reads its sources. */
+/** The maximum time between the end of an agent and the takeover of its sources, as docs/scaling.md promises. */
 const takeoverMs = 10_000;
 
-/** Three servers, a service, a broker, a Modbus device, and agents that have the same configuration but for their names. */
+/** Three servers, a service, a broker, a Modbus device, and agents whose configurations differ only in their names. */
 async function plant() {
   await using opened = new AsyncDisposableStack();
   const folder = opened.use(temporaryFolder());
@@ -79,7 +79,7 @@ sources:
   };
 }
 
-/** Sets Count to each of these values, the next one once the server has sampled the one before. */
+/** Sets Count to each of these values in turn, as soon as the server has sampled the previous one. */
 async function countUp(line: OpcuaServer, from: number, to: number): Promise<number[]> {
   const values = Array.from({ length: to - from + 1 }, (_, i) => from + i);
   for (const value of values) {
@@ -109,11 +109,11 @@ test("when the agent that reads is killed, another one reads within 10 s, and no
     all.map((name) => [name, "standby", "gw1"]),
   );
   const counts = await countUp(site.line, 1, 10);
-  // What the killed agent has on disk and not handed over waits for its restart.
+  // What the killed agent has on disk and has not passed to the cluster waits for its restart.
   await gw1.kill();
   const killedAt = performance.now();
   const polled = site.tap.requests.length;
-  // Nobody reads the server now.
+  // No agent reads the server at this time.
   counts.push(...(await countUp(site.line, 11, 11)));
   await eventually(() => readsAll(gw2), 60_000);
   await eventually(() => site.tap.requests.length > polled);
@@ -222,7 +222,7 @@ test("an agent is drained, a source moved and a member removed by commands, also
   expect(await cluster("drain", "gw2")).toContain("gw2 is drained: it does not deliver");
   expect(await readers()).toEqual(all.toSorted().map((name) => [name, "gw1"]));
   expect((await shown()).delivers).toBe("gw1");
-  // The state of a drained agent outlasts its restart.
+  // A drained agent stays drained after a restart.
   expect(await gw2.stop()).toBe(0);
   const again = await site.start("gw2");
   expect(await cluster("drain", "gw1")).toContain(

@@ -1,4 +1,4 @@
-// Agents of a cluster as programs of their own: one is killed, the other one delivers for both.
+// Agents of a cluster as real processes: one is killed, the other one delivers the points of both.
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
@@ -19,7 +19,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const never = new AbortController().signal;
 
-/** What of the requests could break the limit that the agents share. */
+/** The methods whose requests count towards the rate limit that the agents share. */
 const writing = ["integration.insert", "integration.saveSignals"];
 
 test("points forwarded by two agents are delivered by the remaining one, at one rate", async () => {
@@ -46,7 +46,7 @@ test("points forwarded by two agents are delivered by the remaining one, at one 
   const inserts = () => service.counters().get("integration.insert")?.requests ?? 0;
   await eventually(() => inserts() >= 3, 60_000);
   await service.pause();
-  // More that only the stream can bring to the other agent.
+  // Further points. They can reach the other agent only through the stream.
   const before = await Promise.all(agents.map(async ({ agent }) => (await agent.status()).sources[0]!.readings));
   for (const [i, { agent }] of agents.entries())
     await eventually(async () => (await agent.status()).sources[0]!.readings > before[i]! + 400);
@@ -84,7 +84,7 @@ test("points forwarded by two agents are delivered by the remaining one, at one 
   expect(missing).toEqual([]);
   expect(published.map((messages) => messages.length > 400)).toEqual([true, true]);
   expect((await left.agent.status()).cluster).toMatchObject({ connected: true, delivers: left.name, members: 1 });
-  // A command of any box takes its turn from the agent that delivers.
+  // A command on any machine gets its share of the rate from the agent that delivers.
   const file = folder.file(`${killed.name}/tagferry.yaml`);
   const saved = await Promise.all([1, 2].map(() => command(["signals", "save", "-c", file])));
   expect(saved).toEqual([0, 0].map((status) => expect.objectContaining({ status, stderr: "" })));
@@ -101,7 +101,7 @@ test("points forwarded by two agents are delivered by the remaining one, at one 
   expect(await left.agent.stop()).toBe(0);
 });
 
-/** Writes which files with `nats` in their names are loaded. */
+/** Prints which loaded files have `nats` in their names. */
 const hook = `import{registerHooks}from"node:module";registerHooks({load(u,c,n){if(u.includes("nats"))process.stderr.write("loaded "+u+"\\n");return n(u,c)}})`;
 const nodeOptions = [...nodeFlags, `--import=data:text/javascript,${encodeURIComponent(hook)}`];
 
@@ -132,7 +132,7 @@ ${clustered ? 'cluster: { servers: ["nats://127.0.0.1:9"] }' : ""}
     expect(withClient).toEqual(["nats-client.js"]);
     return;
   }
-  // Others deliver in this time: three requests.
+  // Without a cluster, an agent delivers three requests in this time.
   await eventually(async () => (await agent.status()).buffer.unsettledPoints > 60);
   const { cluster, upload, overall, warnings } = await agent.status();
   expect(cluster).toMatchObject({ connected: false, reason: expect.any(String) });

@@ -1,5 +1,5 @@
-// A file where the agent needs a folder, and disks and rights that forbid what it needs: the operator reads the path, what was
-// expected and found, and a command that helps; never where in the program it was noticed.
+// A file in place of a folder, a full disk, missing permissions.
+// The error names the path, what was expected and found, and a command that helps. It never shows a stack trace.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { expect, test } from "vitest";
@@ -19,7 +19,7 @@ sources:
   line: { type: mqtt, url: "mqtt://127.0.0.1:1", tags: [{ input: a, topic: a }] }
 `;
 
-/** A data directory with files where there should be folders, and a configuration that names it. */
+/** A data directory with files in place of folders, and a configuration that uses it. */
 function misplaced(...files: readonly string[]) {
   const home = temporaryFolder();
   const data = home.file("data");

@@ -1,4 +1,4 @@
-// `tagferry demo` as the README has it typed, and of the built program: it ends by itself, with everything there.
+// `tagferry demo` as the README shows it, and of the built program: it ends by itself and shows everything.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { resolve } from "node:path";
@@ -19,7 +19,7 @@ test("a demo with a duration reads everything back, misses no value, and ends wi
   expect(last).toMatch(/^demo: read [1-9]/);
   expect(stored).toBe(read);
   expect(stderr).not.toMatch(/never delivered by a device/);
-  // What one needs to look at it from another terminal.
+  // The address and credentials for looking at it from another terminal.
   expect(stdout).toContain("(user gateway, password demo)");
   expect(stdout).toMatch(
     /From another terminal: (npm run tagferry --|tagferry) status --url http:\/\/127\.0\.0\.1:\d+\n/,
@@ -28,7 +28,7 @@ test("a demo with a duration reads everything back, misses no value, and ends wi
 });
 
 test("the built program's demo does the same, without a warning of Node", { timeout: 180_000 }, async () => {
-  // The simulated devices are development dependencies, which stand above the program in the repository.
+  // The simulated devices need development dependencies. In the repository the program finds them in a parent folder.
   const { status, stdout, stderr } = await tagferry(["demo", "--duration", "3s"]);
 
   expect(stdout).toMatch(/\ndemo: read [1-9]\d*, stored [1-9]\d*, missing 0, .*\n$/);
@@ -61,7 +61,7 @@ test("the demo of a cluster says what it needs where there is no nats-server", a
 });
 
 test("a demo ends when its output is closed", { timeout: 60_000 }, async () => {
-  // The shell waits for both ends of the pipe.
+  // The shell waits for both sides of the pipe.
   const piped = spawn("sh", ["-c", `${process.execPath} ${program} demo | head -n 12`], {
     cwd: root,
     stdio: ["ignore", "pipe", "ignore"],
@@ -72,7 +72,7 @@ test("a demo ends when its output is closed", { timeout: 60_000 }, async () => {
   try {
     await once(piped, "close", { signal: AbortSignal.timeout(50_000) });
   } finally {
-    // All of the pipe, where it has not ended.
+    // Kills the process group if it has not ended.
     if (piped.pid !== undefined && piped.exitCode === null) process.kill(-piped.pid, "SIGKILL");
   }
   expect(read.split("\n")).toHaveLength(13);

@@ -1,4 +1,4 @@
-// A fourth protocol is one folder and one line of the registry: nothing else of the program names the others.
+// A fourth protocol needs one folder and one line in the registry. No other file of the program names a driver.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
@@ -11,13 +11,13 @@ import { httpDriver } from "../fixtures/driver-http/driver.ts";
 import { type CommandOptions, command as commandOf } from "../support/command.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-// The line of the registry. The list is an array, though nothing in `src` may change it.
+// The line in the registry. The list is an array at run time, although its type is read-only.
 (drivers as Driver[]).push(httpDriver);
 
-/** Of the sources: the built program has a registry of its own. */
+/** Runs the command from the sources, because the built program contains its own registry. */
 const command = (args: readonly string[], options: CommandOptions = {}) => commandOf(args, { ...options, runCommand });
 
-/** A web server with two numbers. */
+/** A web server that provides two numbers. */
 async function webServer() {
   const values = { "/temp": 21.5, "/load": 3 };
   const server = createServer((request, response) => {

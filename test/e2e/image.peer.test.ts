@@ -1,5 +1,5 @@
-// The image's own steps, carried out in a Debian folder, and a container as an engine would start it: no rights, nothing
-// to write to but its volume. Images cannot be built everywhere; what they would hold can.
+// The steps of the image file, carried out in a Debian folder, and a container as an engine would start it:
+// no privileges, and only its volume is writable. Not every machine can build images; every Linux can run these steps.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -103,7 +103,7 @@ test("an unhealthy container is reported as such", { timeout: 600_000 }, async (
   expect(await once(check, "exit")).toEqual([1, null]);
 });
 
-/** Carries out both stages; Node, which the base image brings, is put in. */
+/** Carries out both stages. Node, which the base image would provide, is copied in. */
 function build(home: TemporaryFolder, root: string): Image {
   unpackDebian(root);
   mkdirSync(join(root, "usr/local/bin"), { recursive: true });
@@ -120,7 +120,10 @@ function build(home: TemporaryFolder, root: string): Image {
   return carryOut(last, root, { build: home.path, "": repository });
 }
 
-/** A container as an engine starts it: namespaces of its own, no capability, read-only root, volume and /tmp to write to. */
+/**
+ * Starts a container as an engine does: its own namespaces, no capability, a read-only root, a writable volume and
+ * /tmp.
+ */
 function start(image: Image, root: string, volume: string) {
   const mounts = `
 mount --make-rprivate /

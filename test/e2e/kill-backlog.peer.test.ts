@@ -1,5 +1,5 @@
-// A backlog that is delivered by agents that are killed again and again: each kill repeats the request in flight at most,
-// and a process that lives for seconds only still gets on.
+// Agents that are killed again and again deliver a backlog. Each kill repeats at most the request in flight.
+// Even processes that live for seconds make progress.
 import { expect, test } from "vitest";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
 import { openBuffer } from "../../src/buffer/registry.ts";
@@ -18,7 +18,7 @@ const never = new AbortController().signal;
 const kills = Number(process.env.TAGFERRY_BACKLOG_KILLS ?? 4);
 const tags = 1_000;
 
-/** Stored together, as polls of a minute ago are: 8 polls of 1,000 tags. */
+/** Points of 8 polls of 1,000 tags, a minute ago, appended together. */
 function polled(at: number): Point[] {
   return Array.from({ length: 8 * tags }, (_, i) => ({
     input: `line1.tag${i % tags}` as InputId,
@@ -27,12 +27,12 @@ function polled(at: number): Point[] {
   }));
 }
 
-/** The same with 17 digits a value: 8,000 points take 150 KB. */
+/** The same points with 17 digits per value: 8,000 points take 150 KB. */
 function precise(at: number): Point[] {
   return polled(at).map((point, i) => ({ ...point, value: (i + 1) / 7 }));
 }
 
-/** Tags that share no times. */
+/** Points of tags that have no times in common. */
 function unrelated(at: number): Point[] {
   return Array.from({ length: 600 }, (_, i) => ({
     input: `line1.tag${i % 200}` as InputId,
@@ -73,7 +73,7 @@ sources: {}
     let inFlight = 0;
     for (let kill = 0; kill < kills && stored() < points; kill++) {
       await using agent = await startAgent({ folder: folder.path, configuration });
-      // Each gets some requests through, then dies at any moment.
+      // Each agent delivers some requests and is then killed at a random moment.
       const before = stored();
       await eventually(() => stored() > before, 60_000);
       await new Promise((resolve) => setTimeout(resolve, random() * 2_500));

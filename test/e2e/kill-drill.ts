@@ -1,4 +1,4 @@
-// Kills the agent at random moments while messages pour in, and tells what the service has in the end.
+// Kills the agent at random moments while messages arrive, and reports what the service has stored in the end.
 import { epochMicros } from "../../src/core/point.ts";
 import { readBack } from "../../src/demo/read-back.ts";
 import { startAgent } from "../support/agent-process.ts";
@@ -12,28 +12,28 @@ export interface KillDrill {
   readonly broker: Broker;
   readonly kills: number;
   readonly messagesPerSecond: number;
-  /** Program to run instead of the agent, for showing that the drill can fail. */
+  /** A program to run in place of the agent, to show that the drill can fail. */
   readonly entry?: string;
   readonly seed: number;
-  /** Done once in each life of the agent, while messages pour in. */
+  /** Called once in each run of the agent, while messages arrive. */
   readonly disturb?: () => Promise<void>;
-  /** Whether the broker itself may have lost what it acknowledged at this time (`performance.now`). */
+  /** Whether the broker itself may have lost a message that it acknowledged at this time (`performance.now`). */
   readonly excused?: (acknowledgedAt: number) => boolean;
 }
 
 export interface KillDrillResult {
   readonly published: number;
-  /** Messages of these that the broker may have lost itself. */
+  /** The number of missing messages that the broker itself may have lost. */
   readonly excused: number;
-  /** Messages that the broker took and the service does not have, but for those. */
+  /** Messages that the broker acknowledged and the service does not have, without the excused ones. */
   readonly missing: readonly string[];
-  /** Messages that the service has more than once. */
+  /** Messages that the service received more than once. */
   readonly repeated: readonly string[];
 }
 
 const signal = new AbortController().signal;
 
-/** Resolves when the agent was killed `kills` times under load, started a last time and has delivered everything. */
+/** Kills the agent `kills` times under load, starts it a last time, and resolves when it has delivered everything. */
 export async function killDrill({
   broker,
   kills,
@@ -55,7 +55,7 @@ export async function killDrill({
   const from = runtime.clock.now();
 
   {
-    // The agent subscribes once before the first message: from then on its session collects whatever it misses.
+    // The agent subscribes once before the first message. Afterwards the broker queues messages in its session.
     await using first = await startAgent(options);
     await eventually(async () => (await first.status()).sources[0]?.state === "online");
   }

@@ -18,7 +18,7 @@ test(`with mosquitto and the agent killed in turn under load, messages on the br
     await broker.start();
     lost.push({ from, to: performance.now() });
   };
-  // What it acknowledged to the publisher behind what it had just written it has lost itself: a moment's messages.
+  // mosquitto loses messages that it acknowledged to the publisher between its last save and its kill.
   const excused = (at: number) => lost.some(({ from, to }) => at > from && at <= to);
   const result = await killDrill({ broker, kills: 5, messagesPerSecond: 500, seed, disturb, excused });
   expect(result).toMatchObject({ missing: [], repeated: [] });
@@ -26,7 +26,7 @@ test(`with mosquitto and the agent killed in turn under load, messages on the br
 });
 
 test(`every message acknowledged to mosquitto is in the service after ${kills} kills at random moments, seed ${seed}`, {
-  // Each start of the agent may take long on a machine that is busy; the waits within have bounds of their own.
+  // Each start of the agent may take long on a busy machine. Each wait within has its own limit.
   timeout: 120_000 + kills * 20_000,
 }, async () => {
   await using broker = await openMosquitto();

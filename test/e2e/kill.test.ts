@@ -1,9 +1,9 @@
-// What was acknowledged to a broker survives kill -9, against a broker that npm brings. The long form is kill.peer.test.ts.
+// Acknowledged messages survive kill -9. The broker is an npm package. kill.peer.test.ts is the long form.
 import { expect, test } from "vitest";
 import { openMqttBroker } from "../support/mqtt-broker.ts";
 import { killDrill } from "./kill-drill.ts";
 
-/** Six agents start, one after the other, on a machine that may be busy; each wait within has a bound of its own. */
+/** Six agents start one after the other, possibly on a busy machine. Each wait within has its own limit. */
 const timeout = 300_000;
 const credentials = { username: "gw1", password: "secret" };
 

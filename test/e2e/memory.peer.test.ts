@@ -1,4 +1,4 @@
-// What many configured tags cost: an agent with 100,000 of them must fit into the 512 MB of its unit while it reads them.
+// The memory cost of many tags: an agent that reads 100,000 tags must fit into the 512 MB of its systemd unit.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -11,10 +11,10 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const inputs = 100_000;
 const limitMegabytes = 512;
-/** Reading so many tags takes some 10 s of processor time. */
+/** Reading this configuration takes about 10 s of processor time. */
 const readyWithinMs = 300_000;
 
-/** What the unit sets for the C library. */
+/** The variables that the unit sets for the C library. */
 const unit = readFileSync(join(import.meta.dirname, "../../systemd/tagferry.service"), "utf8");
 const env = Object.fromEntries(
   [...unit.matchAll(/(MALLOC_\w+)=(\w+)/g)].map(([, name = "", value = ""]) => [name, value]),
@@ -65,7 +65,7 @@ test("an agent that stores and delivers a value of each of 100,000 configured ta
   const publisher = await broker.publisher();
   for (let i = 0; i < inputs; i++) {
     const sent = publisher.publishAsync(`plant/tag${i}`, `{"ts":${Date.now()},"v":${i / 7}}`, { qos: 1 });
-    // So many under way at a time.
+    // At most this many in flight.
     if (i % 1_000 === 999) await sent;
   }
 

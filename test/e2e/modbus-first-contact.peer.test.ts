@@ -1,5 +1,4 @@
-// The first hour with Modbus devices, most of them on stacks of their own: init, check --online, test, run, status, and what
-// an integrator sees at each of them.
+// The first steps with Modbus devices, most of them on third-party stacks: init, check --online, test, run, status.
 import { readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
@@ -13,17 +12,17 @@ import { integration, password, testService } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 interface Device extends AsyncDisposable {
-  /** As it is typed for `init`. */
+  /** The address as the user types it for `init`. */
   readonly place: string;
   readonly url: string;
-  /** Tags that `init` writes, and one of them with its value. */
+  /** The number of tags that `init` writes, and one of them with its value. */
   readonly tags: number;
   readonly known: { readonly input: string; readonly at: string; readonly value: number };
-  /** Options that stand in the configuration beside the address. */
+  /** Further options of the source in the configuration. */
   readonly options?: Readonly<Record<string, string>>;
 }
 
-/** 229.81 as a float at hr:10, and integers before it. */
+/** 229.81 as a float at hr:10, and integers at hr:0. */
 const words = { hr: { 0: [2292, 17, 501], 10: [0x4365, 0xcf5c] } };
 const known = { input: "unit1.hr:10", at: "hr:10 f32", value: 229.81 };
 
@@ -40,7 +39,7 @@ const devices: Readonly<Record<string, () => Promise<Device>>> = {
   async "Modbus TCP, libmodbus"() {
     const server = await libmodbus("tcp", [2292, 17, 501]);
     const end = () => server[Symbol.asyncDispose]();
-    // The same words in both tables of registers, and a bit in both of bits.
+    // The same words in both register tables, and a bit in both bit tables.
     const at = { input: "unit1.hr:0", at: "hr:0 u16", value: 2292 };
     return { place: `${server.url}?unit=1&to=3`, url: server.url, tags: 8, known: at, [Symbol.asyncDispose]: end };
   },
@@ -76,7 +75,7 @@ test.each(Object.keys(devices))(
   async (name) => {
     using folder = temporaryFolder();
     await using service = await testService();
-    await using device = await (devices[name] as () => Promise<Device>)(); // one of the keys
+    await using device = await (devices[name] as () => Promise<Device>)(); // `name` is a key of `devices`
     const { input, at, value } = device.known;
     const file = folder.file("tagferry.yaml");
     writeFileSync(folder.file("password"), `${password}\n`, { mode: 0o600 });

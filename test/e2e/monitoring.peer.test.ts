@@ -1,4 +1,4 @@
-// Prometheus' own tool judges the alert rules, and what a running agent gives out. Debian's package `prometheus` brings it.
+// promtool checks the alert rules and the metrics of a running agent. Debian's package `prometheus` contains it.
 import { execFileSync, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -72,7 +72,7 @@ sources: { demo: { type: simulator, tags: [{ input: sine, wave: sine }] } }
     return /^tagferry_upload_retrying 1$/m.test(metrics) && metrics;
   }, 30_000);
 
-  // Hints on names, as of the unit, are the tool's exit status 3.
+  // promtool exits with 3 for naming hints, for example about units.
   expect(execFileSync("promtool", ["check", "metrics"], { input: text, encoding: "utf8" })).toBe("");
   const names = new Set(declaredMetrics().map(({ name }) => name));
   const given = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name = ""]) => name);

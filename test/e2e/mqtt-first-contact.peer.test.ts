@@ -1,5 +1,5 @@
-// The first hour with an MQTT broker: init, check --online, test, run, status, and what the operator sees at each step.
-// mosquitto, and aedes as a second broker of its own, with a password and with TLS of a private certificate authority.
+// The first steps with an MQTT broker: init, check --online, test, run, status.
+// The brokers are mosquitto and aedes, with a password and with TLS under a private certificate authority.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -70,7 +70,7 @@ test.concurrent.each([
       );
     const ca = secure ? ["--ca-file", "plant-ca.pem"] : [];
 
-    // init: the wrong things first. Each says what is wrong and what to do, and writes nothing.
+    // `init` with mistakes first. Each error names the mistake and the remedy, and writes no file.
     const refused = await init("wrong", broker.url, ...ca);
     expect(refused.status).toBe(77);
     expect(refused.stderr).toMatch(

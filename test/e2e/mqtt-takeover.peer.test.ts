@@ -1,4 +1,4 @@
-// Two clients with one client identifier at mosquitto, whose log tells each takeover and when it was.
+// Two clients use one client identifier at mosquitto. Its log shows each takeover with its time.
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -31,7 +31,8 @@ test.concurrent.each([
       agents.flatMap(({ log }) =>
         log.filter(({ code }) => code === "SOURCE_TAKEN_OVER").map(({ time }) => Date.parse(String(time)) / 1_000),
       );
-    // From the first time that it is named on; until then both come back at once. The broker's clock has whole seconds.
+    // Counts from the first SOURCE_TAKEN_OVER on. Before it, both clients reconnect at once. The broker logs whole
+    // seconds.
     const begin = await eventually(async () => {
       await publisher.publishAsync("line/1", "1", { qos: 1 });
       return named().length === 0 ? undefined : Math.floor(Math.min(...named()));
@@ -42,10 +43,11 @@ test.concurrent.each([
     }, 60_000);
 
     const all = takeovers(broker);
-    // Five suspicious closings name it; each agent has its own, or the rival comes back after each.
+    // An agent reports a takeover after five suspicious closings. The limit allows for two agents that each count five,
+    // or for a rival that reconnects after each.
     expect(all.filter((at) => at <= begin + 1).length).toBeLessThan(14);
     expect(all.filter((at) => at > begin + 1 && at <= begin + 31).length).toBeLessThan(3);
-    // Of two agents one has the session; the other one waits, and names what it waits for.
+    // One of two agents has the session. The other one waits and shows what it waits for.
     const { agent, folder, source } = await eventually(async () => {
       for (const [i, each] of agents.entries()) {
         const { sources } = await each.status();
@@ -56,7 +58,7 @@ test.concurrent.each([
       return undefined;
     }, 30_000);
     expect(source.remedy).toContain(`find the other client that uses ${clientId}`);
-    // The check of the configuration that this agent runs with finds it, too, and throws nobody out.
+    // `check --online` with this agent's configuration finds the takeover as well and disconnects no client.
     const online = await command(["check", "--online", "-c", await listening(folders.file(folder), agent)]);
     expect(online.stdout).toMatch(/hall: .*another client (took over the session )?with the same client identifier/);
     expect(online.stdout).toContain(`find the other client that uses ${clientId}`);
@@ -69,7 +71,7 @@ test.concurrent.each([
   150_000,
 );
 
-/** The configuration of an agent with the port that it was given. */
+/** The agent's configuration, with the port that the system assigned to it. */
 async function listening(folder: string, { page }: AgentProcess): Promise<string> {
   const file = join(folder, "online.yaml");
   const configuration = readFileSync(join(folder, "tagferry.yaml"), "utf8");
@@ -77,7 +79,7 @@ async function listening(folder: string, { page }: AgentProcess): Promise<string
   return file;
 }
 
-/** When the broker ended the connection of a client because another one came with its identifier, in seconds. */
+/** The times, in seconds, at which the broker disconnected a client because another one used its identifier. */
 function takeovers({ log }: Mosquitto): number[] {
   return [...log.matchAll(/^(\d+): Client press-4 already connected, closing old connection/gm)].map(([, at]) =>
     Number(at),
@@ -106,7 +108,7 @@ sources:
   });
 }
 
-/** `mosquitto_sub`, started again whenever it ends. */
+/** Runs `mosquitto_sub` and restarts it whenever it ends. */
 function rival({ port, username, password }: Mosquitto, protocolVersion: number): AsyncDisposable {
   let child: ChildProcess;
   let ended = false;

@@ -1,4 +1,4 @@
-// The tarball of `npm pack`: installed with npm alone it runs, and with the simulated devices it shows the demo.
+// The tarball of `npm pack` runs when it is installed with npm alone. With the simulated devices it shows the demo.
 import { execFile } from "node:child_process";
 import { cpSync, mkdirSync } from "node:fs";
 import { dirname, resolve } from "node:path";
@@ -21,7 +21,7 @@ test("npm installs the packed tarball for all users of a machine, and npx runs i
   cpSync(dirname(program), `${stage}/dist`, { recursive: true });
   await run("npm", ["pack", "--pack-destination", folder.path], { cwd: stage });
   const tarball = folder.file(`tagferry-${description.version}.tgz`);
-  // The commands are found by the Node that runs this test.
+  // The commands run under the Node that runs this test.
   const env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env["PATH"]}` };
   const options = { cwd: folder.path, env };
 

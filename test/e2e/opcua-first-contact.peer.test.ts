@@ -1,5 +1,5 @@
-// The first hour with OPC UA servers on stacks of their own, each behind a forwarded port: init, check --online, test, run,
-// status, and what an integrator sees at each of them.
+// The first steps with OPC UA servers on third-party stacks, each behind a forwarded port: init, check --online, test,
+// run, status.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -34,7 +34,8 @@ const names = Object.keys(servers);
 /** An agent that has never run, a service, and a server behind a forwarded port. */
 async function plant(folder: TemporaryFolder, name: string, secure: boolean) {
   await using parts = new AsyncDisposableStack();
-  const server = parts.use(await (servers[name] as (typeof servers)[string])(folder.file("server"), secure)); // one of the keys
+  // `name` is a key of `servers`
+  const server = parts.use(await (servers[name] as (typeof servers)[string])(folder.file("server"), secure));
   const forward = parts.use(await tcpProxy(server.port));
   const service = parts.use(await testService());
   const data = folder.file("data");
@@ -55,7 +56,7 @@ async function plant(folder: TemporaryFolder, name: string, secure: boolean) {
     run,
     typed,
     source: () => parse(readFileSync(file, "utf8")).sources.opcua as Readonly<Record<string, unknown>>,
-    /** The last two of the order, until a new value of the server is in the service. */
+    /** Runs the agent until the service has a new value of the server, and then `status`. */
     async runAndStatus() {
       const text = readFileSync(file, "utf8").replace("listen: 127.0.0.1:8421", "listen: 127.0.0.1:0");
       await using agent = await startAgent({ folder: folder.path, configuration: text, env: environment });
@@ -91,7 +92,7 @@ test.each(names)(
   300_000,
 );
 
-// gopcua lists endpoints with security, and opens no such channel for any client.
+// gopcua lists endpoints with security, but no client can open a secure channel to it.
 test.each(names.filter((name) => name !== "gopcua"))(
   "%s with a certificate that nobody has trusted, and a password",
   async (name) => {

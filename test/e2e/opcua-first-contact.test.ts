@@ -1,4 +1,4 @@
-// The first hour with an OPC UA server: the commands in the order in which an integrator types them.
+// The first steps with an OPC UA server: the commands in the order in which an integrator types them.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -10,11 +10,11 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const integration = "c8ktonqsahsmemfs7lvg";
 
-/** Runs commands for an agent that has never run; its data directory is that of the service manager. */
+/** Runs commands for an agent that has never run. The data directory is the one that the service manager provides. */
 async function beginner() {
   const folder = temporaryFolder();
   const data = folder.file("data");
-  // A key takes long to make.
+  // Generating a key takes long.
   await putKey("agent", join(data, "pki"));
   const run = (args: readonly string[], answers?: readonly string[]) =>
     command(args, { variables: { STATE_DIRECTORY: data }, ...(answers && { answers }) });

@@ -1,11 +1,11 @@
-// Metrics and log lines of a running agent, as a real OpenTelemetry collector understands them.
+// Metrics and log lines of a running agent, as a real OpenTelemetry collector receives them.
 import { expect, test } from "vitest";
 import { startAgent } from "../support/agent-process.ts";
 import { eventually } from "../support/eventually.ts";
 import { otelCollector } from "../support/otel-collector.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-/** What the collector passes on, without what is not used here. */
+/** The fields of the collector's output that this test uses. */
 interface Passed {
   readonly resourceMetrics?: readonly { readonly scopeMetrics: readonly { readonly metrics: readonly Metric[] }[] }[];
   readonly resourceLogs?: readonly {
@@ -46,7 +46,7 @@ sources: { demo: { type: simulator, every: 1s, tags: [{ input: demo.sine }] } }
   const readings = () => metricsIn().findLast(({ name, sum }) => name === "tagferry_source_readings_total" && sum);
   await eventually(() => (readings()?.sum?.dataPoints[0]?.asDouble ?? 0) > 3, 60_000);
   const passed = new Set(metricsIn().map(({ name }) => name));
-  // A metric without a value yet has nothing to pass on.
+  // A metric without a value yet is not exported.
   expect(names.filter((name = "") => !passed.has(name) && new RegExp(`^${name}[ {]`, "m").test(text))).toEqual([]);
   expect(readings()?.sum?.isMonotonic).toBe(true);
   const build = metricsIn().find(({ name }) => name === "tagferry_build_info");

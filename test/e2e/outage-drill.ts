@@ -1,4 +1,4 @@
-// The service is unavailable for a while in the middle of a run: the scenario of outage.test.ts and outage.peer.test.ts.
+// The service is unavailable for a while during a run: the scenario of outage.test.ts and outage.peer.test.ts.
 import { expect } from "vitest";
 import { epochMicros } from "../../src/core/point.ts";
 import { readBack } from "../../src/demo/read-back.ts";
@@ -14,7 +14,11 @@ const signal = new AbortController().signal;
 
 const messagesPerSecond = 200;
 
-/** Fails unless every message arrives once after an outage of this length, and no method is called more than once a second. */
+/**
+ * Interrupts the service for this long. Fails unless every message arrives once and no method is called more than once
+ * a
+ * second.
+ */
 export async function outageDrill(seconds: number): Promise<void> {
   using folder = temporaryFolder();
   const runtime = testRuntime();

@@ -1,4 +1,4 @@
-// The service is unavailable in the middle of a run. The long form is outage.peer.test.ts.
+// The service is unavailable during a run. The long form is outage.peer.test.ts.
 import { test } from "vitest";
 import { outageDrill } from "./outage-drill.ts";
 

@@ -1,5 +1,5 @@
-// One message of 250 MB, the most that mosquitto takes, beside other traffic: the agent must not hold it in memory, must
-// not receive it again and again, and must store everything else.
+// One message of 250 MB, the most that mosquitto accepts, among other traffic.
+// The agent must not hold it in memory, must not receive it again and again, and must store all other messages.
 import { expect, test } from "vitest";
 import { startAgent } from "../support/agent-process.ts";
 import { eventually } from "../support/eventually.ts";
@@ -9,7 +9,7 @@ import { integration, password as servicePassword, testService } from "../suppor
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const bigBytes = 250_000_000;
-/** Resident memory of the agent at its highest, in MB; the unit's `MemoryMax` is 512. */
+/** The limit of the agent's peak resident memory, in MB. The unit's `MemoryMax` is 512. */
 const bound = 300;
 
 test("a QoS 1 message of 250 MB is skipped, acknowledged and counted in bounded memory, and all others are stored", {
@@ -51,12 +51,12 @@ sources:
   const { sources, tags, buffer } = await agent.status();
   expect(sources[0]).toMatchObject({ state: "online", details: { lastOversized: /^hall\/big: 250000000 bytes/ } });
   expect(tags.find(({ input }) => input === "hall.big")).toMatchObject({ quality: "bad" });
-  // The refused reading of hall.big is one of the points.
+  // The reading of hall.big, which is refused, is stored as one of the points.
   expect(buffer.appendedPoints).toBeGreaterThanOrEqual(2 * around);
   const metrics = await (await fetch(new URL("/metrics", agent.page))).text();
   expect(metrics).toMatch(/tagferry_source_mqtt_oversized_messages_total\{[^}]*\} 1$/m);
   expect(residentMegabytes(agent.pid).most).toBeLessThan(bound);
-  // Not delivered again to a client that resumes the session.
+  // The broker does not deliver it again to a client that resumes the session.
   await agent.stop();
   await using again = await startAgent({ folder: folder.path, configuration });
   await publisher.publishAsync("hall/after", "1", { qos: 1 });

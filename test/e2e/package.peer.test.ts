@@ -1,4 +1,5 @@
-// The Debian package on a machine with a real systemd: installed, run, upgraded, hardened as its unit says, removed.
+// The Debian package on a machine with a real systemd: installed, run, upgraded, hardened as its unit specifies,
+// removed.
 import { execFileSync } from "node:child_process";
 import {
   appendFileSync,
@@ -33,7 +34,7 @@ beforeAll(async () => {
   }).trim();
   machine = await debianMachine();
   copyFileSync(file, join(machine.root, "root", basename(file)));
-  // Not every machine lets a container make devices of its own.
+  // Not every machine lets a container create its own devices.
   if ((await machine.run("systemd-run", "-q", "--wait", "-p", "PrivateDevices=yes", "/bin/true")).status !== 0) {
     dropIn("machine.conf", "PrivateDevices=no");
   }
@@ -44,7 +45,7 @@ afterAll(async () => {
   folder[Symbol.dispose]();
 }, 120_000);
 
-/** Runs a command on the machine that must succeed. */
+/** Runs a command on the machine. Throws if it fails. */
 async function ok(...command: readonly string[]): Promise<string> {
   const { status, output } = await machine.run(...command);
   if (status !== 0) {
@@ -64,7 +65,7 @@ function dropIn(name: string, settings: string): void {
   writeFileSync(join(home, name), `[Service]\n${settings}\n`);
 }
 
-/** The shell's own `kill`: the machine has no other. */
+/** The shell's built-in `kill`: the machine has no other. */
 const kill = (signal: string, pid: string) => ok("sh", "-c", `kill -${signal} ${pid}`);
 
 const install = () => ok("dpkg", "-i", `/root/${basename(file)}`);
@@ -139,7 +140,7 @@ test("the agent runs unprivileged: own user, no capabilities, filtered system ca
 test("systemd rates the unit's exposure at most 1.5 of 10, with serial ports at most 2", async () => {
   const unit = "/lib/systemd/system/tagferry.service";
   await ok("systemd-analyze", "verify", unit);
-  // The threshold is the score times ten.
+  // The threshold is the exposure score times ten.
   await ok("systemd-analyze", "security", "--offline=true", "--threshold=15", unit);
   const serial = readFileSync(join(repository, "systemd/serial.conf"), "utf8").split("[Service]\n")[1] ?? "";
   const withSerial = readFileSync(join(machine.root, unit), "utf8").replace("[Install]", `${serial}\n[Install]`);
@@ -156,7 +157,7 @@ test("the agent listens on loopback only, and no debugger can be started", async
   expect(await listening()).toEqual(["127.0.0.1:8421"]);
 
   await kill("USR1", await property("MainPID"));
-  // An answer after the signal: it has been handled by then.
+  // The answer comes after the signal, so the agent has handled the signal by then.
   await ok("tagferry", "status");
   expect(await ok("systemctl", "is-active", "tagferry")).toBe("active\n");
   expect(await listening()).toEqual(["127.0.0.1:8421"]);
@@ -197,7 +198,7 @@ test("a hanging agent is restarted by the watchdog", { timeout: 90_000 }, async 
   expect(await ok("journalctl", "-u", "tagferry", "--no-pager")).toContain("Watchdog timeout");
 });
 
-/** Sessions and subscriptions that agents have at the OPC UA server of the machine. */
+/** The number of sessions and subscriptions that agents have at the machine's OPC UA server. */
 async function opcuaClients(): Promise<string> {
   const answers = () => readFileSync(join(machine.root, "root/plc.out"), "utf8").split("\n").slice(1, -1);
   const before = answers().length;
@@ -228,7 +229,7 @@ test("an upgrade restarts the agent and keeps configuration and buffer", { timeo
   await eventually(async () => (await property("ActiveState")) === "active", 20_000);
   expect(await property("MainPID")).not.toBe(before.pid);
   expect(readdirSync(join(machine.root, "var/lib/tagferry/buffer")).length).toBeGreaterThan(0);
-  // The session is left to the new version, which takes it up.
+  // The session stays open, and the new version resumes it.
   await eventually(async () => /line .*online/.test(await ok("tagferry", "status")), 60_000);
   expect(await opcuaClients()).toBe("count 1 1");
 });
@@ -237,7 +238,7 @@ test("removal stops the agent and keeps the configuration; a purge keeps only th
   timeout: 60_000,
 }, async () => {
   await ok("dpkg", "-r", "tagferry");
-  // For good: an OPC UA server with one session to give is free for others.
+  // A final stop closes the session, so that a server with a single session is free for other clients.
   expect(await opcuaClients()).toBe("count 0 0");
   expect((await machine.run("systemctl", "is-active", "tagferry")).output).toBe("inactive\n");
   expect(existsSync(configurationFile())).toBe(true);

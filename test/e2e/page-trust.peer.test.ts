@@ -1,4 +1,4 @@
-// From a server that is refused to its values, with nothing but the status page in a real Chromium and a shell.
+// From an untrusted OPC UA server to its values, with only the status page in a real Chromium and a shell.
 import { execFile } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { promisify } from "node:util";
@@ -21,7 +21,7 @@ service: { url: "http://127.0.0.1:1/v1", integration: c8ktonqsahsmemfs7lv0, auth
 sources: { line: { type: opcua, url: "${server.url}", tags: [{ input: temp, node: "ns=2;s=Temp" }] } }
 `;
   await using agent = await startAgent({ folder: home.path, configuration });
-  // The agent is ready before the upload has made its folder.
+  // The agent is ready before the uploader has created its folder.
   await eventually(() => existsSync(home.file("the data/upload")));
   writeFileSync(home.file("the data/upload/rejects.ndjson"), `${JSON.stringify({ ...refused, reason: "too old" })}\n`);
   await using parts = new AsyncDisposableStack();

@@ -1,4 +1,4 @@
-// One tag from each of three devices that are not our own code, all the way into the service: value, time and metadata.
+// One tag from each of three third-party devices, delivered to the service: value, time and metadata.
 import { expect, test } from "vitest";
 import { epochMicros } from "../../src/core/point.ts";
 import { formatTimestamp } from "../../src/wire/timestamp.ts";
@@ -15,7 +15,7 @@ test("tags of mosquitto, pymodbus and asyncua arrive with the right value, time 
 }, async () => {
   using folder = temporaryFolder();
   await using broker = await openMosquitto();
-  // 123456.79 as float32, most significant word last; and 2,315 for a voltage in tenths.
+  // 123456.79 as float32 with the most significant word last, and 2,315 for a voltage in tenths.
   const registers = { 0: [2_315], 4: [0x2065, 0x47f1] };
   await using meter = await pymodbus({ transport: "tcp", framer: "socket", units: { 3: { hr: registers } } });
   await using plc = await asyncua({ folder: folder.file("plc") });
@@ -62,7 +62,7 @@ sources:
   await publisher.publishAsync("sensors/r1/env", JSON.stringify({ ts: 1_767_225_600_123, t: 21.75 }), { qos: 1 });
   await publisher.publishAsync("sensors/r2/env", "{not json", { qos: 1 });
   await publisher.publishAsync("lamp/state", "ON", { qos: 1 });
-  // Later than the time of the values that the subscription began with.
+  // Later than the time of the subscription's initial values.
   const at = Math.ceil(Date.now() / 1_000) + 0.123_456;
   await plc.set("Temp", 87.5, at);
   await plc.set("State", 2, at);
@@ -74,7 +74,7 @@ sources:
     const all = await read();
     const found = all["line3.temp"]?.find(([, value]) => value === 87.5);
     if (found === undefined || all["line3.state"]?.at(-1)?.[1] !== 2) return undefined;
-    // A poll has one time for all its registers, at its start; a block that is read 100 ms later has a time of its own.
+    // All registers of a poll get the time of its start. A block that is read 100 ms later gets its own time.
     const polls = new Set(all["m1.voltage"]?.map(([time]) => time));
     if (all["m1.power"]?.some(([time]) => polls.has(time)) !== true) return undefined;
     return all["hall.r1.temp"] && all["hall.lamp"] ? { temp: found, stored: all } : undefined;
@@ -117,7 +117,7 @@ async function signals(service: TestService): Promise<Readonly<Record<string, Si
   return reply.body?.result?.signals ?? {};
 }
 
-/** Item ID → Input ID, once there is a signal for each of `inputs`. */
+/** Maps item IDs to Input IDs. Resolves when each of `inputs` has a signal. */
 async function publishedItems(
   service: TestService,
   inputs: readonly string[],

@@ -1,4 +1,4 @@
-// A data directory on a file system that was mounted for reading: needs the right to mount.
+// A data directory on a file system that is mounted read-only. Needs the permission to mount.
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";

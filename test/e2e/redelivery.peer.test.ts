@@ -1,5 +1,7 @@
-// What a broker delivers again after several restarts of the agent, and only in part: the acknowledgements are held back
-// between mosquitto and the agent, so that it happens each time and not just under load.
+// A broker redelivers messages, some of them only in part, after several restarts of the agent.
+// A proxy between mosquitto and the agent withholds the acknowledgements, so that this happens each time, not only
+// under
+// load.
 import { expect, test } from "vitest";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
 import { readBack } from "../../src/demo/read-back.ts";
@@ -16,9 +18,9 @@ const signal = new AbortController().signal;
 const lives = 5;
 
 test.each([
-  // The value published last replaces the others.
+  // The last published value replaces the others.
   ["replace", [[3, 0]]],
-  // Each is stored. What is delivered again is shifted past those that are there, so that none is replaced.
+  // Each value is stored. A redelivered value is shifted past the stored ones, so that it replaces none.
   [
     "keep",
     [
@@ -66,7 +68,7 @@ test.each([
     for (let life = 1; life <= lives; life++) {
       await using agent = await startAgent(options);
       await publish("next", t + life, life);
-      // In its life before some points may have been delivered without the state telling so: they are told again.
+      // The previous agent may have delivered points without recording that. They are delivered again.
       await eventually(async () => {
         const { tags, buffer } = await agent.status();
         const next = tags.find(({ input }) => input === "hall.next");

@@ -1,5 +1,6 @@
-// Several values of one input and one time, as an operator sees them: mosquitto, the agent as a process, and what a service
-// holds that stores by input and time.
+// Several values of one input with the same time: mosquitto, the agent as a process, and a service that stores one
+// value
+// per input and time.
 import { expect, test } from "vitest";
 import { gapListSchema } from "../../src/agent/gaps/gap.ts";
 import { type AgentProcess, startAgent } from "../support/agent-process.ts";
@@ -37,7 +38,7 @@ sources:
   const now = Math.floor(Date.now() / 1_000);
   const publish = (topic: string, payload: string) => publisher.publishAsync(topic, payload, { qos: 1 });
   const timed = (topic: string, t: number, v: number) => publish(topic, JSON.stringify({ t, v }));
-  /** Values of an input by their times. */
+  /** The stored values of an input by time. */
   const stored = (input: string) =>
     [...service.stored]
       .filter(([key]) => key.startsWith(`${input} `))

@@ -1,4 +1,4 @@
-// What systemd is told, with a helper in its place that writes down what it was called with.
+// The notifications that the agent sends to systemd. A script in place of `systemd-notify` records its arguments.
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { startAgent } from "../support/agent-process.ts";
@@ -18,7 +18,7 @@ sources: ${sources}
 const one = "{ demo: { type: simulator, tags: [{ input: a, wave: sine }] } }";
 const two = "{ demo: { type: simulator, tags: [{ input: a, wave: sine }, { input: b, wave: sine }] } }";
 
-/** A `systemd-notify` that notes each call, a line each. */
+/** A `systemd-notify` that records each call as a line. */
 function helper(folder: { readonly path: string; file(name: string): string }) {
   const heard = folder.file("heard");
   writeFileSync(folder.file("systemd-notify"), `#!/bin/sh\necho "$NOTIFY_SOCKET $*" >> ${heard}\n`);

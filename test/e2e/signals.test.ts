@@ -1,4 +1,4 @@
-// What the agent does when it is told something by a signal.
+// How the agent reacts to operating system signals.
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { startAgent } from "../support/agent-process.ts";

@@ -1,4 +1,4 @@
-// Everything at once, for as long as wanted: a minute or so here, TAGFERRY_SOAK=2h in the long form.
+// All faults at once: about a minute, or as long as TAGFERRY_SOAK says, for example 2h.
 import { expect, test } from "vitest";
 import { parseDuration } from "../../src/lib/duration.ts";
 import { seed } from "../support/property.ts";
@@ -9,7 +9,7 @@ import { soakFaults } from "../support/soak-faults.ts";
 const durationMs = parseDuration(process.env.TAGFERRY_SOAK ?? "60s") ?? 60_000;
 
 test(`with faults in every part no acknowledged point is lost, missing values are in the gap record, and no resource grows, seed ${seed}`, {
-  // For a machine that is slow or busy; the parts that wait have bounds of their own.
+  // For a slow or busy machine. Each wait within has its own limit.
   timeout: 2 * durationMs + 1_200_000,
 }, async () => {
   const result = await soak({ durationMs, seed }, (line) => console.log(line));
@@ -20,19 +20,19 @@ test(`with faults in every part no acknowledged point is lost, missing values ar
 
   for (const { name } of soakFaults) expect(faults[name], name).toBeGreaterThan(0);
   expect(result).toMatchObject({ missing: [], twice: [], unexplained: [], errors: [] });
-  // Else it has shown nothing of the gap record.
+  // Otherwise the run has not tested the gap record.
   expect(result.explained).toBeGreaterThan(0);
   expect(result.points.accounted).toBe(result.points.appended);
   expect(result.points.lost).toBe(0);
   expect(result.exits.every((status) => status === 0)).toBe(true);
   const quarter = Math.ceil(footprints.length / 4);
   const [first, last] = [footprints.slice(0, quarter), footprints.slice(-quarter)];
-  // The heap of a young process grows to its working size; what a fault leaks each time is far more in a long run.
+  // The heap of a new process grows to its working size. A leak per fault would add far more in a long run.
   expect(least(last, "rssMiB")).toBeLessThan(least(first, "rssMiB") * 1.25 + 40);
   expect(least(last, "descriptors")).toBeLessThanOrEqual(least(first, "descriptors") + 8);
 });
 
-/** What is held in between comes and goes: what stays is the least. */
+/** The smallest value of a quarter. What the agent holds only for a moment does not count. */
 function least(footprints: readonly Footprint[], what: keyof Footprint): number {
   return Math.min(...footprints.map((one) => one[what]));
 }
