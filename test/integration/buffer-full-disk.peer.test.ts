@@ -1,4 +1,4 @@
-// The log on a real volume that others fill. Needs root, for a tmpfs of its own.
+// The log on a real volume that other programs fill. Needs root for its own tmpfs.
 import { execFileSync } from "node:child_process";
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { expect, test } from "vitest";
@@ -12,7 +12,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const isRoot = process.getuid?.() === 0;
 const unavailable = expect.objectContaining({ code: "BUFFER_UNAVAILABLE" });
-/** Irrational values: 8 bytes each. */
+/** Irrational values, which take 8 bytes each. */
 const values = (next: number): Triple[] =>
   Array.from({ length: 1_000 }, (_, i): Triple => ["a", 1.7e15 + (next + i) * 1_000, Math.sqrt(next + i)]);
 
@@ -24,14 +24,14 @@ function tmpfs(megabytes: number) {
   return {
     path,
     [Symbol.dispose]() {
-      // A test that failed may have left files open.
+      // A lazy unmount, because a failed test may have left files open.
       execFileSync("umount", ["-l", path]);
       home[Symbol.dispose]();
     },
   };
 }
 
-/** Another program's file takes what is free. */
+/** Fills the volume with a file of another program. */
 function fill(path: string): void {
   const file = openSync(path, "a");
   try {

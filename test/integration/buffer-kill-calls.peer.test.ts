@@ -1,4 +1,4 @@
-// A process is killed before each of its calls to a real disk, one after the other: with the peers because of its length.
+// A process is killed before each of its calls to a real disk in turn. It is a peer test because it takes long.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, rmSync } from "node:fs";

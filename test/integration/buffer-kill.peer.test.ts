@@ -1,4 +1,4 @@
-// The long form of `buffer-kill.test.ts`: with the peers because of its length alone.
+// The long form of `buffer-kill.test.ts`. It is a peer test only because it takes long.
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { test } from "vitest";
@@ -6,14 +6,16 @@ import { expectToSurviveKills, startAppending } from "../support/kill-cycles.ts"
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const cycles = Number(process.env.TAGFERRY_KILL_CYCLES ?? 1_000);
-/** Buffers at once: processes wait for the disk more than they compute. */
+/** Buffers in parallel. A process waits for the disk more than it computes. */
 const writers = 4;
 
 test(`no acknowledged point is lost by kill -9, ${cycles} times`, {
   timeout: 60_000 + cycles * 5_000,
 }, async () => {
   using home = temporaryFolder();
-  // Starting costs most of the time. Only a process that ends by itself leaves its compiled code behind: this one cannot open.
+  // Starting a process takes most of the time, so the processes share a compile cache. Node writes it only when a
+  // process
+  // ends by itself; this first one does, because it cannot open its buffer.
   const env = { ...process.env, NODE_COMPILE_CACHE: home.file("cache") };
   writeFileSync(home.file("file"), "");
   await once(startAppending(home.file("file/buffer"), 0, env).child, "close");

@@ -1,4 +1,4 @@
-// The buffer on a real disk under processes that are killed at any moment.
+// The buffer on a real disk, in processes that are killed at any moment.
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

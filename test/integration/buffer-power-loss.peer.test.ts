@@ -1,4 +1,4 @@
-// The log on real file systems whose power is cut while it appends.
+// The log on real file systems that lose power while it appends.
 import { once } from "node:events";
 import { expect, test } from "vitest";
 import { crc32 } from "../../src/buffer/disk/files/bytes.ts";
@@ -12,12 +12,15 @@ import { seeded } from "../support/runtime.ts";
 const cycles = Number(process.env.TAGFERRY_POWER_CYCLES ?? 1_000);
 const keyOf = ([input, time, value]: Triple) => `${input} ${time} ${value}`;
 
-/** Runs cycles of appending, compaction, power cut and restart. Gives how many acknowledged points were lost, and how many there were. */
+/**
+ * Runs cycles of appending, compaction, power cut and restart. Returns how many acknowledged points there were and how
+ * many of them were lost.
+ */
 async function cut(volume: LoopVolume, disk: Disk, count: number, enough: (lost: number) => boolean = () => false) {
   const random = seeded(21);
   const folder = `${volume.path}/data/buffer`;
   let [lost, total, next, compacted] = [0, 0, 0, 0];
-  /** Acknowledged and not settled. */
+  /** Points that were acknowledged and are not settled yet. */
   const owed = new Set<string>();
   for (let cycle = 0; cycle <= count && !enough(lost); cycle++) {
     const at = cycle * 100;
@@ -35,7 +38,7 @@ async function cut(volume: LoopVolume, disk: Disk, count: number, enough: (lost:
       store.close(moment(at + 1));
       return { lost: lost + losses.reduce((sum, { points }) => sum + points, 0), total, compacted };
     }
-    // A part of the backlog stays, so that there is something to compact.
+    // About a quarter of the backlog stays, so that there is something to compact.
     for (const block of blocks)
       if (random() < 0.75) {
         settle(store, block);
@@ -54,15 +57,16 @@ async function cut(volume: LoopVolume, disk: Disk, count: number, enough: (lost:
           return [`tag${next % 7}`, 1.7e15 + next * 1_000, next / 8];
         });
         store.append(group(store, points), moment(at + 11));
-        // A real cut stops the program as well. Here a sync that was under way may still say it worked (jbd2 takes a
-        // transaction that was given up for one that was written), so only what returned before the cut counts.
+        // A real power cut also stops the program. Here, a sync that was under way may still report success: jbd2
+        // treats an
+        // aborted transaction like a written one. Only an append that returned before the cut counts as acknowledged.
         volume.throwIfCut();
         for (const point of points) owed.add(keyOf(point));
         total += points.length;
         if (i % 50 === 49) store.tick(moment(at + 12 + i / 5));
       }
     } catch {
-      // The power is gone; what is still open goes with the process.
+      // The power is off. Closing the store releases what the process still has open.
       store.close(moment(at + 99));
     }
     await cutDone;
@@ -87,7 +91,7 @@ function open(disk: Disk, folder: string, random: () => number, at: number): Sto
 for (const type of ["ext4", "xfs"] satisfies FileSystem[]) {
   test.skipIf(!canCutPower)(
     `${cycles} power cuts on ${type} lose nothing that was acknowledged`,
-    // A cycle took 0.5 s on ext4 and more than 1 s on xfs while 30 others wanted the same two cores.
+    // A cycle took 0.5 s on ext4, and more than 1 s on xfs while 30 other processes shared the two cores.
     { timeout: 60_000 + cycles * 5_000 },
     async () => {
       using volume = loopVolume(type);

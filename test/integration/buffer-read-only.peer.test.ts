@@ -1,4 +1,4 @@
-// The log on a real volume that is or becomes read-only, as ext4 does after an error. Needs root, for a loop device.
+// The log on a real volume that is read-only or becomes so, as ext4 does after an error. Needs root for a loop device.
 import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { expect, test } from "vitest";
@@ -98,7 +98,7 @@ test.skipIf(!canCutPower)("points of an unmounted read-only volume are not count
   using home = temporaryFolder();
   const at = home.file("volume");
   mkdirSync(at);
-  mkdirSync(`${at}/buffer`); // the mount point has the folder too, empty
+  mkdirSync(`${at}/buffer`); // the mount point contains this folder as well, empty
   const mount = (...args: readonly string[]) => execFileSync("mount", args);
   mount("-t", "tmpfs", "tmpfs", at);
   let mounted = true;

@@ -1,4 +1,4 @@
-// The adversary for longer than a quick run has time for.
+// The long form of modbus-adversary.test.ts.
 import { expect, test } from "vitest";
 import type { Reading } from "../../src/core/source.ts";
 import { endure, endureMany } from "../support/modbus-endurance.ts";

@@ -1,5 +1,5 @@
-// The adversary on real sockets: whatever it does, what is stored is right, and polling goes on. A rejection that nobody
-// handles fails the run.
+// A misbehaving device on real sockets: every stored value is correct, and polling continues.
+// An unhandled rejection fails the run.
 import { expect, test } from "vitest";
 import type { Reading } from "../../src/core/source.ts";
 import { adversaryServer, endure, endureMany } from "../support/modbus-endurance.ts";
@@ -19,11 +19,12 @@ test("for a faulty device every good reading is right, every bad one has a reaso
   expect(runtime.metric("source_modbus_discarded_replies_total")).toBeGreaterThan(0);
 });
 
+// The long form:
 // `TAGFERRY_ADVERSARY=1000000 npx vitest run --config test/vitest.config.ts test/integration/modbus-adversary`
 const replies = Number(process.env.TAGFERRY_ADVERSARY ?? 5_000);
-/** Enough replies for each that its honest ones are few among them. */
+/** Each device sends enough replies for correct ones to be a small part of them. */
 const devices = Math.min(150, Math.ceil(replies / 130));
-/** As slow as a machine under load may be. */
+/** Allows for a slow machine under load. */
 const timeoutMs = 60_000 + replies * 5;
 
 test(

@@ -1,4 +1,5 @@
-// What `modbus-serial` alone gives for a value, and what it gives behind our port: the table in the README of src/source/modbus.
+// Compares the values that `modbus-serial` returns when used directly with those that the driver's transport returns.
+// This is the table in the README of src/source/modbus.
 import { createServer, type Socket } from "node:net";
 import modbusSerial from "modbus-serial";
 import { describe, expect, test } from "vitest";
@@ -12,12 +13,12 @@ import { MbapFraming } from "../../src/source/modbus/connection/mbap-framing.ts"
 import { mbapFrame } from "../support/modbus-adversary.ts";
 
 const signal = () => AbortSignal.timeout(20_000);
-/** Longer than a busy machine takes for a reply that comes; a reply that does not come costs as much. */
+/** Longer than a busy machine takes to receive a reply. Each missing reply costs this time. */
 const timeoutMs = 400;
 
-/** Registers from `start`, or why there are none. */
+/** Returns the registers from `start`, or the error message. */
 type Read = (start: number, count: number) => Promise<readonly number[] | string>;
-/** What a device sends for a request: the frame, and the bytes of the address and the quantity in it. */
+/** The bytes that a device sends for a request. `start` and `count` are the address and quantity in it. */
 type Answer = (request: Buffer, start: number, count: number) => Uint8Array | "reset" | undefined;
 
 async function device(requestBytes: number, answer: Answer) {
@@ -48,7 +49,7 @@ async function device(requestBytes: number, answer: Answer) {
 
 type Wire = "mbap" | "rtu";
 
-/** The library as its README uses it. */
+/** The library, used as its README shows. */
 async function bareLibrary(port: number, wire: Wire): Promise<{ read: Read } & AsyncDisposable> {
   const client = new modbusSerial.default();
   if (wire === "mbap") await client.connectTCP("127.0.0.1", { port });
@@ -69,7 +70,7 @@ async function bareLibrary(port: number, wire: Wire): Promise<{ read: Read } & A
   };
 }
 
-/** The same library behind our port. */
+/** The same library behind the driver's transport. */
 async function guarded(port: number, wire: Wire): Promise<{ read: Read } & AsyncDisposable> {
   const stream = await connectTcp({ host: "127.0.0.1", port, localAddress: undefined, timeoutMs: 10_000 }, signal());
   const framing =
@@ -85,7 +86,7 @@ async function guarded(port: number, wire: Wire): Promise<{ read: Read } & Async
   };
 }
 
-/** A register holds its own address. */
+/** Each register holds its own address. */
 function honest(start: number, count: number): Uint8Array {
   const words = Array.from({ length: count }, (_, i) => start + i).flatMap((word) => [word >> 8, word & 0xff]);
   return Uint8Array.of(3, 2 * count, ...words);
@@ -99,7 +100,8 @@ describe.concurrent("the table of the README", () => {
       let late: Buffer | undefined;
       let asked = 0;
       await using server = await device(12, (request, start, count) => {
-        // The library's ids have wrapped, and all of ours have not.
+        // After this many requests the transaction IDs of the library have wrapped around; those of the driver have
+        // not.
         if (asked++ === 0) late = Buffer.from(mbapFrame(idOf(request), 1, honest(start, count)));
         else if (start === 20 && late) return late;
         else return mbapFrame(idOf(request), 1, honest(start, count));
@@ -143,7 +145,7 @@ describe.concurrent("the table of the README", () => {
       const line: Uint8Array[] = [];
       await using server = await device(8, (_request, start, count) => {
         line.push(rtuCodec.encode({ unit: 1, pdu: honest(start, count) }));
-        // Two replies behind each other once the second request is there.
+        // Both replies are sent together after the second request.
         return line.length < 2 ? undefined : Buffer.concat(line.splice(0));
       });
       await using client = await open(server.port, "rtu");

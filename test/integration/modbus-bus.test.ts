@@ -1,4 +1,4 @@
-// Frames without an id: RTU over TCP and UDP from scripted devices. Serial lines have their tests with pymodbus.
+// Frames without a transaction ID: RTU over TCP and UDP, from scripted devices. Serial lines are tested with pymodbus.
 import { createSocket } from "node:dgram";
 import type { Socket } from "node:net";
 import { createServer } from "node:net";
@@ -13,11 +13,11 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const signal = () => AbortSignal.timeout(20_000);
 const word = (value: number) => Uint8Array.of(3, 2, value >> 8, value & 0xff);
-/** The first of them holds `value`, the others nothing. */
+/** The first register holds `value`, the others hold 0. */
 const registers = (value: number, count: number) =>
   Uint8Array.of(3, 2 * count, 0, value, ...Array<number>(2 * count - 2).fill(0));
 
-/** An RTU gateway on TCP; `answer` is called with each request and the socket that it came on. */
+/** An RTU gateway on TCP. Calls `answer` with each request and the socket that it arrived on. */
 async function rtuGateway(answer: (request: Buffer, socket: Socket) => void) {
   let connections = 0;
   const sockets = new Set<Socket>();
@@ -98,7 +98,7 @@ test("a late answer that a device server passes to the next connection, also of 
     const words = Array.from({ length: count }, (_, i) => start + i).flatMap((value) => [0, value]);
     const pdu = code === 3 ? Uint8Array.of(3, 2 * count, ...words) : Uint8Array.of(code | 0x80, 1);
     line.push(rtuCodec.encode({ unit, pdu }));
-    // The unit answers one after the other, and catches up slowly.
+    // The unit answers its queued requests in order, at most two at a time.
     if (!silent) socket.write(Buffer.concat(line.splice(0, 2)));
   });
   const starts = [2, 8, 14, 20];
@@ -160,7 +160,7 @@ test("a dead unit behind a gateway without IDs costs a connection, and no value 
   const readings = await readUntil(source, signal(), (all) => all.filter((r) => r.quality === "good").length >= 20);
 
   expect(latest(readings).map((reading) => reading.value)).toEqual([1, undefined, 3]);
-  // One for each of its three silences, and for a probe or two on a machine that takes long for this.
+  // One connection for each of the three timeouts, and for one or two probes on a slow machine.
   expect(gateway.connections).toBeGreaterThanOrEqual(4);
   expect(gateway.connections).toBeLessThan(8);
 });
@@ -209,7 +209,7 @@ test("knowledge of a bus outlasts the connection: the next one begins with the o
     const data = (from: number) =>
       Uint8Array.of(code, count * 2, ...Array.from({ length: count }, () => [0, from]).flat());
     socket.write(rtuCodec.encode({ unit, pdu: data(start) }));
-    // In answer to another client of the gateway.
+    // This frame answers another client of the gateway.
     socket.write(rtuCodec.encode({ unit: 9, pdu: Uint8Array.of(3, 2, 0, 99) }));
   });
   const config = modbusConfig({ url: gateway.url }, [{ at: "hr:10" }]);

@@ -1,4 +1,4 @@
-// Every packet of the Modbus suite: there is nothing in it that could write.
+// Captures every packet of the Modbus suite. None of them may contain a write request.
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -22,7 +22,7 @@ test("the whole suite sends only functions 1 to 4, 17 and 43, as captured on net
         : ["test/integration/modbus-", "test/unit/source/modbus"],
       peers,
       within: ["unshare", "--net", ...asRoot, capture, file],
-      // No more of the adversary's replies than a capture can keep up with on a busy machine.
+      // Fewer adversary replies, so that the capture keeps up on a busy machine.
       variables: { TAGFERRY_LINE_LOG: folder.path, TAGFERRY_ADVERSARY: "2000" },
     });
     for (const { pieces } of await clientTraffic(file)) sent.push(...pieces.map((piece) => Buffer.from(piece)));

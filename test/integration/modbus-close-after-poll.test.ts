@@ -1,4 +1,5 @@
-// Devices that allow one connection: it is there for others between two polls. Gateways that close it after each reply.
+// Devices that allow a single connection: other clients can connect between two polls.
+// Gateways that close the connection after each reply.
 import { expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { modbusDevice } from "../support/modbus-device.ts";

@@ -1,4 +1,4 @@
-// What helps to bring a device into service: browsing, SunSpec and probing, against scripted devices.
+// Commissioning aids: browsing, SunSpec and probing, against scripted devices.
 import { expect, test } from "vitest";
 import { probeModbus } from "../../src/source/modbus/discovery/probe.ts";
 import { modbusDriver } from "../../src/source/modbus/driver.ts";
@@ -11,7 +11,7 @@ const signal = () => AbortSignal.timeout(25_000);
 
 const browse = (url: string) => browseModbusDevice(url, signal());
 
-/** An inverter with a SunSpec map at 40000: common model, three-phase inverter, end. */
+/** An inverter with a SunSpec map at 40000: the common model, the three-phase inverter and the end marker. */
 function sunspecInverter(device: ModbusDevice, unit = 1): void {
   device.unit(unit).set("hr", 40_000, [0x5375, 0x6e53, 1, 66]);
   device.unit(unit).set("hr", 40_070, [103, 50]);
@@ -114,7 +114,7 @@ test.each([
     for (const unit of [1, 3]) {
       device.unit(unit).exception = undefined;
       for (const each of ["hr", "ir", "co"] as const) device.unit(unit).refuse(each, 0, 4, code);
-      // At the first address of each table it answers as if it were not there, but for one.
+      // At the first address of each table except di, the unit returns the gateway's exception for absent units.
       device.unit(unit).refuse("co", 5, 65_535, 1);
       device.unit(unit).refuse("di", 0, 65_535, 1);
       device.unit(unit).set(table, 7, [42]);

@@ -1,4 +1,4 @@
-// What is said of devices that are slow, and of ports at which something else answers.
+// Diagnostics for slow devices, and for ports at which a different kind of server answers.
 import { createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
 import { rtuCodec } from "../../src/source/modbus/connection/bus-codec.ts";
@@ -8,7 +8,7 @@ import { testRuntime } from "../support/runtime.ts";
 
 const signal = () => AbortSignal.timeout(25_000);
 
-/** Calls `answer` for each chunk that comes; gives the port. */
+/** Opens a server that calls `answer` for each chunk it receives. Returns the port. */
 async function listening(answer: (socket: Socket, chunk: Buffer) => void) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {

@@ -1,4 +1,4 @@
-// The vectors that every implementation has to agree on, from a second server that is not ours, in C.
+// The test vectors for every implementation, from a second third-party server, in C.
 import { expect, test } from "vitest";
 import { libmodbus } from "../support/libmodbus.ts";
 import { allRead, browseModbusDevice, latest, openModbusSource, readUntil } from "../support/modbus-source.ts";

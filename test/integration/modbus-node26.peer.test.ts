@@ -1,4 +1,4 @@
-// The servers that are not ours, once more on the newer Node, where serialport keeps what it received to itself.
+// The tests with third-party servers on Node 26, whose serial streams keep received bytes in their own buffer.
 import { expect, test } from "vitest";
 import { otherNode } from "../support/other-node.ts";
 import { runSuite } from "../support/suite-run.ts";

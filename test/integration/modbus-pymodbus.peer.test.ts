@@ -1,4 +1,4 @@
-// The vectors that every implementation has to agree on, from a server that is not ours.
+// The test vectors for every implementation, from a third-party server.
 import { expect, test } from "vitest";
 import { allRead, browseModbusDevice, latest, openModbusSource, readUntil } from "../support/modbus-source.ts";
 import { bitTags, modbusVectors, vectorTables, vectorTags } from "../support/modbus-vectors.ts";
@@ -50,7 +50,7 @@ test.each([
     ["MajorMinorRevision", "V2.6"],
     ["VendorUrl", "http://acme.example"],
     ["ProductName", "Meter"],
-    // It takes no request in ASCII to be as short as that for function 17.
+    // Its ASCII framer rejects requests as short as the one for function 17.
     ...(framer === "ascii" ? [] : [["server id", "Acme-PM-53-V2.6 FF"]]),
   ]);
 });

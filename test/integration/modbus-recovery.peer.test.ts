@@ -1,4 +1,4 @@
-// A serial adapter that is pulled out and plugged in again, as a pair of pseudo terminals behind a name that stays.
+// A serial adapter that is unplugged and plugged in again: pseudo terminals behind a fixed device name.
 import { rename, symlink } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";

@@ -1,4 +1,4 @@
-// What breaks comes back by itself, and costs those beside it nothing.
+// Devices and connections recover by themselves. Meanwhile the other units lose no reading.
 import { expect, test } from "vitest";
 import type { Clock } from "../../src/core/runtime.ts";
 import type { Reading } from "../../src/core/source.ts";
@@ -10,7 +10,7 @@ import { allRead, latest, openModbusSource, readUntil } from "../support/modbus-
 import { testRuntime } from "../support/runtime.ts";
 import { tcpProxy } from "../support/tcp-proxy.ts";
 
-/** Every value of the devices here says where it comes from. */
+/** Whether every value is the one that its device holds. Each value encodes its unit and address. */
 function allRight(readings: readonly Reading[], valueOf: (tag: number) => number): boolean {
   return readings.every(({ tag, quality, value, reason }) =>
     quality === "good" ? value === valueOf(tag) : value === undefined && reason !== undefined,
@@ -73,7 +73,7 @@ test.each([1, 2, 4, 6, 11])(
     await using gateway = await modbusDevice();
     gateway.unit(1).set("hr", 0, [1]);
     gateway.unit(2).exception = code;
-    // Eight blocks, and in each of them something to split.
+    // Eight blocks of two registers each, so that each can be split.
     const real = systemClock();
     let waits = 0;
     const sleep: Clock["sleep"] = (ms, signal) => {
@@ -101,10 +101,10 @@ test.each([1, 2, 4, 6, 11])(
         .slice(1)
         .every(({ reason }) => reason?.includes(`exception ${code}`)),
     ).toBe(true);
-    // Each block and its halves at first, then none, or each block once a cycle, of which one may be under way.
+    // At first each block and its halves; then no block, or each block once a cycle. One cycle may be under way.
     const asked = gateway.requests.filter((request) => request.unit === 2).length;
     expect(asked).toBeLessThanOrEqual((calm.length + 1) * 8 + 24);
-    // A unit that is busy is waited for as often as one block may be, not as often as all eight may.
+    // The eight blocks of a busy unit share its waits: there are as many as for one block.
     const cycles = readings.filter((reading) => reading.tag === 1).length;
     expect(waits).toBeLessThanOrEqual(3 * (cycles + 1));
     if (code === 6) expect(waits).toBeGreaterThan(0);

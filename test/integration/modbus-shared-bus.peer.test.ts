@@ -1,6 +1,7 @@
-// A bus with replies that come twice and a second master, over every transport; and that the same adversary makes the library
-// alone give wrong values. A million values:
-// `TAGFERRY_PEERS=1 TAGFERRY_SHARED_BUS=1000000 npx vitest run --config test/vitest.config.ts test/integration/modbus-shared-bus`
+// A bus with duplicated replies and a second master, over every transport. The same disturbance makes the bare library
+// return wrong values. A run with a million values:
+// `TAGFERRY_PEERS=1 TAGFERRY_SHARED_BUS=1000000 npx vitest run --config test/vitest.config.ts
+// test/integration/modbus-shared-bus`
 import modbusSerial from "modbus-serial";
 import { expect, test } from "vitest";
 import { type Disturbances, disturbedTcp, wordOf } from "../support/modbus-disturbed-bus.ts";
@@ -9,7 +10,7 @@ import { seed } from "../support/property.ts";
 import { seeded } from "../support/runtime.ts";
 
 const values = Number(process.env.TAGFERRY_SHARED_BUS ?? 6_000);
-/** Buses at once, for each transport and disturbance. */
+/** Buses in parallel, for each transport and disturbance. */
 const buses = Math.min(60, Math.max(1, Math.round(values / 3_000)));
 const timeoutMs = 120_000 + values * 20;
 
@@ -35,7 +36,7 @@ test.concurrent.each(cases)(
     expect(polled.flatMap(({ wrong }) => wrong)).toEqual([]);
     const right = polled.reduce((sum, one) => sum + one.right, 0);
     expect(right).toBeGreaterThanOrEqual(share * buses);
-    // Without ids it shows, and is said.
+    // On transports without transaction IDs the driver detects the disturbance and reports it.
     if (transport === "tcp" || transport === "udp") return;
     const said = polled.flatMap(({ warnings }) => warnings).join("\n");
     const logged = polled.reduce((sum, one) => sum + one.logged, 0);

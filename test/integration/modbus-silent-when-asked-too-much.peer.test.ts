@@ -1,4 +1,4 @@
-// Devices that say nothing where others answer with an exception, and of which nothing else is asked.
+// Devices that do not answer where others answer with an exception. The driver stops sending such requests.
 import { expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { modbusDevice } from "../support/modbus-device.ts";
@@ -27,7 +27,7 @@ test("a device silent at requests for more than 20 registers gives all 60 config
   await eventually(() => isAllGood(60, kept.readings));
 
   expect(latest(kept.readings).map(({ value }) => value)).toEqual(values);
-  // On the connection on which it was asked for too much.
+  // The source keeps the connection on which it sent the long requests.
   expect(kept.losses).toEqual([]);
 });
 

@@ -1,4 +1,4 @@
-// What becomes of readings that a stop finds on their way to the disk.
+// Readings that are not on disk yet when the source is stopped.
 import { expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { modbusDevice } from "../support/modbus-device.ts";

@@ -1,4 +1,4 @@
-// Modbus TCP from a device over a real socket to readings.
+// Modbus TCP from a device over a real socket to the readings.
 import { expect, test } from "vitest";
 import { isAgentError } from "../../src/core/errors.ts";
 import { epochMicros } from "../../src/core/point.ts";
@@ -31,7 +31,8 @@ test("values of all four tables arrive decoded, in one request a table, with one
   const times = (poll: readonly Reading[]) => new Set(poll.map((reading) => reading.time)).size;
   const polls = (all: readonly Reading[]) =>
     Array.from({ length: all.length / tags.length }, (_, i) => all.slice(i * tags.length, (i + 1) * tags.length));
-  // Under load a poll may take longer than the 100 ms that share a time: one that does not is waited for.
+  // Under load a poll may take longer than 100 ms, and its readings then have several times. Waits for a poll that does
+  // not.
   const readings = await readUntil(source, signal(), (all) => polls(all).some((poll) => times(poll) === 1));
 
   const first = (polls(readings).find((poll) => times(poll) === 1) ?? []).toSorted((a, b) => a.tag - b.tag);
@@ -98,7 +99,7 @@ test("a silent unit costs the others only its timeout, and its tags have the rea
     quality: "bad",
     reason: expect.stringMatching(/^unit 2 did not answer within 400ms/),
   });
-  // Three, and on a machine that takes long for this a probe or two.
+  // Three timeouts, and one or two probes on a slow machine.
   expect(device.requests.filter((r) => r.unit === 2).length).toBeLessThan(8);
   expect(source.details?.()).toMatchObject({ units: 2, "units down": "2" });
 });
@@ -367,7 +368,8 @@ test("the forecast of a serial line has its load", () => {
   const tags = [{ at: "hr:0", every: 100 }];
   const load = (url: string) => modbusDriver.forecast?.(modbusConfig({ url }, tags)).busLoad;
 
-  // 15 characters of 11 bits at 9600 take 17 ms, the pause before the next frame 4, the unit 10: of 100 ms.
+  // 15 characters of 11 bits at 9600 Bd take 17 ms, the pause between frames 4 ms and the unit 10 ms, of a cycle of 100
+  // ms.
   expect(load("rtu:///dev/ttyUSB0")).toBeCloseTo(0.31, 2);
   expect(load("rtu:///dev/ttyUSB0?baudRate=115200")).toBeCloseTo(0.13, 2);
 });

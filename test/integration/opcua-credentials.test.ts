@@ -1,4 +1,4 @@
-// To whom the agent gives a password: never to a server whose certificate is not verified, whatever the server says.
+// The agent never sends a password to a server whose certificate is not verified, whatever the server claims.
 import { X509Certificate } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ const rogue = async (options: { readonly anonymous?: boolean } = {}) => {
   return { server, ...secrets, control: secrets, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 };
 
-/** A configuration for the commands, with a source that logs in at `url`. */
+/** A configuration for the commands. Its source logs in at `url`. */
 async function configured(url: string, source: string): Promise<string> {
   const place = state();
   await putKey("agent", join(place, "pki"));
@@ -55,7 +55,7 @@ test.each(["browse", "browse --source", "browse --endpoints", "check --online", 
     const ended = await command(...argumentsOf(name, url, file, passwordFile));
     expect(server.secrets).toEqual([]);
     if (name === "browse --endpoints") return;
-    // It chooses an endpoint with security, where all depends on the certificate.
+    // `init` chooses an endpoint with security, which fails first because the certificate is not trusted.
     if (name === "init") expect(ended.stderr).toContain("is not trusted");
     if (name === "init") return;
     expect(ended.stdout + ended.stderr).toMatch(
@@ -71,7 +71,7 @@ function argumentsOf(name: string, url: string, file: string, passwordFile: stri
   if (name === "browse --endpoints") return [["browse", url, "--endpoints", ...credentials]];
   if (name === "check --online") return [["check", "--online", "-c", file]];
   if (name === "test --once") return [["test", "--once", "-c", file]];
-  // The certificate is not compared.
+  // The answer "n": the user has not compared the certificate.
   const answers = ["gw1", "", "", "", "secret", url, "n", user.name, user.password, "y", ""];
   return [["init", "-c", join(state(), "new.yaml")], { answers, variables: { STATE_DIRECTORY: join(file, "..") } }];
 }
@@ -111,7 +111,7 @@ test("a user's certificate does not sign for an untrusted server", async () => {
   await using server = await rogue();
   const stateDir = state();
   await putKey("agent", join(stateDir, "pki"));
-  // Any connection makes the agent's own certificate, which is as good as any user's.
+  // Any connection creates the agent's own certificate, which serves as the user's certificate here.
   await (await openOpcuaSource({ stateDir, options: { url: server.server.url, ...inClear }, tags }))[
     Symbol.asyncDispose
   ]();

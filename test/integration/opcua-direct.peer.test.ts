@@ -1,4 +1,4 @@
-// Servers whose endpoints cannot be listed, as behind a forwarded port: what the configuration describes is used.
+// Servers whose endpoints cannot be listed, for example behind a forwarded port: the driver uses the configured values.
 import { afterAll, expect, test } from "vitest";
 import { beforeRequest } from "../support/opcua-requests.ts";
 import { opcuaServer, user } from "../support/opcua-server.ts";
@@ -10,7 +10,7 @@ afterAll(() => folder[Symbol.dispose]());
 const security = { mode: "none" };
 const tags = [{ path: "Line/Temp" }];
 
-/** A server that tells nobody which endpoints it has; `silent`: not even that it has none. */
+/** A server that returns no endpoints. With `silent` it does not answer the request at all. */
 const secretive = (folderName: string, { silent = false, secure = false, anonymous = true } = {}) =>
   opcuaServer({
     folder: folder.file(folderName),

@@ -1,6 +1,7 @@
-// Restarts of the server and of the agent, cuts of the network, sessions that time out: every value the server held is in the
-// service or in the gap record, and what happened to nothing is not called lost. TAGFERRY_OPCUA_EVENTS=200 for the long
-// form; TAGFERRY_SEED for another story.
+// Restarts of server and agent, network outages and session timeouts: every value that the server held is in the
+// service
+// or in the gap record, and undisturbed values are not reported as lost.
+// TAGFERRY_OPCUA_EVENTS=200 runs the long form; TAGFERRY_SEED chooses another sequence.
 import { expect, test } from "vitest";
 import { opcuaDrill } from "../support/opcua-drill.ts";
 import { seed } from "../support/property.ts";
@@ -17,7 +18,7 @@ test(`after ${events} restarts and cuts every value of the server is in the serv
   const rows = Object.fromEntries([...states].map(([state, all]) => [state, all.length]));
   process.stdout.write(`${JSON.stringify({ ...figures, rows })}\n`);
   expect(unexplained, story).toEqual([]);
-  // A record that calls everything lost explains everything.
+  // Otherwise a record that reports everything as lost would pass.
   expect(figures.lostInPeaceSeconds, story).toBeLessThan(0.1 * events);
   expect(figures.held).toBeGreaterThan(events);
   expect(figures.stored).toBeLessThan(figures.held);

@@ -1,4 +1,4 @@
-// How soon values come again once a network is healed: an agent with servers on three stacks, each behind a network of its own.
+// How soon values arrive after a network outage: an agent with servers on three stacks, each behind its own network.
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { startAgent } from "../support/agent-process.ts";
@@ -14,9 +14,9 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 const folder = temporaryFolder();
 afterAll(() => folder[Symbol.dispose]());
 
-/** What is promised, on a machine that has nothing else to do. */
+/** The documented limit, for a machine without other load. */
 const promisedMs = 5_000;
-/** On one that has: what went wrong once took 85 s. */
+/** The limit on a loaded machine. A past defect took 85 s. */
 const patienceMs = 30_000;
 
 interface Line {

@@ -1,4 +1,4 @@
-// What a server's own history makes good: values that its queue threw away, and those of the time the agent was away.
+// A server's history fills gaps: values that its queue discarded, and values from the time when the agent was stopped.
 import { expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { hurriedClock } from "../support/hurried-clock.ts";
@@ -10,7 +10,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 const insecure = { security: { mode: "none" } };
 const tags = [{ node: `nsu=${lineNamespace};s=Temp` }];
 
-/** Looks into the history four times as soon as in earnest. */
+/** Reads the history after a quarter of the usual delays. */
 const hurried = () => testRuntime({ clock: hurriedClock(4) });
 
 test("values discarded by the server's queue or missed while the agent was stopped are filled from its history", {
@@ -21,7 +21,7 @@ test("values discarded by the server's queue or missed while the agent was stopp
   const stateDir = own.file("state");
   const options = { url: server.url, ...insecure, backfill: { maxGap: "1h" } };
   const slow = { ...options, subscription: { publishing: "700ms", queue: 2 } };
-  // Each value has a time of its own, however quick this machine is.
+  // Each value gets its own source timestamp, even within one millisecond.
   let last = 0;
   const set = (value: number) => {
     last = Math.max(Date.now(), last + 1);
@@ -31,7 +31,7 @@ test("values discarded by the server's queue or missed while the agent was stopp
     await using line = collect(await openOpcuaSource({ stateDir, options: slow, tags, runtime: hurried() }));
     await eventually(() => line.values(0).length > 0);
     const burst: number[] = [];
-    // Each is sampled, so that the queue has to take it; until some were thrown away.
+    // Waits until each value is sampled, so that it enters the queue, and repeats until the queue overflows.
     await eventually(async () => {
       const value = 101 + burst.length;
       burst.push(value);
@@ -60,7 +60,7 @@ test("the outcome of each gap is reported: filled from the history, lost without
   const setup = {
     stateDir,
     options: { url: server.url, ...insecure },
-    // Two of one node: each is filled.
+    // Two tags of one node: both are filled.
     tags: ["Temp", "Count", "Big", "Temp"].map((name) => ({ node: `nsu=${lineNamespace};s=${name}` })),
   };
   server.set("Count", 1);
@@ -83,7 +83,7 @@ test("the outcome of each gap is reported: filled from the history, lost without
   expect(states(1)).toEqual(["open", "lost"]);
   expect(states(2)).toEqual([]);
   expect(line.gaps.find(({ state }) => state === "lost")?.reason).toBe("no history");
-  // Behind the readings that fill it.
+  // The gap is reported as filled after the readings that fill it.
   for (const tag of [0, 3]) expect(line.values(tag)).toContain(31);
 });
 

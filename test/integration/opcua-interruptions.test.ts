@@ -1,4 +1,4 @@
-// What an interruption costs an OPC UA source: nothing, as long as the server has kept it.
+// Interruptions of an OPC UA source lose no value as long as the server has kept it.
 import { cpSync, existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -12,7 +12,7 @@ import { testRuntime } from "../support/runtime.ts";
 import { type TcpProxy, tcpProxy } from "../support/tcp-proxy.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-// Facts are waited for one after the other, each as long as a busy machine takes.
+// Each wait in a test allows for a busy machine, and there are several in a row.
 vi.setConfig({ testTimeout: 120_000 });
 const folder = temporaryFolder();
 const count = { node: `nsu=${lineNamespace};s=Count` };
@@ -31,7 +31,7 @@ afterAll(async () => {
   folder[Symbol.dispose]();
 });
 
-/** A state folder of its own, as of another agent; the key is the same, since making one takes long. */
+/** A new state folder, as another agent would have. It copies the key, because generating one takes long. */
 function freshState(): string {
   const [first, state] = [folder.file("state0/pki/own"), folder.file(`state${states++}`)];
   if (existsSync(first)) cpSync(first, `${state}/pki/own`, { recursive: true });
@@ -45,7 +45,7 @@ const open = (stateDir: string, options = {}, runtime = testRuntime(), tags: obj
     runtime,
   });
 
-/** Sets Count to the next numbers, each until it is sampled. Gives them. */
+/** Sets Count to the next numbers, each as soon as the previous one is sampled. Returns them. */
 async function countUp(many: number): Promise<number[]> {
   const numbers = Array.from({ length: many }, () => ++next);
   for (const number of numbers) {
@@ -105,14 +105,14 @@ test("when the session ended while the agent was stopped, the server transfers u
   server.endSessions("kept");
   await using after = collect(await open(stateDir, secure));
   expect(after.source.details?.()).toMatchObject({ subscription: "transferred" });
-  // One: while two subscriptions sample, a number that only one of them saw is no loss.
+  // A single number: while two subscriptions sample the variable, one that only one of them sampled is not lost.
   await has(after, [...unacknowledged, ...(await countUp(1))]);
   await eventually(() => server.subscriptions === subscriptions + 1);
 });
 
 test("fast and slow tags are published each at its interval, and each subscription keeps its values", async () => {
   const stateDir = freshState();
-  // A quiet subscription has told all with its next keep-alive.
+  // The next keep-alive of a quiet subscription shows that there are no further values.
   const secure = { security: { mode: "signAndEncrypt" }, subscription: { keepAlive: "1s" } };
   const both = [count, { node: `nsu=${lineNamespace};s=Temp`, every: 1_000 }];
   const subscriptions = server.subscriptions;
@@ -138,7 +138,7 @@ test("fast and slow tags are published each at its interval, and each subscripti
     await eventually(() => after.values(1).includes(78));
   }
   server.endSessions("kept");
-  // The slow tag is a fast one now: what its old subscription has kept comes all the same.
+  // The slow tag becomes a fast one. The values that its old subscription has kept arrive nevertheless.
   await using now = collect(await open(stateDir, secure, testRuntime(), [count, { ...both[1], every: 50 }]));
   expect(now.source.details?.()).toMatchObject({ publishing: "100 ms", subscription: "transferred" });
   await eventually(
@@ -212,7 +212,7 @@ test("a server that restarted with other namespace indexes gives the same variab
     quality: "bad",
     reason: expect.stringContaining("namespace changed: 2: was urn:first"),
   });
-  // There are variables of the same identifiers and names now where the line was.
+  // Decoy variables now have the identifiers and names of the former ones.
   expect(after.readings.filter(({ value }) => value === decoyCount)).toEqual([]);
 });
 
@@ -229,12 +229,12 @@ test("the connection to a silent server is closed", async () => {
         await clock.sleep(Math.min(20, ms), signal);
     },
   };
-  // The time that a call may take is short, since one is waited for in vain below; that to open is not.
+  // A short timeout for calls, because one call below times out. Opening has a longer one.
   const opened = await eventually(() => open(stateDir, options, testRuntime({ clock: leaping })), 25_000);
   await using line = collect(opened);
   await has(line, await countUp(1));
   network.muteDevice();
-  // Only now: before, no silence of a busy machine must be too long.
+  // The clock leaps only now, so that a busy machine's delay does not end the connection earlier.
   ahead = 60_000;
   const failure = await line.failure;
   network.cut();
@@ -245,9 +245,9 @@ test("the connection to a silent server is closed", async () => {
 test("a probe during the agent's run takes no value from it", async () => {
   const stateDir = freshState();
   await using line = collect(await open(stateDir));
-  // It has begun, and writes no more.
+  // The source has started, and writes no further state.
   await has(line, await countUp(1));
-  // As if another living process had written it.
+  // As if another running process had written the state.
   const path = `${stateDir}/session.json`;
   const { began: _, ...record } = JSON.parse(await readFile(path, "utf8"));
   await writeFile(path, JSON.stringify({ ...record, pid: process.ppid }));
@@ -270,7 +270,7 @@ test("a server that never answers is abandoned, without a connection left open",
   network.mend();
 });
 
-/** A clock on which a minute passes in 0.3 s. */
+/** A clock on which a minute takes 0.3 s. */
 function hurriedClock(): Clock {
   const clock = systemClock();
   return {
@@ -297,7 +297,7 @@ test("a node that appears later is monitored at the next retry, and a node that 
   await eventually(() => [0, 1, 2].every((tag) => line.values(tag).length === 1));
   for (const name of ["Late", "Later", "New", "Torque"]) server.add(name);
   await eventually(() => [0, 1, 2].every((tag) => line.values(tag).includes(1)));
-  // A pattern that has found something is looked through again, too, less often.
+  // A pattern that has matched a node is resolved again as well, only less often.
   await line.reading(({ tag, captures, value }) => tag === 3 && captures["name"] === "Torque" && value === 1);
   await eventually(() =>
     ["Late", "Later", "New", "Torque"].every((name) => line.descriptions.some((one) => one.signal.name === name)),

@@ -1,4 +1,4 @@
-// What a server has not kept of a subscription that goes on is noticed, whoever forgot it: messages, items, the agent itself.
+// Messages, items or agent state are lost although the subscription continues. The source notices the missing values.
 import { cpSync, rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { checkOnline } from "../../src/cli/configure/check-online.ts";
@@ -34,15 +34,15 @@ const open = (stateDir: string, subscription = {}) =>
     options: {
       url: `opc.tcp://127.0.0.1:${network.port}`,
       security: { mode: "none" },
-      // With a keep-alive the number of the next message is told.
+      // A keep-alive contains the sequence number of the next message.
       subscription: { keepAlive: "300ms", ...subscription },
     },
     tags: [{ node: `nsu=${lineNamespace};s=Temp` }],
-    // Looks into the history four times as soon as in earnest.
+    // Reads the history after a quarter of the usual delays.
     runtime: testRuntime({ clock: hurriedClock(4) }),
   });
 
-/** Sets Temp to the next two values, each at a time of its own, for the history alone. */
+/** Sets Temp to the next two values, each with its own time. Only the history contains them. */
 async function setUnseen(): Promise<readonly number[]> {
   const values = [++next, ++next];
   for (const value of values) {
@@ -53,7 +53,7 @@ async function setUnseen(): Promise<readonly number[]> {
   return values;
 }
 
-/** Sets Temp to the next value, until it is sampled. */
+/** Sets Temp to the next value and waits until it is sampled. */
 async function set(): Promise<number> {
   const value = ++next;
   server.set("Temp", value);
@@ -90,7 +90,7 @@ test("messages that the server dropped are noticed after the agent was killed, a
   await eventually(() => line.gaps.some(({ state }) => state === "filled"), 30_000);
   expect(line.gaps[0]).toMatchObject({ cause: "overflow", state: "open" });
   await eventually(() => missed.every((value) => line.values(0).includes(value)), 30_000);
-  // From now on all is as before.
+  // From now on the connection is undisturbed.
   const value = await set();
   await line.reading((reading) => reading.value === value);
 });
@@ -124,7 +124,7 @@ test("an agent killed before it persisted a gap still searches for the missing v
   }
   server.endSessions();
   const missed = await setUnseen();
-  // Subscribed, and then killed: nothing was taken.
+  // Subscribes and is killed before it consumes a value.
   const killed = await open(stateDir);
   expect(killed.details?.()).toMatchObject({ subscription: "new" });
   cpSync(stateDir, copy, { recursive: true });

@@ -1,4 +1,4 @@
-// What is known to be missing is known after the agent was killed, too: with the last notification on disk, its gap is.
+// A gap that the last notification showed is on disk together with it, so it is known after the agent was killed.
 import { cpSync, rmSync } from "node:fs";
 import { expect, test } from "vitest";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -11,7 +11,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const tags = [{ node: `nsu=${lineNamespace};s=Temp` }];
 
-/** Time for a look into the history does not come. */
+/** A clock on which the delay before the history is read never ends. */
 function patient() {
   const clock = systemClock();
   return testRuntime({
@@ -47,7 +47,8 @@ test("values discarded by the server's queue are filled although the agent was k
       await eventually(() => server.temps.has(value));
       return line.gaps.some(({ cause }) => cause === "overflow");
     }, 30_000);
-    // What tells of it is acknowledged with the requests that follow: the server will not tell it again.
+    // The notification with the overflow is acknowledged by the publish requests that follow. The server will not
+    // repeat it.
     for (const value of later) {
       server.set("Temp", value);
       await line.reading((reading) => reading.value === value);

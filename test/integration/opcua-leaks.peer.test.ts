@@ -1,4 +1,4 @@
-// What the commands leave at a server: nothing. Counted by four servers on stacks of their own.
+// Commands leave no session or subscription at a server. Four servers on different stacks count them.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
@@ -31,9 +31,9 @@ const servers: Readonly<Record<string, () => Promise<Server>>> = {
     return { url: server.url, count, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
   },
   asyncua: () => asyncua({ folder: folder.file("asyncua") }),
-  // It has one subscription to give: one that is left behind refuses everybody.
+  // It allows one subscription. One that is left behind would block every other client.
   open62541: () => open62541({ mostSubscriptions: 1 }),
-  // Its subscriptions outlive their session: they have to be deleted by themselves.
+  // Its subscriptions outlive their session and have to be deleted explicitly.
   gopcua: () => gopcua(),
 };
 
@@ -57,7 +57,7 @@ sources:
 test.each(Object.keys(servers))(
   "browse, check --online and test leave no session and no subscription at %s",
   async (name) => {
-    await using server = await (servers[name] as () => Promise<Server>)(); // one of the keys
+    await using server = await (servers[name] as () => Promise<Server>)(); // `name` is a key of `servers`
     const { url } = server;
     const file = await configured(name, url);
     const none = { sessions: 0, subscriptions: 0 };
@@ -74,7 +74,7 @@ test.each(Object.keys(servers))(
       if (args.length > 2 && args[0] !== "check") continue;
       expect(ended.stdout).toContain(args[0] === "check" ? "line" : "Temp");
     }
-    // ^C while it goes on.
+    // ^C while the command runs.
     const stop = new AbortController();
     const going = command(["test", "-c", file], { signal: stop.signal, print: () => stop.abort(new Error("^C")) });
     await going;

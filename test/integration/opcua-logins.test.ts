@@ -1,5 +1,5 @@
-// How the OPC UA source is let in: users with certificates, policies that nobody should use any more, hosts that only the
-// server knows.
+// How the OPC UA source logs in: user certificates, deprecated security policies, host names that only the server can
+// resolve.
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
@@ -14,7 +14,7 @@ const stateDir = folder.file("state");
 const insecure = { security: { mode: "none" } };
 const tags = [{ node: `nsu=${lineNamespace};s=Temp` }];
 const own = join(stateDir, "pki/own");
-/** A user's certificate is as good as any: the one that the agent has made for itself. */
+/** The agent's own certificate serves as the user's certificate. */
 const userCertificate = {
   certFile: join(own, "certs/client_certificate.pem"),
   keyFile: join(own, "private/private_key.pem"),

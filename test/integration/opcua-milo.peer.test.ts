@@ -1,4 +1,4 @@
-// The OPC UA source against Eclipse Milo, a strict stack of its own: types, trust in both directions, user, restarts.
+// The OPC UA source with Eclipse Milo, a strict stack: types, trust in both directions, user, restarts.
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
@@ -138,7 +138,7 @@ test("a cut of the network loses no value", async () => {
   void after.failure.then((error) => {
     failure = String(error);
   });
-  // What was sent into the cut is asked for: no keep-alive comes for five minutes.
+  // The source requests a republish of what was sent during the outage. The next keep-alive is five minutes away.
   await eventually(() => {
     if (missed.every((value) => after.values(0).includes(value))) return true;
     const lost = runtime.metric("source_opcua_lost_notifications_total", { source: "line" });
@@ -151,7 +151,7 @@ test("a cut of the network loses no value", async () => {
 
 test("after a restart of the agent the server transfers unacknowledged values", async () => {
   const stateDir = freshState();
-  // Milo publishes what it has kept with the next keep-alive, and tells at once that it has it.
+  // Milo publishes unacknowledged values with the next keep-alive, but announces them at once.
   const secure = { security: { mode: "signAndEncrypt" }, subscription: { keepAlive: "5m" } };
   await openTrusting(setup(stateDir, secure, [node("Count")])).catch(() => {});
   server.trust(certificateOf(stateDir));

@@ -1,5 +1,6 @@
-// How large a message may be: the agent hangs up on one without end before it takes the memory, and takes answers that are larger
-// than the requests that a server takes.
+// Message sizes: the agent closes the connection on an endless message before it takes the memory. It accepts answers
+// that
+// are larger than the requests that a server accepts.
 import { connect, createServer } from "node:net";
 import { afterAll, expect, test } from "vitest";
 import { largestMessageBytes } from "../../src/source/opcua/session/stack.ts";
@@ -14,7 +15,7 @@ afterAll(() => folder[Symbol.dispose]());
 const unlimited = 0xffff_ffff;
 const chunkBytes = 65_536;
 
-/** Acknowledges everything, then answers the first request with chunk after chunk, until the agent hangs up. */
+/** Acknowledges the connection, then answers the first request with an endless sequence of chunks. */
 async function endlessServer() {
   const hello: number[] = [];
   let sent = 0;
@@ -37,12 +38,12 @@ async function endlessServer() {
       }
       if (opened) return;
       opened = true;
-      // Up to its sequence number: message header, channel, policy, no certificates (OPC 10000-6, 6.7.2).
+      // The length up to the sequence number: message header, channel, policy, no certificates (OPC 10000-6, 6.7.2).
       const secured = 12 + 4 + data.readInt32LE(12) + 8;
       const requestId = data.readUInt32LE(secured + 4);
       let sequence = 0;
       const push = () => {
-        // More than the agent may ever take ends the test.
+        // The loop ends when the agent has accepted more than it ever may.
         for (let room = true; room && sent < 4 * largestMessageBytes && !socket.destroyed; ) {
           const chunk = Buffer.alloc(chunkBytes);
           data.copy(chunk, 0, 0, secured);
@@ -82,11 +83,11 @@ test("an endless message is cut off at the agent's own limit, with a reason for 
   });
   await server.hungUp;
   expect(new Set(server.hello)).toEqual(new Set([largestMessageBytes]));
-  // What lies in the buffers of the network comes on top.
+  // Doubled, because the network's buffers hold some data as well.
   expect(server.sent).toBeLessThan(2 * largestMessageBytes);
 });
 
-/** The server behind it takes requests of 4 KiB in one chunk alone, by its own word; the answers are as large as ever. */
+/** A server that announces that it accepts requests of 4 KiB in a single chunk. Its answers are as large as usual. */
 async function smallRequests(port: number) {
   const chunks: number[] = [];
   const server = createServer((client) => {
@@ -101,7 +102,8 @@ async function smallRequests(port: number) {
     upstream.on("data", (data) => {
       if (!acknowledged && data.toString("latin1", 0, 3) === "ACK") {
         acknowledged = true;
-        // ReceiveBufferSize, MaxMessageSize and MaxChunkCount: what the server takes (OPC 10000-6, 7.1.2.4).
+        // ReceiveBufferSize, MaxMessageSize and MaxChunkCount: the limits that the server announces (OPC 10000-6,
+        // 7.1.2.4).
         for (const [at, value] of [[12, 8_192] as const, [20, 4_096] as const, [24, 1] as const])
           data.writeUInt32LE(value, at);
       }
@@ -118,7 +120,7 @@ async function smallRequests(port: number) {
 }
 
 test("answers may be larger than the server's limit of requests", async () => {
-  // Its endpoints alone, each with its certificate, are more than 4 KiB.
+  // Its list of endpoints alone, each with a certificate, exceeds 4 KiB.
   await using server = await opcuaServer({ folder: folder.file("server"), secure: "deprecated" });
   using network = await smallRequests(server.port);
   await using line = collect(

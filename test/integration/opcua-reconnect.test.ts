@@ -1,4 +1,4 @@
-// Servers that are reached in a roundabout way, or answer not at all where they should refuse.
+// Servers that are reached through a proxy, and servers that do not answer where they should refuse.
 import { afterAll, expect, test } from "vitest";
 import { beforeRequest } from "../support/opcua-requests.ts";
 import { opcuaServer } from "../support/opcua-server.ts";

@@ -1,4 +1,5 @@
-// Two servers of one redundant set: the one that serves better is used, and what a change costs is filled or recorded.
+// Two servers of one redundant set: the source uses the one with the higher service level.
+// A fail-over gap is filled from the history or recorded.
 import { expect, test } from "vitest";
 import { openAgent } from "../../src/agent/agent.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
@@ -11,7 +12,7 @@ import { testRuntime } from "../support/runtime.ts";
 import { integration, password, testService } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-/** Levels are read and history is asked four times as soon as in earnest. */
+/** Reads service levels and history after a quarter of the usual delays. */
 const hurried = () => testRuntime({ clock: hurriedClock(4) });
 
 test("when the service level falls the other server is used, no value is lost, and the choice does not flap", {
@@ -47,7 +48,7 @@ sources:
   let last = 0;
   const set = () => {
     value++;
-    // Each has a time of its own.
+    // Each value has its own time.
     last = Math.max(Date.now(), last + 1);
     const at = new Date(last);
     for (const server of both) server.set("Temp", value, at);
@@ -59,7 +60,7 @@ sources:
   set();
   await arrived();
   first.serviceLevel = 100;
-  // While nobody is connected: both servers hold them, the first in their histories alone.
+  // Set while no client is connected: both servers get the values, and the first one has them only in its history.
   await eventually(() => line()?.state === "waiting" && [set(), set()], 60_000);
   const missed = value;
   await uses(second);
@@ -68,14 +69,14 @@ sources:
   expect(line()?.details["service levels"]).toBe(`${first.url} 100, ${second.url} 255`);
   expect(runtime.metric("source_opcua_fail_overs_total")).toBe(1);
 
-  // Well again: who is served well stays.
+  // The first server recovers. The source stays with the second one while that serves well.
   first.serviceLevel = 255;
   await eventually(() => String(line()?.details["service levels"]).startsWith(`${first.url} 255`), 60_000);
   set();
   await arrived();
   expect(line()?.details.server).toBe(second.url);
 
-  // Gone altogether.
+  // The second server stops.
   await second[Symbol.asyncDispose]();
   await uses(first);
   expect(runtime.metric("source_opcua_fail_overs_total")).toBe(2);
@@ -94,7 +95,7 @@ sources:
   const span = { from: epochMicros(from), before: epochMicros(runtime.clock.now() + 60e6) };
   const reader = { url: service.url, integration, password, apiVersion: "1.1beta1", namespace: "platform" } as const;
   const stored = await readBack(reader, span, testRuntime(), new AbortController().signal);
-  const values = [...(stored.get("temp" as InputId)?.keys() ?? [])]; // as in the configuration
+  const values = [...(stored.get("temp" as InputId)?.keys() ?? [])]; // the Input ID in the configuration
   const all = Array.from({ length: value - 100 }, (_, i) => 101 + i);
   expect(all.filter((each) => !values.includes(each))).toEqual([]);
   expect(runtime.metric("source_opcua_backfilled_readings_total")).toBeGreaterThanOrEqual(1);

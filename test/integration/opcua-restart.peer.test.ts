@@ -1,4 +1,4 @@
-// A restart of the agent costs no value, at servers on stacks of their own; one of them moves no subscription to another session.
+// A restart of the agent loses no value, on servers with different stacks. One of them cannot transfer subscriptions.
 import { statSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
 import { asyncua } from "../support/asyncua.ts";
@@ -37,7 +37,7 @@ const servers: Readonly<Record<string, () => Promise<Server>>> = {
   },
   async open62541() {
     const server = await open62541();
-    // It samples, so a value has to stand for longer than the sampling interval.
+    // The server samples, so each value has to last longer than the sampling interval.
     const set = async (value: number) => {
       server.set("Count", value);
       await server.count();
@@ -53,7 +53,7 @@ const cases = Object.keys(servers).flatMap((name) => security.map((mode) => [nam
 test.each(cases.filter(([name, { mode }]) => name !== "open62541" || mode === "none"))(
   "a restart loses no value at %s, %o",
   async (name, mode) => {
-    await using server = await (servers[name] as () => Promise<Server>)(); // one of the keys
+    await using server = await (servers[name] as () => Promise<Server>)(); // `name` is a key of `servers`
     const stateDir = folder.file(`${name} ${mode.mode}`);
     const setup = { stateDir, options: { url: server.url, security: mode }, tags: [{ path: "Line/Count" }] };
     const numbers: number[] = [];
@@ -75,10 +75,10 @@ test.each(cases.filter(([name, { mode }]) => name !== "open62541" || mode === "n
       });
       await line[Symbol.asyncDispose]();
       expect(statSync(`${stateDir}/session.json`).mode & 0o777).toBe(0o600);
-      // While the agent is away.
+      // The agent is stopped during these changes.
       await countTo(round * 10);
     }
-    // For good: whoever comes next finds the server as it was.
+    // A final stop leaves the server as it was before.
     const last = await openTrusting({ ...setup, final: true });
     expect(await server.count()).toEqual({ sessions: 1, subscriptions: 1 });
     await last[Symbol.asyncDispose]();

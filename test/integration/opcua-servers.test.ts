@@ -1,4 +1,4 @@
-// The OPC UA source and servers that differ: their certificate, what they can do, how slowly they publish.
+// The OPC UA source with servers that differ in certificate, capabilities and publishing speed.
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { trustCertificate } from "../../src/source/opcua/session/trust.ts";
 import { eventually } from "../support/eventually.ts";
@@ -7,10 +7,10 @@ import { collect, openOpcuaSource, openTrusting } from "../support/opcua-source.
 import { type TcpProxy, tcpProxy } from "../support/tcp-proxy.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-// Facts are waited for one after the other, each as long as a busy machine takes.
+// Each wait in a test allows for a busy machine, and there are several in a row.
 vi.setConfig({ testTimeout: 120_000 });
 const folder = temporaryFolder();
-/** Of the one agent of these tests. */
+/** The state folder of the only agent in these tests. */
 const stateDir = folder.file("state");
 const insecure = { security: { mode: "none" } };
 const encrypted = { security: { mode: "signAndEncrypt", policy: "Basic256Sha256" } };
@@ -56,10 +56,10 @@ test("values lost in one direction after a quiet time arrive, from the first on"
   const options = { ...insecure, subscription: { keepAlive: "2100ms", publishing: "700ms" } };
   {
     await using before = collect(await openOpcuaSource(setup(options)));
-    // Keep-alives carry the number of the next message, which is the one that will be lost.
+    // A keep-alive contains the sequence number of the next message, which will be lost.
     await eventually(() => before.values(0).length > 0 && before.keepAlives > 0);
     network.muteDevice();
-    // Two messages with one value each: the second goes out after the first has.
+    // Two messages of one value each: the second one is sent after the first one.
     for (const round of [1, 2]) {
       const swallowed = network.swallowed;
       const [number] = await countUp(1);

@@ -1,4 +1,4 @@
-// Networks and servers that say nothing where an answer is due, and how soon the agent is back.
+// Networks and servers that do not answer, and how soon the agent recovers.
 import { afterAll, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { beforeRequest } from "../support/opcua-requests.ts";

@@ -1,4 +1,4 @@
-// Fields of structured values against a real server: the definitions are asked for, nested ones too.
+// Fields of structured values from a real server: the source reads the type definitions, including nested ones.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { lineNamespace, type OpcuaServer, opcuaServer } from "../support/opcua-server.ts";

@@ -1,4 +1,4 @@
-// Another agent continues an OPC UA source with the state that the former one left, under its own certificate.
+// Another agent continues an OPC UA source from the state of the former agent, with the former agent's certificate.
 import { cpSync, readdirSync } from "node:fs";
 import { expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
@@ -41,7 +41,7 @@ test.each([
   await eventually(() => values.every((value) => line.values(0).includes(value)));
   cpSync(former.stateDir, next.stateDir, { recursive: true });
   expect(readdirSync(next.stateDir)).toContain("session.json");
-  // Nobody reads now, as after a kill.
+  // No agent reads now, as after a kill.
   await line[Symbol.asyncDispose]();
   await count(3);
   await using after = collect(await openTrusting(next));

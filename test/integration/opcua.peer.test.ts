@@ -1,4 +1,4 @@
-// The OPC UA source against asyncua, a stack of its own: value, time and metadata, with security and a user.
+// The OPC UA source with asyncua, a third-party stack: value, time and metadata, with security and a user.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Asyncua, asyncua } from "../support/asyncua.ts";
 import { eventually } from "../support/eventually.ts";
@@ -117,7 +117,8 @@ test("a cut of the network loses no value", async () => {
   await before[Symbol.asyncDispose]();
   network.mend();
   await using after = collect(await open(stateDir, options, [node("Count")]));
-  // What was sent into the cut is asked for at once: the next keep-alive may be lost, too.
+  // The source requests a republish of what was sent during the outage at once, since the next keep-alive may be lost
+  // too.
   await eventually(() => missed.every((value) => after.values(0).includes(value)), 60_000);
   expect(after.source.details?.()).toMatchObject({ subscription: "kept" });
 }, 120_000);
@@ -143,7 +144,8 @@ test("values recorded by a server while the agent was stopped are filled once, w
   const stateDir = freshState();
   const options = { security: { mode: "none" }, backfill: { maxGap: "1h" } };
   const tags = [node("Ratio"), node("Temp")];
-  const start = Math.floor(Date.now() / 1_000) - 600; // before the server started, whose own first value is recorded, too
+  // Before the server started, because its own first value is recorded as well.
+  const start = Math.floor(Date.now() / 1_000) - 600;
   await server.set("Ratio", 0.25, start);
   {
     await using before = collect(await open(stateDir, options, tags));
@@ -165,6 +167,6 @@ test("values recorded by a server while the agent was stopped are filled once, w
   );
   expect(after.readings.find(({ historical, tag }) => !historical && tag === 0)).toMatchObject({ value: 5.5 });
   expect(runtime.metric("source_opcua_backfilled_readings_total")).toBe(4);
-  // Temp has none.
+  // Temp has no history.
   await eventually(() => runtime.metric("source_opcua_unfilled_gaps_total", { reason: "no history" }) <= 1);
 }, 120_000);

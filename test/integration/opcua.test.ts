@@ -1,4 +1,4 @@
-// The OPC UA source against a real server: what arrives, what is refused, and what a bad node does to the others.
+// The OPC UA source with a real server: which values arrive, what is refused, and how a bad node affects the others.
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -273,7 +273,7 @@ test("nodes that the server cannot monitor are polled, and all nodes when config
     await eventually(() => names.every((_, tag) => line.values(tag).length > 0));
     small.set("Running", true);
     await line.reading(({ tag, value }) => tag === 2 && value === true);
-    // Nothing new, nothing told.
+    // An unchanged value is not reported again.
     expect(line.values(2)).toEqual([false, true]);
     expect(line.descriptions).toHaveLength(3);
   }

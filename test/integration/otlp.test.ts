@@ -1,4 +1,4 @@
-// The OTLP export against a collector that fails, refuses or hangs.
+// The OTLP export to a collector that fails, refuses or hangs.
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { gunzipSync } from "node:zlib";
@@ -95,7 +95,7 @@ test("lines that a failing collector did not take are sent again, those that it 
   ).toBe(true);
   expect(agent.runtime.metric("otlp_dropped_log_records_total")).toBe(1);
   expect(agent.runtime.metric("otlp_exports_total", { outcome: "failed" })).toBe(3);
-  // A failure is logged once, not with each attempt.
+  // A failure is logged once, not at each attempt.
   expect(agent.runtime.lines.map(({ message }) => message)).toEqual([
     "export failed",
     "metrics and log lines are exported again",

@@ -1,8 +1,8 @@
-// Every kind of bad input to the specification's methods is refused by path, and leaves the store as it was.
+// Every kind of invalid input to the specification's methods is refused with its path, and the store stays unchanged.
 import { afterAll, expect, test } from "vitest";
 import { integration, testService } from "../support/service.ts";
 
-// What is refused leaves nothing behind, so one service does for all.
+// One service is enough for all tests, because refused input changes nothing.
 const service = await testService();
 afterAll(() => service[Symbol.asyncDispose]());
 

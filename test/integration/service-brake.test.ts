@@ -17,7 +17,7 @@ const body = JSON.stringify({
 });
 const wrong = (n: number) => basic(integration, `wrong${n}`);
 
-/** A service on a clock that stands still; calls come from any address of the loopback. */
+/** A service whose clock stands still. Calls can come from any loopback address. */
 async function braked(throttle: LocalServiceOptions["throttle"] = "off") {
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
@@ -54,7 +54,7 @@ test("of many wrong passwords from one address a few are refused at once, then o
     if (status === 429) expect(retryAfter).toBe("8");
     refused.push(status);
   });
-  // Ten at once and 22 above the limit; eight wait.
+  // Ten are answered at once, eight wait, and 22 exceed the limit.
   await eventually(() => refused.length === 32);
   expect(refused.toSorted((a = 0, b = 0) => a - b)).toEqual([...Array(10).fill(401), ...Array(22).fill(429)]);
 
@@ -75,7 +75,7 @@ test("the right password is accepted at once while wrong ones are delayed, from 
   attack.push(...Array.from({ length: 40 }, (_, n) => world.call(wrong(n))));
   await eventually(() => world.clock.sleeping > 10);
 
-  // The clock stands still: whatever waited would never be answered.
+  // The clock stands still, so a call that had to wait would never be answered.
   for (const from of ["127.0.0.1", "127.0.1.1", "127.0.0.9"])
     expect(await world.call(basic(integration, password), from)).toMatchObject({ status: 200 });
   expect(await world.token("s3cret")).toBe(200);

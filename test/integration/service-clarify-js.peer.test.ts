@@ -10,7 +10,9 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const run = promisify(execFile);
 
-/** Every method of the client, and one refusal. Its arguments: the folder of the client, and the credentials. */
+/**
+ * Calls every method of the client, and one that is refused. Arguments: the folder of the client and the credentials.
+ */
 const session = `
 const [folder, credential] = process.argv.slice(1);
 const { Client } = require("node:module").createRequire(folder + "/index.js")("@clarify/api");

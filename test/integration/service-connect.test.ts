@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "vitest";
 import { integration, testService } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-// On disk: then the threads that answer queries are others than the one that connects.
+// On disk, because only then other threads than the connecting one answer queries.
 const folder = temporaryFolder();
 const service = await testService({ data: folder.path });
 afterAll(async () => {
@@ -23,7 +23,7 @@ const faults = async (method: string, params: object, version?: string) => {
 const window = { times: { $gte: "2026-03-01T00:00:00Z", $lt: "2026-03-02T00:00:00Z" } };
 const minute = (n: number) => `2026-03-01T10:0${n}:00Z`;
 
-/** Signals with these inputs, an item of each, and the points of each by minute. */
+/** Saves signals with these inputs, publishes an item for each, and inserts one point a minute. */
 async function published(points: Readonly<Record<string, readonly (number | null)[]>>) {
   const inputs = Object.keys(points);
   const times = Object.values(points)[0]?.map((_, index) => minute(index)) ?? [];
@@ -162,7 +162,7 @@ test("1.2 shows resources without hashes on demand, and says how it formats", as
     usePathErrors: false,
   });
   expect(frame["included"][0].meta).toHaveProperty("attributesHash");
-  // A strict public client at the early version fails over members that it does not know.
+  // A strict public client of the early version fails on unknown members.
   const early = await result("platform.selectItems", { query }, "1.2alpha1");
   expect(early["meta"].format).toEqual({ dataAsArray: true, groupIncludedByType: false });
 });

@@ -11,7 +11,7 @@ const start = Date.UTC(2026, 0, 1);
 const at = (row: number) => new Date(start + row * 1_000).toISOString();
 const data = { include: true, notBefore: at(0), before: at(rows), rollup: "window" };
 
-/** A request of a megabyte: every value of every signal is `value`. */
+/** A request of a megabyte in which every value of every signal is `value`. */
 function requestOf(value: number): Buffer {
   const times = Array.from({ length: rows }, (_, row) => at(row));
   const column = times.map(() => value);
@@ -46,9 +46,9 @@ test("after kill -9 during a large insert all of it is stored or none, and every
     }
     const next = client.post(requestOf(++sent)).then(
       () => (answered = sent),
-      () => {}, // the kill came first
+      () => {}, // the service was killed before it answered
     );
-    // The moment of the kill is drawn, not awaited: anywhere in the time that the insert before took.
+    // The kill happens at a random moment within the time that the previous insert took.
     await new Promise((resolve) => setTimeout(resolve, took * random()));
     await service.kill();
     await next;

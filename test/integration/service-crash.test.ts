@@ -7,7 +7,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const series = 20;
 const data = { include: true, notBefore: "2026-01-01T00:00:00Z", before: "2026-01-02T00:00:00Z" };
-/** One time of one second for each request, and its number as the value of every series. */
+/** One time, second `n`, and the value `n` in every series. */
 const frameOf = (n: number) => ({
   times: [new Date(Date.UTC(2026, 0, 1) + n * 1_000).toISOString()],
   series: Object.fromEntries(Array.from({ length: series }, (_, i) => [`s${i}`, [n]])),
@@ -34,7 +34,7 @@ test("after kill -9 during writes every answered request is stored, and none in 
       const itemsBySignal = Object.fromEntries(Object.keys(signals ?? {}).map((id) => [id, view]));
       await client.call("admin.publishSignals", { integration, itemsBySignal });
     }
-    // Three calls at a time; when enough are answered, the kill meets the others somewhere on their way.
+    // Three calls run in parallel. After enough answers, the kill hits the others at any stage.
     const enough = answered.length + 10 + Math.floor(random() * 20);
     let killed: Promise<void> | undefined;
     const insertUntilKilled = async () => {
@@ -42,7 +42,7 @@ test("after kill -9 during writes every answered request is stored, and none in 
         const n = next++;
         await client.call("integration.insert", { integration, data: frameOf(n) }).then(
           () => answered.push(n),
-          () => {}, // the kill came first
+          () => {}, // the service was killed before it answered
         );
         if (answered.length >= enough) killed ??= service.kill();
       }

@@ -1,4 +1,4 @@
-// What platform.evaluate computes: groups, formulas with conditions, and zeros where nothing was counted.
+// What platform.evaluate computes: groups, formulas with conditions, and zeros where there is nothing to count.
 import { afterAll, expect, test } from "vitest";
 import { ManualClock, testRuntime } from "../support/runtime.ts";
 import { testService } from "../support/service.ts";
@@ -83,7 +83,7 @@ test("a condition detects a fire as in the example of the public Go client", asy
     include: null,
     format: { dataAsArray: false, groupIncludedByType: false },
   });
-  // State 0 of 05:00 holds until now, which is 12:00.
+  // State 0 of 05:00 lasts until the current time, 12:00.
   expect(data).toEqual({ times: hours(1, 7), series: { has_fire: [0, 1, 0, 0, 0, 0, 0] } });
 });
 

@@ -15,7 +15,7 @@ let umask: number;
 let folder: TemporaryFolder;
 beforeEach(() => {
   folder = temporaryFolder();
-  // As where a person has made the folder, and lets group and others write what they make.
+  // As if a user with a permissive umask had created the folder.
   mkdirSync(folder.file("data"));
   chmodSync(folder.file("data"), 0o777);
   umask = process.umask(0);
@@ -50,7 +50,7 @@ test("files readable by others since an earlier start become private at the next
   for (const name of Object.keys(all)) chmodSync(folder.file(`data/${name}`), 0o666);
   {
     await using service = await testService({ integrations, data: folder.file("data") });
-    // The log of changes is deleted by an orderly end, and made again.
+    // An orderly stop deletes the write-ahead log, and the next start creates a new one.
     await service.call("integration.insert", { integration, data });
 
     expect(modes()).toEqual({ ...all, ...whileOpen });

@@ -1,4 +1,4 @@
-// A disk that is full: a file system in memory of a few MiB. Needs root.
+// A full disk: a tmpfs of a few MiB. Needs root.
 import { execFileSync } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { testRuntime } from "../support/runtime.ts";
 import { integration, testService } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-/** A folder on a disk of `mib`, with a file that takes up what can be freed again. */
+/** A folder on a disk of `mib`, and a file on it that can be deleted to free space. */
 function smallDisk(mib: number): { readonly data: string; readonly ballast: string } {
   const folder = temporaryFolder();
   execFileSync("mount", ["-t", "tmpfs", "-o", `size=${mib}m`, "none", folder.path]);
@@ -24,7 +24,7 @@ const frameOf = (request: number) => {
   const times = Array.from({ length: 2_000 }, (_, i) =>
     new Date(Date.UTC(2026, 0, 1) + (request * 2_000 + i) * 1_000).toISOString(),
   );
-  // Values that cannot be packed.
+  // Values that do not compress.
   const values = times.map((_, i) => Math.sin(i));
   const series = Object.fromEntries(Array.from({ length: 20 }, (_, s) => [`s${s}.${request}`, values]));
   return { times, series };

@@ -23,7 +23,7 @@ interface Sent {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** One request, its answer as it came over the wire. */
+/** Sends one request. Returns its answer as received. */
 async function sent(url: string, { verb = "POST", limit = 50, ca, headers = {} }: Sent = {}) {
   const params = { integration, signals: { include: true, limit } };
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "admin.selectSignals", params });
@@ -93,7 +93,7 @@ test("a page of a permitted origin may call, also with a preflight request", asy
   expect(allowed).toEqual(expect.arrayContaining(["authorization", "content-type", "x-api-version"]));
   const called = await sent(rpc, { headers: { origin: page } });
   expect([called.status, called.headers["access-control-allow-origin"]]).toEqual([200, page]);
-  // Also an answer that refuses: a page is to learn why.
+  // The headers are set on refusals as well, so that a web page can read the reason.
   const refused = await sent(rpc, { headers: { origin: page, authorization: basic(integration, "wrong") } });
   expect([refused.status, refused.headers["access-control-allow-origin"]]).toEqual([401, page]);
 });

@@ -12,7 +12,7 @@ test("unread large answers take a bounded amount of memory, and small ones are s
   using folder = temporaryFolder();
   await using service = await testService({ data: folder.path });
   const times = Array.from({ length: 20_000 }, (_, i) => new Date(Date.UTC(2026, 0, 1) + i * 1_000).toISOString());
-  // Values of 18 characters: 18 MB an answer.
+  // Values of 18 characters make an answer of 18 MB.
   const series = Object.fromEntries(
     Array.from({ length: 50 }, (_, s) => [`s${s}`, times.map((_, i) => 0.1 + (i * 50 + s) / 3e7)]),
   );
@@ -39,15 +39,18 @@ test("unread large answers take a bounded amount of memory, and small ones are s
   const large = await service.call("platform.selectItems", params);
   expect([large.status, large.body?.result?.["data"].times.length]).toEqual([200, 20_000]);
 
-  // Nor do clients count that are gone before their request is unpacked.
+  // Clients that disconnect before their request is unpacked do not count either.
   await Promise.all(Array.from({ length: 12 }, () => askAndLeave(service.url, params)));
   const after: number[] = [];
-  // The second waits until the others have run.
+  // The second call waits until the abandoned requests have run.
   while (after.length < 2) after.push((await service.call("platform.selectItems", params)).status);
   expect(after).toEqual([200, 200]);
 });
 
-/** Sends a request that takes long to unpack, and hangs up behind it. Resolves when the service has hung up, too. */
+/**
+ * Sends a request that takes long to unpack, and ends its side of the connection. Resolves when the service has closed
+ * the connection as well.
+ */
 async function askAndLeave(url: string, params: object): Promise<void> {
   const text = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "platform.selectItems", params });
   const body = gzipSync(`${text.slice(0, -1)}${" ".repeat(7e6)}}`);
@@ -69,7 +72,7 @@ async function askAndLeave(url: string, params: object): Promise<void> {
   await once(socket, "close");
 }
 
-/** Resolves with the headers of the answer, whose body stays unread. */
+/** Resolves with the headers of the answer. The body stays unread. */
 async function begin(url: string, params: object): Promise<IncomingMessage> {
   const sent = request(`${url}/rpc`, {
     method: "POST",

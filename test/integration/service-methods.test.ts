@@ -1,10 +1,10 @@
-// The specification's methods in its dialect: defaults, rules of saving, limits.
+// The methods of the specification in its dialect: defaults, rules for saving, limits.
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { Secret } from "../../src/core/secret.ts";
 import { ManualClock, testRuntime } from "../support/runtime.ts";
 import { basic, password, testService } from "../support/service.ts";
 
-// One service for all; each test has an integration of its own.
+// One service for all tests; each test has its own integration.
 const clock = new ManualClock("2026-03-01T12:00:00.125Z");
 const integrations = Array.from({ length: 32 }, (_, i) => `c8ktonqsahsmemfs7l${i.toString(32).padStart(2, "0")}`);
 const service = await testService(
@@ -13,7 +13,7 @@ const service = await testService(
 );
 afterAll(() => service[Symbol.asyncDispose]());
 let integration = "";
-/** Items that the test has published. */
+/** IDs of the items that the test has published. */
 let published: string[] = [];
 beforeEach(() => {
   integration = integrations.pop() ?? "";
@@ -39,7 +39,7 @@ const signals = async () =>
     (await result("admin.selectSignals", { integration, signals: { include: true, limit: 1_000 } })).signals,
   );
 const itemView = { name: "Item", type: "numeric", sourceType: "measurement" };
-/** Publishes the signal of an input and gives the item's ID. */
+/** Publishes the signal of an input. Returns the ID of the item. */
 async function publish(input: string, view: object = itemView): Promise<string> {
   const { signals: found } = await result("admin.selectSignals", {
     integration,
@@ -273,7 +273,7 @@ test("an Input ID may be __proto__ or the name of a method of every object", asy
   const inserted = await post("integration.insert", `"data":{"times":${times},"series":{"__proto__":[7]}}`);
   expect(inserted.text).toContain('"signalsByInput":{"__proto__":{"id":');
   expect(inserted.body?.result?.["signalsByInput"]["__proto__"].created).toBe(false);
-  // Large enough to be read from its bytes.
+  // Large enough that the service parses the bytes without JSON.parse.
   const many = Array.from({ length: 9_000 }, (_, i) => i);
   const large = await post(
     "integration.insert",

@@ -9,7 +9,7 @@ const first = Date.UTC(2026, 0, 1);
 const view = { name: "s", type: "numeric", sourceType: "measurement" };
 const data = { include: true, notBefore: "2026-01-01T00:00:00Z", before: "2026-01-02T00:00:00Z" };
 
-/** `rows` seconds of `signals` signals, each value `value`. */
+/** `rows` seconds of `signals` signals, in which each value is `value`. */
 function frame(signals: number, rows: number, value: number) {
   const times = Array.from({ length: rows }, (_, i) => new Date(first + i * 1_000).toISOString());
   const series = Object.fromEntries(Array.from({ length: signals }, (_, s) => [`s${s}`, times.map(() => value)]));
@@ -36,15 +36,17 @@ test.each([
   using folder = temporaryFolder();
   const clock = new ManualClock();
   await using service = await testService({ data: folder.path }, testRuntime({ clock }));
-  // Many points, and an answer so short that it is not compressed.
+  // Many points, but a short answer, so that it is not compressed.
   const params = frame(10, 120_000, 1);
   let overtaken = false;
   for (let n = 0; n < 10 && !overtaken; n++) {
     let answered = false;
     const insert = service.call("integration.insert", params).then(() => (answered = true));
-    // What sleeps is the limit of 15 s, from when the thread that writes has the insert until it has answered.
+    // A sleeper on the clock is the timeout of 15 s: it starts when the writing thread receives the insert, and ends
+    // with its
+    // answer.
     await eventually(() => answered || clock.sleeping > 0);
-    // The answer of an insert before the first of them would have come by the last.
+    // If the insert were answered before the first of these calls, its answer would have arrived by the last one.
     for (let call = 0; call < 3; call++) await service.call(method, small);
     overtaken = !answered;
     await insert;
@@ -64,11 +66,11 @@ test("a query finds the signals and items of every write answered before it", as
       integration,
       itemsBySignal: { [id]: { ...view, name: `item ${n}` } },
     });
-    // Several at a time, so that each thread has some.
+    // In parallel, so that each thread answers some.
     const ask = () => service.call("platform.selectItems", { items: { include: true, limit: 100 } });
     for (const items of await Promise.all([ask(), ask(), ask(), ask()]))
       expect(Object.values(items.body?.result?.["items"])).toHaveLength(n);
-    // Renamed, and back in the next round's filter.
+    // Renames the signal, and checks that the filter of this round no longer finds it.
     await service.call("integration.saveSignals", { integration, inputs: { [`s${n}`]: { name: "old" } } });
     const renamed = await service.call("admin.selectSignals", { integration, signals: { include: true, filter } });
     expect(renamed.body?.result?.["signals"]).toEqual({});
@@ -96,7 +98,7 @@ test.each([
 ])("a query that runs beside %s inserts sees all of each or nothing", async (_, signals, stored, rows) => {
   using folder = temporaryFolder();
   await using service = await testService({ data: folder.path });
-  // So many that a query takes longer than a small insert.
+  // So many points that a query takes longer than a small insert.
   await service.call("integration.insert", frame(signals, stored, 0));
   await publishAll(service);
   let inserting = true;

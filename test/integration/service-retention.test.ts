@@ -14,13 +14,13 @@ test("old points that cannot be deleted are reported, and deleted the next time"
   const old = { times: ["2026-01-01T00:00:00Z"], series: { old: [1] } };
   expect((await service.call("integration.insert", { integration, data: old })).body?.error).toBeUndefined();
   await eventually(() => clock.sleeping > 0);
-  // Someone looks into the file with a tool that keeps others from writing.
+  // Another program has the file open and blocks writers.
   using other = new DatabaseSync(join(folder.path, "service.sqlite"));
   other.exec("BEGIN IMMEDIATE");
   const blocks = () => other.prepare("SELECT count(*) AS blocks FROM block").get()?.["blocks"];
   await clock.advance(10 * 86_400_000);
   const told = () => runtime.lines.filter(({ message }) => message === "old points could not be deleted");
-  // It may have been tried more than once in those days.
+  // The deletion may have been tried more than once in those days.
   await eventually(() => told().length > 0);
   expect((await service.call("platform.selectItems", {})).body?.result).toEqual({});
   expect(blocks()).toBe(1);

@@ -19,7 +19,7 @@ test("a call above the rate waits for its turn and is then carried out", async (
   await eventually(() => service.counters().get("integration.insert")?.requests === 2);
   await clock.advance(999);
   expect(done).toEqual([1]);
-  // Another method has a rate of its own.
+  // Each method has its own rate limit.
   expect((await service.call("integration.saveSignals", { integration, inputs: {} })).status).toBe(200);
   await clock.advance(1);
   await second;
@@ -37,7 +37,9 @@ test("a call that has waited 10 s is answered HTTP 504", async () => {
   expect(statuses.at(-1)).toBe(504);
 });
 
-/** The number of a request that was answered 504 while it ran: a fast machine may be done before the time is over. */
+/**
+ * The number of a request that timed out with 504 while it ran. A fast machine may finish a request before the timeout.
+ */
 async function timedOut(service: TestService, clock: ManualClock, requestOf: (n: number) => string): Promise<number> {
   for (let n = 1; ; n++) {
     let answered = false;
@@ -61,7 +63,7 @@ test("a repeated write that was answered with a timeout is not run again: its ou
   await service.call("integration.saveSignals", { integration, inputs: { other: {} } });
   const repeated = await service.post(requestOf(n, '"second"'));
   expect([repeated.status, repeated.body?.id]).toEqual([200, "second"]);
-  // As the first run saw it.
+  // The result of the first run: the signal was created.
   expect(repeated.body?.result?.["signalsByInput"][`n${n}s0`]).toMatchObject({ created: true });
   const anew = await service.post(requestOf(n, "3"));
   expect(anew.body?.result?.["signalsByInput"][`n${n}s0`]).toMatchObject({ created: false });

@@ -1,4 +1,4 @@
-// What the timeline page draws, in a real Chromium: lines, gaps, steps and states as they are, and what leaves the page.
+// What the timeline page draws in a real Chromium: lines, gaps, steps and states. Includes what the page exports.
 import { readFile } from "node:fs/promises";
 import type { Browser, Page } from "playwright-core";
 import { chromium } from "playwright-core";
@@ -21,7 +21,7 @@ beforeAll(async () => {
   item = await storeItems(
     service,
     {
-      // Every ten minutes, with a hole from 04:00 to 12:20.
+      // One value every ten minutes, with a gap from 04:00 to 12:20.
       temperature: minutes(0, 240).concat(minutes(740, 1_440)),
       pressure: minutes(0, 1_440).map(([time, value]) => [time, -value]),
       setpoint: [
@@ -68,7 +68,7 @@ async function open(names: readonly string[], window: string, viewport = { width
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on("console", (message) => {
-    // About the reading of pixels by this test.
+    // Such messages concern the pixels that this test reads.
     if (!message.text().startsWith("Canvas2D")) complaints.push(message.text());
   });
   page.on("pageerror", (error) => complaints.push(error.message));
@@ -81,9 +81,9 @@ async function open(names: readonly string[], window: string, viewport = { width
   return { page, complaints, [Symbol.asyncDispose]: () => context.close() };
 }
 
-/** Whether the first colour of the page is drawn at this share of the plot's width, below the lanes of states. */
+/** Whether the plot contains the first series' colour at this share of its width, below the lanes of states. */
 function drawnAt(page: Page, share: number): Promise<boolean> {
-  // Text, since the types of a page are not those of this program.
+  // As text, because the browser's types are not available to this program.
   return page.evaluate(`(() => {
     const canvas = document.querySelector("#plot canvas");
     const over = document.querySelector("#plot .u-over").getBoundingClientRect();
@@ -106,7 +106,7 @@ async function tipAt(page: Page, share: number): Promise<string> {
 }
 
 test("a gap longer than gapDetection has neither a line, nor a value, nor a band", async () => {
-  // The other one has points in the hole.
+  // The second input has points within the gap of the first.
   await using opened = await open(["temperature", "pressure"], day);
   expect(await drawnAt(opened.page, 0.1)).toBe(true);
   expect(await drawnAt(opened.page, 0.33)).toBe(false);
@@ -124,7 +124,7 @@ test("a setpoint is drawn in steps from before the window, and weighted by its d
   expect(await tipAt(page, 0.5)).toMatch(/setpoint 40 °C.*mode off/);
   expect(await tipAt(page, 0.9)).toMatch(/setpoint 60 °C.*mode fault/);
   const cells = await page.locator("#legend tr").first().locator("td").allTextContents();
-  // 40 for twenty hours, 60 for four.
+  // The value is 40 for twenty hours and 60 for four.
   expect(cells.map((text) => /[\d.]+/.exec(text)?.[0])).toEqual(["60", "40", "60", "43.33333"]);
   expect(opened.complaints).toEqual([]);
 });
@@ -199,7 +199,7 @@ test("dragging, the wheel and two fingers change the window, and the address sho
   await page.mouse.down();
   await page.mouse.move(over.x + over.width * 0.25, middle, { steps: 5 });
   await page.mouse.up();
-  // Half a window later.
+  // The window has moved by half its width.
   await eventually(() => Math.abs(spanOf()[0] - Date.parse(at(720))) < 600_000);
   const client = await page.context().newCDPSession(page);
   const touch = (type: "touchStart" | "touchMove" | "touchEnd", shares: readonly number[]) =>
@@ -210,7 +210,7 @@ test("dragging, the wheel and two fingers change the window, and the address sho
   await touch("touchStart", [0.4, 0.6]);
   for (const by of [0.05, 0.1, 0.15, 0.2]) await touch("touchMove", [0.4 - by, 0.6 + by]);
   await touch("touchEnd", []);
-  // Fingers three times as far apart: a third of the span.
+  // The fingers end three times as far apart, so the span becomes a third.
   await eventually(() => Math.abs(spanOf()[1] - spanOf()[0] - 480 * 60_000) < 30 * 60_000);
   const address = page.url();
   const before = await page.locator("#range").textContent();

@@ -1,4 +1,4 @@
-// The timeline page as a person uses it, in a real Chromium.
+// The timeline page in a real Chromium, used as a person would.
 import type { Browser, Page } from "playwright-core";
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -39,7 +39,7 @@ async function serviceWithData(): Promise<TestService> {
 
 interface Opened extends AsyncDisposable {
   readonly page: Page;
-  /** Errors, refused resources, dialogs and requests that left for elsewhere. */
+  /** Errors, refused resources, dialogs and requests to other hosts. */
   readonly complaints: readonly string[];
 }
 
@@ -56,7 +56,7 @@ async function openPage(url: string, origin: string): Promise<Opened> {
   return { page, complaints, [Symbol.asyncDispose]: () => page.close() };
 }
 
-/** Waits until the chart shows so many series. */
+/** Waits until the chart shows this many series. */
 const shows = (page: Page, count: number) => page.waitForSelector(`#plot[data-shown="${count}"]`);
 const row = (page: Page, input: string) => page.locator(`#signals li[data-input="${input}"]`);
 
@@ -104,7 +104,7 @@ test("the resolution follows the zoom, from one value for many seconds down to e
   await page.getByRole("button", { name: "15 min" }).click();
   await eventually(async () => (await resolution.textContent()) === "one value for 2 seconds");
   await page.locator("#plot").hover();
-  // From 15 minutes to 100 s. Values are loaded once the wheel stands still.
+  // Zooms from 15 minutes to 100 s. The page loads values once the wheel rests.
   for (let n = 0; n < 10; n++) await page.mouse.wheel(0, -100);
   await eventually(async () => (await resolution.textContent()) === "every point");
   expect(await page.locator("#live").isChecked()).toBe(false);

@@ -15,7 +15,7 @@ const integrations = [
     grants: [],
   },
 ];
-// For everything that needs no clock and no disk of its own.
+// For all tests that need no clock or disk of their own.
 const service = await testService({ integrations });
 afterAll(() => service[Symbol.asyncDispose]());
 const params = { integration, data: { times: [], series: {} } };

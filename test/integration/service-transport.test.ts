@@ -4,7 +4,7 @@ import { afterAll, expect, test } from "vitest";
 import { Secret } from "../../src/core/secret.ts";
 import { basic, integration, password, testService } from "../support/service.ts";
 
-// One service for everything that leaves nothing behind.
+// One service for all tests that leave no data behind.
 const shared = await testService();
 afterAll(() => shared[Symbol.asyncDispose]());
 
@@ -241,15 +241,15 @@ test("a body that is too large is refused before it is read whole", async () => 
       sent.on("error", reject);
       write(sent);
     });
-  // Said beforehand: not a byte of the body is needed.
+  // With Content-Length the answer comes before any byte of the body.
   expect(await answered({ "content-length": String(100 * MiB) }, (sent) => sent.flushHeaders())).toBe(413);
   const zipped = { "content-length": String(100 * MiB), "content-encoding": "gzip" };
   expect(await answered(zipped, (sent) => sent.flushHeaders())).toBe(413);
-  // Asked beforehand: the client is not told to go on.
+  // With Expect: 100-continue the client is not asked to continue.
   expect(
     await answered({ "content-length": String(100 * MiB), expect: "100-continue" }, (sent) => sent.flushHeaders()),
   ).toBe(413);
-  // Not said: as soon as there is too much, with the end never sent.
+  // Without Content-Length the answer comes as soon as the limit is exceeded, although the body never ends.
   expect(await answered({}, (sent) => sent.write(Buffer.alloc(8 * MiB + 1, " ")))).toBe(413);
 });
 

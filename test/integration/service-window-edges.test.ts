@@ -1,4 +1,4 @@
-// What a query gives does not depend on where its window is cut: what held before the window is carried into it.
+// The result of a query does not depend on where its window begins and ends: the state before the window is carried in.
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { runs } from "../support/property.ts";
@@ -93,7 +93,7 @@ test("gapfill uses a value from before the window", async () => {
     return data;
   };
   expect(await filled(at(4), at(6), "PT1H")).toEqual({ times: [at(4), at(5)], series: { filled: [45, 45] } });
-  // The value came within the first bucket, before the window began in it.
+  // The value falls into the first bucket, but before the beginning of the window.
   expect(await filled(at(3), at(8), "PT4H")).toEqual({ times: [at(0), at(4)], series: { filled: [45, 45] } });
 });
 
@@ -138,7 +138,7 @@ test("the last row of years of buckets is read without the buckets before it", a
   expect(data).toEqual({ times: [at(15)], series: { x0: [50], x1: [50], x2: [50], x3: [50] } });
 });
 
-// Minutes of a day, with values that are states, over a window that is cut anywhere.
+// Minutes of a day with values that are states, in a window with arbitrary edges.
 const minutes = fc.integer({ min: 0, max: 1_200 });
 const points = fc.uniqueArray(fc.tuple(minutes, fc.integer({ min: 0, max: 3 })), {
   selector: ([minute]) => minute,
@@ -201,7 +201,7 @@ interface Frame {
   readonly series: Readonly<Record<string, readonly (number | null)[]>>;
 }
 
-/** What frames of adjoining windows say of each time and series; a bucket may lie in two of them. */
+/** Merges frames of adjoining windows into values by time and series. Two windows may share a bucket. */
 function cellsOf(frames: readonly Frame[], stamp: string): ReadonlyMap<string, number> {
   const cells = new Map<string, number>();
   for (const { times, series } of frames)
@@ -211,7 +211,7 @@ function cellsOf(frames: readonly Frame[], stamp: string): ReadonlyMap<string, n
         const before = cells.get(cell);
         if (value !== null) cells.set(cell, before === undefined ? value : combined(key, before, value));
       }
-  // A cell that is 0 says the same as one that is not there: of a bucket that is cut, one part may be outside the data.
+  // A cell of 0 equals a missing cell: one part of a divided bucket may be outside the data.
   return new Map([...cells].filter(([, value]) => value !== 0).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 

@@ -1,4 +1,4 @@
-// An agent that dies again and again: the service never sees requests too close or too large, and in the end has all.
+// Agents that are killed repeatedly: requests are never too close or too large, and the service gets every point.
 import { test } from "vitest";
 import { crashAndRestart, expectCrashProof } from "../support/crash-restarts.ts";
 

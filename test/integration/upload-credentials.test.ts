@@ -1,4 +1,4 @@
-// Tokens: fetched once for all, renewed ahead, kept across restarts, and never in the way of the points.
+// Tokens: fetched once for all requests, renewed ahead of time, kept across restarts. Delivery never stops for them.
 import { readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -38,7 +38,7 @@ class Issuer implements AsyncDisposable {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/oauth/token`; // it listens on TCP
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/oauth/token`; // bound to a TCP port
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -111,12 +111,12 @@ test("a token is renewed before it expires", async () => {
   using folder = temporaryFolder();
   await using upload = await uploading(withToken(service, folder, issuer));
   const begun = performance.now();
-  // How many points a busy machine gets through in a second is its matter: until the second token is there.
+  // Runs until there is a second token, because a busy machine may store few points in a second.
   for (let i = 0; issuer.forms.length < 2 || performance.now() - begun < 1_500; i++) {
     upload.reader.append({ a: [[1e15 + i, i]] });
     await eventually(() => upload.reader.empty);
   }
-  // Each is used for nine tenths of its second.
+  // Each token is used for nine tenths of its lifetime of one second.
   expect(issuer.forms.length).toBeLessThanOrEqual(2 + (performance.now() - begun) / 900);
   expect(upload.uploader.status().requests.failed).toBe(0);
 });
@@ -128,7 +128,7 @@ test("a token that the service no longer accepts is renewed once, and the reques
   service.otherwise = only("token-2");
   await using upload = await uploading(withToken(service, folder, issuer));
   upload.reader.append({ a: [[1e15, 1]] });
-  // The token was fetched a moment ago the first time: it is given 5 s, and then renewed.
+  // The first token is new. The service gets 5 s to accept it, then the uploader renews it.
   await eventually(() => upload.reader.empty);
   expect(sentWith(service).at(-1)).toBe("Bearer token-2");
   expect(issuer.forms.length).toBe(2);
@@ -149,9 +149,9 @@ test("a service that refuses every token does not cause repeated token requests"
   upload.reader.append({ a: [[1e15, 1]] });
   const begun = performance.now();
   await eventually(() => service.requests(insert).length >= 8);
-  // Never more than one in 5 s.
+  // At most one token request in 5 s.
   expect(issuer.forms.length).toBeLessThanOrEqual(1 + ((performance.now() - begun) * 200) / 5_000);
-  // Between a token that is renewed and the next answer it is not.
+  // The state is briefly another one between a renewed token and the next answer.
   await eventually(() => upload.uploader.status().state === "holding");
 });
 
@@ -217,7 +217,7 @@ test("neither secret nor token is logged or shown", async () => {
     expect(shown).not.toContain(secret);
     expect(shown).not.toContain("token-1");
   }
-  // Only now: a file that is being written may be gone the next moment.
+  // After the uploader has stopped, because a temporary file could disappear during the listing.
   const entries = readdirSync(folder.file("upload"), { recursive: true, withFileTypes: true });
   for (const { name, parentPath } of entries.filter((entry) => entry.isFile() && entry.name !== "token.json"))
     expect(readFileSync(join(parentPath, name), "utf8")).not.toContain("token-");

@@ -1,4 +1,4 @@
-// What goes over the wire in each version. That the local service takes it is shown where each method is tested.
+// The requests of each API version. The tests of each method show that the local service accepts them.
 import { expect, test } from "vitest";
 import { epochMicros, type InputId, type SignalId } from "../../src/core/point.ts";
 import { itemData } from "../../src/upload/signals/item-data.ts";
@@ -16,7 +16,7 @@ import { uploading } from "../support/uploading.ts";
 const { signal } = new AbortController();
 const id = "c8ktonqsahsmemfs7lvg" as SignalId;
 
-/** Method, version header and params of everything the agent and the commands send. */
+/** Method, version header and params of every kind of request that the agent and the commands send. */
 async function sent(apiVersion: ApiVersion): Promise<readonly (readonly [string, unknown, object])[]> {
   await using service = await ScriptedService.open();
   {

@@ -1,4 +1,6 @@
-// F16, F23: a service that takes nothing, says nothing, or a byte a second, is not waited for longer than a request may take.
+// F16, F23: a service that reads nothing, never answers, or sends a byte a second. The uploader waits no longer than
+// the
+// request timeout.
 import { writeFileSync } from "node:fs";
 import { test } from "vitest";
 import { authority } from "../support/certificate.ts";

@@ -1,5 +1,5 @@
-// Faults F16 to F27 of the network and the service, each for points and for metadata: nothing is lost, nothing is given up,
-// no request comes too soon or is too large, and what was held arrives afterwards.
+// Faults F16 to F27 of the network and the service, each for points and for metadata. No point is lost or discarded, no
+// request comes too soon or is too large, and what was held back arrives afterwards.
 import { createServer } from "node:http";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
@@ -22,14 +22,17 @@ const save = "integration.saveSignals";
 const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
 const mebibyte = 2 ** 20;
 
-/** What the service has to have in the end: a function of input and time. */
+/** The points that the service must have in the end. The value is a function of input and time. */
 function ticks(count: number, inputs: readonly string[]): Points {
   return Object.fromEntries(
     inputs.map((input, k) => [input, Array.from({ length: count }, (_, i) => [start + i * 1e6, i + k / 10] as const)]),
   );
 }
 
-/** Requests of each method by their length: bodies are sent again as they are, and those of metadata are shorter. */
+/**
+ * Recognises the method of a request by its length: request bodies are resent unchanged, and those of metadata are
+ * shorter.
+ */
 function expectWithinLimits({ departures }: Uploading, service: ScriptedService): void {
   const saves = new Set(service.requests(save).map(({ bytes }) => bytes));
   const inserts = departures.filter(({ bytes }) => !saves.has(bytes));
@@ -38,7 +41,7 @@ function expectWithinLimits({ departures }: Uploading, service: ScriptedService)
   for (const { bytes } of inserts) expect(bytes).toBeLessThanOrEqual(8 * mebibyte);
 }
 
-/** Ends the connection after these bytes, whatever HTTP makes of them. */
+/** Answers with these bytes, valid HTTP or not, and closes the connection. */
 const raw =
   (text: string): Behaviour =>
   ({ response }) => {
@@ -47,7 +50,7 @@ const raw =
 const right = ({ request, accept }: Parameters<Behaviour>[0]) =>
   JSON.stringify({ jsonrpc: "2.0", id: request.id, result: accept() });
 
-/** Writes for as long as the connection lasts. */
+/** Writes until the connection closes. */
 const endless =
   (status: number): Behaviour =>
   ({ response }) => {
@@ -166,7 +169,7 @@ test.concurrent.for(faults)(
     upload.reader.append(ticks(5, ["a", "b"]));
     await eventually(() => service.requests(insert).length >= 2 && service.requests(save).length >= 2, 20_000);
     expect(upload.reader.settled).toEqual([]);
-    // What is not permitted is set aside for a minute, and its points go out without.
+    // Forbidden metadata is set aside for a minute, and its points are delivered without it.
     expect(upload.catalog.pending.has(described) || upload.catalog.refused.has(described)).toBe(true);
     expect(upload.uploader.status().lastError).toMatchObject({ current: true });
     service.otherwise = accepts;
@@ -183,7 +186,7 @@ test.concurrent.for(faults)(
       signals: { saved: 1, refused: [] },
       lastError: { current: false },
     });
-    // After half a minute of server errors one series goes out by itself first.
+    // After half a minute of server errors the uploader tries a single series first.
     expect([1, 2]).toContain(status.requests.accepted);
     expect(status.parked.refused).toBe(0);
     expectWithinLimits(upload, service);
@@ -358,7 +361,7 @@ test("F23: 413 before the body is read halves the request", async () => {
   expect(service.stored.size).toBe(100_000);
   const tooLarge = upload.departures.filter(({ bytes }) => bytes > most);
   expect(tooLarge.length).toBeGreaterThan(0);
-  // Halved until it fits; then larger ones are tried after 1, 2, 4, … accepted requests.
+  // The size is halved until it fits. Larger requests are tried again after 1, 2, 4, … accepted requests.
   const halvings = Math.ceil(Math.log2(Math.max(...tooLarge.map(({ bytes }) => bytes)) / most));
   const accepted = upload.departures.length - tooLarge.length;
   expect(tooLarge.length).toBeLessThanOrEqual(halvings + Math.floor(Math.log2(accepted + 1)));

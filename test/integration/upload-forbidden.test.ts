@@ -1,4 +1,4 @@
-// A service that permits less than it was asked for: some metadata, or none.
+// A service that accepts only some of the metadata, or none.
 import { expect, test } from "vitest";
 import type { InputId } from "../../src/core/point.ts";
 import { eventually } from "../support/eventually.ts";
@@ -17,14 +17,14 @@ test("metadata without permission are shown and retried; points and other signal
   for (const input of inputs) upload.catalog.describe(input as InputId, { engUnit: "V" });
   upload.reader.append(Object.fromEntries(inputs.map((input) => [input, [[1e15, 1]]])));
   await eventually(() => upload.reader.empty);
-  // Between two times that it is asked for.
+  // Between two attempts to save the refused metadata.
   const signals = await eventually(() => {
     const now = upload.uploader.status().signals;
     return now.saved === 19 && now.pending === 0 && now;
   });
   expect(signals.refused).toEqual([{ input: "tag7", reason: "as told (-32003)" }]);
   expect(service.stored.size).toBe(20);
-  // One that comes later is saved first, and its points after it.
+  // A signal that is added later is saved first, then its points are inserted.
   upload.catalog.describe("later" as InputId, { engUnit: "A" });
   upload.reader.append({ later: [[1e15, 1]] });
   await eventually(() => upload.reader.empty);

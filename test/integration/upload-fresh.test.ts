@@ -1,5 +1,6 @@
-// Polled tags while a backlog drains, from the buffer on disk: the newest values are stored with the next request, and what is
-// fresh takes next to nothing from what is old. Time runs only while the uploader waits, so that no machine is too slow.
+// Polled tags while a backlog drains, from the buffer on disk. The newest values are stored with the next request, and
+// fresh points take very little of the capacity.
+// Time advances only while the uploader waits, so that a slow machine does not matter.
 import { expect, test } from "vitest";
 import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
@@ -23,7 +24,7 @@ interface Request {
 const start = Date.parse("2026-01-02T00:00:00Z") * 1_000;
 const graceMs = 5_000;
 
-/** Runs while somebody sleeps, and stands still otherwise. */
+/** A clock that runs while the uploader sleeps, and otherwise stands still. */
 function sleepingClock(): Clock {
   let ms = 0;
   return {
@@ -69,7 +70,7 @@ test.for([
     await using reader = await buffer.reader();
     await using catalog = await openCatalog(folder.file("signals.db"), testRuntime(), stop.signal);
 
-    /** Of each fresh poll: the request before it, and those in which its points were stored. */
+    /** For each fresh poll: the request before it, and the requests in which its points were stored. */
     const fresh: { readonly text: string; readonly after: number; readonly stored: number[] }[] = [];
     const clock = sleepingClock();
     let requests = 0;
@@ -81,7 +82,8 @@ test.for([
       async send({ body }: Frame): Promise<Outcome> {
         requests++;
         bytes += body.length;
-        const { times, series } = (JSON.parse(Buffer.from(body).toString("utf8")) as Request).params.data; // written by the uploader
+        // the uploader wrote it
+        const { times, series } = (JSON.parse(Buffer.from(body).toString("utf8")) as Request).params.data;
         const rows = times.map((text) => fresh.find((poll) => poll.text === text));
         for (const values of Object.values(series)) {
           for (const [i, value] of values.entries()) {
@@ -120,11 +122,11 @@ test.for([
     expect(old).toBe(ticks * tags.length);
     expect(fresh.map(({ stored }) => stored.length)).toEqual(fresh.map(() => tags.length));
     expect(fresh.length).toBeGreaterThan(4);
-    // The next request as a rule; the last ones of the backlog have not all series any longer.
+    // Usually the next request. The last requests of the backlog no longer contain all series.
     const late = fresh.map(({ after, stored }) => Math.max(...stored) - after);
     expect(Math.max(...late)).toBeLessThanOrEqual(3);
     expect(late.filter((by) => by > 1).length).toBeLessThanOrEqual(3);
-    // Requests are full, and of points, though they carry both.
+    // Requests are full of points and contain few nulls, although they mix old and fresh ones.
     expect(nulls).toBeLessThan(done / 20);
     expect(requests).toBeLessThanOrEqual(Math.ceil(bytes / maxRequest) + 3);
   },

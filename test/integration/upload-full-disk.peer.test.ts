@@ -1,4 +1,4 @@
-// A disk on which nothing fits any longer: what the uploader has to write down waits, and nothing is lost meanwhile.
+// A full disk: the uploader postpones what it has to write, and no point is lost.
 import { readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -10,14 +10,14 @@ import { testRuntime } from "../support/runtime.ts";
 import { accepts, fails, ScriptedService } from "../support/scripted-service.ts";
 import { uploading } from "../support/uploading.ts";
 
-/** Takes all the room there is; the function gives it back. */
+/** Fills the disk. Call the returned function to free the space. */
 function fill(path: string): () => void {
   const file = join(path, "filler");
   for (const chunk of [2 ** 20, 4_096, 1]) {
     try {
       for (;;) writeFileSync(file, Buffer.alloc(chunk), { flag: "a" });
     } catch {
-      // Full.
+      // The disk is full.
     }
   }
   expect(statfsSync(path).bavail).toBeLessThan(10);

@@ -1,4 +1,4 @@
-// The drill: the service is away for long while 1,000 points a second come, then it is back and gets every one of them.
+// A long outage of the service at 1,000 points a second. Afterwards the service gets every point.
 import { expect, test } from "vitest";
 import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
@@ -12,16 +12,16 @@ import { ManualClock, testRuntime } from "../support/runtime.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { uploadIntegration } from "../support/uploading.ts";
 
-/** Of simulated time. On demand 72: TAGFERRY_OUTAGE_HOURS=72, an hour and 100 MB of disk. */
+/** Of simulated time. TAGFERRY_OUTAGE_HOURS=72 takes an hour and 100 MB of disk. */
 const hours = Number(process.env.TAGFERRY_OUTAGE_HOURS ?? 0.1);
 const tags = Array.from({ length: 1_000 }, (_, i) => `line1.machine2.t${i}` as InputId);
 const ticks = Math.round(hours * 3_600);
 const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
-/** Requests that the service must have missed before it comes back. */
+/** The uploader must have tried at least this often before the service comes back. */
 const leastTries = 5;
 const valueAt = (tag: number, tick: number) => ((tag * 7 + tick) % 1_000) / 10;
 
-/** Keeps one bit for each point that it has. */
+/** Stores one bit for each point that it has received. */
 class BitService implements Sink {
   readonly #clock: ManualClock;
   readonly #bits = tags.map(() => new Uint8Array(Math.ceil(ticks / 8)));
@@ -40,7 +40,7 @@ class BitService implements Sink {
     this.starts.push(this.#clock.monotonic());
     this.largest = Math.max(this.largest, body.length);
     if (this.away) return { kind: "unavailable", cause: new Error("nobody there") };
-    const request = JSON.parse(Buffer.from(body).toString("utf8")) as Request; // written by the uploader
+    const request = JSON.parse(Buffer.from(body).toString("utf8")) as Request; // the uploader wrote it
     const { times, series } = request.params.data;
     const rows = times.map((text) => ((parseTimestamp(text) ?? Number.NaN) - start) / 1e6);
     for (const [input, values] of Object.entries(series)) {
@@ -77,7 +77,7 @@ test(`after ${hours} h without the service it gets all ${ticks * 1_000} points, 
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
   const stop = new AbortController();
-  /** Lets simulated time pass until `promise` settles. */
+  /** Advances simulated time until `promise` settles. */
   const until = async <T>(promise: PromiseLike<T>): Promise<T> => {
     let waiting = true;
     const settled = Promise.resolve(promise).finally(() => {
@@ -122,7 +122,7 @@ test(`after ${hours} h without the service it gets all ${ticks * 1_000} points, 
     if (behindMs > 0) await clock.advance(behindMs);
     await until(buffer.append(points, { awaited: false }, stop.signal));
   }
-  // Simulated time does not wait for the threads of the buffer: how often is a matter of the machine, that is not.
+  // Simulated time does not wait for the buffer's threads, so the number of attempts by now depends on the machine.
   while (service.starts.length < leastTries) await clock.advance(500);
   expect(uploader.status().state).toBe("unreachable");
   expect(service.points).toBe(0);
@@ -141,6 +141,6 @@ test(`after ${hours} h without the service it gets all ${ticks * 1_000} points, 
   const gaps = service.starts.slice(1).map((at, i) => at - service.starts[i]!);
   expect(Math.min(...gaps)).toBeGreaterThanOrEqual(1_000);
   expect(service.largest).toBeLessThanOrEqual(8 * 2 ** 20);
-  // Frames of a backlog carry a million points and more, those that the newest lead are small and few.
+  // Requests from the backlog carry a million points and more. Requests that the newest points lead are small and few.
   expect(service.starts.length - outageRequests).toBeLessThan(20 + (ticks * 1_000) / 1e6);
 });

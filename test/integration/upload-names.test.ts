@@ -1,4 +1,4 @@
-// F19: where the name of the service leads changes, or cannot be told, while connections are open.
+// F19: the name of the service resolves to another address, or does not resolve, while connections are open.
 import type { LookupAddress } from "node:dns";
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
@@ -12,7 +12,7 @@ const name = "service.plant.example";
 const at = (address: string): LookupAddress => ({ address, family: 4 });
 const unknown = () => Promise.reject(Object.assign(new Error(`getaddrinfo ENOTFOUND ${name}`), { code: "ENOTFOUND" }));
 
-/** Appends a point whenever all before it has arrived, until `condition` holds; gives how many it were. */
+/** Appends a point each time all earlier ones have arrived, until `condition` holds. Returns how many. */
 async function sendUntil({ reader }: Uploading, condition: () => boolean, first = 0): Promise<number> {
   let next = first;
   await eventually(() => {
@@ -48,10 +48,10 @@ test.for(["http", "https"])(
     expect(after.seen.length).toBe(0);
     address = "127.0.0.2";
     points = await sendUntil(upload, () => after.stored.size >= 3, points);
-    // From one request to the next, without an error, and for good.
+    // The change happens between two requests, without an error, and is permanent.
     expect(upload.uploader.status().requests.failed).toBe(0);
     expect([before.stored.size + after.stored.size, before.repeated, after.repeated]).toEqual([points, 0, 0]);
-    // Not for a minute at most, and the requests of another second.
+    // Connections are reused for a minute at most.
     const moved = upload.departures[before.seen.length]?.at ?? Number.NaN;
     const opened = upload.departures[0]?.at ?? Number.NaN;
     expect(moved - opened).toBeGreaterThanOrEqual(60_000);

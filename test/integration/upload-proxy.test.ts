@@ -1,4 +1,4 @@
-// Through a proxy, where the network allows no other way.
+// Delivery through a proxy, where the network allows no direct connection.
 
 import { writeFileSync } from "node:fs";
 import { createServer, request as send } from "node:http";
@@ -10,7 +10,7 @@ import { ScriptedService } from "../support/scripted-service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { uploading } from "../support/uploading.ts";
 
-/** Forwards whole requests and tunnels; says how many of each, and 407 while `closed`. */
+/** Forwards requests and opens tunnels, and counts both. Answers 407 while `closed`. */
 class Proxy implements AsyncDisposable {
   forwarded = 0;
   tunnels = 0;
@@ -50,7 +50,7 @@ class Proxy implements AsyncDisposable {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`; // it listens on TCP
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`; // bound to a TCP port
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

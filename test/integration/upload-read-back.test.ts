@@ -1,4 +1,4 @@
-// Data read back over more than one request may span.
+// Reading back data that exceeds the span of one request.
 import { expect, test } from "vitest";
 import { DataRows } from "../../src/cli/data/read-rows.ts";
 import { epochMicros } from "../../src/core/point.ts";
@@ -48,11 +48,12 @@ test.for(["1.0", "1.1beta1", "1.1"] as const)(
 test("an answer that is too large is requested in smaller windows, and sparse data in larger ones", async () => {
   await using service = await ScriptedService.open();
   const minute = 60e6;
-  // A point a second in the first hour and none afterwards; no more than 1,000 in an answer.
+  // One point a second in the first hour and none afterwards. An answer contains at most 1,000 points.
   const points = Array.from({ length: 3_600 }, (_, i) => now - 30 * day + i * 1e6);
   const spans: number[] = [];
   service.otherwise = (exchange) => {
-    const { data } = exchange.request.params as unknown as { data: { notBefore: string; before: string } }; // what itemData sends
+    // the params that itemData sends
+    const { data } = exchange.request.params as unknown as { data: { notBefore: string; before: string } };
     const [from, before] = [Date.parse(data.notBefore) * 1_000, Date.parse(data.before) * 1_000];
     const times = points.filter((time) => time >= from && time < before);
     if (times.length > 1_000) return fails(-32602)(exchange);

@@ -1,4 +1,4 @@
-// A refused point counts as settled once it is written down.
+// A refused point counts as settled once it is in the rejects file.
 import { mkdirSync, readFileSync, rmdirSync } from "node:fs";
 import { expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
@@ -48,7 +48,8 @@ test("a point that can never be sent stays in the buffer until it is in the reje
   {
     await using upload = await uploading({ url: service.url, speed: 200, folder: folder.path, reader });
     await eventually(() => upload.uploader.status().unkept === 2 && reader.settled.length === 1);
-    // The service has all that it can have of them, and what cannot be sent is there after a crash all the same.
+    // Everything that can be delivered is delivered. The points that cannot be sent stay leased, so they survive a
+    // crash.
     expect([reader.settled.flatMap(({ inputs }) => inputs), reader.out, upload.uploader.status().rejected]).toEqual([
       ["b"],
       2,

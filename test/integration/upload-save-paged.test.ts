@@ -1,4 +1,4 @@
-// Many signals or items at once: within the size of a request, and past those that the service refuses.
+// Saving many signals or items: within the size limit of a request, and past those that the service refuses.
 import { expect, test } from "vitest";
 import { savePaged } from "../../src/upload/signals/save-paged.ts";
 import { methodCaller } from "../support/method-caller.ts";
@@ -13,7 +13,7 @@ function savings(count: number, length: number) {
 }
 
 function keysOf(params: object): readonly string[] {
-  return Object.keys((params as { itemsBySignal: object }).itemsBySignal); // what savePaged sends
+  return Object.keys((params as { itemsBySignal: object }).itemsBySignal); // the params that savePaged sends
 }
 
 const publishes = says((_accept, { params }) => {
@@ -37,7 +37,7 @@ test("no request exceeds the limit of its method, and a signal that fits in none
   expect(refused).toEqual([{ key: "large", reason: expect.stringContaining("larger than a request may be") }]);
   const sizes = service.seen.map(({ bytes }) => bytes);
   expect(Math.max(...sizes)).toBeLessThanOrEqual(65_536);
-  // Not in more requests than needed.
+  // No more requests than necessary.
   expect(sizes.length).toBe(Math.ceil(300 / Math.floor(65_400 / 1_020)));
 });
 

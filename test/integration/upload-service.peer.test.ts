@@ -1,4 +1,4 @@
-// Real time: what the local service sees of the spacing of requests.
+// In real time: the spacing of requests as the local service measures it.
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { expect, test } from "vitest";
@@ -35,7 +35,7 @@ test("the service never sees two inserts within a second, whatever their size", 
   const standstill = monitorEventLoopDelay({ resolution: 10 });
   standstill.enable();
   const running = uploader.run(stop.signal);
-  // A large request, then small ones right behind it.
+  // A large request, then small ones immediately after it.
   for (const size of [200_000, 1, 2]) {
     const requests = uploader.status().requests.accepted;
     const points = Array.from({ length: size }, (_, i) => ({
@@ -51,7 +51,8 @@ test("the service never sees two inserts within a second, whatever their size", 
   await running;
   standstill.disable();
   expect(uploader.status()).toMatchObject({ points: 200_003, rejected: 0 });
-  // A machine that stands still while a request is on its way lets it arrive late: half a second is allowed for, not more.
+  // On a machine that stalls, a request may arrive late. The spacing allows for half a second; a longer stall proves
+  // nothing.
   if (standstill.max / 1e6 > 400) return;
   expect(uploader.status().requests.failed).toBe(0);
   expect(service.counters().get("integration.insert")).toMatchObject({ maxStartsPerSecond: 1 });

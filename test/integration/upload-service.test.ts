@@ -1,4 +1,4 @@
-// From the buffer on disk to the local service: what both sides of the interface make of each other.
+// From the buffer on disk to the local service: both sides interpret the interface in the same way.
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";

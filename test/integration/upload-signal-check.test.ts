@@ -1,4 +1,4 @@
-// What the service has of our signals, read in each dialect and compared with what is to be there.
+// Reads the service's signals in each dialect and compares them with the expected ones.
 import { expect, test } from "vitest";
 import { isAgentError } from "../../src/core/errors.ts";
 import type { InputId } from "../../src/core/point.ts";

@@ -1,4 +1,4 @@
-// The running uploader looks after its signals at the service: lost and changed ones, those nobody configured, and items.
+// The running uploader compares its signals with the service: lost, changed and unconfigured signals, and items.
 import { expect, test } from "vitest";
 import type { InputId } from "../../src/core/point.ts";
 import { Secret } from "../../src/core/secret.ts";
@@ -33,7 +33,7 @@ async function itemsOf(service: TestService): Promise<Record<string, Record<stri
   return Object.fromEntries(items.map(({ attributes }) => [attributes.name, attributes]));
 }
 
-/** Resolves when all signals were compared once more. */
+/** Resolves when the uploader has compared all signals once more. */
 async function nextLook(upload: Uploading): Promise<void> {
   const before = watchOf(upload)?.checkedAt;
   await eventually(() => watchOf(upload)?.checkedAt !== before && upload.catalog.pending.size === 0);
@@ -71,7 +71,7 @@ test("a signal that the service lost is saved again; if that fails it is reporte
   await eventually(() => watchOf(upload)?.lost === 1);
   await eventually(() => watchOf(upload)?.kept.count === 1);
   await nextLook(upload);
-  // The one that is not configured any longer is not missed.
+  // A signal that is no longer configured is not reported as lost.
   expect(watchOf(upload)).toMatchObject({ lost: 1, kept: { first: [{ input: "boiler" }] } });
   expect(saves()).toBe(2);
 });
@@ -123,7 +123,7 @@ test("eligible signals are published and items follow their signals, but not ove
   const edited = { name: "Boiler", type: "numeric", sourceType: "measurement", engUnit: "K", description: "mine" };
   const itemsBySignal = { [String(signalId)]: { ...edited, visible: true } };
   await service.call("admin.publishSignals", { integration, itemsBySignal }, { version: "1.1" });
-  // Another process: what was published is known from disk.
+  // A new process reads from disk what was published.
   await using upload = await uploading({ url: service.url, ...options });
   upload.catalog.describe(id("boiler"), { ...view, engUnit: "F", description: "new" });
   await eventually(async () => (await itemsOf(service))["Boiler"]?.["engUnit"] === "F");

@@ -1,4 +1,4 @@
-// What an uploader leaves behind when it is stopped with a request on its way.
+// Stopping an uploader while a request is in flight.
 import { expect, test } from "vitest";
 import type { InputId } from "../../src/core/point.ts";
 import { eventually } from "../support/eventually.ts";

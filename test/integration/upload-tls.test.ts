@@ -1,4 +1,4 @@
-// Nothing is told to a service that cannot prove who it is.
+// The uploader sends nothing to a service whose certificate it cannot verify.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// What status says of bytes on a metered connection is what went over it.
+// The byte counts that status shows equal what went over the connection, for metered connections.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";

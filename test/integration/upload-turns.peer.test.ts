@@ -1,4 +1,4 @@
-// Commands beside a running agent: the permitted rate is theirs together, in real time.
+// Commands and a running agent share one request rate, in real time.
 import { spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

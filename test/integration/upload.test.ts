@@ -1,4 +1,4 @@
-// The uploader against a service that does everything wrong: nothing is lost, nothing stands in the way, no rate is broken.
+// The uploader with a misbehaving service: no point is lost, nothing blocks delivery, and no rate limit is exceeded.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -22,7 +22,7 @@ const insert = "integration.insert";
 const save = "integration.saveSignals";
 const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
 
-/** One point of each input a second. */
+/** One point of each input per second. */
 function ticks(count: number, inputs: readonly string[], from = 0): Points {
   return Object.fromEntries(
     inputs.map((input, k) => [
@@ -65,7 +65,7 @@ test("points arrive unchanged, and their blocks are settled", async () => {
 
 test("requests of a method start at least a second apart, also right after the start, and never overlap", async () => {
   await using service = await ScriptedService.open();
-  // Long to answer once, so that the next one would like to hurry.
+  // The first answer is slow, so that the next request could start too early.
   service.script[insert]?.push(async ({ response, request, accept }) => {
     await new Promise((resolve) => setTimeout(resolve, 300));
     response.end(JSON.stringify({ jsonrpc: "2.0", id: request.id, result: accept() }));
@@ -132,7 +132,7 @@ test("after a service found a request too large it gets smaller ones, also after
     expect(service.stored.size).toBe(10_000 * (wave + 1));
     const sizes = service.requests(insert).map(({ bytes }) => bytes);
     if (wave === 1) expect(sizes[before]).toBeLessThanOrEqual(most);
-    // Three of them until one is small enough; then a larger one is tried ever more rarely.
+    // Three halvings until a request is small enough; then larger ones are tried at growing intervals.
     expect(sizes.filter((bytes) => bytes > most).length).toBeLessThanOrEqual(3 + 3 * (wave + 1));
   }
 });
@@ -163,7 +163,7 @@ test("while inputs are refused for minutes the others are stored once each, and 
   const good = inputs.filter((input) => !bad.has(input));
   const began = runtime.clock.monotonic();
   let rows = 0;
-  // Minutes in which something comes each few seconds: what was appended of the others is always stored soon.
+  // For minutes, new points arrive every few seconds, and those of the accepted inputs are stored soon.
   while (runtime.clock.monotonic() - began < 240_000) {
     reader.append(ticks(10, inputs, rows));
     rows += 10;
@@ -176,7 +176,7 @@ test("while inputs are refused for minutes the others are stored once each, and 
   await eventually(() => reader.empty, 20_000);
   expect(storedOf(service, inputs)).toBe(15 * rows);
   expect(service.repeated).toBe(0);
-  // Each is tried with its oldest ten points; then all that is left of it goes in one request.
+  // Each is tried with its ten oldest points first; then one request carries all its remaining points.
   const points = service
     .requests(insert)
     .slice(before)
@@ -190,7 +190,7 @@ function storedOf(service: ScriptedService, inputs: readonly string[]): number {
   return [...service.stored.keys()].filter((key) => wanted.has(key.slice(0, key.indexOf(" ")))).length;
 }
 
-/** Refuses a request that has a value above 1,000, the whole of it. */
+/** Refuses a whole request if any value in it is above 1,000. */
 const strict: Behaviour = (exchange) => {
   const { series = {} } = exchange.request.params.data ?? {};
   const bad = Object.values(series).some((values) => values.some((value) => value !== null && value > 1_000));
@@ -304,7 +304,7 @@ test("inputs that −32021 names wait in the buffer, all others are settled at o
       first: [{ input: "tag1", why: "refused", reason: "no such unit (-32021)" }, {}],
     },
   });
-  // What comes now goes out in requests without them, but for the retries.
+  // New points are sent in requests without the refused inputs, except for the retries.
   reader.append(ticks(2, inputs, 40));
   await eventually(() => service.stored.size === 13 * 42);
   bad.clear();
@@ -416,7 +416,8 @@ test("an input missing from answers is sent three times, then waits in the buffe
   await using service = await ScriptedService.open();
   let silent = true;
   service.otherwise = says((accept) => {
-    const { signalsByInput } = accept() as { signalsByInput: Record<string, unknown> }; // of this service
+    // the shape of this service's answer
+    const { signalsByInput } = accept() as { signalsByInput: Record<string, unknown> };
     const { b: _left, ...others } = signalsByInput;
     return { result: { signalsByInput: silent ? others : signalsByInput } };
   });
@@ -547,7 +548,7 @@ test("after an outage the newest points are sent first, and all others follow", 
     service: { limits: { maxRequest: "64KiB" } },
   });
   const now = currentTick();
-  // What was fresh when the service went away has grown old in the meantime.
+  // These points are fresh when the outage begins and old when it ends.
   for (let i = 0; i < 20; i++) reader.append(scattered(now + i, 1, 100));
   await eventually(() => upload.uploader.status().state === "unreachable");
   const down = upload.runtime.clock.monotonic();
@@ -625,26 +626,26 @@ test("fresh points of unrelated tags are stored within maxLag while a backlog dr
   const carried = service.requests(insert).map(({ request }) => new Set(request.params.data?.times));
   for (const { times, before } of fresh) {
     const last = Math.max(...times.map((each) => carried.findIndex((of) => of.has(each))));
-    // One request a second: as many seconds.
+    // One request a second, hence at most 10 s.
     expect(last - before).toBeLessThanOrEqual(10);
     expect(last).toBeGreaterThanOrEqual(before);
-    // Else nothing was in its way.
+    // Otherwise no backlog was left and the test proves nothing.
     expect(carried.length - last).toBeGreaterThan(3);
   }
 });
 
-/** The tick that is now. */
+/** The index of the current tick. */
 function currentTick(): number {
   return Math.floor((Date.now() * 1_000 - start) / 1e6);
 }
 
-/** `count` ticks from `first` on, the same times for all tags. */
+/** `count` ticks from `first` on, at the same times for all tags. */
 function rows(first: number, count: number, tags: readonly string[]): Points {
   const points = Array.from({ length: count }, (_, i) => [start + (first + i) * 1e6, (first + i) % 1_000] as const);
   return Object.fromEntries(tags.map((tag) => [tag, points]));
 }
 
-/** As many points, no two at the same time. */
+/** As many points, but no two have the same time. */
 function scattered(first: number, count: number, tags: number): Points {
   return Object.fromEntries(
     Array.from({ length: tags }, (_, k) => [

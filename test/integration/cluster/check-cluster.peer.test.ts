@@ -1,4 +1,4 @@
-// What `check --online` says of the servers of a cluster.
+// What `check --online` reports about the servers of a cluster.
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { command } from "../../support/command.ts";

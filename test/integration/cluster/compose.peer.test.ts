@@ -1,4 +1,4 @@
-// The configuration of the servers in `packaging/compose`, judged by nats-server itself.
+// nats-server itself checks the server configuration in `packaging/compose`.
 import { spawnSync } from "node:child_process";
 import { copyFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -9,7 +9,7 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 test("nats-server accepts the configuration of the compose file", async () => {
   using folder = temporaryFolder();
   copyFileSync(resolve(import.meta.dirname, "../../../packaging/compose/nats.conf"), folder.file("nats.conf"));
-  // As the commands at the head of the compose file write it.
+  // Writes the users file as the comment at the top of the compose file instructs.
   writeFileSync(folder.file("users.conf"), 'authorization { users: [{ user: tagferry, password: "secret" }] }\n');
 
   const args = ["--name", "nats1", "-t", "-c", folder.file("nats.conf")];

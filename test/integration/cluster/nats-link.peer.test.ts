@@ -1,4 +1,4 @@
-// The connection, the buckets and the leases of a cluster on real servers.
+// The connection, the buckets and the leases of a cluster, on real servers.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { subjectOf } from "../../../src/buffer/jetstream/stream-names.ts";
 import { acquireLease } from "../../../src/cluster/lease.ts";
@@ -26,7 +26,7 @@ async function connect(urls: readonly string[] = servers.urls) {
   return { link, runtime };
 }
 
-/** The server that leads a stream, as it is seen by the others. */
+/** The server that leads a stream, as the other servers report it. */
 async function leaderOf(link: NatsLink, stream: string) {
   const { cluster } = await link.use("info", ({ manager }) => manager.streams.info(stream));
   return servers.servers.find(({ name }) => name === cluster?.leader);
@@ -47,7 +47,7 @@ test("listing a bucket creates no consumer, which would remain if its deletion i
 
   expect(await bucket.list("a.")).toHaveLength(1);
 
-  // The servers have sent the advisory, if there is one, before they answer this.
+  // The servers answer this request after they have sent the advisory, if they send one.
   await bucket.get("a.1");
   await link.use("flush", ({ connection }) => connection.flush());
   expect(created.getReceived()).toBe(0);
@@ -56,7 +56,7 @@ test("listing a bucket creates no consumer, which would remain if its deletion i
 test("a call that the servers never answer rejects", { timeout: 60_000 }, async () => {
   const { link } = await connect();
   await using _link = link;
-  // As the list of a bucket whose server goes away in between.
+  // Like listing a bucket whose server disappears during the list.
   const endless = link.use("list", () => new Promise<never>(() => {}));
   await expect(endless).rejects.toMatchObject({ code: "CLUSTER_UNREACHABLE" });
 });
@@ -82,7 +82,7 @@ test("a bucket writes by revision, and reports a different revision", { timeout:
   const { link } = await connect();
   await using _link = link;
   const bucket = natsBucket(link, { name: "semantics", replicas: 3 });
-  // Servers that have just formed a cluster may not place a stream yet.
+  // Servers that have just formed a cluster may not be able to place a stream yet.
   const first = await eventually(() => bucket.create("a.x", bytes("1")).catch(() => undefined));
   expect(first).toBeGreaterThan(0);
   expect(await bucket.create("a.x", bytes("2"))).toBeUndefined();
@@ -109,7 +109,7 @@ test("a lost connection refuses calls at once and comes back at another server",
   const server = servers.servers.find((one) => one.name === name)!;
   await server.kill();
   await eventually(() => link.state.server?.name !== name && link.state.isConnected);
-  // Its replica that died may have led the bucket: the others elect a leader.
+  // The stopped server may have led the bucket. The remaining servers then elect a new leader first.
   expect(await eventually(() => bucket.update("k", bytes("2"), revision!).catch(() => undefined))).toBeGreaterThan(
     revision!,
   );

@@ -1,9 +1,9 @@
-// The peer itself: what the tests of the cluster rely on in three real servers.
+// The peer itself: the properties of three real servers that the cluster tests rely on.
 import { expect, test } from "vitest";
 import { eventually } from "../../support/eventually.ts";
 import { type NatsServer, openNatsServers } from "../../support/nats-servers.ts";
 
-/** Size of the cluster and its leader as a server sees them. */
+/** The size and the leader of the cluster as a server reports them. */
 async function seenBy(server: NatsServer) {
   const { meta_cluster: meta } = (await server.monitor("jsz")) as {
     meta_cluster?: { cluster_size: number; leader?: string; replicas?: { offline?: boolean }[] };

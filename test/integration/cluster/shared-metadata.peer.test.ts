@@ -1,4 +1,5 @@
-// What an agent that is off has handed over arrives with its metadata, from another agent that does not know its signals.
+// Points that a stopped agent passed to the cluster arrive with their metadata.
+// The agent that delivers them does not have their signals in its configuration.
 import { expect, test } from "vitest";
 import { openAgent } from "../../../src/agent/agent.ts";
 import { load, withPassword } from "../../support/config.ts";

@@ -1,4 +1,4 @@
-// Three real servers that fail: nothing is lost, and next to nothing comes twice.
+// Faults of three real servers: no point is lost, and almost none is delivered twice.
 import { expect, test } from "vitest";
 import { eventually } from "../../support/eventually.ts";
 import { natsWorld } from "../../support/nats-world.ts";
@@ -17,13 +17,13 @@ async function world(options: Parameters<typeof natsWorld>[0] = {}) {
     ...servers,
     collector,
     service,
-    /** Appends a second of three inputs. */
+    /** Appends points of three inputs for one second. */
     async append() {
       second++;
       await append(collector, Object.fromEntries(["a", "b", "c"].map((input) => [input, [[second, second]]])));
     },
     reader: () => eventually(() => openReader(servers.stream, servers.state), patience),
-    /** Delivers until all that was appended is stored. */
+    /** Delivers until everything that was appended is stored. */
     async delivered() {
       await eventually(async () => {
         const reader = await openReader(servers.stream, servers.state);
@@ -102,7 +102,7 @@ test("a stream at maxSize pauses forwarding until points are delivered", {
   await using there = await world({ maxSize: 2 ** 20 });
   const random = (seconds: number) =>
     Array.from({ length: 20_000 }, (_, i) => [seconds + i * 1e-6, Math.random()] as const);
-  // Noise takes 7 bytes a point.
+  // Random values take 7 bytes per point.
   const forwarder = there.collector.forwarder;
   for (let i = 0; i < 10; i++) await append(there.collector, { noise: random(i) });
   await eventually(() => forwarder.status.paused === "full");
@@ -118,7 +118,9 @@ test("a stream at maxSize pauses forwarding until points are delivered", {
 test("the end of the stream is published again when the servers lose it", { timeout: 2 * patience }, async () => {
   await using there = await world();
   await appendSome(there);
-  // What an operator, or a restored backup, takes away; the sequence goes on, and the hole stays.
+  // Messages may be missing after an operator deleted them or restored a backup. The sequence numbers continue after
+  // the
+  // hole.
   const state = (await there.stream.state())!;
   await there.link.use("delete", async ({ manager }) => {
     for (const sequence of [state.lastSequence - 1, state.lastSequence])

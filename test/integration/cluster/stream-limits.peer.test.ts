@@ -1,4 +1,4 @@
-// The stream follows the configuration as far as nothing is dropped by it.
+// Changed limits in the configuration are applied to the stream unless they would drop messages.
 import { expect, test } from "vitest";
 import { natsStream } from "../../../src/cluster/nats-stream.ts";
 import { natsWorld } from "../../support/nats-world.ts";

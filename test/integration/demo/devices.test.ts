@@ -1,4 +1,4 @@
-// The simulated devices, read by the agent's own drivers with the configuration that the devices write.
+// The agent's own drivers read the simulated devices with the configuration that the devices provide.
 import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { promisify } from "node:util";
@@ -36,11 +36,11 @@ test("every value that the devices served has arrived once, and no other", async
   expect(comparison.examples).toEqual([]);
   expect(comparison).toMatchObject({ read: count, stored: count, missing: 0, twice: 0, foreign: 0, exact: true });
   expect([...handedOut.keys()].toSorted()).toEqual(devices.inputs.toSorted());
-  // The time is the one in the payload, in whole milliseconds, and not that of arrival.
+  // The time is the time in the payload, in whole milliseconds, not the time of arrival.
   expect(
     [...(stored.get(inputOf("demo.room1.temp"))?.values() ?? [])].flat().filter((time) => time % 1_000 > 0),
   ).toEqual([]);
-  // The types of the wire came through: quarters of a float, a counter beyond 32 bits, numbers below zero.
+  // Values of each wire type arrive: quarters of a float, a counter beyond 32 bits, negative numbers.
   expect(stored.get(inputOf("demo.meter2.power"))?.has(1.75)).toBe(true);
   expect(stored.get(inputOf("demo.meter1.pulses"))?.has(5_000_000_007)).toBe(true);
   expect(
@@ -63,7 +63,7 @@ test.each([["aedes node-opcua-server"], ["aedes"]])(
   },
 );
 
-/** Reads every source as the agent does until `signal` aborts: each reading mapped and stored, then acknowledged. */
+/** Reads every source as the agent does until `signal` aborts: each reading is mapped, stored and then acknowledged. */
 async function read(
   configuration: string,
   stored: Map<InputId, Map<number, EpochMicros[]>>,
@@ -96,4 +96,4 @@ async function read(
   );
 }
 
-const inputOf = (text: string) => text as InputId; // known to be one
+const inputOf = (text: string) => text as InputId; // the texts here are Input IDs

@@ -10,7 +10,7 @@ function open(record = new HandedOutRecord()) {
   return openModbusDevice({ tags: 14, everyMs: 500, record }, testRuntime(), signal);
 }
 
-/** Sends frames in hexadecimal over one connection and gives the answers, the same way. */
+/** Sends frames, given in hexadecimal, over one connection. Returns the answers in hexadecimal. */
 async function talk(url: string, ...frames: string[]): Promise<string[]> {
   const socket = connect(Number(new URL(url).port), "127.0.0.1");
   const chunks = socket[Symbol.asyncIterator]();
@@ -70,7 +70,7 @@ test("the stop waits for the next request of a client that was served", async ()
   const stopping = meters.stop(signal).then(() => {
     stopped = true;
   });
-  // Longer than the stop looks around.
+  // Longer than the interval at which the stop looks for new requests.
   await new Promise((resolve) => setTimeout(resolve, 60));
   expect(stopped).toBe(false);
   socket.write(frame);

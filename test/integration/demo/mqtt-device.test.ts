@@ -34,9 +34,9 @@ test("no value is published before a subscription exists, and values are kept fo
   const received = new Set<number>();
   const after = connect(hall.url, session);
   after.on("message", (_topic, payload) => {
-    // Until the last acknowledgement is out, the device must not call itself done.
+    // The device must not report that it has stopped before it has received the last acknowledgement.
     expect(stopped).toBe(false);
-    received.add((JSON.parse(payload.toString()) as { co2: number }).co2); // our own payload
+    received.add((JSON.parse(payload.toString()) as { co2: number }).co2); // the simulated device writes this payload
   });
   await stopping;
   await after.endAsync();

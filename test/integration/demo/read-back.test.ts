@@ -1,4 +1,4 @@
-// Reading back from the local service: what was inserted is what is compared.
+// Reading back from the local service: the result equals what was inserted.
 import { expect, test } from "vitest";
 import { epochMicros, type InputId } from "../../../src/core/point.ts";
 import { Secret } from "../../../src/core/secret.ts";
@@ -43,7 +43,7 @@ async function insert(url: string, series: Record<string, (number | null)[]>, se
   expect(await response.json()).toMatchObject({ result: {} });
 }
 
-const id = (text: string) => text as InputId; // texts of this file are Input IDs
+const id = (text: string) => text as InputId; // the texts in this file are Input IDs
 
 test("every point of every signal is read back, over pages of items and times", async () => {
   await using service = await open();

@@ -1,4 +1,5 @@
-// A message is acknowledged after its readings are on disk, in the order of arrival, on the connection it came from.
+// A message is acknowledged after its readings are on disk, in the order of arrival, on the connection that delivered
+// it.
 import type { IPublishPacket } from "mqtt-packet";
 import { expect, test } from "vitest";
 import { eventually } from "../../support/eventually.ts";
@@ -43,7 +44,7 @@ test("unacknowledged messages are redelivered on the next connection, acknowledg
     await eventually(() => broker.acknowledged.length === 1);
     await broker.publish("line/2", "2");
     await puller.next();
-    // One more round trip, in which an early acknowledgement would have arrived.
+    // Another round trip. An acknowledgement that was sent too early would have arrived by then.
     await broker.publish("line/3", "3");
     await puller.next();
     broker.cutConnections();

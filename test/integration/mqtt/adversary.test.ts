@@ -1,4 +1,4 @@
-// Brokers and loads that go to the limits of the protocol.
+// Brokers and loads at the limits of the protocol.
 import type { IPublishPacket } from "mqtt-packet";
 import { expect, test } from "vitest";
 import { eventually } from "../../support/eventually.ts";

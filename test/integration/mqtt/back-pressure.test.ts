@@ -1,4 +1,4 @@
-// Nobody takes what arrives: memory stays bounded, the connection lives on, and nothing is lost.
+// When readings are not consumed, memory stays bounded, the connection stays open, and no message is lost.
 import type { IPublishPacket } from "mqtt-packet";
 import { expect, test } from "vitest";
 import { eventually } from "../../support/eventually.ts";
@@ -29,7 +29,7 @@ test("a delivery has at most 10,000 readings, and the rest waits at the broker u
   while (seen < count) {
     const { readings, awaited } = await puller.next();
     expect(readings.length).toBeLessThanOrEqual(10_000);
-    // Nobody acknowledges QoS 0, but a broker with more to send waits all the same.
+    // QoS 0 has no acknowledgement, but back-pressure makes a broker with more to send wait nevertheless.
     if (readings.length === 10_000) expect(awaited).toBe(true);
     seen += readings.length;
   }

@@ -1,4 +1,4 @@
-// Browsing listens, and what it prints can be pasted into a configuration.
+// Browsing listens for messages, and its output can be pasted into a configuration.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -24,7 +24,7 @@ test("lists the values in every topic with a tag for each that reads it", async 
     if (packet.cmd !== "subscribe") return;
     for (const [topic, payload] of Object.entries(messages))
       client.send({ cmd: "publish", topic, payload, qos: 0, dup: false, retain: false });
-    // Answered behind all that came before it.
+    // The client answers packets in order: its PUBCOMP shows that it has received everything before.
     client.send({ cmd: "pubrel", messageId: 1 });
   });
   const abort = new AbortController();
@@ -45,7 +45,7 @@ test("lists the values in every topic with a tag for each that reads it", async 
     ["zzz/end", 1, undefined, undefined, "zzz.end"],
   ]);
 
-  // Listened for less than a second, which counts as one.
+  // The client listened for less than a second. Rates are computed over at least one second.
   expect(nodes.map(({ perSecond }) => perSecond)).toEqual([1, 1, 1, 1, undefined, 1]);
   expect(connect).toMatchObject({ username: "gw1", password: Buffer.from("gw1-password"), clean: true });
   expect(connect.clientId).toMatch(/^tagferry-browse-/);

@@ -1,4 +1,4 @@
-// Connecting: what is refused says why, the version both sides speak is found, and the loss of a connection is told.
+// Connecting: refusals name their reason, both sides agree on a version, and the loss of a connection is reported.
 import { expect, test } from "vitest";
 import { openMqttBroker } from "../../support/mqtt-broker.ts";
 import { openMqttSource, pull } from "../../support/mqtt-source.ts";

@@ -1,4 +1,4 @@
-// The whole agent on a gateway whose clock is an hour behind the devices of a broker.
+// The whole agent on a gateway whose clock is an hour behind the clocks of the devices.
 import { expect, test } from "vitest";
 import { openAgent } from "../../../src/agent/agent.ts";
 import { epochMicros } from "../../../src/core/point.ts";

@@ -1,4 +1,4 @@
-// What the gap record is told of the time without a connection: whether the broker had kept what was published in it.
+// What the gap record contains about the time without a connection: whether the broker had queued the messages.
 import { expect, test } from "vitest";
 import { openMqttSource } from "../../support/mqtt-source.ts";
 import { testRuntime } from "../../support/runtime.ts";

@@ -1,4 +1,4 @@
-// Against mosquitto: MQTT 5 with user name and password, persistent sessions, restarts of the broker.
+// The MQTT source with mosquitto: MQTT 5 with user name and password, persistent sessions, restarts of the broker.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -301,7 +301,7 @@ test("with a broker restarted twice under load every message that it accepted ar
   const taken = new Set<number>();
   const publishing: Promise<unknown>[] = [];
   for (let i = 0; i < 20_000; i++) {
-    // What the publisher loses with its connection is not ours to find.
+    // Messages that the publisher loses with its own connection do not count.
     const done = publish(publisher, `line/${i % 50}`, String(i)).then(
       () => taken.add(i),
       () => {},

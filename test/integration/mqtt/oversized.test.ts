@@ -1,4 +1,4 @@
-// Messages larger than `maxPayload`, from brokers that send them nevertheless: MQTT 3.1.1 has no limit to announce.
+// Messages larger than `maxPayload`, from brokers that send them nevertheless: MQTT 3.1.1 cannot announce a limit.
 import type { IPublishPacket } from "mqtt-packet";
 import { expect, test } from "vitest";
 import { eventually } from "../../support/eventually.ts";
@@ -109,7 +109,7 @@ test("a packet in one WebSocket message is skipped while it arrives as well", as
   await using source = await openMqttSource(text, runtime, signal);
   const [client] = broker.connections;
 
-  // Beyond what the WebSocket library is allowed to hold: in one piece it would end the connection.
+  // Larger than the limit of the WebSocket library. In a single frame it would close the connection.
   const huge = "x".repeat(5_000_000);
   client?.send(publish(1, 1, "line/big", huge), publish(2, 1, "line/a", "1"));
 

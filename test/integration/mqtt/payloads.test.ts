@@ -1,5 +1,5 @@
-// Payloads of real devices, from configuration to points. A folder of test/fixtures/mqtt has the tags as they stand in
-// the configuration, messages, and the points that must come of them; times of arrival are 2026-08-01.
+// Payloads of real devices, from configuration to points. A folder of test/fixtures/mqtt contains the tags of the
+// configuration, messages, and the expected points. Times of arrival are on 2026-08-01.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -43,7 +43,7 @@ test("hostile payloads among those of every device do not change their points", 
   }
 });
 
-/** Points of a fixture; after each of its messages every one of `between` comes on the same topic. */
+/** The points of a fixture. After each of its messages, every payload in `between` arrives on the same topic. */
 async function pointsOf(device: string, between: readonly Buffer[] = []): Promise<readonly Point[]> {
   const messages = messagesFile.parse(JSON.parse(readFileSync(join(fixtures, device, "messages.json"), "utf8")));
   const tags = readFileSync(join(fixtures, device, "tags.yaml"), "utf8");
@@ -57,7 +57,7 @@ async function pointsOf(device: string, between: readonly Buffer[] = []): Promis
   return (await mapMessages(tags, received)).points;
 }
 
-/** Formats whose mapping in one line stands in docs/payloads.md. */
+/** Formats whose mapping takes one line, which docs/payloads.md shows. */
 const documented = ["telegraf", "telegraf-batch", "chirpstack-names", "aws-sitewise", "azure-bodies", "opcua-pubsub"];
 
 test.each(documented)(

@@ -1,4 +1,4 @@
-// A broker behind a gateway may take a token in its address, which nobody who reads a log or a status may see.
+// The address of a broker may contain a token. It must not appear in a log or in the status.
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
 import { openMqttBroker } from "../../support/mqtt-broker.ts";

@@ -1,4 +1,4 @@
-// Sparkplug B against Cirrus Link's own edge node in JavaScript (sparkplug-client, EPL), over mosquitto.
+// Sparkplug B with Cirrus Link's edge node in JavaScript (sparkplug-client, EPL), over mosquitto.
 import { expect, test } from "vitest";
 import type { Reading } from "../../../src/core/source.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -11,7 +11,7 @@ const { signal } = new AbortController();
 const tags = [{ topic: "spBv1.0/#", format: "sparkplugB" }];
 const at = Date.UTC(2026, 0, 1);
 
-/** The slice of sparkplug-client that is used. */
+/** The part of sparkplug-client that this test uses. */
 interface EdgeNode {
   on(event: "birth", listener: () => void): void;
   on(event: "ncmd", listener: (payload: Payload) => void): void;
@@ -74,7 +74,7 @@ function brief(readings: readonly Reading[]): string[] {
 
 async function edgeNode({ port, username, password }: Mosquitto) {
   const library = await npmPackage("sparkplug-client", "3.2.4");
-  const { newClient } = library as { newClient: (options: object) => EdgeNode }; // as its documentation says
+  const { newClient } = library as { newClient: (options: object) => EdgeNode }; // the signature in its documentation
   const client = newClient({
     serverUrl: `mqtt://127.0.0.1:${port}`,
     username,

@@ -1,4 +1,4 @@
-// Sparkplug B against an edge node that is not ours and not JavaScript (pysparkplug), over mosquitto.
+// Sparkplug B with a third-party edge node in Python (pysparkplug), over mosquitto.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -47,7 +47,7 @@ test("a node that was online first answers the request for its birth", async () 
   await watcher.subscribeAsync("spBv1.0/#");
   await using node = await edgeNode(broker);
   const { url, username, password } = broker;
-  // It has been born, and listens to commands, before we come.
+  // The edge node has published its birth, and receives commands, before the source connects.
   await eventually(() => seen.includes("spBv1.0/G1/DBIRTH/E1/D1"));
   await using _source = await openMqttSource({ options: { url, username, password }, tags }, testRuntime(), signal);
 

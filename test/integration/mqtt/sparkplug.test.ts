@@ -1,4 +1,4 @@
-// Sparkplug B through a broker: the request for a birth is the one message that is published.
+// Sparkplug B through a broker: the rebirth request is the only message that the source publishes.
 import { connectAsync } from "mqtt";
 import { expect, test } from "vitest";
 import { decodeSparkplug } from "../../../src/source/mqtt/sparkplug/payload.ts";

@@ -1,4 +1,4 @@
-// Subscriptions: as few as cover the tags, each with its own answer, and none left over from an older configuration.
+// Subscriptions: as few as cover the tags, each with its own answer. Those of an earlier configuration are removed.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -251,7 +251,7 @@ test("a subscription without an answer is logged and does not hold up the others
   expect(runtime.lines.at(-1)).toMatchObject({ message: "the broker has not answered the subscriptions yet" });
 });
 
-/** The one state file in a folder. */
+/** The only state file in a folder. */
 function stateIn(folder: string): string | undefined {
   const [name] = readdirSync(folder).filter((each) => each.endsWith(".json"));
   return name === undefined ? undefined : readFileSync(join(folder, name), "utf8");

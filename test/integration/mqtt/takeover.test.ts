@@ -1,4 +1,4 @@
-// A session that another client takes over again and again is named, wherever in a connection the broker ends it.
+// A session that another client takes over repeatedly is reported, at whatever point the broker closes the connection.
 import type { Packet } from "mqtt-packet";
 import { expect, test } from "vitest";
 import { isAgentError } from "../../../src/core/errors.ts";
@@ -12,7 +12,7 @@ const message: Packet = { cmd: "publish", messageId: 1, topic: "a", payload: "1"
 
 type End = (packet: Packet, client: ScriptedClient) => void;
 
-// How a broker ends a connection for the client that came after it.
+// The ways in which a broker closes a connection when another client uses the same identifier.
 const closedAfterMessages: End = (packet, client) => {
   politeAnswer(packet, client);
   if (packet.cmd === "subscribe") client.socket.end();
@@ -21,7 +21,7 @@ const closedDuringSubscribe: End = (packet, client) => {
   if (packet.cmd === "connect") politeAnswer(packet, client);
   else client.socket.end();
 };
-// The kernel resets a connection that is closed while packets of the client are unread.
+// The kernel resets a connection that is closed while it has unread packets of the client.
 const resetDuringSubscribe: End = (packet, client) => {
   if (packet.cmd === "connect") politeAnswer(packet, client);
   else client.socket.resetAndDestroy();
@@ -39,7 +39,7 @@ const named: End = (packet, client) => {
 };
 const mixed = [closedDuringSubscribe, resetDuringMessages, closedAfterMessages, resetDuringSubscribe];
 
-/** Opens a source as often as `rounds` is long. Returns the code with which each connection ended. */
+/** Opens a source once for each of `rounds`. Returns the code with which each connection ended. */
 async function codesOf(rounds: readonly End[], servers: readonly string[] = []): Promise<readonly string[]> {
   await using broker = await scriptedBroker((packet, client, connection) => rounds[connection]?.(packet, client));
   const [url, ...others] = [...servers, broker.url];

@@ -1,4 +1,4 @@
-// TLS: what is trusted, what is not and what the operator is told about it.
+// TLS: which certificates are trusted, which are not, and what the error tells the operator.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

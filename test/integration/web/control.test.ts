@@ -1,4 +1,4 @@
-// Who may ask the agent for a change over HTTP.
+// Which HTTP requests may change the agent.
 import { request } from "node:http";
 import { expect, test } from "vitest";
 import { Secret } from "../../../src/core/secret.ts";
@@ -73,7 +73,7 @@ test.for<[string, number, Readonly<Record<string, string>>]>([
   ["another name for this address", 403, { ...json, ...bearer, host: "evil.example" }],
 ])("refused: %s", async ([, status, headers]) => {
   const { host } = headers;
-  // A name that is none of ours is refused before anything else is looked at.
+  // A foreign host name is refused before any other check.
   const logged = host === undefined ? ["refused"] : [];
   expect(await asked(headers)).toMatchObject({ status, reloads: 0, logged });
 });

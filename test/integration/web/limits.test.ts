@@ -1,4 +1,4 @@
-// What somebody may ask of the page who means it no good.
+// What a malicious client can do to the page.
 import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { openWeb } from "../../../src/web/server.ts";
@@ -19,7 +19,7 @@ function open() {
   );
 }
 
-/** Everything that comes back until the other side ends the connection. */
+/** Everything received until the server closes the connection. */
 async function answerTo(url: string, text: string): Promise<string> {
   const socket = connect(Number(new URL(url).port), "127.0.0.1");
   socket.on("error", () => {});

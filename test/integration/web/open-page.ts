@@ -1,4 +1,4 @@
-// The status page in a real Chromium, with everything the browser complained of.
+// The status page in a real Chromium, with all complaints of the browser.
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import type { WebOptions } from "../../../src/web/server.ts";
 import { openWeb } from "../../../src/web/server.ts";
@@ -6,11 +6,11 @@ import { testRuntime } from "../../support/runtime.ts";
 
 export interface OpenedPage extends AsyncDisposable {
   readonly page: Page;
-  /** Complaints of the browser: errors, refused resources, requests that left for elsewhere. */
+  /** Complaints of the browser: errors, refused resources, requests to other hosts. */
   readonly complaints: readonly string[];
 }
 
-/** Resolves when the page shows the first view. */
+/** Resolves when the page shows the initial view. */
 export async function openPage(
   browser: Browser,
   web: Partial<WebOptions> & Pick<WebOptions, "snapshot">,

@@ -1,5 +1,5 @@
-// The pages for people who use a keyboard or a screen reader, judged by axe in a real Chromium, light, dark and on a
-// phone. axe is under MPL-2.0, so it is no dependency: it is installed outside of the project.
+// Accessibility of the pages for keyboards and screen readers: axe checks them in a real Chromium, light, dark and on a
+// phone. axe is under MPL-2.0, so it is not a dependency and is installed outside the project.
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { chromium } from "playwright-core";

@@ -1,4 +1,4 @@
-// The panels of the status page that tell what is wrong, what was not recorded and what a person has to do.
+// The panels of the status page that show faults, unrecorded times and the operator's tasks.
 import type { Browser } from "playwright-core";
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -86,7 +86,7 @@ test("a pending certificate is shown with its thumbprint and command, and remove
   let seconds = 0;
   const source = sourceWith({ type: "opcua", name: "press" });
   await using opened = await open({
-    // Time goes on twenty times as fast, so that the page asks again soon.
+    // The page's time runs twenty times as fast, so that it refreshes soon.
     snapshot: () => {
       seconds += 20;
       return statusWith({ time: at(seconds), sources: [source], buffer: { ...base.buffer, unsettledPoints: 0 } });

@@ -1,5 +1,5 @@
-// Twelve situations of an agent, each light, dark and on a phone: the headline, and nothing sticks out to the side. With
-// TAGFERRY_SHOTS=FOLDER the pictures are written, to be looked at.
+// Twelve situations of an agent, each light, dark and on a phone: the headline is right and nothing overflows sideways.
+// With TAGFERRY_SHOTS=FOLDER the screenshots are written there.
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { chromium } from "playwright-core";

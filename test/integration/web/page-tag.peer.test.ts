@@ -1,4 +1,4 @@
-// The page of a tag, and the button that sends refused points again, in a real Chromium.
+// The page of a tag, and the button that resends refused points, in a real Chromium.
 import type { Browser } from "playwright-core";
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";

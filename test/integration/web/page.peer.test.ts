@@ -1,4 +1,4 @@
-// The status page as a person sees it, in a real Chromium.
+// The status page as a user sees it, in a real Chromium.
 import type { Browser, Page } from "playwright-core";
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -117,7 +117,7 @@ test("a failing source shows its error and the remedy until it recovers", async 
   mended = true;
   await page.locator("#overall", { hasText: "Data arrives and is delivered." }).waitFor();
   await page.locator(".problem", { hasText: "offline" }).waitFor({ state: "detached" });
-  // Details of healthy sources are folded.
+  // The details of healthy sources are collapsed.
   await page.locator(".source:not([open])").waitFor();
 });
 
@@ -152,7 +152,7 @@ test.each([1_280, 390])("every digit of a value is visible at a width of %i pixe
     const row = (await rowOf(page, `hall.meter${i}.energy`).boundingBox())?.height;
     expect({ shown, fits: height <= (row ?? 0) && wide > 0 }).toEqual({ shown, fits: true });
   }
-  // Nothing is cut off to the right of its cell.
+  // No value is cut off at the right edge of its cell.
   const cut = "[...document.querySelectorAll('.tag .value')].filter((e) => e.scrollWidth > e.clientWidth + 1).length";
   expect(await page.evaluate(cut)).toBe(0);
   expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);

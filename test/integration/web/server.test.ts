@@ -39,12 +39,12 @@ function open(options: Partial<WebOptions> = {}) {
   return openWeb({ ...defaults, ...options }, testRuntime(), signal);
 }
 
-/** A request whose Host header and method are ours to choose, which `fetch` does not allow. */
+/** Sends a request with any Host header and method, which `fetch` does not allow. */
 function ask(url: string, { method = "GET", host }: { method?: string; host?: string } = {}) {
   return new Promise<{ status: number; body: string; headers: NodeJS.Dict<string | string[]> }>((resolve, reject) => {
     const call = request(url, { method, headers: host === undefined ? {} : { host } }, (response) => {
       const done = (body: string) => resolve({ status: response.statusCode ?? 0, body, headers: response.headers });
-      // A stream never ends: its status is all there is to wait for.
+      // A stream never ends, so only its status is awaited.
       if (response.headers["content-type"]?.startsWith("text/event-stream")) {
         response.destroy();
         done("");
@@ -163,7 +163,7 @@ test("a failing snapshot is answered 500, and the next request succeeds", async 
   };
   await using web = await open({ snapshot });
   broken = true;
-  // The snapshot from before is handed out for another quarter of a second.
+  // The previous snapshot is served for up to a quarter of a second.
   const failed = await eventually(async () => {
     const answer = await ask(`${web.url}/api/status`);
     return answer.status !== 200 && answer;

@@ -1,4 +1,4 @@
-// Somebody who keeps connections by sending headers a byte at a time. It takes the 12 s that headers may take.
+// A client that keeps a connection open by sending headers byte by byte. Takes the 12 s of the header timeout.
 import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { openWeb } from "../../../src/web/server.ts";
@@ -20,7 +20,7 @@ test("slow headers are closed after their timeout, while others are answered", {
     new AbortController().signal,
   );
   const socket = connect(Number(new URL(web.url).port), "127.0.0.1");
-  // A byte that is sent after the end of the connection resets it: the answer stands before that.
+  // A byte sent after the server has closed resets the connection. The answer has arrived by then.
   socket.on("error", () => {});
   let answer = "";
   socket.setEncoding("latin1").on("data", (chunk) => {
@@ -39,7 +39,9 @@ test("slow headers are closed after their timeout, while others are answered", {
   clearInterval(trickle);
 
   expect(answer).toMatch(/^HTTP\/1.1 408 /);
-  // Without a look every 2 s it would be up to 40 s: 200 bytes. A process that stands still sends none.
+  // The server checks for timeouts every 2 s, so at most about 14 s at 5 bytes a second. At Node's default interval it
+  // would
+  // be up to 40 s, or 200 bytes. A stalled process sends none.
   expect(trickled).toBeLessThan(125);
   expect((await fetch(`${web.url}/healthz`)).status).toBe(200);
 });
