@@ -13,6 +13,9 @@ export interface KeyBucketOptions {
 /** Error codes for a revision mismatch; the second one does not say which. */
 const wrongRevision: ReadonlySet<number | undefined> = new Set([10_071, 10_164]);
 
+/** Reads of a list that wait for answers. The servers drop all that wait, of all agents, when these are 10,000. */
+const readsAtOnce = 50;
+
 /** Creates the bucket on the first call, and again if the servers have lost it. The caller owns `link`. */
 export function natsBucket(link: NatsLink, { name, replicas, ttlMs }: KeyBucketOptions): KeyBucket {
   let opened: { readonly client: NatsClient; readonly bucket: Promise<KV> } | undefined;
@@ -71,7 +74,9 @@ export function natsBucket(link: NatsLink, { name, replicas, ttlMs }: KeyBucketO
         // Without a consumer, as `history` has: those whose deletion is lost remain for minutes, up to the servers' limit.
         const { state } = await manager.streams.info(`KV_${name}`, { subjects_filter: `$KV.${name}.${prefix}>` });
         const keys = Object.keys(state.subjects ?? {}).map((subject) => subject.slice(`$KV.${name}.`.length));
-        const entries = await Promise.all(keys.map((key) => bucket.get(key)));
+        const entries: (KvEntry | null)[] = [];
+        for (let i = 0; i < keys.length; i += readsAtOnce)
+          entries.push(...(await Promise.all(keys.slice(i, i + readsAtOnce).map((key) => bucket.get(key)))));
         return entries.flatMap((entry) => (entry?.operation === "PUT" ? [entryOf(entry)] : []));
       }),
   };
