@@ -1,4 +1,4 @@
-// A test that cannot fail proves nothing: each safeguard is taken out of a copy of the sources, and its test has to fail.
+// Mutation tests: each safeguard is removed from a copy of the sources, and its test must fail.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -19,10 +19,10 @@ test("these tests pass with every safeguard in place", { timeout: 1_200_000 }, a
   expect(await workbench.attempt({ tests }, 1_100_000)).toEqual({ passed: expect.any(Number), failed: [], broken: [] });
 });
 
-/** A test that is named here takes some seconds at most; a machine that is busy has its time, too. */
+/** The tests named here take a few seconds. The limit allows for a busy machine. */
 const longestMs = 120_000;
 
-// Each is named in full.
+// vitest shows the title of each case with its safeguard and test.
 const named = ablations.map((each) => [each.safeguard, each.test, each] as const);
 
 test.each(named)("without %s %s fails", async (_safeguard, _test, { file, code, without, test: path, ...expected }) => {
@@ -33,7 +33,7 @@ test.each(named)("without %s %s fails", async (_safeguard, _test, { file, code, 
     longestMs,
   );
 
-  // What fails is what the test states, not the code: that was loaded and ran.
+  // The test's own statement must fail. The changed code must still load and run.
   expect(broken).toEqual([]);
   expect(failed).not.toEqual([]);
   const reasons = [

@@ -1,4 +1,4 @@
-// The long form, `ablations.peer.test.ts`, takes each safeguard out; here each line of the table has to name code that exists.
+// The quoted code of each ablation must exist. The long form, `ablations.peer.test.ts`, removes each safeguard.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

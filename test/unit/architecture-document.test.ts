@@ -1,4 +1,4 @@
-// docs/architecture.md follows a reading through the files. Each of its lists is a tree of imports.
+// docs/architecture.md lists the files that a reading passes. Each list is a tree of imports.
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
@@ -9,7 +9,7 @@ const text = readFileSync(join(root, "docs/architecture.md"), "utf8");
 interface Step {
   readonly depth: number;
   readonly file: string;
-  /** The file it is indented below. Undefined: the first of a list. */
+  /** The entry above with less indentation. Undefined for the first entry of a list. */
   readonly parent?: string;
 }
 

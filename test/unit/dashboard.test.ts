@@ -1,11 +1,11 @@
-// Dashboard and alert rules ask for metrics and labels that there are. That Prometheus takes them is in monitoring.peer.
+// Dashboard and alert rules use only metrics and labels that exist. monitoring.peer shows that Prometheus accepts them.
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { declaredMetrics } from "../support/declared-metrics.ts";
 
 const read = (file: string) => readFileSync(resolve(import.meta.dirname, "../../config", file), "utf8");
-/** What Prometheus itself adds. */
+/** Labels that Prometheus adds. */
 const own = ["instance", "job"];
 
 test.each(["alerts.yaml", "grafana-dashboard.json"])(

@@ -1,4 +1,4 @@
-// What the documents say of files and configurations is so.
+// Statements of the documents about files and configurations are true.
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { expect, test } from "vitest";
@@ -11,7 +11,7 @@ const documents = globSync("**/*.md", { cwd: root, exclude: (name) => foreign.ha
 const textOf = (name: string) => readFileSync(join(root, name), "utf8");
 const withoutCode = (text: string) => text.replaceAll(/^ *```[\s\S]*?^ *```/gm, "").replaceAll(/`[^`\n]*`/g, "");
 
-/** What GitHub makes of a heading. */
+/** The anchor that GitHub generates for a heading. */
 const anchor = (heading: string) =>
   heading
     .trim()
@@ -47,7 +47,7 @@ test("a source file cites only documents of the repository", () => {
   expect(cited.filter(({ cite }) => !present.has(cite))).toEqual([]);
 });
 
-/** The lines of a document from this heading to the next one. */
+/** The lines of a document from this heading to the next. */
 function section(name: string, heading: string): readonly string[] {
   const [, text = ""] = textOf(name).split(`${heading}\n`);
   return (text.split("\n## ")[0] ?? "").split("\n");

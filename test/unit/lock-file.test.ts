@@ -1,4 +1,4 @@
-// Proves that `npm ci` can install from the lock file alone, whatever the registry at hand carries for other platforms.
+// `npm ci` can install from the lock file alone, whatever packages of other platforms the registry has.
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -18,7 +18,8 @@ test("the lock file has an entry for every package that it names, including thos
       .map((name) => `${path} needs ${name}`),
   );
 
-  // An optional package without an entry is a lock file out of date to npm where the registry does not have it either.
+  // An optional package without an entry makes the lock file outdated for npm if the registry does not have the
+  // package.
   expect(missing).toEqual([]);
 });
 

@@ -1,4 +1,4 @@
-// The table of metrics in config/metrics.md is written from the declarations in the code, which stand beside what counts.
+// config/metrics.md is generated from the declarations of the metrics in the code.
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { declaredMetrics } from "../support/declared-metrics.ts";

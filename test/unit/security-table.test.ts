@@ -1,4 +1,4 @@
-// What docs/security.md says of tests is so.
+// Statements of docs/security.md about tests are true.
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// What the program brings along: few packages, under licences that may be given on, each pinned by its checksum.
+// The program's dependencies: few packages, under licences that permit redistribution, each pinned by its checksum.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
@@ -24,9 +24,9 @@ const { packages } = lockFile.parse(JSON.parse(read("package-lock.json")));
 const locked = Object.entries(packages).filter(([path]) => path !== "");
 const delivered = locked.filter(([, { dev }]) => !dev);
 
-/** All of them let the program be given on, with or without its source. */
+/** All of them permit redistribution, with or without source code. */
 const allowed = ["0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "Unlicense"];
-/** Its package.json names no licence; its README says MIT. */
+/** Its package.json names no licence; its README names MIT. */
 const namesNone = ["node_modules/precond"];
 
 test("every shipped package has a permitted licence", () => {
@@ -42,7 +42,7 @@ test("packages come only from the registry, by version and checksum", () => {
   for (const [path, { version, integrity, resolved, link, optional }] of locked) {
     expect(version, path).toMatch(/^\d+\.\d+\.\d+/);
     expect([path, resolved, link]).toEqual([path, undefined, undefined]);
-    // Those of other platforms, which are not installed here, may have none.
+    // Packages for other platforms, which are not installed, may have none.
     if (!optional || existsSync(new URL(path, root))) expect(integrity, path).toMatch(/^sha(512|256|1)-/);
   }
   const { dependencies, devDependencies, optionalDependencies } = z

@@ -19,7 +19,7 @@ test("the upload stops while a source takes its time to stop, not after it", asy
     send: async () => ({ kind: "unavailable", cause: new Error("away") }),
     async [Symbol.asyncDispose]() {},
   };
-  // The upload gives its reader back when it has stopped.
+  // Records when the uploader closes its reader, which it does after it has stopped.
   const openBuffer: typeof openDiskBuffer = async (...parts) => {
     const buffer = await openDiskBuffer(...parts);
     const open = buffer.reader.bind(buffer);
@@ -128,7 +128,7 @@ test("when one source cannot be started, the sources started before it are stopp
       };
     },
   };
-  // A defect, as it could be: nothing where its options should be.
+  // Simulates a defect: the options of the source are missing.
   const broken = { ...second, options: undefined as unknown as typeof second.options };
   const opening = openAgent(
     { ...written, agent: { ...written.agent, dataDir: folder.path }, sources: [{ ...first, driver }, broken] },
@@ -140,11 +140,10 @@ test("when one source cannot be started, the sources started before it are stopp
   expect({ open, opened }).toEqual({ open: 0, opened: 1 });
 });
 
-/** Takes everything, and keeps it as text. */
 test("a source receives whether another connection will follow a reload, a removal, a stop and a permanent stop", async () => {
   using folder = temporaryFolder();
   const ends: string[] = [];
-  /** Name, input, and whose what the device keeps is. */
+  /** Name, input, and the identity under which the device keeps state. */
   type Wanted = readonly (readonly [string, string, string])[];
   const withSources = async (...wanted: Wanted) => {
     const sources = wanted.map(([name, input]) => `${name}: { type: simulator, tags: [{ input: ${input} }] }`);

@@ -1,4 +1,4 @@
-// What the page and `status` say becomes of the backlog: never a time that the measurement does not support.
+// The page and `status` predict the backlog only when the measurements allow it.
 import { expect, test } from "vitest";
 import { BacklogTrend, backlogStatus } from "../../../src/agent/status/backlog-trend.ts";
 import type { BacklogStatus, UploadState } from "../../../src/agent/status/status.ts";
@@ -13,7 +13,7 @@ interface Second {
   readonly bytes?: number;
 }
 
-/** What is shown after each second of `story`. */
+/** What the page shows after each second of `story`. */
 async function shownIn(story: readonly Second[], parkedInputs = 0, state: UploadState = "delivering") {
   const clock = new ManualClock();
   const oldest = epochMicros(clock.now() - 3_600e6);
@@ -33,7 +33,7 @@ async function shownIn(story: readonly Second[], parkedInputs = 0, state: Upload
 const seconds = (count: number, of: (i: number) => Second) => Array.from({ length: count }, (_, i) => of(i));
 
 test("a backlog that grows while requests settle thousands of points shows no estimate", async () => {
-  // 6,600 to 23,300 points in 7 minutes; every 10 s a request settles 5,000 that have been stored before.
+  // The backlog grows from 6,600 to 23,300 points in 7 minutes. Every 10 s a request settles 5,000 points.
   const story = seconds(420, (i) => ({
     waiting: Math.round(6_600 + (i * 16_700) / 420 + (i % 10) * 500),
     appended: i * 540,

@@ -7,7 +7,7 @@ import { rule, tagId } from "../../support/mapping.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-const input = "hall.temp" as InputId; // known to be one
+const input = "hall.temp" as InputId; // a valid Input ID
 const source = (topic: string) => ({ name: "hall", tags: [{ every: 1_000, topic }], rules: [rule({ input })] });
 
 test("an address stays bound to its Input ID over a restart while the tag is unchanged", async () => {
@@ -39,7 +39,7 @@ test("removed sources and tags take no space in the file", async () => {
       bound.keepSources([name]);
     }
   }
-  const written = JSON.parse(readFileSync(path, "utf8")) as Record<string, object>; // as the file has it
+  const written = JSON.parse(readFileSync(path, "utf8")) as Record<string, object>; // the format of the file
   expect(Object.keys(written)).toEqual(["hall99"]);
   expect(Object.keys(written.hall99 ?? {})).toHaveLength(1);
 });

@@ -1,5 +1,6 @@
-// A clock that is set while the agent runs, or between two runs. The judge is the service: it keeps the last value of a
-// time, and none may take the place of another because our own clock went back.
+// The clock is set while the agent runs, or between two runs. The service is the judge: it keeps the last value per
+// time,
+// and no value may overwrite another because the agent's clock went back.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AgentClock, type ClockEpoch } from "../../../src/agent/clock/agent-clock.ts";
@@ -17,7 +18,7 @@ import { runs } from "../../support/property.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
 const second = 1_000;
-/** Further than is waited for, as an hour would be. */
+/** More than the agent waits for, like an hour. */
 const long = 150 * second;
 
 interface Setting {
@@ -26,11 +27,11 @@ interface Setting {
   readonly everyMs?: number;
 }
 
-/** A machine with a polled tag whose value is the true time, in seconds since the start; the clock may be set. */
+/** A machine with a polled tag. The value is the true time in seconds since the start; its clock can be set. */
 class Machine {
   readonly wall = new ManualClock("2026-05-01T12:00:00Z");
   readonly #setting: Required<Setting>;
-  /** What the service has, and how often a value took the place of another. */
+  /** The values at the service, and how often one overwrote another. */
   readonly stored = new Map<number, number>();
   overwritten = 0;
   status: string | undefined;
@@ -41,7 +42,7 @@ class Machine {
     this.#setting = { policy: "hold", synchronised: "unknown", everyMs: second, ...setting };
   }
 
-  /** Runs an agent while `story` goes on, then stops it in order, or kills it. */
+  /** Runs an agent during `story`, then stops it in order or kills it. */
   async run(story: (machine: this) => Promise<void>, end: "stop" | "kill" = "stop"): Promise<void> {
     const clock = new AgentClock(this.wall);
     const runtime: Runtime = testRuntime({ clock });
@@ -75,7 +76,7 @@ class Machine {
     if (end === "stop") this.#life = life.next(true) ?? this.#life;
   }
 
-  /** The stored values whose time is wrong by more than `ms`. */
+  /** The stored values whose time differs from the true time by more than `ms`. */
   wrongBy(ms: number): readonly number[] {
     const start = Date.parse("2026-05-01T12:00:00Z");
     return [...this.stored]
@@ -121,7 +122,8 @@ test.for([2, 30])(
     });
     expect(machine.overwritten).toBe(0);
     expect(machine.stored.size).toBeGreaterThan(490 - seconds);
-    // Before the step the clock was right by the judge's reckoning; at the end it is as far behind as it was set.
+    // Until the step, times are right. Afterwards they are off by at most the size of the step, and in the end by
+    // exactly that.
     expect(machine.wrongBy((seconds + 1.2) * second)).toEqual([]);
     const end = (Date.parse("2026-05-01T12:08:20Z") - seconds * second) * 1_000;
     expect(Math.abs(([...machine.stored].at(-1)?.[0] ?? 0) - end)).toBeLessThanOrEqual(1e6);
@@ -143,7 +145,7 @@ test("after a clock is set back by more than a minute readings wait two minutes,
   expect(machine.overwritten).toBe(0);
   expect(machine.stored.size).toBeGreaterThan(705);
   const late = [...machine.stored].filter(([, value]) => value > 301);
-  // As on the clock that was set, kept apart by a microsecond while it is behind what was stored.
+  // The times follow the new clock. While they are behind the stored ones, they are shifted by a microsecond.
   const shift = Date.parse("2026-05-01T12:00:00Z") - long;
   expect(late.every(([time, value]) => Math.abs(time / 1e3 - shift - value * 1e3) < 2_000)).toBe(true);
   expect(late.slice(0, 140).every(([time]) => time % 1e6 === 1)).toBe(true);

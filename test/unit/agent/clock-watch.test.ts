@@ -1,4 +1,4 @@
-// When the clock of a gateway is believed, and what becomes of what was read before.
+// When the agent trusts the gateway's clock, and what it does with readings from before.
 import { expect, test } from "vitest";
 import { AgentClock } from "../../../src/agent/clock/agent-clock.ts";
 import { ClockHold } from "../../../src/agent/clock/clock-hold.ts";
@@ -89,7 +89,7 @@ test("with `write` no reading waits for the clock; the status reports the wrong 
   await watch[Symbol.asyncDispose]();
 });
 
-/** A source that gives what is pushed, through the hold of an agent that starts at `start`. */
+/** A source that yields what the test pushes. Its deliveries pass the clock hold of an agent that starts at `start`. */
 async function held(start: string) {
   const world = await watching(start);
   const hold = new ClockHold("bus1", { watch: world.watch, clock: world.own }, world.runtime);

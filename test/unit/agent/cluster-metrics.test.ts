@@ -1,4 +1,4 @@
-// Metrics of the cluster as one agent sees it.
+// Metrics of the cluster as one agent reports them.
 import { expect, test } from "vitest";
 import { metricsRegistry } from "../../../src/agent/process/metrics.ts";
 import { measureCluster } from "../../../src/agent/status/cluster-metrics.ts";
@@ -17,7 +17,7 @@ test("the metrics count the shared sources that this agent reads, and those with
     connected: true,
     hasQuorum: true,
     members: 2,
-    // The agent gw3 is gone.
+    // The agent gw3 has disappeared.
     agents: [agent("gw1", ["hall", "own"], 1), agent("gw2", ["line"], 1), agent("gw3", ["meter"], undefined)],
     sameName: false,
     forwardLagMs: 0,

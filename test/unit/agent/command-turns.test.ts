@@ -1,4 +1,6 @@
-// Commands of any box take their turns from the agent that delivers: the service sees one rate, also while that agent changes.
+// Commands on any machine get their turns from the agent that delivers. The service sees one rate, also while another
+// agent
+// takes over.
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { giveTurns } from "../../../src/agent/upkeep/command-turns.ts";
@@ -20,9 +22,9 @@ class Site implements Disposable {
   readonly runtime = testRuntime({ clock: this.clock });
   readonly stop = new AbortController();
   readonly random: () => number;
-  /** Times at which the service counts a request, and who sent it. */
+  /** The times at which the service registered a request, and its sender. */
   readonly seen: { readonly at: number; readonly by: string }[] = [];
-  /** Agents that cannot reach the servers of the lease; commands still reach them. */
+  /** Agents that cannot reach the servers of the lease. Commands still reach these agents. */
   readonly cut = new Set<string>();
   delivers = "";
   readonly #home = temporaryFolder();
@@ -33,10 +35,10 @@ class Site implements Disposable {
     this.random = seeded(from);
   }
 
-  /** What a request does that may start: it is counted a while after its first byte. */
+  /** A request that may start. The service registers it some time after its first byte. */
   async send(by: string, mayStart: () => boolean): Promise<void> {
     const { clock, stop, random } = this;
-    // It connects, or its process is suspended.
+    // The time to connect, or a suspension of the process.
     await clock.sleep(random() < 0.5 ? random() * 1_200 : 5, stop.signal);
     if (!mayStart()) return;
     await clock.sleep(random() < 0.3 ? random() * 490 : 5, stop.signal);
@@ -49,7 +51,7 @@ class Site implements Disposable {
       ask: async (data) => {
         await this.clock.sleep(1 + this.random() * 30, this.stop.signal);
         const limit = this.clock.sleep(3_000, this.stop.signal).then(() => undefined);
-        // A former holder that has not noticed answers too.
+        // A former leaseholder that has not noticed its loss answers as well.
         const answers = Array.from(this.#answerers.values(), (answer) => answer(data));
         const answer = await Promise.race([limit, Promise.any(answers).catch(() => limit)]);
         await this.clock.sleep(this.random() < 0.1 ? this.random() * 1_000 : 5, this.stop.signal);
@@ -64,7 +66,7 @@ class Site implements Disposable {
     };
   }
 
-  /** An agent that also saves metadata itself, whenever it may. */
+  /** An agent that also saves metadata itself whenever it is allowed to. */
   async agent(node: string): Promise<void> {
     const { clock, runtime, stop } = this;
     const stateDir = join(this.#home.path, node);
@@ -101,7 +103,7 @@ class Site implements Disposable {
     const end = this.clock.monotonic() + ms;
     while (this.clock.monotonic() < end) {
       await this.clock.advance(20);
-      // Turns are kept in files.
+      // Lets file operations finish, because turns are files.
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
@@ -134,7 +136,7 @@ test.each([seed, seed + 1, seed + 2])("agents and commands keep one rate, whoeve
     expect(site.delivers).not.toBe(first);
     site.cut.delete(first);
     for (let i = 0; i < 6; i++) {
-      // The server that leads the bucket has a clock that was set forward.
+      // The clock of the server that leads the bucket is set forward, so the lease expires early.
       site.bucket.expire("delivery");
       await site.pass(5_000);
     }

@@ -1,4 +1,4 @@
-// Two agents of a cluster: one delivers what both have, and when its term is over the other one goes on.
+// Two agents of a cluster: one delivers the points of both, and the other one continues when its lease ends.
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openClusterTerm } from "../../../src/agent/upkeep/cluster-terms.ts";
@@ -53,7 +53,7 @@ test("one agent delivers for all until its term ends, then the next one does, at
     const delivery = startDelivery(
       {
         options,
-        buffer: undefined as never, // a cluster delivers from the stream
+        buffer: undefined as never, // unused: a cluster delivers from the stream
         catalog,
         dataDir,
         agent: "test",
@@ -108,7 +108,7 @@ test("an agent that cannot begin its term lets another one deliver and tries aga
   await using delivery = startDelivery(
     {
       options,
-      buffer: undefined as never, // a cluster delivers from the stream
+      buffer: undefined as never, // unused: a cluster delivers from the stream
       catalog,
       dataDir: home.path,
       agent: "test",

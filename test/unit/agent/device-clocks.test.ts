@@ -1,4 +1,4 @@
-// A clock of the gateway that disagrees with those of the devices. The judge is the service: which times it holds.
+// The gateway's clock disagrees with the devices' clocks. The judge is the service: which times it stores.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AgentClock } from "../../../src/agent/clock/agent-clock.ts";
@@ -25,14 +25,14 @@ const hour = 60 * minute;
 const trueStart = Date.parse("2026-05-01T12:00:00Z");
 
 interface Setting {
-  /** How far the gateway is ahead of the true time at its start, in milliseconds. */
+  /** How far the gateway's clock is ahead of the true time at the start, in milliseconds. */
   readonly gateway: number;
   readonly policy?: "hold" | "write";
   readonly synchronised?: "yes" | "unknown";
   readonly rule?: Partial<TimeRule>;
 }
 
-/** A gateway with a broker, a bus and OPC UA servers. A value is the true time at which it was read, in seconds. */
+/** A gateway with a broker, a bus and OPC UA servers. A value is the true time of its reading, in seconds. */
 async function plant({ gateway, policy = "hold", synchronised = "unknown", rule = {} }: Setting) {
   const wall = new ManualClock(new Date(trueStart + gateway).toISOString());
   const clock = new AgentClock(wall);
@@ -46,7 +46,7 @@ async function plant({ gateway, policy = "hold", synchronised = "unknown", rule 
   };
   const watch = await ClockWatch.open(options, runtime);
   const stop = new AbortController();
-  /** What the service has: how many seconds the time of each value is off. */
+  /** For each stored value, the difference between its time and the true time in seconds. */
   const stored: { readonly source: string; readonly off: number }[] = [];
   const queues = new Map<string, BoundedQueue<Delivery>>();
   const running: Promise<void>[] = [];
@@ -85,7 +85,7 @@ async function plant({ gateway, policy = "hold", synchronised = "unknown", rule 
     watch,
     runtime,
     stored,
-    /** A message of a device whose clock is `ahead` milliseconds ahead of the true time. */
+    /** Publishes a message of a device whose clock is `ahead` milliseconds ahead of the true time. */
     publish(topic: string, { ahead = 0, retained = false } = {}) {
       const payload = Buffer.from(JSON.stringify({ v: trueNow() / second, ts: trueNow() + ahead }));
       const readings: Reading[] = [];
@@ -123,7 +123,7 @@ async function plant({ gateway, policy = "hold", synchronised = "unknown", rule 
   };
 }
 
-/** Runs for so many seconds, `each` once a second. */
+/** Runs for this many seconds and calls `each` once a second. */
 async function forSeconds(count: number, wall: ManualClock, each: () => void): Promise<void> {
   for (let i = 0; i < count; i++) {
     each();
@@ -289,7 +289,7 @@ test("the clock is wrong if and only if a majority of counted devices is off in 
   fc.assert(
     fc.property(fc.array(offset, { maxLength: 9 }), (offsets) => {
       const off = offsets.filter((each) => Math.abs(each) > minuteUs);
-      // Each one that is off begins a group of those that are up to a minute more ahead.
+      // Each wrong offset starts a group of the offsets that are up to a minute further ahead.
       const largest = Math.max(0, ...off.map((low) => off.filter((x) => x >= low && x - low <= minuteUs).length));
       const agreeing = offsets.length - off.length;
       const wrong = largest >= 2 && largest > offsets.length / 2 && largest > agreeing + 1;

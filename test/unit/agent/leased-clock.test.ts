@@ -1,4 +1,4 @@
-// A driver that was suspended does not poll again once another agent may read its source.
+// A driver that was suspended does not poll after another agent may have taken over its source.
 import { expect, test } from "vitest";
 import { leasedClock } from "../../../src/agent/upkeep/leased-clock.ts";
 import { ManualClock } from "../../support/runtime.ts";

@@ -1,4 +1,4 @@
-// Lines of the log as a machine reads them.
+// Log lines as a machine parses them.
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { openLog } from "../../../src/agent/log/log.ts";
@@ -22,7 +22,7 @@ test("a field set by parent and child appears once in a line, with the child's v
 
 const hostile = 'hall"1\n{"level":50,"msg":"forged"}\r\u001b[2J\u001b]0;owned\u0007\u009b31m\u202e\u2028end';
 
-/** What stands in the log after a device gave `hostile` wherever one can: as topic, as its name, as the text of an error. */
+/** The log after a device sent `hostile` as a topic, as its name and as an error text. */
 async function logged(pretty: boolean): Promise<string> {
   using folder = temporaryFolder();
   const path = folder.file("log");
@@ -49,7 +49,7 @@ test("whatever text a device sends, a log line stays one line of JSON that decod
 
 test("on a terminal the same text moves no cursor, sets no colour and forges no line", async () => {
   const shown = await logged(true);
-  // The colours of the log itself are taken out.
+  // Without the log's own colour codes.
   expect(shown.replace(/\p{Cc}\[\d+m/gu, "")).not.toMatch(/[^\P{Cc}\n]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]/u);
   expect(shown).not.toContain("\u001b[2J");
   expect(shown).toContain("\\u001b[2J");

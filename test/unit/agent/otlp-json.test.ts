@@ -1,4 +1,4 @@
-// Metrics and log lines as the OTLP specification writes them in JSON.
+// Metrics and log lines in the JSON format of the OTLP specification.
 import { expect, test } from "vitest";
 import { LogQueue } from "../../../src/agent/otlp/log-queue.ts";
 import { logsBody, metricsBody } from "../../../src/agent/otlp/otlp-json.ts";

@@ -1,4 +1,4 @@
-// The headline about an agent: worst first, and never better than what stands below it.
+// The headline about an agent: the worst state, and never better than the details.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// What the agent says of itself, as signals of the service.
+// The agent's own measurements as signals of the service.
 import { expect, test } from "vitest";
 import { type OwnValues, startOwnSignals } from "../../../src/agent/own-signals.ts";
 import type { PointBuffer } from "../../../src/core/buffer.ts";
@@ -42,7 +42,7 @@ function started(now: () => OwnValues, agent = "gw1", isClustered = false) {
       isClustered,
       measure: now,
       timed: () => world.timed,
-      buffer: buffer as PointBuffer, // nothing else of it is used
+      buffer: buffer as PointBuffer, // the only part that is used
       catalog: {
         describe: (input: string, signal: PartialSignalMetadata) => void described.set(input, signal),
       },

@@ -1,4 +1,4 @@
-// The order of things between a source and the disk.
+// The order of operations between a source and the disk.
 import { once } from "node:events";
 import { expect, test } from "vitest";
 import { runPipeline } from "../../../src/agent/pipeline.ts";
@@ -76,7 +76,7 @@ test("a full disk holds the source back until it has space, and nothing is lost 
   await story.clock.advance(2_000);
   await eventually(() => story.log.includes("ack 2"));
   expect(story.stored).toEqual([1, 2]);
-  // A device that keeps nothing would have lost what it gave before a new connection.
+  // The source is not reopened: a device without a session would lose its values.
   expect(story.log.filter((line) => line === "open")).toHaveLength(1);
   expect(story.monitor.status().error).toBeUndefined();
 
@@ -177,7 +177,7 @@ test("a connection that delivered values resets the back-off, one that delivered
     return story.log.filter((line) => line === "open").length;
   };
 
-  // Every second, and ever longer up to 30 s.
+  // With a delivery: every second. Without one: at growing intervals up to 30 s.
   expect(await waitsAfter([[1]])).toBeGreaterThan(60);
   expect(await waitsAfter([])).toBeLessThan(40);
 });
@@ -335,7 +335,6 @@ test("without the lease of the source nothing is opened, stored or acknowledged"
   }
 });
 
-/** One pipeline with everything around it written down in `log`. */
 test("a session taken over by another client is opened again after pauses of 10, 30 and 60 s", async () => {
   const opened: number[] = [];
   const story = openStory({
@@ -355,6 +354,7 @@ test("a session taken over by another client is opened again after pauses of 10,
   await story.stop();
 });
 
+/** One pipeline. Records the calls of its surroundings in `log`. */
 function openStory({
   deliveries,
   gaps = [],
@@ -366,20 +366,20 @@ function openStory({
   unreachablePauseMs,
   isHeld,
 }: {
-  /** Whether this agent holds the lease of the source after what the log says. */
+  /** Whether this agent holds the lease of the source, given the log. */
   isHeld?: (log: readonly string[]) => boolean;
   deliveries: readonly (readonly number[])[];
-  /** Told with each delivery. */
+  /** Reported with each delivery. */
   gaps?: readonly TagGap[] | ((values: readonly number[]) => readonly TagGap[]);
-  /** The source ends after its deliveries. */
+  /** Whether the source ends after its deliveries. */
   ends?: boolean;
-  /** What becomes of a delivery while the clock is in doubt. */
+  /** Replaces a delivery while the clock is in doubt. */
   hold?: (delivery: Delivery) => Delivery;
-  /** What the mapping holds back of a delivery, in addition to what it passes. */
+  /** The values of a delivery that the mapping holds back, in addition to those that it passes. */
   holds?: (values: readonly number[]) => readonly number[];
   fail?: () => Error | undefined;
   unreachablePauseMs?: number;
-  /** Whether the gap record can be written, when it is asked for so many times. */
+  /** Whether the gap record can be written at this attempt. */
   written?: (times: number) => boolean;
 }) {
   const clock = new ManualClock();
@@ -465,7 +465,7 @@ function openStory({
         return source;
       },
       mapping,
-      // Only `append` is used by a pipeline.
+      // A pipeline uses only `append`.
       buffer: buffer as unknown as PointBuffer,
       monitor,
       unreachablePauseMs,
@@ -504,7 +504,7 @@ function openStory({
   };
 }
 
-/** Lets deliveries through at once. */
+/** Passes deliveries at once. */
 function clockHold(change: (delivery: Delivery) => Delivery, log: string[]) {
   return {
     async *timed(deliveries: AsyncIterable<Delivery>) {

@@ -1,4 +1,4 @@
-// What the status tells an operator.
+// What the status contains for the operator.
 import { expect, test } from "vitest";
 import { snapshotOf as partOf, snapshot } from "../../../src/agent/status/snapshot.ts";
 import { SourceMonitor } from "../../../src/agent/status/source-monitor.ts";

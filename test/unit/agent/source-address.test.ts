@@ -1,4 +1,4 @@
-// Where the status says that a source connects.
+// The address of a source that the status shows.
 import { expect, test } from "vitest";
 import { sourceAddress } from "../../../src/agent/upkeep/source-address.ts";
 import { head, load, withPassword } from "../../support/config.ts";

@@ -1,4 +1,4 @@
-// What is told of a source that comes and goes.
+// What the log and the status report of a source that connects and disconnects.
 import { expect, test } from "vitest";
 import { SourceMonitor } from "../../../src/agent/status/source-monitor.ts";
 import { AgentError } from "../../../src/core/errors.ts";

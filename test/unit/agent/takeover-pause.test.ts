@@ -1,13 +1,13 @@
-// How far apart takeovers of a session become.
+// The interval between takeovers of a session grows.
 import { expect, test } from "vitest";
 import { TakeoverPause } from "../../../src/agent/upkeep/takeover-pause.ts";
 
-/** Times of takeovers in the first two minutes, in seconds: ours, and those of a rival that comes back after `rivalMs`. */
+/** Takeovers in the first two minutes, in seconds: by this client, and by a rival that reconnects after `rivalMs`. */
 function war(rivalMs: number, random: () => number): number[] {
   const pause = new TakeoverPause(random);
   const takeovers: number[] = [];
   for (let now = 0; now < 120_000; ) {
-    // The rival takes the session, and we take it back after the pause.
+    // The rival takes the session, and this client takes it back after the pause.
     takeovers.push(now / 1_000);
     now += pause.next(now);
     takeovers.push(now / 1_000);
@@ -34,7 +34,7 @@ test("two agents that pause alike take turns ever more slowly", () => {
     now += pauses[turn % 2]?.next(now) ?? 0;
   }
   expect(takeovers.filter((at) => at >= 30_000 && at < 60_000).length).toBeLessThan(3);
-  // Neither forgets the war while the other has its turn.
+  // The pauses do not shrink while the other agent has the session.
   expect(takeovers.filter((at) => at >= 300_000).length).toBeLessThanOrEqual(5);
 });
 

@@ -1,4 +1,4 @@
-// As `whole-path.test.ts`, of more and longer stories, which differ from run to run.
+// The long form of `whole-path.test.ts`: more and longer random sequences, different in each run.
 import { expect, test } from "vitest";
 import { expectSamePath } from "../../support/whole-path.ts";
 

@@ -1,4 +1,4 @@
-// What the service is sent does not depend on whether a driver gives readings in columns or one by one.
+// The service receives the same requests whether a driver yields readings in columns or one by one.
 import { expect, test } from "vitest";
 import { expectSamePath } from "../../support/whole-path.ts";
 

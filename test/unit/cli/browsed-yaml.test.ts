@@ -1,4 +1,4 @@
-// Tags to paste: what is active, and what a person has to choose.
+// Tags to paste: which are active, and which the user has to choose.
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { browsedYaml } from "../../../src/cli/discover/browsed.ts";

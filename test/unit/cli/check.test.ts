@@ -1,4 +1,4 @@
-// What `tagferry check` prints, and its exit status.
+// The output of `tagferry check`, and its exit status.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -140,13 +140,13 @@ sources: { demo: { type: simulator, tags: [${tags}] } }
     return JSON.parse((await checked(text, { json: true })).text).forecast.bytesPerMonth as number;
   };
   const month = 30 * 86_400;
-  // Each second: 20 values, a time, 20 names of 8 letters there and back, one request and one answer.
+  // Each second: 20 values, a time, 20 names of 8 letters in request and answer, one request and one answer.
   const compared = (20 * 500) / 3_600;
   expect(await monthly("interval: 1s")).toBeCloseTo(
     month * (20 * 7 + 31 + 20 * 14.5 + 400 + 20 * 57.5 + 300 + compared),
     -3,
   );
-  // Each minute: 60 times as many values and times, once the rest.
+  // Each minute: 60 times as many values and times, and the names and envelopes once.
   const minutely = 20 * 7 + 31 + (20 * 14.5 + 400 + 20 * 57.5 + 300) / 60;
   expect(await monthly("interval: 60s")).toBeCloseTo(month * (minutely + compared), -3);
   expect(await monthly("interval: 60s, signals: { check: off }")).toBeCloseTo(month * minutely, -3);
@@ -172,8 +172,9 @@ sources:
   hall: { type: mqtt, url: "mqtts://broker.local:8883", tags: [{ input: "hall.{room}", topic: "sensors/{room}" }] }
 `);
   expect(status).toBe(0);
-  // 20 units: 3 values each 5 s in one request, 1 each minute in another. 25 and 29 bytes of 11 bits at 19,200 bit/s,
-  // pauses and 10 ms until the unit answers: 26 ms a request. Of 200 readings a second 100 / 2 s can be points.
+  // 20 units: 3 values every 5 s in one request, 1 value every minute in another. 25 and 29 bytes of 11 bits at
+  // 19,200 bit/s, pauses and 10 ms until the unit answers make 26 ms per request. Of 200 readings a second, 100 / 2 s
+  // can become points.
   const [checksum, ...lines] = text.split("\n").toReversed();
   expect(checksum).toMatch(/^the checksum of this configuration is [0-9a-f]{12}$/);
   expect(lines.toReversed()).toEqual([
@@ -182,7 +183,9 @@ sources:
     "  chiller  modbus  2 tags    2 readings/s      2 requests/s",
     "  line3    opcua   100 tags  200 readings/s",
     "  hall     mqtt    1 tag     as messages come",
-    // 12.3 + 2 + 50 points/s, and 16 signals of the agent each 10 s; 7 bytes a value, 31 a time: OPC UA's have times of their own. 20 bytes a point on disk.
+    // 12.3 + 2 + 50 points/s, and 16 signals of the agent every 10 s. A value takes 7 bytes and a time 31; OPC UA
+    // values have
+    // their own times. A point takes 20 bytes on disk.
     expect.stringMatching(
       /^at most 65\.9 points\/s, 1\.6 of them the agent's own signals, and about 28\d MiB a day to the service, less than 0\.1 % of what its limits allow, not counting hall$/,
     ),

@@ -1,8 +1,8 @@
-// What stands in the help of every command.
+// The help text of every command.
 import { expect, test } from "vitest";
 import { command } from "../../support/command.ts";
 
-/** Every command and group of commands, with its help. */
+/** Yields every command and group of commands with its help. */
 async function* helps(path: readonly string[] = []): AsyncGenerator<{ path: string; help: string }> {
   const { stdout: help, status } = await command([...path, "--help"]);
   expect({ path, status }).toEqual({ path, status: 0 });
@@ -12,7 +12,7 @@ async function* helps(path: readonly string[] = []): AsyncGenerator<{ path: stri
     if (name !== "help") yield* helps([...path, name]);
 }
 
-/** What prints JSON without being asked, or nothing that a script would read. */
+/** Commands that always print JSON, or nothing that a script would parse. */
 const withoutJson = ["run", "init", "service", "demo", "install-service", "schema", "completion", "support-bundle"];
 
 test("every command shows an example with existing options, and --json where scripts use it", async () => {

@@ -1,4 +1,4 @@
-// Where the data of the agent are, in the configuration that `init` writes.
+// The data directory in the configuration that `init` writes.
 import { expect, test } from "vitest";
 import { initFile } from "../../../src/cli/configure/init-file.ts";
 import { askAll } from "../../../src/cli/configure/init-questions.ts";

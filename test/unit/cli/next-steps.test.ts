@@ -1,4 +1,4 @@
-// What `init` proposes to type next.
+// The next commands that `init` suggests.
 import { expect, test } from "vitest";
 import { nextSteps } from "../../../src/cli/configure/init.ts";
 

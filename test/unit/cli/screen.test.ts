@@ -1,8 +1,8 @@
-// A table that is drawn over itself.
+// A table that redraws itself in place.
 import { expect, test } from "vitest";
 import { redrawn } from "../../../src/cli/terminal/console.ts";
 
-/** What stands on a terminal that understands no more than is used. */
+/** The screen content of a terminal that supports only the control sequences used. */
 function shown(writings: readonly string[]): readonly string[] {
   const lines: string[] = [];
   let row = 0;

@@ -1,4 +1,4 @@
-// Secrets that are known, taken out of texts.
+// Removing known secrets from texts.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { scrubber, secretsIn } from "../../../src/cli/inspect/bundle-files.ts";

@@ -1,4 +1,4 @@
-// What the program says on a version of Node that it cannot run on.
+// The message on a Node version that the program does not support.
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -26,14 +26,14 @@ function run(file: string, args: readonly string[], env: Readonly<Record<string,
   });
 }
 
-/** A folder with the built program's entry file before a program that prints its arguments. */
+/** A folder with the built program's entry file. It runs a program that prints its arguments. */
 function built() {
   const folder = temporaryFolder();
   const main = folder.file("main.js");
   writeFileSync(folder.file("package.json"), '{"type":"module"}');
   writeFileSync(main, entryText(), { mode: 0o755 });
   writeFileSync(folder.file("start.js"), 'import "node:fs";\nconsole.log(process.argv.slice(2).join(" "));\n');
-  // Stands for another version of Node: whatever asks gets its number.
+  // Simulates another Node version: `process.version` reports it.
   const pretending = (version: string) => {
     const file = folder.file(`pretend-${version}.cjs`);
     const versions = `Object.assign({}, process.versions, { node: "${version}" })`;

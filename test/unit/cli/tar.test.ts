@@ -1,4 +1,4 @@
-// The archive format, against the tar of the system.
+// The archive format, checked with the system's tar.
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import fc from "fast-check";

@@ -1,5 +1,6 @@
-// The agents of a cluster keep one rate together: the service never sees two requests closer than the interval, whatever
-// happens to agents, servers and clocks.
+// The agents of a cluster share one rate: the service never sees two requests closer than the interval, whatever
+// happens to
+// agents, servers and clocks.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { KeyBucket } from "../../../src/cluster/jetstream.ts";
@@ -15,7 +16,7 @@ const intervalMs = 1_000;
 const ttlMs = 6_000;
 const methods = ["insert", "save"] as const;
 
-/** Three agents deliver for `ms`; the starts of the requests as the service sees them, by method. */
+/** Three agents deliver for `ms`. Returns, by method, when requests arrive at the service. */
 async function deliver(seed: number, ms: number) {
   const clock = new ManualClock();
   const random = seeded(seed);
@@ -30,7 +31,7 @@ async function deliver(seed: number, ms: number) {
     const thaw = async () => {
       while (clock.monotonic() < frozenUntil) await clock.sleep(frozenUntil - clock.monotonic(), stop.signal);
     };
-    /** Nothing of a suspended process goes on; then all that is overdue goes on at once. */
+    /** A suspended process does nothing. When it resumes, all overdue timers fire at once. */
     const own: Clock = {
       now: () => clock.now(),
       monotonic: () => clock.monotonic(),
@@ -49,7 +50,7 @@ async function deliver(seed: number, ms: number) {
       const chance = random();
       await clock.sleep(1 + random() * 40, stop.signal);
       if (chance < 0.02) {
-        // The packet arrives long after the caller has given up.
+        // The packet arrives long after the caller's timeout.
         void clock.sleep(random() * 8_000, stop.signal).then(write, () => {});
         throw unreachable();
       }
@@ -57,7 +58,7 @@ async function deliver(seed: number, ms: number) {
       if (chance < 0.06) throw unreachable();
       await clock.sleep(1 + random() * (chance < 0.12 ? 1_500 : 20), stop.signal);
       await thaw();
-      return result as never; // what the bucket gave
+      return result as never; // the bucket's result
     };
     const link: KeyBucket = {
       ...bucket,
@@ -75,7 +76,7 @@ async function deliver(seed: number, ms: number) {
         const pacer = new Pacer(own, 1_000 / intervalMs, undefined, gate);
         while (!ending.aborted)
           await pacer.run(async (turn) => {
-            // It connects, or its process is suspended.
+            // The time to connect, or a suspension of the process.
             if (random() < 0.1) await own.sleep(random() * 1_500, stop.signal);
             if (random() < 0.02) freeze();
             await thaw();
@@ -92,7 +93,7 @@ async function deliver(seed: number, ms: number) {
   const agents = ["a", "b", "c"].map((node) => agent(node).catch(() => {}));
   for (let passed = 0; passed < ms; passed += 1_000) {
     await clock.advance(1_000);
-    // The server that leads the bucket has a clock that was set forward.
+    // The clock of the server that leads the bucket is set forward, so the lease expires early.
     if (random() < 0.02) bucket.expire("delivery");
     for (const freeze of freezes) if (random() < 0.02) freeze();
   }

@@ -1,4 +1,4 @@
-// At most one agent holds a lease, and it passes on within a known time, whatever servers and clocks do.
+// At most one agent holds a lease, and a takeover takes a bounded time, whatever servers and clocks do.
 import { expect, test } from "vitest";
 import { acquireLease, holderOf, type LeaseTerm } from "../../../src/cluster/lease.ts";
 import { memoryBucket, unreachable } from "../../support/memory-bucket.ts";
@@ -16,7 +16,7 @@ function site() {
   return { clock, bucket, acquire };
 }
 
-/** The term once it is there, as time passes. */
+/** Advances time until the lease is acquired, or until `ms` have passed. */
 async function within(clock: ManualClock, ms: number, term: Promise<LeaseTerm>): Promise<LeaseTerm | undefined> {
   let found: LeaseTerm | undefined;
   void term.then((one) => {
@@ -48,7 +48,7 @@ test("a vanished holder is replaced within the lease's time to live plus one che
 
 test("a process that resumes after a suspension knows at once that its term is over", async () => {
   const { clock, bucket } = site();
-  // Its timers have not run yet.
+  // The process is resumed, but its timers have not fired yet.
   let aheadMs = 0;
   const suspended = {
     now: () => clock.now(),

@@ -1,9 +1,9 @@
-// Reads of the shared stream when the replicas differ. `integration/cluster` has the same on real servers.
+// Reads of the shared stream while replicas differ. `integration/cluster` tests the same on real servers.
 import { expect, test } from "vitest";
 import type { NatsClient } from "../../../src/cluster/nats-connection.ts";
 import { natsStream } from "../../../src/cluster/nats-stream.ts";
 
-/** Servers of which the nearest replica and the leader have messages of these sequences. */
+/** Servers whose nearest replica and leader have messages with these sequence numbers. */
 function streamOf(near: readonly number[], leader: readonly number[]) {
   const answer =
     (sequences: readonly number[]) =>
@@ -11,7 +11,7 @@ function streamOf(near: readonly number[], leader: readonly number[]) {
       const found = sequences.find((each) => each >= seq);
       return found === undefined ? null : { seq: found, subject: "s", data: new Uint8Array() };
     };
-  // The stream uses no more of the client.
+  // The only part of the client that the stream uses.
   const client = {
     manager: { direct: { getMessage: answer(near) }, streams: { getMessage: answer(leader) } },
   } as unknown as NatsClient;

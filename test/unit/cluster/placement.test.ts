@@ -1,4 +1,4 @@
-// Which agent reads a source that several of them could read.
+// Which agent reads a source when several could.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { keyToken } from "../../../src/cluster/key-token.ts";
@@ -28,7 +28,7 @@ test("a returning agent waits for the hold-down while another one reads its sour
   const back = [{ ...preferring, aliveMs: holdDownMs - 1 }, ...others];
   expect(readers(back, none, "gw2")).toContain("gw2");
   expect(readers(all, none, "gw2")).toEqual(["gw1"]);
-  // Nobody reads it: nothing to wait for.
+  // No agent reads the source, so there is nothing to wait for.
   expect(readers(back)).toEqual(["gw1"]);
 });
 

@@ -1,4 +1,5 @@
-// The agent that delivers knows the metadata of all agents, and which description applies where several give one.
+// The agent that delivers knows the metadata of all agents. Where several agents describe a signal, one description
+// applies.
 import { expect, test } from "vitest";
 import { removeMember } from "../../../src/cluster/membership.ts";
 import { PublishedSignals } from "../../../src/cluster/published-signals.ts";
@@ -87,7 +88,7 @@ test("of two descriptions of one signal the last change applies, for each agent 
   const { catalog, shared } = holder();
   await shared.open();
   expect(catalog.units).toEqual({ a: "K" });
-  // A restart describes the same again: that is no change.
+  // A restart publishes the same description again, which is not a change.
   const again = start("gw1");
   await again.describe({ a: "°C" });
   await shared.refresh();
@@ -180,7 +181,7 @@ test("metadata described while the servers are away is published when they are b
   await expect(first.describe({ a: "m" })).rejects.toThrow("no answer");
   expect(first.signals.mark).toBeUndefined();
   state.before = () => {};
-  // The answer to this one is lost.
+  // The answer to this call is lost.
   state.after = (call) => {
     if (call !== "create") return;
     state.after = () => {};

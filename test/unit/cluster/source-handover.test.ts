@@ -1,4 +1,4 @@
-// What the reader of a source leaves for the next one: up to when it has recorded, and the files of its driver.
+// What the reader of a source hands over to the next one: the time up to which it has recorded, and its driver's files.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// Each source is read by exactly one agent, which changes within seconds, by preference and by orders.
+// Each source is read by exactly one agent. The reader changes within seconds, by preference and by command.
 import { expect, test } from "vitest";
 import { giveOrder, Membership, removeMember, takeBackOrder } from "../../../src/cluster/membership.ts";
 import { holdDownMs } from "../../../src/cluster/placement.ts";
@@ -13,10 +13,10 @@ class Site implements AsyncDisposable {
   readonly clock = new ManualClock();
   readonly leases = memoryBucket();
   readonly state = memoryBucket();
-  /** Agents whose connection to the device is open. */
+  /** Agents with an open connection to the device. */
   readonly reading = new Set<string>();
   readonly overlaps: string[] = [];
-  /** What closing a connection takes. */
+  /** The time that closing a connection takes. */
   stopMs = 300;
   readonly #agents = new Map<string, { readonly stop: AbortController; readonly ended: Promise<unknown> }>();
   readonly #cut = new Set<string>();
@@ -52,7 +52,7 @@ class Site implements AsyncDisposable {
     return { view, runtime };
   }
 
-  /** Its network to the servers; the device it still reaches. */
+  /** Cuts the agent's network to the servers. It still reaches the device. */
   cut(node: string): void {
     this.#cut.add(node);
   }
@@ -128,7 +128,7 @@ test("moves and drains persist over restarts of the agents", async () => {
   await site.end("gw2");
   site.start("gw2");
   await site.end("gw1");
-  // With all that could read it drained, one still does.
+  // All agents that could read the source are drained; one of them reads it nevertheless.
   expect(await site.pass(takeoverMs + site.stopMs)).toEqual(["gw2"]);
   expect(await takeBackOrder(site.state, { kind: "drain", node: "gw2" })).toBe(true);
   expect(await takeBackOrder(site.state, { kind: "drain", node: "gw2" })).toBe(false);

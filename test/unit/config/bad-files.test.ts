@@ -1,4 +1,4 @@
-// Every way we know to get a configuration wrong, and what is said about it: fixtures/config/*.bad.yaml and *.bad.txt.
+// Known mistakes in configurations and their error messages: fixtures/config/*.bad.yaml and *.bad.txt.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -11,7 +11,7 @@ const variables = { PASSWORD: "canary-7f3a", HOST: "canary-host", UNIT: "300" };
 test.each(cases)("%s is refused with every error, its position and a remedy", async (name) => {
   const said = await complaints(readFileSync(join(folder, name)), variables);
 
-  // `vitest -u` writes what is said now: read the difference before it is committed.
+  // `vitest -u` writes the current messages. Review the difference before committing it.
   await expect(`${said}\n`).toMatchFileSnapshot(join(folder, name.replace(/yaml$/, "txt")));
   expect(said).not.toMatch(/canary/);
 });

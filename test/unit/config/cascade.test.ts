@@ -1,4 +1,4 @@
-// How a tag comes by its fields: defaults, source, device, template, the tag itself, and variables.
+// Where the fields of a tag come from: defaults, source, device, template, the tag itself, and variables.
 import { expect, test } from "vitest";
 import type { ConfiguredSource } from "../../../src/config/config.ts";
 import { complaints, head, load, withPassword } from "../../support/config.ts";

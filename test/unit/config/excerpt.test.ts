@@ -1,4 +1,4 @@
-// The line that an error shows: the caret stands under the column, and nothing that may be a secret is in it.
+// The source line in an error: the caret points at the column, and nothing that may be a secret is shown.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { excerpt } from "../../../src/config/excerpt.ts";

@@ -1,4 +1,4 @@
-// The files in config/ that are written from the schemas are what the schemas say now.
+// The generated files in config/ match the schemas.
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { schema } from "../../../src/cli/configure/schema.ts";
@@ -11,7 +11,7 @@ async function printed(options: { reference?: boolean }): Promise<string> {
   return `${lines.join("\n")}\n`;
 }
 
-// Stale? `npx vitest run -u --config test/vitest.config.ts test/unit/config/generated` writes them again.
+// To regenerate: `npx vitest run -u --config test/vitest.config.ts test/unit/config/generated`
 test("config/tagferry.schema.json is up to date", async () => {
   await expect(await printed({})).toMatchFileSnapshot(join(folder, "tagferry.schema.json"));
 });

@@ -1,4 +1,4 @@
-// Sources and templates in files of their own.
+// Sources and templates in included files.
 import { expect, test } from "vitest";
 import { complaints, head, load, withPassword } from "../../support/config.ts";
 

@@ -1,4 +1,4 @@
-// A configuration that is right: what the program gets of it.
+// A valid configuration, and the values that the program gets from it.
 
 import { createHash } from "node:crypto";
 import { resolve } from "node:path";

@@ -1,4 +1,4 @@
-// Long lists of tags are parsed piece by piece: the same tags, the same complaints at the same places.
+// Long lists of tags are parsed in pieces, with the same tags and the same errors at the same positions.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Issues } from "../../../src/config/issue.ts";
@@ -49,7 +49,7 @@ test("a list parsed in pieces has the nodes and positions of one parsed at once"
       const text = `a: &x 1\nsources:\n  plant:\n    type: mqtt\n${sections.join("\n")}\nz: 1\n`;
       const whole = read(text, { list: Number.POSITIVE_INFINITY, piece: 1 });
       const pieces = read(text, { list: 2, piece });
-      // Beyond a slip of the pen the parser guesses: that there is one is all that both must say.
+      // After a syntax error the YAML parser guesses. Both ways must report an error, but not the same one.
       if (whole.issues.some(({ message }) => message.includes("YAML"))) expect(pieces.issues).not.toEqual([]);
       else expect(pieces).toEqual(whole);
     }),
@@ -64,7 +64,7 @@ function read(text: string, lengths: Lengths) {
   return { nodes, issues: issues.list() };
 }
 
-/** With the entries of each list in it. */
+/** A copy of the node that contains the entries of each list. */
 function settled(node: ConfigNode): ConfigNode {
   if (node.kind === "list") {
     const { later: _, ...list } = node;

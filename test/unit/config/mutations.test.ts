@@ -1,4 +1,4 @@
-// Whatever happens to a file, it is either right or wrong with a position: nothing else ever comes out.
+// However a file is changed, it is either valid, or rejected with a position.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -46,7 +46,7 @@ const pieces = [
   "? ",
 ];
 
-/** Cuts out a part and puts something else there. */
+/** Replaces a part of the text with something else. */
 const mutation = fc.record({
   at: fc.nat({ max: whole.length }),
   cut: fc.oneof(fc.constant(0), fc.nat({ max: 5 }), fc.nat({ max: 200 })),
@@ -85,7 +85,7 @@ test("a file changed anywhere is valid or gives errors with positions, and shows
   );
 });
 
-/** One value of the example replaced: the structure stays, so that the schemas are reached. */
+/** Replaces one value of the example. The structure stays, so that the schemas are reached. */
 test("a value of any kind in any place is valid or gives an error with a position", async () => {
   const places = [...whole.matchAll(/(?<=: )[^\s{}[\],"][^,\n}]*(?=[,\n}])/g)];
   const values = [

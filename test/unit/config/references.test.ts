@@ -1,4 +1,4 @@
-// References to environment variables, files and credentials, and what becomes of what they give.
+// References to environment variables, files and credentials, and the use of their values.
 import { expect, test } from "vitest";
 import { complaints, head, load, withPassword } from "../../support/config.ts";
 

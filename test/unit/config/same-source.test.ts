@@ -1,4 +1,4 @@
-// Which sources a reload leaves running.
+// Which sources keep running over a reload.
 import { expect, test } from "vitest";
 import { sameSource } from "../../../src/config/config.ts";
 import { head, load, withPassword } from "../../support/config.ts";

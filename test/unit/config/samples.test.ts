@@ -1,11 +1,11 @@
-// The sample files in config/ and the one of the containers are right, and without a warning.
+// The sample files in config/ and the one for containers are valid and cause no warning.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { complaints } from "../../support/config.ts";
 
 const folder = join(import.meta.dirname, "../../../config");
-/** Rules for Prometheus are no configuration of ours. */
+/** Prometheus rules are not a tagferry configuration. */
 const samples = readdirSync(folder).filter((name) => name.endsWith(".yaml") && name !== "alerts.yaml");
 const compose = join(folder, "../packaging/compose");
 const variables = { SERVICE_PASSWORD: "a", MQTT_PASSWORD: "b", LINE3_PASSWORD: "c", AGENT_NAME: "gw1" };
@@ -21,7 +21,7 @@ test.each([
   ["tagferry.cluster.yaml", 6],
 ])("%s in packaging/compose is right", async (name, line) => {
   const text = readFileSync(join(compose, name), "utf8").replaceAll(/\$\{file:[^}]*\}/g, "${SERVICE_PASSWORD}");
-  // Its service is in the same network of containers.
+  // Its service is in the same container network.
   expect(await complaints(text, variables)).toMatch(
     new RegExp(
       `^agent\\.yaml:${line}:8 {2}warning: service\\.url {2}is not encrypted: .*\\n.*\\n +${line} \\| .*\\n +\\| +\\^$`,

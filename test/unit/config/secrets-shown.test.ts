@@ -1,4 +1,4 @@
-// Secrets in every field that can hold one, in right and in wrong forms: nothing that is said of a configuration shows them.
+// Secrets in every field that can hold one, in valid and invalid forms: no message about a configuration shows them.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Environment } from "../../../src/config/environment.ts";
@@ -10,7 +10,7 @@ import { runs } from "../../support/property.ts";
 
 const canary = "canary77aa";
 
-/** A value of a field that is a secret, as people write it, rightly and wrongly. */
+/** Values of a secret field as users write them, valid and invalid. */
 const secretForms = [
   canary,
   `"${canary}"`,
@@ -46,7 +46,7 @@ const secretForms = [
   `\n          x: ${canary}`,
 ] as const;
 
-/** An address with a secret in it, with and without a scheme. */
+/** Addresses that contain a secret, with and without a scheme. */
 const addressForms = [
   `gw:${canary}@broker`,
   `"gw:${canary}@broker"`,
@@ -87,7 +87,7 @@ const addressForms = [
   `"mqtt://gw:${canary}@broker`,
 ] as const;
 
-/** Where `HERE` stands for the value. */
+/** `HERE` is replaced by the value. */
 const secretPlaces = [
   "service:\n  auth:\n    basic:\n      password: HERE",
   "service:\n  auth: { basic: { password: HERE } }",
@@ -139,7 +139,7 @@ const environment = (text: string): Environment => ({
   listFolder: async () => [],
 });
 
-/** All that `check` prints of this file as text and as JSON, and the file as a support bundle has it. */
+/** Everything that `check` prints about this file as text and as JSON, and the file as a support bundle contains it. */
 async function said(text: string): Promise<string> {
   const issues = await loadConfig("/tagferry.yaml", environment(text)).then(
     ({ warnings }) => warnings,
@@ -154,7 +154,7 @@ describe("no secret is shown, in whatever form it is written", () => {
   const cases = [
     ...secretPlaces.flatMap((place) =>
       secretForms
-        // Below auth a key that is unknown has to be named: it is misspelled as a rule.
+        // Below auth, the error names an unknown key, because it is usually a misspelling.
         .filter((form) => !(/(?:auth|basic): HERE/.test(place) && /^\{ ?canary/.test(form)))
         .map((form) => place.replace("HERE", () => form)),
     ),

@@ -1,4 +1,4 @@
-// What is said beforehand of addresses that come to one Input ID, and how a tag allows it.
+// Warnings about several addresses that feed one Input ID, and how a tag permits it.
 import { expect, test } from "vitest";
 import { complaints as complaintsWith, head, withPassword } from "../../support/config.ts";
 
@@ -86,7 +86,7 @@ test.each([
   ['{ input: "hall.{rest}", topic: "s/{rest...}" }', "{ input: hall.kitchen/t, topic: s/kitchen/t }"],
   ['{ input: "{room}.t", topic: "s/{room|lower}/t" }', "{ input: kitchen.t, topic: s/Kitchen/t }"],
   ['{ input: "x.{room}", topic: "s/{room}/t", value: $.v }', "{ input: x.kitchen, topic: s/kitchen/t, value: $.v }"],
-  // Two patterns: one filter, or one that lies within the other.
+  // Two patterns with the same filter, or one within the other.
   ['{ input: "{a}.t", topic: "s/{a}/t" }', '{ input: "{b}.t", topic: "s/{b}/t" }'],
   ['{ input: "{a}.{b}", topic: "s/{a}/{b}" }', '{ input: "{a}.t", topic: "s/{a}/t" }'],
   [
@@ -100,7 +100,7 @@ test.each([
 test.each([
   ['{ input: "hall.{room}", topic: "s/{room}/t" }', "{ input: hall.bath, topic: s/kitchen/t }"],
   ['{ input: "hall.{room}", topic: "s/{room}/t" }', "{ input: hall.kitchen, topic: other/kitchen/t }"],
-  // Which of them stands in a message is not known.
+  // Which of the values a message contains is unknown.
   [
     '{ input: "hall.{room}", topic: "s/{room}/t", value: $.a }',
     "{ input: hall.kitchen, topic: s/kitchen/t, value: $.b }",
@@ -110,7 +110,7 @@ test.each([
   ['{ input: "{a}.t", topic: "s/{a|lower}/t" }', '{ input: "{a}.t", topic: "s/{a}/t" }'],
   ['{ input: "{a}.t", topic: "s/{a|map(x=y)}/t" }', '{ input: "{a}.t", topic: "s/{a}/t" }'],
   ['{ input: "{a}.t", topic: "s/{a}/t", shared: true }', '{ input: "{b}.t", topic: "s/{b}/t", shared: true }'],
-  // A wildcard matches no topic that begins with $.
+  // A wildcard does not match topics that begin with $.
   ['{ input: "x{a}", topic: "{a}/x" }', "{ input: x_SYS, topic: $SYS/x }"],
 ])("two tags that need not come to one Input ID are none: %s and %s", async (first, second) => {
   expect(await complaints(mqtt(first, second))).not.toContain("same Input ID");

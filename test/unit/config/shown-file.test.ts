@@ -1,4 +1,4 @@
-// A configuration as it may be given away.
+// A configuration without secrets, safe to share.
 import { expect, test } from "vitest";
 import { shownFile } from "../../../src/config/shown-file.ts";
 import { drivers } from "../../../src/source/registry.ts";

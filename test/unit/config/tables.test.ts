@@ -1,4 +1,4 @@
-// Tags and devices kept in spreadsheets.
+// Tags and devices in spreadsheet files.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { parseCsv } from "../../../src/config/tag-table.ts";

@@ -1,4 +1,4 @@
-// Where a tag is written, and its text to copy.
+// The position of a tag in the configuration, and its text for copying.
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { processEnvironment } from "../../../src/config/environment.ts";

@@ -3,10 +3,10 @@ import type { EpochMicros, InputId } from "../../../src/core/point.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import { compare, lastLine } from "../../../src/demo/comparison.ts";
 
-const id = (text: string) => text as InputId; // texts of this file are Input IDs
+const id = (text: string) => text as InputId; // the texts in this file are Input IDs
 const handedOut = (values: Readonly<Record<string, readonly number[]>>) =>
   new Map(Object.entries(values).map(([input, list]) => [id(input), new Set(list)] as const));
-/** By input, value and the times it is stored under. */
+/** Stored times by input and value. */
 const stored = (values: Readonly<Record<string, Readonly<Record<string, readonly number[]>>>>) =>
   new Map(
     Object.entries(values).map(

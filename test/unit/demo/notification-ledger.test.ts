@@ -3,9 +3,11 @@ import type { InputId } from "../../../src/core/point.ts";
 import { HandedOutRecord } from "../../../src/demo/comparison.ts";
 import { NotificationLedger } from "../../../src/demo/notification-ledger.ts";
 
-const speed = "line.speed" as InputId; // known to be one
+const speed = "line.speed" as InputId; // a valid Input ID
 
-/** A ledger of one variable that a client watches under handle 7 of subscription 1, with two publish requests out. */
+/**
+ * The ledger of one variable, which a client monitors with handle 7 in subscription 1. Two publish requests are open.
+ */
 function watched() {
   const record = new HandedOutRecord();
   const ledger = new NotificationLedger(new Map([["ns=2;s=Speed", speed]]), record);

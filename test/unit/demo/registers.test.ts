@@ -29,7 +29,7 @@ test("each reply has the next value of every tag wholly within it, and the curre
     device.read("hr", address, count)?.values.map(({ register, value }) => `${register.name} ${value}`);
   expect(values(0, 1)).toEqual(["voltage 200"]);
   expect(values(0, 2)).toEqual(["voltage 200.5", "temperature -20"]);
-  // Half of the energy counter: nobody can have read a value.
+  // Half of the energy counter, which is not a value.
   expect(values(1, 2)).toEqual(["temperature -19.5"]);
   expect(device.read("hr", 3, 1)?.words).toEqual([70_000 & 0xffff]);
   expect(values(2, 2)).toEqual(["energy 70000"]);

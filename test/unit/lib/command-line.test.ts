@@ -18,7 +18,7 @@ test("a shell parses every path as one word", () => {
   fc.assert(
     fc.property(fc.array(path, { minLength: 50, maxLength: 60 }), (random) => {
       const paths = [...special, ...random];
-      // One shell for all of them: what follows `tagferry` is printed a word a line, ended by NUL.
+      // A single shell prints the arguments of `tagferry`, one per line, for all cases. NUL ends each case.
       const script = paths
         .map((file) => `printf '%s\\0' ${commandLine([], file).slice("tagferry -c ".length)}`)
         .join("\n");

@@ -5,7 +5,7 @@ import { listen } from "../../../src/lib/listen.ts";
 test("a connection that cannot be accepted does not end the process", async () => {
   const server = createServer();
   expect(await listen(server, { host: "127.0.0.1", port: 0 }, "http.listen")).toBeGreaterThan(0);
-  // As Node reports it where the process has no descriptor left.
+  // The error of Node when the process has no free descriptor.
   const full = Object.assign(new Error("accept EMFILE"), { code: "EMFILE" });
   expect(() => {
     server.emit("error", full);

@@ -12,7 +12,7 @@ test("a float is formatted as the shortest decimal that parses to the same float
       const decimal = shortestDecimal(value, float32);
       expect(Math.fround(decimal) === value).toBe(true);
       const digits = decimal.toExponential().replace(/e.*/, "").replace(/\D/g, "").length;
-      // Nothing shorter that is nearest to the value would do.
+      // No shorter decimal has this value as its nearest double.
       for (let fewer = 1; fewer < digits; fewer++)
         expect(Math.fround(Number(value.toPrecision(fewer)))).not.toBe(value);
     }),

@@ -1,4 +1,4 @@
-// Which address feeds an Input ID, and what becomes of the values of a second one.
+// Which address feeds an Input ID, and what happens to the values of a second one.
 import { expect, test } from "vitest";
 import { epochMicros, type InputId } from "../../../src/core/point.ts";
 import { type AddressMemory, InputOwners } from "../../../src/mapping/input-owners.ts";
@@ -7,7 +7,7 @@ import { reading, tagId, tryMapping } from "../../support/mapping.ts";
 const ambiguities = new Map([[tagId(0), { message: "several", remedy: "use {path}" }]]);
 const from = (address: string) => ({ address });
 
-/** What is remembered across restarts of one source. */
+/** The addresses of a source that are kept across restarts. */
 function memory() {
   const kept = new Map<string, string>();
   const addresses: AddressMemory = {
@@ -16,7 +16,7 @@ function memory() {
     *inputs() {
       for (const [key, address] of kept) {
         const [tag = "", input = ""] = key.split(" ");
-        yield { tag: tagId(Number(tag)), input: input as InputId, address }; // as it was remembered
+        yield { tag: tagId(Number(tag)), input: input as InputId, address }; // as stored earlier
       }
     },
   };
@@ -123,7 +123,7 @@ test("several tags feed one Input ID only if all of them are shared", () => {
   expect(third.mapping.refusals()).toMatchObject([
     { input: "a", address: "hr:7", fedBy: { source: "one", address: "hr:0" } },
   ]);
-  // The claim of a source ends with it, and with it alone.
+  // Closing a source releases its claims, but not those of others.
   first.mapping[Symbol.dispose]();
   expect(tryMapping([{}], { source: "four", owners }).read(4)).toEqual([]);
 });
@@ -236,7 +236,8 @@ test("values of tags that share an Input ID never get the same time", () => {
 
 test("arrival times of Input IDs without a source are dropped", () => {
   const owners = new InputOwners();
-  const inputs = (round: number) => Array.from({ length: 5_000 }, (_, i) => `${round}.${i}` as InputId); // valid as such
+  // valid Input IDs
+  const inputs = (round: number) => Array.from({ length: 5_000 }, (_, i) => `${round}.${i}` as InputId);
   for (const round of [0, 1, 2]) {
     for (const input of inputs(round)) {
       owners.claim({ input, address: "", of: { id: tagId(0), source: "one", shared: true } });
@@ -245,7 +246,7 @@ test("arrival times of Input IDs without a source are dropped", () => {
     owners.release("one");
   }
   const known = [0, 1, 2].map((round) => inputs(round).filter((input) => owners.arrivalOf(input).arrival === 7).length);
-  // Those released last may be claimed again by the source that was changed.
+  // Only the claims released last are kept, because the changed source may claim them again.
   expect(known).toEqual([0, 0, 5_000]);
 });
 

@@ -1,4 +1,4 @@
-// Times of readings that carry none of their own.
+// Times of readings without a time of their own.
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../src/core/point.ts";
 import { reading, tagId, tryMapping } from "../../support/mapping.ts";

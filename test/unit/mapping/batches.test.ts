@@ -1,4 +1,4 @@
-// Readings in columns come to the same points, counts and states as the same readings one by one.
+// Readings in columns give the same points, counts and states as the same readings one by one.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { readingsOf } from "../../../src/lib/reading-batch.ts";

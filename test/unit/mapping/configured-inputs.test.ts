@@ -1,4 +1,4 @@
-// Which Input IDs a configuration may give rise to.
+// The Input IDs that a configuration can produce.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isInputId } from "../../../src/core/point.ts";

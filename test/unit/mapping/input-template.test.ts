@@ -1,4 +1,4 @@
-// Input IDs from templates: filling, empty captures, and characters that may not stand in an Input ID.
+// Input IDs from templates: substitution, empty captures, and characters that are not allowed in an Input ID.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isInputId } from "../../../src/core/point.ts";

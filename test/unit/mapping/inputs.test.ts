@@ -1,4 +1,4 @@
-// Which input a reading goes to, and which Input IDs are refused.
+// Which input a reading feeds, and which Input IDs are rejected.
 import { expect, test } from "vitest";
 import { InputOwners } from "../../../src/mapping/input-owners.ts";
 import { reading, tagId, tryMapping } from "../../support/mapping.ts";
@@ -166,7 +166,7 @@ test("released Input IDs are used again, also those beyond the remembered refuse
   const names = Array.from({ length: 150 }, (_, i) => `n${i}`);
   const first = tryMapping([{ input: "{name}" }], { source: "one", owners });
   const second = tryMapping([{ input: "{name}" }], { source: "two", owners });
-  // A driver gives the same object for the same captures.
+  // A driver reuses the object for equal captures.
   const captures = names.map((name) => ({ name }));
   for (const each of captures) first.read(1, { captures: each });
   for (const each of captures) expect(second.read(2, { captures: each })).toEqual([]);
@@ -175,7 +175,7 @@ test("released Input IDs are used again, also those beyond the remembered refuse
     "100 Input IDs of this tag are refused and listed; further ones are counted here",
   ]);
 
-  // As a reload does with a source that was taken out.
+  // As a reload does with a removed source.
   owners.release("one");
 
   expect(captures.flatMap((each) => second.read(2, { captures: each }))).toEqual(names.map((name) => [name, 2]));
@@ -191,7 +191,7 @@ test("refused Input IDs that are released make room in the list for others", () 
   for (const each of captures) read(2, { captures: each });
   owners.release("one");
   for (const each of captures) read(2, { captures: each });
-  // Nothing of these may stand in an Input ID.
+  // Characters that are not allowed in an Input ID.
   const names = Array.from({ length: 100 }, (_, i) => String.fromCodePoint(0x4e00 + i));
   for (const name of names) read(3, { captures: { name } });
   expect(mapping.refusals()).toHaveLength(100);

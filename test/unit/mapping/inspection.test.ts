@@ -1,4 +1,4 @@
-// What the page of a tag shows of each reading: the raw value, the point, and the rule that stored it or held it back.
+// What the page of a tag shows of each reading: the raw value, the point, and the rule that stored or suppressed it.
 import { expect, test } from "vitest";
 import { tryMapping } from "../../support/mapping.ts";
 

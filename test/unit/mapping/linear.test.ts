@@ -1,4 +1,4 @@
-// Scale and offset: decimals stay decimals, and integers of any size are rounded once.
+// Scale and offset: decimals stay exact, and integers of any size are rounded once.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Linear } from "../../../src/mapping/convert.ts";
@@ -26,7 +26,7 @@ test("scale 1 and offset 0 change nothing, whatever the value", () => {
   );
 });
 
-/** value × scale + offset in whole numbers, read back as the decimal it is. */
+/** Computes value × scale + offset in integers, and parses the resulting decimal. */
 function exactly(digits: number, places: number, scale: string, offset: string): number {
   const decimal = (text: string) => {
     const [whole = "", fraction = ""] = text.split(".");

@@ -1,4 +1,4 @@
-// Report by exception: dead band, minimum interval, heartbeat, and what a gap does to them.
+// Report by exception: dead band, minimum interval, heartbeat, and how a gap affects them.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { epochMicros, type Point } from "../../../src/core/point.ts";
@@ -8,7 +8,7 @@ import { runs } from "../../support/property.ts";
 const values = (points: readonly (readonly [string, number])[]) => points.map(([, value]) => value);
 const due = ({ mapping }: TriedMapping) => mapping.due().map(({ value }) => value);
 
-/** Reads each value a second after the one before, and gives those that were stored. */
+/** Reads one value per second. Returns those that were stored. */
 async function readEachSecond(tried: TriedMapping, given: readonly number[]): Promise<number[]> {
   const stored: number[] = [];
   for (const value of given) {
@@ -32,7 +32,7 @@ test("a dead band of 0 stores any change", async () => {
 
 test("a dead band is measured from the last stored value, and a change equal to it is not stored", async () => {
   const tried = tryMapping([{ report: { deadband: 0.2 } }]);
-  // 0.3 − 0.1 and 0.8 − 0.6 are 0.2 for people, more and less than that for doubles.
+  // As doubles, 0.3 − 0.1 and 0.8 − 0.6 are slightly more and less than 0.2.
   expect(await readEachSecond(tried, [0.1, 0.3, 0.31, 0.5, 0.51, 0.6, 0.8, 1])).toEqual([0.1, 0.31, 0.6, 1]);
 });
 
@@ -147,7 +147,7 @@ test("a heartbeat waits while a newer value is held, and after a reconnection fo
   await tried.clock.advance(5_000);
   tried.read(2);
   await tried.clock.advance(20_000);
-  // The value of 20 s ago would come after the newer one.
+  // A heartbeat with the value of 20 s ago would follow the newer, held value.
   expect(keepAlive()).toEqual([]);
 
   const lost = tryMapping([{ report: { heartbeat: "10s" } }]);

@@ -1,4 +1,4 @@
-// What becomes of a value: numbers, booleans, words, states, ranges and qualities.
+// How values are converted: numbers, booleans, words, states, ranges and qualities.
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../src/core/point.ts";
 import type { Reading } from "../../../src/core/source.ts";
@@ -64,7 +64,7 @@ test("an integer beyond 2^53 is rounded, counted, and logged once", () => {
   const { read, mapping, runtime } = tryMapping([{}]);
   expect(read(2n ** 53n + 1n)).toEqual([["a", 2 ** 53]]);
   expect(read(2n ** 53n + 3n)).toEqual([["a", 2 ** 53 + 4]]);
-  // What comes as a double is not counted with those before it.
+  // A value that is a double needs no rounding and is not counted.
   expect(read(7)).toEqual([["a", 7]]);
   expect(runtime.metric("mapping_rounded_values_total")).toBe(2);
   expect(runtime.lines.filter(({ message }) => message.includes("2^53"))).toHaveLength(1);

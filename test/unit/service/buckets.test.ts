@@ -38,11 +38,11 @@ test.each([
   ["P1Y3M", "2026-01-01T00:00:00Z", {}, "2025-01-01T00:00:00Z", "2026-04-01T00:00:00Z"],
   ["P1M", "2026-02-28T13:00:00Z", { origin: "2026-01-31T12:00:00Z" }, "2026-02-28T12:00:00Z", "2026-03-31T12:00:00Z"],
   ["P1D", "2026-01-01T22:59:59Z", { zone: "Europe/Berlin" }, "2025-12-31T23:00:00Z", "2026-01-01T23:00:00Z"],
-  // The days on which clocks change have 23 and 25 hours.
+  // The days of a clock change have 23 and 25 hours.
   ["P1D", "2026-03-29T12:00:00Z", { zone: "Europe/Berlin" }, "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"],
   ["P1D", "2026-10-25T12:00:00Z", { zone: "Europe/Berlin" }, "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"],
   ["P1M", "2026-03-31T22:30:00Z", { zone: "Europe/Berlin" }, "2026-03-31T22:00:00Z", "2026-04-30T22:00:00Z"],
-  // Narrow ones do not follow the clock.
+  // Buckets of an hour and less ignore clock changes.
   ["PT1H", "2026-10-25T01:30:00Z", { zone: "Europe/Berlin" }, "2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z"],
   ["PT1H", "2026-10-25T01:40:00Z", { zone: "Asia/Kolkata" }, "2026-10-25T01:30:00Z", "2026-10-25T02:30:00Z"],
 ])("with width %s the time %s (%j) is in the bucket from %s to %s", (width, time, options, start, end) => {
@@ -147,7 +147,7 @@ test("a state holds until the next point, at most for its gap limit, and is divi
     return Object.fromEntries([...states].map(([state, times]) => [state, Object.fromEntries(times)]));
   };
   expect(seen(0, 100)).toEqual({ 1: { 0: 5, 10: 2, 40: 5 }, 2: { 10: 8, 20: 7 } });
-  // What held before a window is carried into it.
+  // The state before a window is carried into it.
   expect(seen(16, 26)).toEqual({ 2: { 10: 4, 20: 6 } });
   expect(seen(28, 41)).toEqual({ 1: { 40: 1 } });
 });

@@ -14,7 +14,7 @@ interface Params {
 
 const readInsert = (body: Buffer) => atOnce(readInsertInSteps(body));
 
-/** What comes out of a request for the store, by key times and values; or what is wrong with it. */
+/** The result of reading a request: times and values by key, or the error. */
 function outcomeOf(request: unknown): unknown {
   const faults = new Faults();
   const frame = checkFrame((request as { params?: Params }).params?.data, "data", faults);
@@ -48,7 +48,7 @@ const number = fc.oneof(
 );
 const space = fc.constantFrom("", "", "", " ", "\n\t");
 
-/** An insert as some client might write it, without fault. */
+/** A valid insert as any client might write it. */
 const insertText = fc
   .record({ length: fc.nat(6), series: fc.nat(4), space, swapped: fc.boolean(), extra: fc.boolean() })
   .chain(({ length, series, space: s, swapped, extra }) =>
@@ -127,11 +127,11 @@ test.each([
 ])("%i rows of %i series, more than one piece of memory holds, keep their values", (rows, count) => {
   const times = Float64Array.from({ length: rows }, (_, i) => (Date.UTC(2026) + i) * 1_000);
   const texts = Array.from(times, (micros) => `"${new Date(micros / 1_000).toISOString()}"`);
-  // Doubles, since they take the most memory when they are encoded.
+  // Doubles, because they take the most memory when encoded.
   const columns = Array.from({ length: count }, (_, s) => times.map((__, i) => Math.sin(i * 7 + s)));
   const series = columns.map((values, s) => `"s${s}":[${values.join(",")}]`).join(",");
   const data = `{"times":[${texts.join(",")}],"series":{${series}}}`;
-  // Again, in memory that was used before.
+  // The second time in memory that is reused.
   for (let n = 0; n < 2; n++) {
     const read = readInsert(Buffer.from(`{"params":{"data":${data}}}`));
     const frame = (read?.["params"] as Params | undefined)?.data as EncodedFrame;

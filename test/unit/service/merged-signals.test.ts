@@ -1,4 +1,4 @@
-// Points of an item that shows several signals: what they are, and how many are in memory at one time.
+// The points of an item that merges several signals, and how many of them are in memory at a time.
 import { expect, test } from "vitest";
 import type { Attributes } from "../../../src/service/store/resource.ts";
 import { ServiceStore } from "../../../src/service/store/store.ts";
@@ -6,7 +6,7 @@ import { itemSaveView } from "../../../src/wire/signal-view.ts";
 
 const attributes: Attributes = itemSaveView.parse({ name: "level", type: "numeric", sourceType: "measurement" });
 
-/** An item with a signal for each of these: from when, how far apart and how many its points are. */
+/** An item with a signal for each entry: first time, spacing and number of points. */
 function itemOf(store: ServiceStore, signals: readonly (readonly [from: number, step: number, count: number])[]) {
   return store.transaction(() => {
     const item = store.resources.createItem(attributes, true, 0);

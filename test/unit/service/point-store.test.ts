@@ -31,7 +31,7 @@ function readAll(store: PointStore, signal: number, from = -Infinity, before = I
 }
 
 const value = fc.double({ noNaN: true, noDefaultInfinity: true });
-/** As devices hand them out, and at the edges of what an integer can stand for. */
+/** Typical values of devices, and limits of integer types. */
 const likelyValues = fc.oneof(
   fc.constant(fc.constantFrom(7, -0, 0, 2 ** 50, -(2 ** 50), 2 ** 53, 0.1, 1e-9, 1e22)),
   fc.constant(fc.float({ noNaN: true, noDefaultInfinity: true })),
@@ -61,7 +61,7 @@ test("a block is read back bit for bit, whatever its times and values", () => {
         const times = Float64Array.from(pairs, ([step]) => (time += even ? pairs[0]![0] : step));
         const block = { times, values: Float64Array.from(pairs, ([, v]) => v) };
         expect(decodePoints(encodeBlock(block))).toEqual(block);
-        // SQLite hands out views at any offset.
+        // SQLite returns views at any offset.
         const bytes = encodeBlock(block);
         const shifted = new Uint8Array(bytes.length + 3);
         shifted.set(bytes, 3);
@@ -149,7 +149,7 @@ test.each([
   view.setUint32(4, 3, true);
   const numbers = [5e6, 1e6, 1e3, 214, code === 1 ? 215 : 2];
   for (const [i, number] of numbers.entries()) view.setFloat64(8 + 8 * i, number, true);
-  // Gaps above 1 s in ms; integers or differences above the lowest.
+  // Time differences above 1 s are in ms; values are integers, or differences to the lowest value.
   for (const [i, byte] of [0, 250].entries()) view.setUint8(48 + i, byte);
   for (const [i, byte] of (code === 1 ? [0, 2, 254] : [0, 1, 253]).entries()) view.setUint8(56 + i, byte);
   const times = Float64Array.of(5e6, 6e6, 7.25e6);

@@ -41,7 +41,7 @@ async function store(threads: StoreThreads, items: number): Promise<void> {
   await resultOf(threads, "admin.publishSignals", { integration, itemsBySignal });
 }
 
-/** Takes seconds where there are twenty items. */
+/** A query that takes seconds when there are twenty items. */
 function longQuery(): RpcInput {
   const groups = Array.from({ length: 100 }, (_, n) => {
     const aggregations = { timeAggregation: "state-seconds", state: 0, groupAggregation: "sum" };
@@ -58,7 +58,7 @@ test("short queries do not wait for a long one, which ends when it is aborted", 
   using folder = temporaryFolder();
   await using threads = await StoreThreads.open(folder.path);
   await store(threads, 20);
-  // Both threads are open then.
+  // Afterwards both threads are open.
   await Promise.all([threads.call(shortQuery(), waits), threads.call(shortQuery(), waits)]);
   const abandoned = new AbortController();
   const long = threads.call(longQuery(), abandoned.signal);
@@ -82,7 +82,7 @@ test("queued queries are answered before the threads end", async () => {
   using folder = temporaryFolder();
   const threads = await StoreThreads.open(folder.path);
   const ask = (length: number) => Array.from({ length }, () => threads.call(shortQuery(), waits));
-  // Both threads are open then.
+  // Afterwards both threads are open.
   await Promise.all(ask(2));
   const calls = ask(12);
   await threads[Symbol.asyncDispose]();
@@ -112,7 +112,7 @@ test("the write-ahead log is truncated although queries overlap without a pause"
   for (; rounds < 30 && log() >= before; rounds++) {
     before = log();
     await resultOf(threads, "integration.insert", { integration, data });
-    // One of the others runs meanwhile, until new ones have to wait.
+    // Another query runs meanwhile, until new queries have to wait.
     running.push(beginLong(threads));
     await running.shift()?.end();
   }

@@ -1,10 +1,10 @@
-// The verdict of the drills and of the soak must be able to say no.
+// The verdict of the drills and of the soak test must be able to fail.
 import { expect, test } from "vitest";
 import type { Gap } from "../../../src/agent/gaps/gap.ts";
 import { type EpochMicros, epochMicros, type InputId } from "../../../src/core/point.ts";
 import { type Held, lengthOf, lostSpans, verdictOf } from "../../support/gap-verdict.ts";
 
-const [a, b] = ["a", "b"] as [InputId, InputId]; // names
+const [a, b] = ["a", "b"] as [InputId, InputId]; // valid Input IDs
 const seconds = (at: number): EpochMicros => epochMicros(at * 1e6);
 const row = (from: number, to: number, more: Partial<Gap> = {}): Gap => ({
   id: 1,
@@ -18,7 +18,7 @@ const row = (from: number, to: number, more: Partial<Gap> = {}): Gap => ({
   to: seconds(to),
   ...more,
 });
-/** Of values 1 to 9, one a second, the service has all but 4. */
+/** Of the values 1 to 9, one a second, the service has all except 4. */
 const stored = new Map([[a, new Map([1, 2, 3, 5, 6, 7, 8, 9].map((value) => [value, [seconds(value)]] as const))]]);
 const held = (stamped: boolean, at = 4): Held[] => [{ input: a, value: 4, at: seconds(at), stamped }];
 const verdict = (all: readonly Held[], ...gaps: Gap[]) => verdictOf(all, stored, gaps).unexplained.length;
@@ -45,7 +45,7 @@ test.each<[string, number, Gap]>([
   ["a row of several times, none of them around it", 1, row(1, 9, { intervals: [[seconds(5), seconds(9)]] })],
 ])("%s", (_, open, gap) => {
   expect(verdict(held(true), gap)).toBe(open);
-  // When it was handed out is not quite when the agent would have had it.
+  // Without a source timestamp, the time at which the server sent it differs from the time at which the agent got it.
   expect(verdict(held(false, 5.01), gap)).toBe(open);
 });
 

@@ -1,4 +1,4 @@
-// Every property test takes its seed and its number of runs from `property.ts`, so that the long form reaches all of them.
+// Every property test takes its seed and number of runs from `property.ts`, so that the long form applies to all.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

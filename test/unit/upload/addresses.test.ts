@@ -1,4 +1,4 @@
-// Names are asked for one question at a time, again after a minute, and a late answer is not thrown away.
+// Names are resolved one query at a time, again after a minute, and a late answer is used.
 import type { LookupAddress } from "node:dns";
 import { expect, test } from "vitest";
 import { Addresses } from "../../../src/upload/client/connections.ts";
@@ -7,7 +7,7 @@ import { ManualClock } from "../../support/runtime.ts";
 const name = "service.plant.example";
 const at = (address: string): LookupAddress => ({ address, family: address.includes(":") ? 6 : 4 });
 
-/** A name server that answers when it is told to. */
+/** A name server that answers on command. */
 function asked() {
   const questions: PromiseWithResolvers<LookupAddress[]>[] = [];
   const clock = new ManualClock();

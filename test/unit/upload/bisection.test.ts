@@ -1,4 +1,4 @@
-// The search for bad points: finds exactly those, in few requests, whatever the service says and wherever they are.
+// The search for bad points finds exactly those in few requests, whatever the service answers and wherever they are.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
@@ -7,7 +7,7 @@ import { Breaker } from "../../../src/upload/delivery/breaker.ts";
 import { Portion, PortionColumn } from "../../../src/upload/delivery/portion.ts";
 import { runs } from "../../support/property.ts";
 
-/** `sizes[k]` points of series k; each has its number as value and block. */
+/** A sub-batch with `sizes[k]` points in series k. Each point's number is its value and block. */
 function portion(sizes: readonly number[]): Portion {
   let next = 0;
   return new Portion(
@@ -21,7 +21,11 @@ function portion(sizes: readonly number[]): Portion {
 
 const pointsOf = ({ columns }: Portion) => columns.flatMap(({ values }) => [...values]);
 
-/** Plays a service that refuses what has a bad point in it, and names so many of the inputs. `most`: points it takes at once. */
+/**
+ * Simulates a service that refuses requests with a bad point and names up to `naming` of the inputs. `most` is the
+ * maximum
+ * number of points that it accepts at once.
+ */
 function search(whole: Portion, bad: ReadonlySet<number>, naming: number, most = Number.POSITIVE_INFINITY) {
   const bisection = new Bisection();
   const found: number[] = [];
@@ -67,7 +71,7 @@ test("one bad point among 100,000 takes at most 35 requests, wherever it is", ()
   const whole = portion(Array.from({ length: 100 }, () => 1_000));
   for (const bad of [0, 1, 499, 50_000, 66_666, 99_998, 99_999])
     expect(search(whole, new Set([bad]), 0).requests).toBeLessThanOrEqual(35);
-  // The other half of what is refused need not be asked about: half as many when the bad one is always there.
+  // When one half is refused, the other is not tried. With the bad point always in that half, this halves the requests.
   expect(search(whole, new Set([99_999]), 0).requests).toBeLessThanOrEqual(20);
 });
 

@@ -1,4 +1,4 @@
-// Which blocks the points of a queue came in, against a plain list of a number for each point.
+// The mapping from a queue's points to their blocks, compared with a plain list of one number per point.
 import { expect, test } from "vitest";
 import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
@@ -9,7 +9,7 @@ import { seeded } from "../../support/runtime.ts";
 const firstSeed = Number(process.env["TAGFERRY_SEED"] ?? 1);
 const runs = Number(process.env["TAGFERRY_RUNS"] ?? 200);
 
-/** The most points, `count` at most, that end where a block ends. */
+/** The largest number of points, up to `count`, that ends at the end of a block. */
 function wholeOf(blocks: readonly number[], count: number): number {
   for (let most = Math.min(count, blocks.length); most > 0; most--)
     if (most === blocks.length || blocks[most] !== blocks[most - 1]) return most;
@@ -27,7 +27,7 @@ test("runs of blocks give for each point the same result as a list of blocks", (
     for (let step = 0; step < 60; step++) {
       const told = `seed ${seed}, step ${step}`;
       if (below(3) > 0) {
-        // Mostly polled series: the same points in each of some blocks that follow each other, now and then one is left out.
+        // Mostly polled series: the same points in consecutive blocks, and sometimes one is left out.
         const points = 1 + below(3);
         for (let block = below(6); block >= 0; block--) {
           if (below(8) > 0) newest++;
@@ -81,7 +81,7 @@ test("an answer for many blocks with one point a series settles each series at o
         visits++;
         visit(...stretch);
       });
-    // All but the last of them.
+    // All but the last series.
     if (queue.input !== inputs.at(-1)) window.settle(queue, queue.count);
   }
   expect(visits).toBeLessThanOrEqual(2 * inputs.length);

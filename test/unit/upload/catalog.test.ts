@@ -1,4 +1,4 @@
-// The list of signals: remembered across restarts, never in the way when its file is damaged.
+// The list of signals: kept across restarts, and a damaged file does not stop delivery.
 import { existsSync, readdirSync, truncateSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { InputId, SignalId } from "../../../src/core/point.ts";

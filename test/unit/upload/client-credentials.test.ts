@@ -1,4 +1,4 @@
-// Tokens: one request for all who wait, kept for the next start, and none that is somebody else's.
+// Tokens: one request for all waiting callers, kept for the next start, and never those of other credentials.
 import { statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -10,10 +10,10 @@ import { type TemporaryFolder, temporaryFolder } from "../../support/temporary-f
 const integration = "c8ktonqsahsmemfs7lv0";
 const { signal } = new AbortController();
 
-/** Gives `token-1`, `token-2` … once it is told to. */
+/** Issues `token-1`, `token-2` …, each when `gate` opens. */
 class Issuer implements AsyncDisposable {
   asked = 0;
-  /** Answers wait for it. */
+  /** Answers wait for this promise. */
   gate: Promise<void> = Promise.resolve();
   readonly #server = createServer(async (_, response) => {
     const token = { access_token: `token-${++this.asked}`, expires_in: 3_600, token_type: "Bearer" };
@@ -28,7 +28,7 @@ class Issuer implements AsyncDisposable {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/v1/`; // it listens on TCP
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/v1/`; // bound to a TCP port
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -39,7 +39,7 @@ class Issuer implements AsyncDisposable {
 
 function write(folder: TemporaryFolder, apiUrl: string, clientId = "client", type = "client-credentials"): string {
   const file = folder.file("credentials.json");
-  // Newer files have members that are not asked for.
+  // Newer files have additional members, which are ignored.
   const newer = { name: "gateway", createdAt: "2026-01-01T00:00:00Z" };
   writeFileSync(
     file,
@@ -125,7 +125,7 @@ test("a token is renewed when it is invalid, and for new grants when it is older
   await clock.advance(1_000);
   expect(credentials.renew(first, "rights")).toBe(true);
   const second = await credentials.authorization(signal);
-  // Renewed already, for another call.
+  // Already renewed for another call.
   expect([second, credentials.renew(first, "rights"), credentials.renew(first, "validity")]).toEqual([
     "Bearer token-2",
     true,

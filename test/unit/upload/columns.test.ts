@@ -1,4 +1,4 @@
-// Points that came out of order go out in order, the last of those with the same time.
+// Points that arrive out of order are sent in order. Of several with the same time, the last one is sent.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Columns } from "../../../src/upload/series/columns.ts";

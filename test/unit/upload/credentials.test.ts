@@ -1,4 +1,4 @@
-// Credentials in what the other side says.
+// Credentials that the other side repeats in its answers.
 import { expect, test } from "vitest";
 import { basicAuthorization, withoutCredentials } from "../../../src/upload/client/credentials.ts";
 

@@ -1,4 +1,4 @@
-// Since when delivery is in the state that the operator is shown.
+// Since when delivery has been in the state that the operator sees.
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { UploadTally } from "../../../src/upload/delivery/delivery-status.ts";

@@ -1,4 +1,4 @@
-// One request a second: how late points are when their times have nothing in common.
+// At one request a second: how late points are when their times have nothing in common.
 import { expect, test } from "vitest";
 import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
@@ -13,14 +13,17 @@ const envelope = new Envelope("c8ktonqsahsmemfs7lv0");
 const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
 
 interface Steady {
-  /** Points a second of each series. */
+  /** Points per second of each series. */
   readonly rates: readonly number[];
   readonly seconds: number;
   readonly maxLagMs: number;
   readonly maxSeries?: number;
 }
 
-/** Feeds random times and sends one frame of 8 MiB a second; gives the oldest age of a point at each request, in seconds. */
+/**
+ * Adds random times and sends one frame of 8 MiB a second. Returns the greatest age of a point at each request, in
+ * seconds.
+ */
 function oldestAges({ rates, seconds, maxLagMs, maxSeries = 20_000 }: Steady): { ages: number[]; left: number } {
   const random = seeded(11);
   const window = new Window(2_000_000);

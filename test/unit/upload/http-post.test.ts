@@ -1,4 +1,4 @@
-// One exchange is one request: whatever becomes of a connection, what was posted is not sent a second time.
+// One exchange is one request: whatever happens to a connection, a posted request is not sent a second time.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
@@ -10,7 +10,7 @@ import { ManualClock } from "../../support/runtime.ts";
 const { signal } = new AbortController();
 const body = Buffer.from("{}");
 
-/** Answers the requests with these, one after the other, once each body has arrived. */
+/** Answers the requests with these in turn, each after its body has arrived. */
 class Peer implements AsyncDisposable {
   requests = 0;
   readonly sockets = new Set<unknown>();
@@ -28,7 +28,7 @@ class Peer implements AsyncDisposable {
   static async open(...answers: readonly ((request: IncomingMessage, response: ServerResponse) => void)[]) {
     const peer = new Peer(answers);
     await new Promise<void>((resolve) => peer.#server.listen(0, "127.0.0.1", resolve));
-    const { port } = peer.#server.address() as AddressInfo; // it listens on TCP
+    const { port } = peer.#server.address() as AddressInfo; // bound to a TCP port
     peer.url = `http://127.0.0.1:${port}`;
     const post = await HttpPost.open({ url: `${peer.url}/rpc`, connections: 4 }, new ManualClock());
     return { peer, post };

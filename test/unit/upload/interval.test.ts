@@ -1,4 +1,4 @@
-// service.interval: few requests where a connection is metered, and nothing later than it must be.
+// service.interval: few requests for metered connections, and no unnecessary delay.
 import { expect, test } from "vitest";
 import type { SignalId } from "../../../src/core/point.ts";
 import type { Frame, Outcome } from "../../../src/core/sink.ts";
@@ -6,7 +6,7 @@ import { SimulatedDelivery } from "../../support/simulated-delivery.ts";
 
 const stored = ({ inputs }: Frame): Outcome => ({
   kind: "accepted",
-  signals: new Map(inputs.map((input) => [input, "c".repeat(20) as SignalId])), // as the service forms them
+  signals: new Map(inputs.map((input) => [input, "c".repeat(20) as SignalId])), // the service's format
 });
 const unanswered: Outcome = { kind: "unavailable", cause: new Error("connection refused") };
 const minute = 60_000;
@@ -30,7 +30,7 @@ test("points of a minute go out with one request a minute, all of them", async (
 test("what does not fit into a request follows at once, and then the interval holds again", async () => {
   await using delivery = await SimulatedDelivery.start(stored, undefined, 8_192, undefined, minute);
   await delivery.pass(5, "t");
-  // The times have nothing in common, so a request of 8 KiB takes a few hundred of them.
+  // The times have nothing in common, so a request of 8 KiB holds a few hundred of them.
   const now = delivery.clock.now();
   delivery.reader.append({ many: Array.from({ length: 4_000 }, (_, i) => [now - 7_200e6 + i * 1_000_003, i]) });
   const before = delivery.requests.length;
@@ -56,9 +56,9 @@ test("while the service is away, connections and requests are as rare as request
   await using delivery = await SimulatedDelivery.start(() => unanswered, undefined, 2 ** 20, connects, minute);
   await delivery.pass(3_600, "t");
 
-  // A wait between two attempts is 1 to 60 s, 30 s on average.
+  // A wait between two attempts takes 1 to 60 s, 30 s on average.
   expect(delivery.requests.length).toBeLessThan(180);
-  // One with each wait, and others 45 to 75 s apart.
+  // One connection with each attempt, and probes 45 to 75 s apart.
   expect(connections).toBeLessThan(delivery.requests.length + 80);
 });
 

@@ -1,4 +1,4 @@
-// What is published of a signal where a person may have edited the item.
+// What is published of a signal when a user may have edited the item.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
@@ -15,7 +15,7 @@ function wanted(signal: PartialSignalMetadata, visible = false) {
   return itemView(view, "a", visible);
 }
 
-/** The item after it was published so and then edited so. */
+/** The item after it was published like this and then edited like that. */
 function stored(signal: PartialSignalMetadata, edits: object = {}, visible?: boolean): StoredItem {
   return { id: "i", attributes: { ...wanted(signal), ...edits }, visible };
 }
@@ -44,7 +44,7 @@ test("an attribute edited by a person stays, and the others follow the signal", 
       { attribute: "labels.floor", ours: undefined, theirs: ["3"] },
     ],
   });
-  // The next round knows both what was published and what was not.
+  // The next plan knows both the published and the withheld attributes.
   const next = planItem(wanted(after), "base" in plan ? plan.base : undefined, stored(after, edits), "update");
   expect(next).toMatchObject({ action: "keep", edited: [{ attribute: "description" }, { attribute: "labels.floor" }] });
 });
@@ -57,7 +57,7 @@ test("a label removed by a person is not added again", () => {
 test("a differing item that the agent never published is not changed", () => {
   const plan = planItem(wanted({ ...before, engUnit: "K" }), undefined, stored(before), "update");
   expect(plan).toMatchObject({ action: "keep", edited: [{ attribute: "engUnit", ours: "K", theirs: "°C" }] });
-  // Once it is as it is to be, it is ours.
+  // Once the item equals the configuration, later changes are published.
   const same = planItem(wanted(before), undefined, stored(before), "update");
   expect(
     planItem(wanted({ ...before, engUnit: "K" }), "base" in same ? same.base : undefined, stored(before), "update"),

@@ -1,4 +1,4 @@
-// How much a kill repeats of a backlog that lies in cold segments, where requests are small.
+// How many points of a backlog in cold segments a kill repeats when requests are small.
 import { expect, test } from "vitest";
 import { openDiskBuffer } from "../../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../../src/buffer/disk/options.ts";
@@ -16,7 +16,7 @@ const requestBytes = 64 * 1_024;
 const appends = 30;
 const deep = 500;
 
-/** Two series that share no times. */
+/** Two series without common times. */
 function samples(at: number, from: number): Point[] {
   return ["a", "b"].flatMap((input, k) =>
     Array.from({ length: deep }, (_, i) => ({
@@ -46,13 +46,13 @@ test("a kill repeats one request of a backlog with few deep series, also when re
     await clock.advance(100);
     await appended;
   }
-  // A minute later sealed segments are rewritten.
+  // After a minute the sealed segments are compacted.
   await clock.advance(120_000);
 
   const delivered: number[] = [];
   const accepts = storesOthers(() => false);
   const deliver = async () => {
-    const reader = (await buffer.reader()) as unknown as MemoryReader; // nothing is appended through it
+    const reader = (await buffer.reader()) as unknown as MemoryReader; // the test appends nothing through it
     const answer = (frame: Frame) => {
       delivered.push(frame.points);
       return accepts(frame);

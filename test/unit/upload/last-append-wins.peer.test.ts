@@ -1,4 +1,4 @@
-// The long form of `last-append-wins.test.ts`, with another seed each time.
+// The long form of `last-append-wins.test.ts`, with another seed in each run.
 import { test } from "vitest";
 import { expectLastAppends } from "../../support/order-steps.ts";
 

@@ -1,4 +1,4 @@
-// Buffer and dispatcher together, against a service that stores by input and time and where the last write wins.
+// Buffer and dispatcher with a service that stores by input and time, where the last write wins.
 import { test } from "vitest";
 import { expectLastAppends } from "../../support/order-steps.ts";
 

@@ -1,4 +1,4 @@
-// How large requests may be after the service found one too large.
+// The size limit of requests after the service found one too large.
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { LearnedLimit } from "../../../src/upload/delivery/learned-limit.ts";
@@ -7,7 +7,7 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const mebi = 2 ** 20;
 
-/** Sends requests as large as permitted; `takes`: what the service takes. Says how large they were. */
+/** Sends requests of the permitted size. `takes`: whether the service accepts a size. Returns the sizes. */
 async function send(limit: LearnedLimit, requests: number, takes: (bytes: number) => boolean): Promise<number[]> {
   const sizes: number[] = [];
   for (let i = 0; i < requests; i++) {
@@ -42,7 +42,7 @@ test("while larger requests stay too large they are tried more and more rarely, 
   expect(sizes.filter((bytes) => bytes > mebi)).toHaveLength(10);
   expect(Math.min(...sizes)).toBe(mebi);
 
-  // And still they grow when it takes them again.
+  // It still grows when the service accepts larger requests again.
   const after = await send(limit, 70, () => true);
   expect(after.at(-1)).toBe(8 * mebi);
 });

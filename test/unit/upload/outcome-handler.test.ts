@@ -1,4 +1,4 @@
-// How long to wait after an answer, and in which order a point is written down and settled.
+// How long the uploader waits after an answer, and in which order it records and settles a point.
 import { expect, test } from "vitest";
 import { AgentError } from "../../../src/core/errors.ts";
 import type { InputId } from "../../../src/core/point.ts";
@@ -13,7 +13,8 @@ import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
 const a = "a" as InputId;
 const frame = { points: 1, body: Buffer.from("{}"), inputs: [a] };
-const fresh = { kind: "fresh", frame, parts: PlannedColumns.all([]) } as unknown as Shipment; // what is used of it
+// the only part that is used
+const fresh = { kind: "fresh", frame, parts: PlannedColumns.all([]) } as unknown as Shipment;
 const accepted: Outcome = { kind: "accepted", signals: new Map() };
 const unavailable: Outcome = { kind: "unavailable", cause: new AgentError("SERVICE_UNREACHABLE", "HTTP 503") };
 const unauthorized: Outcome = { kind: "unauthorized", reason: "HTTP 401" };
@@ -42,8 +43,8 @@ function openStory(others: Partial<OutcomeHandlerParts> = {}) {
     search: new FailureSearch(clock),
     maxLagMs: 30_000,
     ...others,
-  } as unknown as OutcomeHandlerParts; // what is used of them
-  // The longest waits that may be drawn.
+  } as unknown as OutcomeHandlerParts; // the only parts that are used
+  // The longest possible random waits.
   const handler = new OutcomeHandler(parts, { ...testRuntime({ clock }), random: () => 1 });
   const wait = async (outcome: Outcome) => (await handler.handle(fresh, outcome)).waitMs;
   return { handler, bisection, log, clock, wait, written: () => written() };

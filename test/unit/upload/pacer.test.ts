@@ -5,7 +5,7 @@ import { ManualClock } from "../../support/runtime.ts";
 
 const never = new AbortController().signal;
 
-/** Runs calls that take `durations`, one after the other; gives their starts. */
+/** Runs calls that take `durations` one after the other. Returns their start times. */
 async function starts(durations: readonly number[], requestsPerSecond = 1): Promise<number[]> {
   const clock = new ManualClock();
   const pacer = new Pacer(clock, requestsPerSecond);
@@ -32,7 +32,7 @@ test("a call starts when the previous one is answered, if that takes longer than
 });
 
 test("after a late call the next one waits longer, so that the service sees them one interval apart", async () => {
-  // The service may have seen the third 300 ms after its start, and the fourth at once.
+  // The third request may have reached the service after 300 ms, and the fourth at once.
   const [, , third, fourth] = await starts([5, 5, 300, 5]);
   expect(fourth! - third!).toBeGreaterThanOrEqual(1_000 + 295);
 });
@@ -59,7 +59,7 @@ test("an aborted wait does not delay the next call", async () => {
   expect(await next).toBe(1_000);
 });
 
-/** Turns that a process takes and gives. */
+/** Turns that a process takes and releases. */
 class SharedTurns {
   holder: string | undefined;
   next: number | undefined;
@@ -102,7 +102,7 @@ test("two processes keep the rate together, and their calls do not overlap", asy
   const gaps = seen.slice(1).map(({ start }, i) => start - seen[i]!.start);
   expect(Math.min(...gaps)).toBeGreaterThanOrEqual(1_000);
   for (const [i, { start }] of seen.slice(1).entries()) expect(start).toBeGreaterThanOrEqual(seen[i]!.end);
-  // None of them waits until the other has done all it has to.
+  // Neither waits until the other has no more requests.
   expect(seen.findLastIndex(({ by }) => by === "agent")).toBeGreaterThan(5);
   expect(seen.findLastIndex(({ by }) => by === "command")).toBeGreaterThan(5);
 });

@@ -1,5 +1,6 @@
-// Packer, window and writer together: every point goes out exactly once, every frame fits, is as large as planned, and is
-// read by the service as it was written.
+// Packer, window and writer together: every point is sent exactly once, and every frame fits, has the planned size and
+// is
+// read by the service as written.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Block, type BlockId } from "../../../src/core/block.ts";
@@ -45,7 +46,7 @@ const candidatesOf = (window: Window, lane: Lane): Candidates => ({
   since: (queue) => window.since(queue),
 });
 
-/** Sends everything in the window, frame by frame, the backlog first. */
+/** Sends everything in the window frame by frame, the backlog first. */
 function drain(window: Window, maxBytes: number, options: { maxSeries?: number; urgentBefore?: number } = {}): Sent[] {
   const packer = new Packer();
   const writer = new FrameWriter(envelope, maxBytes);
@@ -116,7 +117,7 @@ test("every point is sent exactly once, in frames within the limit and of the pl
         const expected = new Map<string, number>();
         let count = 0;
         for (const [id, each] of many.entries()) {
-          // No time is in both lanes: which value stood then would depend on which lane comes last.
+          // No time is in both lanes, because the stored value would then depend on which lane is sent last.
           const lane = backlog !== "none" && id % 2 === 0 ? "backlog" : "live";
           const shift = lane === "live" ? (backlog === "later" ? 20_000_000 : 1) : 0;
           const shifted = Object.fromEntries(
@@ -141,7 +142,7 @@ test("every point is sent exactly once, in frames within the limit and of the pl
           expect(frame.bytes).toBe(frame.plan.bytes);
           expect(frame.plan.columns.length).toBeLessThanOrEqual(maxSeries);
           expect(frame.plan.times.length * frame.plan.columns.length - frame.plan.nulls).toBe(frame.points.size);
-          // As the service stores them: of two values for one time the later one stands.
+          // As the service stores them: of two values for one time the later one remains.
           for (const [name, of] of frame.points) seen.set(name, of);
           points += frame.plan.points;
         }
@@ -156,7 +157,7 @@ test("every point is sent exactly once, in frames within the limit and of the pl
   );
 });
 
-/** Poll groups, devices and single tags, some with an odd point; and tags that change when they change. */
+/** Poll groups, devices and single tags, some with an odd point; and tags that are stored on change. */
 const mixed = fc
   .record({
     groups: fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 6 }),
@@ -365,7 +366,7 @@ test("the memory of the window is reused", () => {
   }
 });
 
-/** 100 tags with the same times, `everySeconds` apart, from the tick `from` on. */
+/** 100 tags with the same times, `everySeconds` apart, from tick `from` to tick `to`. */
 function poll(machine: string, from: number, to: number, everySeconds = 1): Record<string, [number, number][]> {
   return Object.fromEntries(
     Array.from({ length: 100 }, (_, tag) => [
@@ -420,7 +421,7 @@ test("a frame does not divide a block: points that a kill would repeat are settl
     if (!plan) break;
     frames++;
     for (const { source, count } of plan.parts) window.settle(source, count);
-    // Each series of a block that a frame has begun is settled with it.
+    // A frame settles each series of every block that it begins.
     settled += plan.points;
     const series = window.takeSettled().flatMap(({ block: id, inputs }) => inputs.map(() => (id < 100 ? 15 : 20)));
     expect(series.reduce((sum, points) => sum + points, 0)).toBe(plan.points);
@@ -442,7 +443,7 @@ test("when a block is larger than a frame, each frame settles the series that it
     const plan = finished(packer.plan(candidates, limits))!;
     for (const { source, count } of plan.parts) window.settle(source, count);
     const settled = window.takeSettled().reduce((sum, { inputs: of }) => sum + of.length * rows, 0);
-    // Nothing that was sent would come again after a kill.
+    // After a kill, no sent point would be sent again.
     expect(settled).toBe(plan.points);
     left -= plan.points;
     if (left > 0) expect(plan.bytes).toBeGreaterThan(limits.maxBytes * 0.5);

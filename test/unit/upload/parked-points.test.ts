@@ -1,4 +1,4 @@
-// Points of parked inputs beside other refusals, in simulated time: none is lost, and none holds up the others.
+// Points of parked inputs during other refusals, in simulated time: none is lost, and none delays the others.
 import { expect, test } from "vitest";
 import { OrderModel } from "../../support/order-model.ts";
 import type { Sample, Step } from "../../support/order-story.ts";

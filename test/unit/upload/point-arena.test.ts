@@ -1,4 +1,4 @@
-// Memory of the window: used again, and given back after a burst.
+// The window's memory is reused, and released after a burst.
 import { expect, test } from "vitest";
 import { PointArena } from "../../../src/upload/series/point-arena.ts";
 

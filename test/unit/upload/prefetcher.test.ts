@@ -1,5 +1,6 @@
-// What is read from the buffer for what is delivered: counted, so that it says the same on each machine. Whatever is taken in
-// more and smaller pieces costs buffer, window and packer for each series of each piece.
+// How often the prefetcher reads the buffer per delivered point. It counts calls, so that the result is the same on
+// every
+// machine. More and smaller pieces cost buffer, window and packer for each series of each piece.
 import { expect, test } from "vitest";
 import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../../src/core/buffer.ts";
@@ -14,12 +15,12 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const start = Date.parse("2026-01-02T00:00:00Z") * 1_000;
 const tags = Array.from({ length: 1_000 }, (_, tag) => `line1.t${tag}` as InputId);
-/** A sync of the buffer stores what arrived meanwhile as one record. */
+/** A sync of the buffer stores the points that arrived in the meantime as one record. */
 const syncMs = 10;
 
-/** Gives what a buffer on disk would: whole records, as many as there is room for, and at least one. */
+/** Yields what a buffer on disk would: whole records, as many as fit, and at least one. */
 class Steady implements BufferReader {
-  /** Which of the records that arrived are out or settled. */
+  /** For each record, whether it is leased or settled. */
   readonly #gone: boolean[] = [];
   readonly #out = new Map<BlockId, readonly number[]>();
   readonly #perSecond: number;
@@ -43,7 +44,7 @@ class Steady implements BufferReader {
     const records = lane === "backlog" ? free.slice(0, most) : free.slice(-most);
     if (records.length === 0) return undefined;
     for (const record of records) this.#gone[record] = true;
-    const id = this.#nextId++ as BlockId; // as the buffer would number it
+    const id = this.#nextId++ as BlockId; // a BlockId as the buffer assigns it
     this.#out.set(id, records);
     const times = new Map<InputId, number[]>();
     for (const record of records) {
@@ -124,10 +125,10 @@ test.for([
       stop.signal,
     );
     await uploader.run(stop.signal);
-    // Each request looks twice, and each time once more than it finds something; nothing is taken as backlog.
+    // Each request reads twice, each time until nothing is found. Nothing is read as backlog.
     expect(reader.takes / sink.requests).toBeLessThanOrEqual(8);
     expect(reader.series / sink.points).toBeLessThanOrEqual(seriesPerPoint);
-    // What arrives is delivered, but for the last seconds.
+    // All points are delivered, except those of the last seconds.
     expect(sink.points).toBeGreaterThan(9 * perSecond);
   },
 );

@@ -1,4 +1,4 @@
-// Inputs that the service does not take beside others that it takes: what it is asked, and what an operator reads.
+// Inputs that the service refuses among others that it accepts: which requests it gets, and what the operator sees.
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
 import type { Frame } from "../../../src/core/sink.ts";
@@ -6,7 +6,10 @@ import { SimulatedDelivery, storesOthers } from "../../support/simulated-deliver
 
 const many = Array.from({ length: 100 }, (_, i) => `tag${i}` as InputId);
 
-/** Requests of five minutes, in which a point of another input comes each second, that carried a refused input in vain. */
+/**
+ * The number of requests in five minutes that contained a refused input in vain. Another input gets a point each
+ * second.
+ */
 async function vainRequests(delivery: SimulatedDelivery, each?: (minute: number) => void): Promise<number> {
   const before = delivery.requests.length;
   for (let minute = 0; minute < 5; minute++) {
@@ -233,7 +236,7 @@ test("a restart finds many refused inputs again with a few requests", async () =
 
   await delivery.pass(60, ...many, "good");
 
-  // One finds them, and each retry asks for up to 32 of them.
+  // One request finds them, and each retry tries up to 32 of them.
   const vain = delivery.requests.filter(({ outcome }) => outcome === "partial");
   expect(vain.length).toBeLessThanOrEqual(1 + 60 / 5);
   expect(delivery.parked.refused).toBe(refused.size);
@@ -306,6 +309,6 @@ test("a point on which the service fails is found among points that the service 
   await delivery.pass(600, "good");
 
   expect(delivery.parked.first).toMatchObject([{ input: bad }]);
-  // The other one was refused for good.
+  // The other point was refused permanently.
   expect(delivery.reader.waiting + delivery.reader.out).toBe(1);
 });

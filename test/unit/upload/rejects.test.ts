@@ -1,4 +1,4 @@
-// Refused points are written down before they count as settled.
+// Refused points are on disk before they count as settled.
 import { appendFileSync, existsSync, mkdirSync, readFileSync, rmdirSync, truncateSync, writeFileSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { expect, test, vi } from "vitest";
@@ -16,7 +16,7 @@ test("while the rejects file cannot be written refused points wait, are counted,
   const runtime = testRuntime({ clock });
   const path = folder.file("rejects.ndjson");
   const kept: number[] = [];
-  // What stands in the way of a file of this name.
+  // A folder with the name of the file blocks it.
   mkdirSync(path);
   const rejects = await Rejects.open(path, runtime);
   for (const value of [1, 2]) await rejects.add([reject(value)], () => kept.push(value));
@@ -26,7 +26,7 @@ test("while the rejects file cannot be written refused points wait, are counted,
   const errors = () => runtime.lines.filter(({ level }) => level === "error");
   expect(errors()).toMatchObject([{ fields: { points: 1, reason: expect.stringContaining("EISDIR") } }]);
   rmdirSync(path);
-  // Not at once: a disk that is full is not asked with every point.
+  // Not at once: a full disk is not retried with every point.
   await rejects.flush();
   expect(kept).toEqual([]);
   await clock.advance(5_000);
@@ -116,13 +116,13 @@ test("refused points stay on disk while they are sent again, and the remaining o
   const lines = (await linesOf(files)).filter((line) => line !== undefined);
 
   await files.takeOut(lines);
-  // Once only: a kill at this place sends nothing twice.
+  // A kill at this point resends nothing twice, because each point is on disk once.
   expect(await values()).toEqual([1, 2]);
   expect(existsSync(files.path)).toBe(false);
 
   using sync = await syncs();
   sync.mockImplementation(async () => {
-    // Until the rest is on disk the others stay.
+    // The taken points stay until the remaining ones are on disk.
     expect(await values()).toEqual([1, 2, 2]);
   });
   await files.putBack(lines.slice(1));
@@ -139,7 +139,7 @@ async function linesOf(files: RejectFiles): Promise<readonly (RejectLine | undef
   return lines;
 }
 
-/** The syncs of all files that are opened by `node:fs/promises`. */
+/** Observes the syncs of all files that `node:fs/promises` opens. */
 async function syncs() {
   await using any = await open("/dev/null");
   return vi.spyOn(Object.getPrototypeOf(any) as FileHandle, "datasync");

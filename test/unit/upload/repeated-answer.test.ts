@@ -1,4 +1,4 @@
-// An answer that repeats the one before it, but for the request ID, is not parsed; every other one is.
+// An answer that repeats the previous one except for the request ID is not parsed. Every other answer is.
 import { expect, test } from "vitest";
 import type { InputId, SignalId } from "../../../src/core/point.ts";
 import type { Outcome } from "../../../src/core/sink.ts";
@@ -18,7 +18,7 @@ const answer = (id: number | string, ids: Record<string, string> = { a: "sa", b:
     .map(([input, of]) => `"${input}":{"id":"${of}","created":false}`)
     .join(",")}}}}`;
 
-/** Sends requests to a service that answers as told, and counts the Signal IDs that were compared with the known ones. */
+/** Sends requests to a scripted service, and counts the Signal IDs that the sink compared with the known ones. */
 async function exchanges() {
   const service = await ScriptedService.open();
   const options = serviceOptions.parse({ url: service.url, integration, auth: { basic: { password } } });
@@ -37,7 +37,7 @@ async function exchanges() {
   const sinks = { one: serviceSink(client, "named", known), fresh: () => serviceSink(client, "named", known) };
   return {
     known,
-    /** The outcome of the sink, and whether it read what the answer says. */
+    /** The outcome of the sink, and whether it parsed the answer. */
     async send(id: number, text: string, names = inputs): Promise<{ outcome: Outcome; isRead: boolean }> {
       const frame = {
         id,
@@ -49,7 +49,7 @@ async function exchanges() {
       const before = compared;
       const outcome = await sinks.one.send(frame, signal);
       const isRead = compared > before;
-      // A sink that knows no earlier answer decides.
+      // The result must equal that of a sink without an earlier answer.
       expect(outcome).toEqual(await sinks.fresh().send(frame, signal));
       return { outcome, isRead };
     },
@@ -91,7 +91,7 @@ test.for<[what: string, text: string, kind: Outcome["kind"], names?: string[]]>(
   const { outcome } = await service.send(7_000_000_001, text, names as InputId[]);
   expect(outcome.kind).toBe(kind);
   if (text.includes("sx")) expect(outcome).toMatchObject({ signals: new Map([["b", "sx"]]) });
-  // What was not accepted replaces nothing.
+  // An answer that was not accepted does not replace the remembered one.
   expect(await service.send(7_000_000_003, answer(7_000_000_003))).toMatchObject({ outcome: { kind: "accepted" } });
 });
 

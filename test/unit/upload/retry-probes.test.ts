@@ -1,4 +1,4 @@
-// Which of an input's points go out when it is tried again.
+// Which points of an input are sent when it is retried.
 import { expect, test } from "vitest";
 import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
@@ -17,7 +17,7 @@ test("of points with the same time the first is retried first, so that the last 
   const clock = new ManualClock();
   const parked = new ParkedInputs(testRuntime({ clock }));
   parked.park(input, "refused", "no");
-  // By then it is the turn of another than the oldest point.
+  // After two vain retries, a random point is due instead of the oldest.
   for (let tries = 0; tries < 2; tries++) parked.triedInVain(input, "no");
   await clock.advance(300_000);
   const times = Float64Array.of(10, 20, 20, 30);
@@ -27,11 +27,11 @@ test("of points with the same time the first is retried first, so that the last 
     probe: async (portion: Portion, rest: readonly PortionColumn[]) => {
       const sent = portion.columns.flatMap(({ values }) => [...values]);
       probes.push({ sent, rest: rest.map(({ values }) => [...values]) });
-      return {} as Shipment; // it is handed on
+      return {} as Shipment; // only passed on
     },
-  } as unknown as Loader; // what is used of it
-  const prefetcher = { takeSingle: async () => column } as unknown as Prefetcher; // what is used of it
-  // The third of the four is drawn.
+  } as unknown as Loader; // the only part that is used
+  const prefetcher = { takeSingle: async () => column } as unknown as Prefetcher; // the only part that is used
+  // Selects the third of the four points.
   const random = () => 1 / 3;
 
   await new RetryProbes({ prefetcher, loader, parked, window: new Window(1_000), random }).next(true, never);
@@ -50,14 +50,14 @@ test("an input is not retried while older points of it are being released to the
     times: Float64Array.of(10),
     values: Float64Array.of(1),
   }));
-  window.add("backlog", Block.of(1 as BlockId, series), 0); // as the buffer would number it
+  window.add("backlog", Block.of(1 as BlockId, series), 0); // a BlockId as the buffer assigns it
   window.forgetInput(input);
   const taken: InputId[] = [];
   const takeSingle = async (of: InputId) => {
     taken.push(of);
     return undefined;
   };
-  const prefetcher = { takeSingle } as unknown as Prefetcher; // what is used of it
+  const prefetcher = { takeSingle } as unknown as Prefetcher; // the only part that is used
   const loader = {} as Loader; // nothing is sent
   const probes = new RetryProbes({ prefetcher, loader, parked, window, random: () => 0 });
 

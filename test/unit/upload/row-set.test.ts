@@ -1,4 +1,4 @@
-// The set of times of a frame behaves as a Set does, also when it is used again.
+// The set of times of a frame behaves as a Set does, also when it is reused.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { RowSet } from "../../../src/upload/packing/row-set.ts";

@@ -1,4 +1,5 @@
-// After an outage the service gets the first request soon, while a service that only takes connections is left in peace.
+// After an outage the service soon gets the first request. A service that only accepts connections gets no extra
+// requests.
 import { expect, test } from "vitest";
 import type { SignalId } from "../../../src/core/point.ts";
 import type { Frame, Outcome } from "../../../src/core/sink.ts";
@@ -6,7 +7,7 @@ import { SimulatedDelivery } from "../../support/simulated-delivery.ts";
 
 const stored = ({ inputs }: Frame): Outcome => ({
   kind: "accepted",
-  signals: new Map(inputs.map((input) => [input, "c".repeat(20) as SignalId])), // as the service forms them
+  signals: new Map(inputs.map((input) => [input, "c".repeat(20) as SignalId])), // the service's format
 });
 const unanswered: Outcome = { kind: "unavailable", cause: new Error("connection refused") };
 
@@ -30,7 +31,7 @@ test.for([3, 8, 20, 61, 300])("a service that returns after %i s gets a request 
 
 test("a service that returns while a request waits for a connection gets another one when that fails", async () => {
   let away = true;
-  // The network drops packets, so the connection of a request fails after 20 s only, also where it is back meanwhile.
+  // The network drops packets, so a request's connection fails only after 20 s, even if the service is back by then.
   const answer = async (frame: Frame): Promise<Outcome> => {
     if (!away) return stored(frame);
     await delivery.clock.sleep(20_000, new AbortController().signal);
@@ -53,7 +54,7 @@ test.for<readonly [string, () => boolean]>([
 ])("a service that %s gets a request every 8 s on average, as without probes", async ([, connects]) => {
   await using delivery = await SimulatedDelivery.start(() => unanswered, undefined, 2 ** 20, connects);
   await delivery.pass(600, "t");
-  // 1 to 15 s, drawn evenly: 75 requests.
+  // Pauses of 1 to 15 s, distributed evenly: 75 requests.
   expect(delivery.requests.length).toBeLessThan(95);
 });
 
@@ -68,12 +69,12 @@ test("a wait requested by the service lasts until its end, also when it refused 
 test("the backlog of a minute of outage is stored with four requests, newer points included", async () => {
   let away = false;
   const answer = (frame: Frame) => (away ? unanswered : stored(frame));
-  // A third of the inputs fits into a request with all their points of the outage.
+  // A request can hold the points of a third of the inputs for the whole outage.
   await using delivery = await SimulatedDelivery.start(answer, undefined, 96 * 2 ** 10, () => !away);
   const tags = 100;
   const stepMs = 200;
   let published = 0;
-  /** Each input twice a second, ten of them at a time. */
+  /** Appends a point to each input twice a second, ten inputs at a time. */
   const pass = async (seconds: number, until: () => boolean = () => false) => {
     for (let ms = 0; ms < seconds * 1_000 && !until(); ms += stepMs) {
       const now = delivery.clock.now();

@@ -1,4 +1,5 @@
-// The first save of many signals does not hold up messages and requests: counted in signals, so that no machine is too slow for it.
+// The first save of many signals does not delay messages and requests. It is measured in signals, independent of the
+// machine's speed.
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { InputId, SignalId } from "../../../src/core/point.ts";
@@ -10,7 +11,7 @@ import { SignalSync } from "../../../src/upload/signals/signal-sync.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
 const count = 10_000;
-const id = "c".repeat(20) as SignalId; // as the service forms them
+const id = "c".repeat(20) as SignalId; // the service's format
 
 test("the metadata of 10,000 new signals are sent in one request, and other requests run while it is built", async () => {
   const clock = new ManualClock();
@@ -57,7 +58,8 @@ test("the metadata of 10,000 new signals are sent in one request, and other requ
   }
   expect(most).toBeLessThanOrEqual(200);
   expect(calls).toHaveLength(1);
-  const { params } = JSON.parse(Buffer.from(calls[0]?.body ?? []).toString()) as { params: Record<string, object> }; // as it is sent
+  // as it was sent
+  const { params } = JSON.parse(Buffer.from(calls[0]?.body ?? []).toString()) as { params: Record<string, object> };
   expect(Object.keys(params["signalsByInput"] ?? params["inputs"] ?? {})).toHaveLength(count);
   stop.abort(new Error("the test is over"));
   await running;

@@ -1,4 +1,4 @@
-// Work on the event loop is cut into slices: counted here by points that are read, so that no machine is too slow for it.
+// Work on the event loop is divided into slices. They are measured in points read, independent of the machine's speed.
 import { expect, test } from "vitest";
 import { Block, type Series } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
@@ -16,7 +16,7 @@ import { seeded } from "../../support/runtime.ts";
 
 const full = 8 * 2 ** 20;
 
-/** Numbers in an array that count how often one of them is looked at or written. */
+/** An array that counts each access to its elements. */
 function counted(array: Float64Array, count: { seen: number }): Float64Array {
   return new Proxy(array, {
     get(target, key) {
@@ -27,7 +27,7 @@ function counted(array: Float64Array, count: { seen: number }): Float64Array {
   });
 }
 
-/** The largest step, how many there were, and what came out. */
+/** The size of the largest step, the total, and the result. */
 function steps<T>(work: Steps<T>): { largest: number; sum: number; value: T } {
   let largest = 0;
   let sum = 0;
@@ -39,7 +39,7 @@ function steps<T>(work: Steps<T>): { largest: number; sum: number; value: T } {
   }
 }
 
-/** One tag, a thousand times a second, or as often as it likes. */
+/** One tag with `count` points at the times `at`. */
 function deep(count: number, at: (i: number) => number): Series {
   const times = Float64Array.from({ length: count }, (_, i) => 1e15 + at(i) * 1_000);
   return { input: "deep" as InputId, times, values: Float64Array.from(times, (_, i) => i % 10) };
@@ -65,7 +65,7 @@ test.for(workloads)(
     const plan = planning.value!;
     const writing = steps(new FrameWriter(packingEnvelope, full).write(plan, firstRequestId));
     expect(Math.max(planning.largest, writing.largest)).toBeLessThanOrEqual(sliceWork + stepWork);
-    // Each point of the frame is looked at to plan it, and to write it; each null and each time is written.
+    // Each point of the frame is read to plan it and to write it; each null and each time is written.
     expect(planning.sum).toBeGreaterThanOrEqual(plan.points);
     expect(writing.sum).toBeGreaterThanOrEqual(plan.points + plan.nulls);
   },

@@ -1,4 +1,4 @@
-// Numbers and times as bytes: the same text as JSON.stringify and Date give, for every double.
+// Numbers and times as bytes: the same text as JSON.stringify and Date produce, for every double.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {

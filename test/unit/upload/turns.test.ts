@@ -1,4 +1,4 @@
-// Turns are files: of several processes one has its turn, and one that is killed has it no longer.
+// Turns are files: one of several processes has its turn, and a killed process no longer has it.
 import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { TurnFolder } from "../../../src/upload/client/pacer.ts";

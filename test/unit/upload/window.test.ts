@@ -1,4 +1,4 @@
-// Which blocks count as settled while late points wait for the points in their way.
+// Which blocks count as settled while late points wait for earlier ones.
 import { expect, test } from "vitest";
 import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
@@ -7,7 +7,7 @@ import { Window } from "../../../src/upload/delivery/window.ts";
 const input = "a" as InputId;
 
 const block = (id: number, times: readonly number[], late = false): Block =>
-  // As the buffer would number it.
+  // With an ID as the buffer assigns it.
   Block.of(id as BlockId, [{ input, times: Float64Array.from(times), values: Float64Array.from(times), late }]);
 
 test("a block with a waiting late point is not settled with its other points", () => {

@@ -1,5 +1,6 @@
-// How much a request carries, against what is possible at all: bounds for what shares all its times or none, and the best of
-// many random orders for what lies between.
+// How many points a request carries, compared with what is possible: exact bounds for series that share all times or
+// none,
+// and the best of many random orders for the cases between.
 import { expect, test } from "vitest";
 import type { Series } from "../../../src/core/block.ts";
 import { packingEnvelope, packingIntegration, planOf, windowOf } from "../../support/packing.ts";
@@ -9,7 +10,10 @@ import { seeded } from "../../support/runtime.ts";
 
 const full = 8 * 2 ** 20;
 
-/** Points of a frame without a null, of series that share their times: as many rows as fit by the text of all their values. */
+/**
+ * The number of points in a frame without nulls, for series with common times: as many rows as fit with all their
+ * values.
+ */
 function boundWithoutNulls(series: readonly Series[], bytes: number): number {
   let text = 0;
   let points = 0;
@@ -36,7 +40,7 @@ test("a single series fills a request, also where its first time is shorter than
   const [series] = unrelated(40_000, 1);
   const times = series!.times.map((_, i) => 1e15 + i * 1_000);
   const plan = planOf(windowOf([{ ...series!, times }]), 2 ** 20);
-  // A point of it takes 27 to 35 bytes.
+  // A point of this series takes 27 to 35 bytes.
   expect(plan?.bytes).toBeGreaterThan(2 ** 20 - 40);
 });
 
@@ -46,7 +50,7 @@ test.for([1, 10, 60, 600])("B: unrelated series of depth %i come to 0.95 of the 
     const m = Math.min(depth, Math.floor(full / (k * (27.05 + 5 * k))));
     best = Math.max(best, k * m);
   }
-  // One point each of 1,000: no more than there are.
+  // One point of each of 1,000 series, which are all there are.
   expect(planOf(windowOf(unrelated(depth)), full)?.points).toBeGreaterThanOrEqual(0.95 * best);
 });
 
@@ -63,7 +67,7 @@ test.for([
 });
 
 test("the reference counts the same bytes as the packer", () => {
-  // One series whose points all fit, and not a byte more.
+  // One series whose points all fit exactly, without a byte to spare.
   const series = unrelated(50, 1);
   const { bytes, points } = planOf(windowOf(series), full) ?? { bytes: 0, points: 0 };
   const options = { restarts: 1, integration: packingIntegration, random: seeded(1) };

@@ -1,4 +1,4 @@
-// Numbers as the page shows them: every digit, and nothing but the digits.
+// Numbers as the page shows them: every digit, and nothing but digits.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { runs } from "../../support/property.ts";

@@ -1,4 +1,4 @@
-// The files of the pages stay small: a phone on a slow link opens them.
+// The files of the pages stay small, for phones on slow connections.
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { loadPage } from "../../../src/web/answer.ts";

@@ -47,7 +47,7 @@ test.each([
   expect(formatTimestamp(parseTimestamp(text) ?? epochMicros(Number.NaN))).toBe(expected);
 });
 
-// A device or a file may give such a time, and a command that shows it must not end with it.
+// A device or file may contain such a time, and a command that shows it must not fail.
 test.each([
   [253_402_300_800_000_000, "10000-01-01T00:00:00Z"],
   [253_402_300_800_500_000, "10000-01-01T00:00:00.5Z"],

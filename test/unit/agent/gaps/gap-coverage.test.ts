@@ -1,4 +1,4 @@
-// Whatever happens to a source and to the agent, every moment in which it was not connected is in the record, which stays small.
+// Whatever happens to a source and to the agent, the record covers every time without a connection, and stays small.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { readGapFolder } from "../../../../src/agent/gaps/gap-file.ts";
@@ -31,7 +31,7 @@ test("every instant without a connection is covered by a row, over outages, stop
         away = undefined;
       };
       try {
-        // Written down at least once, so that a kill finds a source that has run.
+        // Written at least once, so that a start after a kill knows that the source has run.
         await eventually(async () => {
           await story.later(1_000);
           return (await readGapFolder(story.folder)).life?.sources.line !== undefined;

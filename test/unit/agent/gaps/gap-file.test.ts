@@ -1,4 +1,4 @@
-// The last sign of life holds, whatever happens to the file while it is written.
+// The last heartbeat is read, whatever interrupts the writing of the file.
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { GapFile, type Life, readGapFolder } from "../../../../src/agent/gaps/gap-file.ts";
@@ -8,7 +8,7 @@ import { ManualClock } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
 const sign = (turn: number, ...sources: readonly string[]): Life => ({
-  // The clock is set back now and then.
+  // The clock runs backwards, as if it were set back each time.
   time: epochMicros(1_000_000 - turn),
   stopped: false,
   turn,

@@ -1,4 +1,4 @@
-// The life of a gap is one table: in the code, in the README, and in what the rows do.
+// The states of a gap are the same in the code's table, in the README and in the behaviour of the rows.
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";

@@ -220,7 +220,7 @@ test("a row begins with the last value of any tag and is not longer for tags tha
     const tell = (tag: number, from: EpochMicros) =>
       story.source.delivered({ readings: [], gaps: [tagGap(tag, "lost", from, to)] });
     tell(1, longAgo);
-    // By the clock of the agent nothing is known of this one's.
+    // The driver's times are before all times that the agent has recorded for this tag.
     expect(story.rows()).toEqual(["line disconnected 545-615 all 10000 filling"]);
     tell(2, last);
     expect(story.rows()).toEqual(["line disconnected 605-615 all 10000 filling"]);
@@ -242,7 +242,7 @@ test("a reported loss is on disk before it is acknowledged: a kill just after th
     story.source.delivered({ readings: [], gaps: [tagGap(1, "open", from, to), tagGap(2, "open", from, to)] });
     story.source.delivered({ readings: [], gaps: [tagGap(1, "filled", from, to), tagGap(2, "lost", from, to)] });
     await story.source.written();
-    // Here the driver has it no more.
+    // In this run the driver does not report the gap again.
     await story.restart({ killed: true, afterMs: 1_000 });
     story.source.online({ recovery: { how: "kept", by: "the server" } });
     expect(story.rows()[0]).toMatch(/disconnected .* partly found out earlier$/);
@@ -396,7 +396,7 @@ test("points lost from the buffer are rows with their number, also over restarts
     after.look(loss(25, grown));
     expect(rows()).toEqual([spanOf(grown)]);
     after.look(loss(30, grown, second));
-    // What was delivered between two losses is in none of their rows.
+    // Points that were delivered between two losses are in neither row.
     expect(rows()).toEqual([spanOf(second), spanOf(grown)]);
   }));
 

@@ -1,5 +1,6 @@
-// What must never be said of a gap, whatever is told of it and when: filled where something is lost, more lost than there is,
-// looked for although nobody does.
+// Statements that must never be wrong, whatever the driver reports and when: a gap with a loss is not "filled", no more
+// is
+// lost than there was, and no row is "filling" when no search is under way.
 import { mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -155,7 +156,7 @@ for (const end of ["filled", "lost"] as const)
       story.read();
       const from = story.clock.now();
       story.source.lost(unreachable);
-      const changed = await story.later(4_000); // the tag changes, and never again
+      const changed = await story.later(4_000); // the tag's last change
       await story.later(1_000);
       story.source.online(history);
       await story.later(8_000);
@@ -163,7 +164,7 @@ for (const end of ["filled", "lost"] as const)
       story.source.lost(unreachable);
       await story.later(2_000);
       story.source.online(history);
-      // The first delivery has the value of that tag alone: it is 11 s old.
+      // The first delivery contains only that tag's value, which is 11 s old.
       story.source.delivered({
         readings: [{ ...readingAt(changed), clock: "device" }],
         gaps: [tagGap(1, "open", from, changed)],
@@ -195,7 +196,7 @@ test("a loss of a device whose clock is behind is not marked filled because anot
     const to = await story.later(2_000);
     story.source.online(history);
     await story.later(500);
-    deliver([tagGap(1, "open", device(from), device(to))]); // a device with its clock 10 s behind
+    deliver([tagGap(1, "open", device(from), device(to))]); // a device whose clock is 10 s behind
     story.read(); // another device, whose clock is right
     story.source.delivered({ readings: [], gaps: [tagGap(1, "lost", device(from), device(to), "no history")] });
     await story.later(60_000);
@@ -213,14 +214,14 @@ test("a search begun by an earlier run and answered late still fills the row", (
     story.source.lost(unreachable);
     const b = await story.later(10_000);
     story.source.online(history);
-    // tag 1 had its last value a bit later than tag 2
+    // the last value of tag 1 is two seconds newer than that of tag 2
     story.source.delivered({ readings: [], gaps: [tagGap(1, "open", a - 1e6, b), tagGap(2, "open", a - 3e6, b)] });
     await story.later(2_000);
     story.source.delivered({ readings: [], gaps: [tagGap(2, "filled", a - 3e6, b)] });
     await story.later(2_000);
     await story.restart({ killed: false, afterMs: 1_000 });
     story.source.online(history);
-    await story.later(30_000); // slow server
+    await story.later(30_000); // a slow server
     const c = story.clock.now();
     story.source.delivered({ readings: [], gaps: [tagGap(1, "open", a - 1e6, c)] });
     await story.later(2_000);
@@ -239,12 +240,12 @@ test("while the record cannot be written no heartbeat states that everything is 
     story.read();
     const file = join(story.folder, "record.ndjson");
     renameSync(file, `${file}.away`);
-    mkdirSync(file); // refuses appends; alive.json goes on
+    mkdirSync(file); // appends fail, but the heartbeat file is still written
     const from = story.clock.now();
     story.source.lost(unreachable);
     for (let i = 0; i < 30; i++) {
       await story.later(1_000);
-      // Both of the record's loops wait for the next second: what they write is written.
+      // Both loops of the record sleep until the next second, so their writes are done.
       await eventually(() => story.clock.sleeping >= 2);
     }
     rmSync(file, { recursive: true });
@@ -263,7 +264,7 @@ test("a loss is not acknowledged while the gap record cannot be written", () =>
     await story.record.save();
     const file = join(story.folder, "record.ndjson");
     renameSync(file, `${file}.away`);
-    mkdirSync(file); // EISDIR, as a full disk's ENOSPC
+    mkdirSync(file); // fails with EISDIR, as a full disk does with ENOSPC
     story.source.delivered({ readings: [], gaps: [tagGap(1, "lost", from, to, "no history")] });
     const refused = await story.source.written();
     rmSync(file, { recursive: true });

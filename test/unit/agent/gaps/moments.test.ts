@@ -1,4 +1,4 @@
-// Sets of moments against a set of half seconds: whatever is added and taken away, each moment is in or out as it should.
+// Sets of intervals compared with a set of half seconds: after any additions and removals they contain the same times.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Interval, joined, without } from "../../../../src/agent/gaps/moments.ts";
@@ -17,7 +17,7 @@ test("the set holds exactly the added and not removed intervals, in order and wi
       const model = new Set<number>();
       for (const { add, interval: one } of steps) {
         moments = add ? joined(moments, one) : without(moments, one);
-        // The middle of each unit stands for it: the ends are values that are there.
+        // Each unit is tested at its middle, because the ends of an interval belong to values that are present.
         for (let at = one[0] + 0.5; at < one[1]; at++)
           if (add) model.add(at);
           else model.delete(at);

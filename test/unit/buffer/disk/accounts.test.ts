@@ -1,4 +1,4 @@
-// The accounts after any history: segments that somebody deletes, puts back or damages, and a disk that does not give some.
+// The counters after any history: segments are deleted, restored or damaged, or the disk cannot read some.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Store } from "../../../../src/buffer/disk/log/store.ts";
@@ -10,18 +10,18 @@ const t0 = 1_767_225_600_000_000;
 const pointOf = (number: number): Triple => [`i${number % 3}`, t0 + number * 1_000, number / 8];
 const numberOf = ([, time]: Triple) => (time - t0) / 1_000;
 
-/** A buffer and what is known of each of its points: it is stored, settled or lost. */
+/** A buffer, and the expected state of each of its points: stored, settled or lost. */
 class History {
   readonly #disk = new MemoryDisk();
   readonly #points: ("stored" | "settled" | "lost")[] = [];
-  /** Segments that somebody took out of the folder. */
+  /** Segments that were removed from the folder. */
   readonly #away = new Map<string, Uint8Array>();
   #leased: NonNullable<ReturnType<typeof take>>[] = [];
   #seconds = 0;
   #opens = 0;
   #store = this.#open();
 
-  /** By the accounts. */
+  /** According to the counters. */
   get counts() {
     const { settledPoints, refusedPoints, unsettledPoints, losses } = this.#store.stats();
     const lost = losses.reduce((sum, { points }) => sum + points, 0);
@@ -46,7 +46,7 @@ class History {
     this.#store.release([block.id]);
   }
 
-  /** Of what is on its way to the service nothing is known before it is settled. */
+  /** Leased points count as stored until they are settled. */
   lease(most: number): void {
     const block = take(this.#store, "backlog", most);
     if (block) this.#leased.push(block);
@@ -59,21 +59,20 @@ class History {
     }
   }
 
-  /** As when an outage lasts. */
+  /** As during an outage. */
   compact(): void {
     this.#seconds += 70;
     this.#store.tick(moment(this.#seconds));
     while (this.#store.work(moment(this.#seconds)));
   }
 
-  /** Otherwise it is killed, some time after the last append: the state knows of every point. */
+  /** Closes the buffer, or kills it some time after the last append, when the state includes every point. */
   stop(closes: boolean): void {
     this.#seconds += 10;
     if (closes) this.#store.close(moment(this.#seconds));
     else this.#store.tick(moment(this.#seconds));
   }
 
-  /** Deletes a segment. */
   remove(which: number): void {
     const names = this.#segments();
     const name = names[which % Math.max(1, names.length)];
@@ -82,7 +81,6 @@ class History {
     this.#disk.remove(`${folder}/${name}`);
   }
 
-  /** Puts a deleted segment back. */
   putBack(which: number): void {
     const name = [...this.#away.keys()][which % Math.max(1, this.#away.size)];
     if (name === undefined || this.#segments().includes(name)) return;
@@ -105,7 +103,7 @@ class History {
   start(unreadable?: number): void {
     this.#leased = [];
     const names = this.#segments();
-    // Of the newest one nothing says how much is in it.
+    // Never the newest segment, because no later one records how many points it holds.
     const name = unreadable === undefined ? undefined : names.slice(0, -1)[unreadable % names.length];
     const intact = this.#disk.afterKill();
     this.#disk.fault = (call, path) => {
@@ -116,9 +114,9 @@ class History {
     this.#judge(name === undefined ? this.#store : openStore(intact, { segmentBytes: 5_000, seed: 99 }).store);
   }
 
-  /** Compares the accounts with what is known of the points; `store` can read all that is there. */
+  /** Compares the counters with the expected states. `store` can read all segments that exist. */
   #judge(store: Store): void {
-    // Damage is found when it is read.
+    // Damage is detected by reading.
     takeAll(this.#store);
     this.#store.releaseAll();
     const there = new Set(takeAll(store).map(numberOf));
@@ -198,7 +196,7 @@ test("a segment that is put back is delivered, also when the state file still li
   history.compact();
   expect(history.counts).toMatchObject({ stored: 10, lost: 100 });
 
-  // Killed before the next state is written.
+  // The process is killed before it writes the next state.
   history.putBack(0);
   history.start();
 
@@ -255,7 +253,11 @@ type Deed =
       readonly putBack: readonly number[];
       readonly damage: readonly (readonly [which: number, part: number])[];
     }
-  /** What somebody removed before it from behind the unreadable segment could be in that segment as well. */
+  /**
+   * A restart with an unreadable segment. Nothing is removed just before: a removed segment behind the unreadable one
+   * could
+   * not be told apart from a part of it.
+   */
   | { readonly kind: "restartUnreadable"; readonly closes: boolean; readonly which: number };
 
 const which = fc.nat(6);

@@ -1,4 +1,4 @@
-// What becomes of a buffer whose folder goes away, comes back or is exchanged.
+// The buffer's folder is unmounted, mounted again or replaced by another one.
 import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { expect, test } from "vitest";
 import { openDiskBuffer } from "../../../../src/buffer/disk/disk-buffer.ts";
@@ -38,7 +38,7 @@ function buffersOn(directory: string, integration = "plant", lock: (folder: stri
   return { clock, open, append };
 }
 
-/** The folder `other` takes the place of this one. */
+/** Replaces this folder with `other`. */
 function exchange(directory: string, parent: { file(name: string): string }): void {
   renameSync(directory, parent.file("elsewhere"));
   renameSync(parent.file("other"), directory);
@@ -97,7 +97,7 @@ test("stored points are delivered although LOCK was deleted and cannot be create
   expect(await append(buffer, "a", 1)).toBe("stored");
   await using reader = await buffer.reader();
   rmSync(`${directory}/LOCK`);
-  // Stands for a volume without an inode left: the file is not there, and cannot be made.
+  // A dangling link simulates a volume without free inodes: the file does not exist and cannot be created.
   symlinkSync("/nowhere/at/all", `${directory}/LOCK`);
   await clock.advance(6_000);
   const block = await reader.take("backlog", { wait: false, maxPoints: 10 }, never);
@@ -112,7 +112,7 @@ test("a block leased from the former folder settles nothing in the folder that r
     await using buffer = await other.open();
     expect(await other.append(buffer, "a", 1)).toBe("stored");
   }
-  // Both have been opened as often in the end.
+  // Afterwards both buffers have been opened equally often.
   const { clock, open, append } = buffersOn(directory);
   await (await open())[Symbol.asyncDispose]();
   await using buffer = await open();
@@ -172,7 +172,7 @@ test("a log that is reopened while its folder is unmounted does not create anoth
         },
         call: (request, transfer) => port.call(request, transfer),
         [Symbol.asyncDispose]: async () => {
-          // As the thread does at its end.
+          // As the log thread does when it ends.
           crash.now = false;
           await port.call({ kind: "close", now: { wall: 0, monotonic: 0 } }, []).catch(() => {});
         },

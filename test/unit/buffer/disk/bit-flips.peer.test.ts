@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { flipBits, fullSegment } from "../../../support/bit-flips.ts";
 
-// With the peers because of its length alone.
+// A peer test only because it takes long.
 test("every flipped bit of a full segment is noticed, costs one record at most, and the loss is exact", {
   timeout: 300_000,
 }, () => {

@@ -3,7 +3,7 @@ import { flipBits, fullSegment } from "../../../support/bit-flips.ts";
 import { seed } from "../../../support/property.ts";
 import { seeded } from "../../../support/runtime.ts";
 
-// Hundreds of short runs: a machine that is busy with other things takes its time.
+// Hundreds of short runs. The limit allows for a busy machine.
 vi.setConfig({ testTimeout: 180_000 });
 
 test(`a flipped bit in any byte of a full segment is noticed, costs one record at most, and the loss is exact, seed ${seed}`, () => {

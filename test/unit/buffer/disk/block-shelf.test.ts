@@ -1,4 +1,4 @@
-// What it costs to have points handed out, as the heap of the thread sees it.
+// The heap that leased points take.
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
@@ -15,7 +15,7 @@ test("leased points do not fill the heap, also when every block has one point of
     const group = { inputs: inputs.slice(), times, values: times.slice(), count: inputs.length };
     store.append(group, { wall: times[0]!, monotonic: polls * 1_000 });
   };
-  // Less than a record, as the upload asks for before it knows what a frame carries: series by themselves, to begin with.
+  // Takes part of a record, as the uploader does at first. A partly leased record is tracked by series.
   poll();
   store.take({ lane: "live", maxPoints: 5_000 });
   store.take({ lane: "backlog", maxPoints: 100_000 });
@@ -33,11 +33,11 @@ test("leased points do not fill the heap, also when every block has one point of
   expect((held - heap()) / points).toBeLessThan(40);
 });
 
-/** Bytes that are in use, columns left out: they lie elsewhere. */
+/** Bytes in use, without columns, which are outside the heap. */
 function heap(): number {
   setFlagsFromString("--expose-gc");
-  const collect = runInNewContext("gc") as () => void; // exposed above
-  // What the first one ends may hold more that can go.
+  const collect = runInNewContext("gc") as () => void; // exposed by --expose-gc
+  // A second collection frees what the first one has released.
   collect();
   collect();
   return process.memoryUsage().heapUsed;

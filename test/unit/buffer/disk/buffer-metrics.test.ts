@@ -1,4 +1,4 @@
-// What a scraper sees of losses: each reason from the start, each loss once, across restarts.
+// Metrics of losses: each reason from the start, and each loss once, also across restarts.
 import { expect, test } from "vitest";
 import { lossReasons } from "../../../../src/buffer/disk/accounts/loss-ledger.ts";
 import { BufferMetrics } from "../../../../src/buffer/disk/buffer-metrics.ts";

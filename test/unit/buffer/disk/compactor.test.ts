@@ -5,7 +5,7 @@ import { seeded } from "../../../support/runtime.ts";
 
 const t0 = 1_767_225_600_000_000;
 const tags = 50;
-/** One second of all tags. */
+/** One second of points of all tags. */
 const poll = (second: number): Triple[] =>
   Array.from({ length: tags }, (_, tag) => [
     `line.tag${tag}`,
@@ -22,7 +22,7 @@ function withBacklog(seconds: number) {
   return { disk, store };
 }
 
-/** Works until there is nothing more to do. */
+/** Compacts until there is nothing left to do. */
 function compact(store: ReturnType<typeof openStore>["store"], at: number): number {
   let steps = 0;
   while (store.work(moment(at))) steps++;
@@ -130,7 +130,7 @@ test("a segment with damaged points is not compacted, so that a restart finds th
   const disk = new MemoryDisk();
   const { store } = openStore(disk, { segmentBytes: 16_000 });
   for (let second = 0; !segmentFiles(disk)[1]; second++) append(store, poll(second), 1);
-  // In a record behind the first one, which has the names with it.
+  // A record after the first one, because the first one contains the names.
   disk.change(`${folder}/${segmentFiles(disk)[0]}`, (bytes) => {
     bytes[4_096 + 3_000]! ^= 0x10;
     return bytes;
@@ -152,7 +152,7 @@ test("points that compress badly become several cold records, none longer than t
   const random = seeded(17);
   const count = 65_536;
   const year = 31_536_000_000_000;
-  // Each alone in its series, at a time of its own, and with 50 bits of noise.
+  // Each series has one point with its own time and 50 random bits.
   const points = Array.from(
     { length: count },
     (_, i): Triple => [
@@ -162,7 +162,7 @@ test("points that compress badly become several cold records, none longer than t
     ],
   );
   for (let from = 0; from < count; from += 8_192) append(store, points.slice(from, from + 8_192), 0);
-  // Begins another segment.
+  // Enough points to begin another segment.
   const others = Array.from({ length: 9_000 }, (_, i): Triple => ["filling", t0 + i, random()]);
   append(store, others, 1);
   expect(segmentFiles(disk)).toHaveLength(2);

@@ -1,4 +1,4 @@
-// With the peers because of its length alone. States are different contents of the disk: the same one is counted once.
+// A peer test only because it takes long. Equal contents of the disk count as one state.
 import { expect, test } from "vitest";
 import { lookAtCrashStates } from "../../../support/crash-states.ts";
 

@@ -1,9 +1,10 @@
-// The power fails before every call to the disk; of what was not synced, every combination of blocks, sizes and names may
-// have reached it. Each state is opened and must hold what was acknowledged, without a word of damage.
+// The power fails before each call to the disk. Any combination of the blocks, sizes and names that were not synced may
+// have
+// reached the disk. Each state must open with all acknowledged points and without a report of damage.
 import { expect, test, vi } from "vitest";
 import { lookAtCrashStates } from "../../../support/crash-states.ts";
 
-// Hundreds of short runs: a machine that is busy with other things takes its time.
+// Hundreds of short runs. The limit allows for a busy machine.
 vi.setConfig({ testTimeout: 180_000 });
 
 test.each([0, 1, 2])(

@@ -1,4 +1,4 @@
-// What becomes of points when bytes change under them, and proof that the checks are what prevents worse.
+// Points whose bytes change on disk. Without the checksums, wrong values would be delivered.
 
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
@@ -8,7 +8,7 @@ import { append, folder, moment, openStore, type Triple, takeAll } from "../../.
 import { MemoryDisk } from "../../../support/memory-disk.ts";
 import { runs } from "../../../support/property.ts";
 
-// Hundreds of short runs: a machine that is busy with other things takes its time.
+// Hundreds of short runs. The limit allows for a busy machine.
 vi.setConfig({ testTimeout: 180_000 });
 
 const t0 = 1_767_225_600_000_000;
@@ -19,7 +19,7 @@ const record = (i: number): Triple[] => [
 ];
 const keyOf = ([input, time, value]: Triple) => `${input} ${time} ${value}`;
 
-/** A disk with `records` records in one segment, closed in order or as a crash leaves it. */
+/** A disk with `records` records in one segment. The buffer is closed, or left as after a crash. */
 function written(
   records: number,
   closed: boolean,
@@ -34,7 +34,7 @@ function written(
   return { disk, path, used: disk.content(path).findLastIndex((byte) => byte !== 0) + 1 };
 }
 
-/** Opens a copy with the bytes changed: what is read, what is reported lost, and what is wrong. */
+/** Opens a copy with the bytes changed. Counts the points that are read, reported as lost, and wrong. */
 function readDamaged(
   from: ReturnType<typeof written>,
   records: number,
@@ -78,7 +78,7 @@ test.each([true, false])(
       expect(read).toBeGreaterThanOrEqual(3 * (records - 1));
       states.set(`${read} ${reported}`, (states.get(`${read} ${reported}`) ?? 0) + 1);
     }
-    // Flips in headers of files and in names cost nothing, those in records cost their three points.
+    // A flip in a file header or a name loses nothing. A flip in a record loses its three points.
     expect([...states.keys()].toSorted()).toEqual(sealed ? ["15 3", "18 0"] : expect.arrayContaining(["15 3", "18 0"]));
   },
 );
@@ -100,7 +100,7 @@ test("without the checksum a flipped bit is delivered as a wrong value", () => {
 test("a write cut off at any byte costs only its own points", () => {
   const before = written(3, false);
   const after = written(4, false);
-  // Records are filled up with zeros that their checksum covers.
+  // Starts at a multiple of 8, because records are padded with zeros, which their checksum covers.
   for (let cut = Math.ceil(before.used / 8) * 8; cut <= after.used; cut++)
     for (const rest of [0, 0xa5]) {
       const { read, wrong, reported } = readDamaged(after, 4, (bytes) => {
@@ -133,7 +133,7 @@ test("a partly written record costs no earlier record and does not count as dama
   const { store } = openStore(disk);
   append(store, record(1));
   disk.fault = (call) => (call === "sync" ? "ignore" : undefined);
-  // Long names before and behind the values, and a header in the second of its sectors.
+  // Long names before and after the values. A record header lies in the second sector.
   append(
     store,
     Array.from({ length: 120 }, (_, i): Triple => [`${"long".repeat(25)}${i % 4}`, 1.7e15 + i * 1_000, Math.sqrt(i)]),
@@ -195,7 +195,7 @@ test.each<[string, (disk: MemoryDisk, path: string) => void]>([
     "damaged",
     (disk, path) =>
       disk.change(path, (bytes) => {
-        // How often the buffer was opened: behind the header and the UUID of the buffer.
+        // The byte after the file header and the buffer's UUID: how often the buffer was opened.
         bytes[65]! ^= 1;
         return bytes;
       }),
@@ -214,7 +214,7 @@ test.each<[string, (disk: MemoryDisk, path: string) => void]>([
 test("a damaged FORMAT is not mistaken for a later version", () => {
   const { disk } = written(5, true);
   disk.change(`${folder}/FORMAT`, (bytes) => {
-    // The digit behind "tagferry buffer ".
+    // The format version after "tagferry buffer ".
     bytes[16] = 0x39;
     return bytes;
   });
@@ -254,7 +254,7 @@ test("a record with a valid checksum that cannot be decoded costs only itself", 
   expect(result).toEqual({ read: 12, wrong: 0, reported: 3, appended: 15 });
 });
 
-/** Where the records of points begin. */
+/** The offsets of the records that hold points. */
 function offsetsOfPoints(bytes: Uint8Array): number[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const offsets: number[] = [];

@@ -1,4 +1,4 @@
-// What a restart knows of deliveries: nothing less than was settled before a kill, and nothing of another buffer.
+// What a restart knows of deliveries: everything that was settled before a kill, and nothing of another buffer.
 import { expect, test } from "vitest";
 import { StateFile } from "../../../../src/buffer/disk/accounts/state-file.ts";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
@@ -11,7 +11,7 @@ const polls = (ticks: number, first = 0): Triple[] =>
   Array.from({ length: ticks }, (_, i) =>
     ["a", "b", "c"].map((input, k): Triple => [input, t0 + (first + i) * 1e6, (first + i) * 10 + k]),
   ).flat();
-/** Long enough for several sectors in the state. */
+/** Enough series for the state to span several sectors. */
 const manySeries = Array.from({ length: 200 }, (_, i): Triple => [`tag-${i}`, t0 + i, i]);
 const segmentsOf = (disk: MemoryDisk) =>
   disk
@@ -102,7 +102,7 @@ test("a synced settlement survives a power cut, whatever remains of later states
   };
   watch(disk);
   for (let i = 100; i < 112; i++) settle(opened.store, block, [block.points[i]![0]]);
-  // The process is killed, the next one begins, and the power fails then.
+  // The process is killed, the next process starts, and then the power fails.
   openStore(disk, { seed: 2, at: 20 });
 
   expect(problems.slice(0, 3)).toEqual([]);
@@ -159,7 +159,7 @@ test("one slot of another buffer in the state file has no effect", () => {
     const [foreign = ""] = statesOf(delivered);
     after.change(`${folder}/${name}`, () => delivered.content(`${folder}/${foreign}`));
     const opened = openStore(after);
-    // Only the newest slot may cost the last seconds.
+    // Damage to the newest slot may lose the last seconds; damage to another slot loses nothing.
     expect({ i, points: takeAll(opened.store).length }).toEqual({ i, points: expect.toBeOneOf([200, 300]) });
     expectAccountsToBalance(opened);
   }
@@ -173,7 +173,7 @@ test("the settled ranges of a segment are not applied to another segment of the 
   own.tick(moment(10));
   const older = new MemoryDisk();
   const [name = ""] = segmentsOf(disk);
-  // The same buffer, as a backup would bring it back: with its UUID, and other segments under the same names.
+  // A buffer restored from a backup: the same UUID, and other segments with the same names.
   older.makeFolder(folder);
   older.open(`${folder}/FORMAT`, "create").write(disk.content(`${folder}/FORMAT`), 0);
   append(openStore(older, { seed: 10 }).store, polls(100, 500));
@@ -235,7 +235,7 @@ test("the interval of the points missing at startup covers all of them", () => {
     expect(loss?.points).toBe(missing.length);
     expect(loss?.from).toBeLessThanOrEqual(missing[0]![1]);
     expect(loss?.to).toBeGreaterThanOrEqual(missing.at(-1)![1]);
-    // At most a poll wider on each side.
+    // At most one poll wider on each side.
     expect(loss!.to! - loss!.from!).toBeLessThanOrEqual(missing.at(-1)![1] - missing[0]![1] + 2e6);
   }
 });
@@ -244,7 +244,7 @@ test.each(["refused", "dropped"])("%s points whose removal a power cut undoes ar
   const disk = new MemoryDisk();
   const { store: first } = openStore(disk);
   append(first, polls(10));
-  // All three slots are made: another one would sync the folder.
+  // Creates all three slots, because creating a slot later would sync the folder.
   for (let i = 0; i < 3; i++) settle(first, { id: i, points: [] });
   first.close(moment(1));
   const { store } = openStore(disk, { at: 2 });
@@ -263,7 +263,7 @@ test.each(["refused", "dropped"])("%s points whose removal a power cut undoes ar
   settle(store, { id: 1, points: [] });
   expect(failures).toBeGreaterThan(0);
 
-  // The removal is undone; what was written without a sync is there.
+  // The removal is undone, and the unsynced write is on disk.
   let entries = 0;
   const after = openStore(
     disk.afterPowerCut(() => entries++ > 0),

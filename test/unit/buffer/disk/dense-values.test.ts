@@ -17,7 +17,7 @@ import { seeded } from "../../../support/runtime.ts";
 
 const start = 1.7e15;
 
-/** Columns of series that share their times. */
+/** Sorts columns of series that share their times. */
 function sorted(columns: readonly Float64Array[]) {
   const count = columns[0]?.length ?? 0;
   const ids = new Uint32Array(count * columns.length);
@@ -45,7 +45,7 @@ function readBack(bytes: Uint8Array, columns: number, count: number): Float64Arr
   return read;
 }
 
-/** Numbers would not show the payload of a NaN. */
+/** Bytes in hexadecimal, because numbers do not show the payload of a NaN. */
 const bitsOf = (column: Float64Array) =>
   Buffer.from(column.buffer, column.byteOffset, column.byteLength).toString("hex");
 
@@ -54,7 +54,7 @@ const odd = new Float64Array(
     .buffer,
 );
 
-/** Makes a column of `count` values out of a stretch of each of several kinds, with some odd values among them. */
+/** A column of `count` values: a run of each of several kinds, with a few odd values among them. */
 function column(seed: number, count: number): Float64Array {
   const random = seeded(seed);
   const values = new Float64Array(count);
@@ -140,7 +140,7 @@ test("a dictionary holds each value once, in ascending order, and returns every 
       expect(different).toHaveLength(
         new Set(Array.from(values, (value) => (Object.is(value, -0) ? "-0" : value))).size,
       );
-      // Sorted by their upper 43 bits.
+      // The dictionary is sorted by the upper 43 bits.
       const words = new Uint32Array(different.buffer);
       for (let i = 0; i < words.length; i += 2) words[i]! &= ~(2 ** 21 - 1);
       expect(bitsOf(different)).toBe(bitsOf(different.toSorted()));

@@ -1,4 +1,4 @@
-// With the peers because of its length alone: every call × every error × once and for ever × both ways to be full.
+// A peer test only because it takes long: every call × every error × once and for ever × both ways to be full.
 import { expect, test } from "vitest";
 import { callsOfScript, faultCodes, sweepFaults } from "../../../support/fault-sweep.ts";
 

@@ -1,15 +1,15 @@
-// Every call to the disk fails once, and from then on: nothing acknowledged is lost, nothing is unexplained.
+// Every call to the disk fails once, or from then on. No acknowledged point is lost, and every loss is explained.
 import { expect, test, vi } from "vitest";
 import { append, openStore, type Triple, takeAll } from "../../../support/disk-store.ts";
 import { callsOfScript, type FaultSweep, sweepFaults } from "../../../support/fault-sweep.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
 import { emptyRun, keyOf, runScript } from "../../../support/storage-script.ts";
 
-// Hundreds of short runs: a machine that is busy with other things takes its time.
+// Hundreds of short runs. The limit allows for a busy machine.
 vi.setConfig({ testTimeout: 180_000 });
 
 const calls = callsOfScript();
-/** The calls from `first` on, every so many: `faults.peer.test.ts` tries all of them with every error. */
+/** Every `stride`-th call from `first` on. `faults.peer.test.ts` tries all calls with every error. */
 const some = (first: number, stride: number) =>
   Array.from({ length: Math.ceil((calls - first + 1) / stride) }, (_, i) => first + i * stride);
 
@@ -17,7 +17,7 @@ const sweeps: (FaultSweep & { calls: number[] })[] = [
   { code: "EIO", times: "once", whenFull: "block", calls: some(1, 3) },
   { code: "EIO", times: "for ever", whenFull: "block", calls: some(2, 3) },
   { code: "ENOSPC", times: "once", whenFull: "block", calls: some(2, 5) },
-  // One refusal for want of room costs nothing stored either, where dropping is allowed.
+  // With dropOldest, too, a single ENOSPC must not cost a stored point.
   { code: "ENOSPC", times: "once", whenFull: "dropOldest", calls: some(1, 5) },
   { code: "ENOSPC", times: "for ever", whenFull: "block", calls: some(3, 5) },
   { code: "short", times: "once", whenFull: "block", calls: some(1, 5) },
@@ -35,7 +35,7 @@ test("a write that is found at startup and cannot be synced does not count as st
   const disk = new MemoryDisk();
   const points = (from: number): Triple[] => [0, 1, 2].map((i) => ["a", 1.7e15 + (from + i) * 1_000, i]);
   append(openStore(disk).store, points(0));
-  // Written, and killed before the sync.
+  // The segment is written, and the process is killed before the sync.
   disk.fault = (call, path) => (call === "sync" && path.includes("seg-") ? "ignore" : undefined);
   append(openStore(disk, { seed: 2 }).store, points(10));
   let failed = 0;
@@ -57,7 +57,7 @@ test("without the loop for short writes acknowledged points are lost", () => {
   for (let failing = 1; failing <= calls; failing += 3) {
     const disk = new MemoryDisk();
     disk.fault = (call) => (disk.calls === failing && call === "write" ? "short" : undefined);
-    // A disk that took half and says it took all is what a caller sees who does not look at the count.
+    // Reports a short write as a full one, which is how it looks to a caller that ignores the count.
     const open = disk.open.bind(disk);
     disk.open = (path, mode) => {
       const file = open(path, mode);

@@ -1,13 +1,13 @@
-// A volume that fills up, through the buffer itself or through others: what is held, what is given up, and when.
+// A volume that the buffer itself or other programs fill: which points are kept, which are dropped, and when.
 import { describe, expect, test, vi } from "vitest";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
 
-// Hundreds of short runs: a machine that is busy with other things takes its time.
+// Hundreds of short runs. The limit allows for a busy machine.
 vi.setConfig({ testTimeout: 180_000 });
 
 const t0 = 1_767_225_600_000_000;
-/** Irrational values of three tags: 8 bytes each. */
+/** Irrational values of three tags, which take 8 bytes each. */
 const values = (ticks: number, first = 0): Triple[] =>
   Array.from({ length: ticks }, (_, i) =>
     ["a", "b", "c"].map((input, k): Triple => [input, t0 + (first + i) * 1e6, Math.sqrt((first + i) * 10 + k)]),
@@ -15,7 +15,7 @@ const values = (ticks: number, first = 0): Triple[] =>
 const unavailable = expect.objectContaining({ code: "BUFFER_UNAVAILABLE" });
 type Opened = ReturnType<typeof openStore>["store"];
 
-/** Appends ten ticks more each time, until the volume is full. Says how many went in. */
+/** Appends ten ticks at a time until the volume is full. Returns the number of ticks that were stored. */
 function fill(store: Opened, first = 0, at = 0): number {
   for (let next = first; next < 100_000; next += 10)
     try {
@@ -27,7 +27,7 @@ function fill(store: Opened, first = 0, at = 0): number {
   throw new Error("it never was full");
 }
 
-/** Somebody else's file that takes all that is free, now and whenever something is removed. */
+/** A file of another program. It takes all free space, and on request also the space that removals free. */
 function eater(disk: MemoryDisk) {
   const file = disk.open("/data/others", "create");
   let used = 0;
@@ -42,7 +42,7 @@ function eater(disk: MemoryDisk) {
     goAway: () => {
       disk.remove("/data/others");
     },
-    /** Eats what the next removals free, before anybody else can. */
+    /** Takes the space of removed segments before the buffer can use it. */
     lurk: () => {
       const remove = disk.remove.bind(disk);
       disk.remove = (path) => {
@@ -216,7 +216,7 @@ test("a volume that reports ENOSPC only at the sync does not count as having spa
     return undefined;
   };
   expect(() => append(store, values(10, 10), 1)).toThrow(unavailable);
-  // A small segment has room where what was refused has not.
+  // A small new segment fits, but the refused points do not.
   disk.fault = (call, path) => {
     if (call === "sync" && path.includes("room")) throw failure("ENOSPC", path);
     return undefined;

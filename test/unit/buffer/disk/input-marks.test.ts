@@ -1,4 +1,4 @@
-// Which points are repeats, in order or late.
+// Which points are duplicates, in order or late.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// Values of one coarse time with `sameTime: keep`: none replaces another, whatever ends the process in between.
+// Values with equal, coarse times and `sameTime: keep`: none replaces another, however the process ends in between.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -27,7 +27,7 @@ function appendKept({ store }: OpenedStore, points: readonly Triple[], seconds =
   store.append(columns, moment(seconds));
 }
 
-/** What the service holds after everything that can be taken is delivered: the last write of a time wins. */
+/** Delivers everything to a service that keeps the last write per time. */
 function deliver({ store }: OpenedStore, service: Map<string, number>): void {
   for (let block = take(store); block; block = take(store)) {
     for (const [input, time, value] of block.points) service.set(`${input} ${time}`, value);
@@ -69,7 +69,7 @@ test("every kept value is delivered under a time of its own, over kills, power c
           if (kind === "close") opened.store.close(moment(at));
           disk = kind === "cut" ? disk.afterPowerCut(() => random() < 0.5) : disk.afterKill();
           opened = openStore(disk, { ...setup, seed: at + 1, at });
-          // The broker delivers again what it was not told in time.
+          // The broker redelivers messages whose acknowledgements it has not received.
           const again = appended.slice(-Math.floor(random() * size));
           if (again.length > 0) appendKept(opened, again, at);
         }

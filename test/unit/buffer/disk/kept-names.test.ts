@@ -18,7 +18,7 @@ test("an input's name is on disk before its first points, also after a power cut
   before.file.nameNew(0);
 
   const after = open(disk.afterPowerCut(() => false));
-  after.file.restore([], undefined as never); // nothing but segments is looked up in it
+  after.file.restore([], undefined as never); // it is used only to look up segments
 
   const input = after.inputs.numberOf("a" as InputId);
   expect(after.kept.has(input)).toBe(true);
@@ -43,7 +43,7 @@ test("each further input's name is on disk as well, also after a power cut, and 
 
   const named = (at: MemoryDisk) => {
     const { kept, inputs, file } = open(at);
-    file.restore([], undefined as never); // nothing but segments is looked up in it
+    file.restore([], undefined as never); // it is used only to look up segments
     return ["a", "b", "c"].filter((input) => kept.has(inputs.numberOf(input as InputId)));
   };
   expect(named(disk.afterPowerCut(() => false))).toEqual(["a", "b"]);
@@ -70,7 +70,7 @@ test("writing an input's name takes no more bytes when there are many inputs", (
   expect(bytesFor(100, 2_000)).toBeLessThan(2 * few);
 });
 
-/** Counts what is written. */
+/** Counts the bytes written. */
 function watchWrites(disk: MemoryDisk): { bytes: number } {
   const watched = { bytes: 0 };
   const open = disk.open.bind(disk);

@@ -1,4 +1,4 @@
-// Series that a block left out, and that another block gave meanwhile.
+// Series that one block omitted and another block contained.
 import { expect, test } from "vitest";
 import { append, openStore, settle, take, takeAll } from "../../../support/disk-store.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
@@ -23,7 +23,7 @@ test("the settled part of a series stays settled when a block without it is sett
   const { disk, store, others, left } = leasedApart();
   append(store, [["d", 20, 4]]);
   settle(store, left);
-  // One of its series stays: a record of which all is settled is noted as a whole.
+  // One series stays unsettled, because a fully settled record is noted as a whole.
   settle(store, others, ["b"]);
   expect(store.stats()).toMatchObject({ settledPoints: 2, unsettledPoints: 2 });
 

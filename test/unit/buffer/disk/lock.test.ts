@@ -1,4 +1,4 @@
-// The lock of a data directory, whatever has become of its file.
+// The lock of a data directory after its file was changed or deleted.
 import { cpSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { openDiskBuffer } from "../../../../src/buffer/disk/disk-buffer.ts";
@@ -116,7 +116,7 @@ test("nothing is written under a lock that may be shared, and the folder is reop
   expect(buffer.stats()).toMatchObject({ appendedPoints: 2, unsettledPoints: 2, degraded: undefined });
 });
 
-/** Buffers on a real folder, in this thread. */
+/** Opens buffers on a real folder in this thread. */
 function buffersOn(directory: string) {
   const clock = new ManualClock();
   const options = { directory, integration: "plant", config, segmentBytes: 65_536 };

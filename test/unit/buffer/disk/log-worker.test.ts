@@ -1,4 +1,4 @@
-// A log thread that is started before it is known what it is to open.
+// A log thread that is started before the options of its store are known.
 import { expect, test } from "vitest";
 import type { StoreStart } from "../../../../src/buffer/disk/worker/protocol.ts";
 import { openWorkerPort, startLogWorker } from "../../../../src/buffer/disk/worker/worker-port.ts";

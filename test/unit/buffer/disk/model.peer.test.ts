@@ -1,5 +1,5 @@
-// With the peers because of its length alone: the model test with many more runs, half of them on a buffer that overflows.
-// The counterexample of a failure goes to `buffer-model-failures.ts`.
+// A peer test only because it takes long: the model test with many more runs, half of them on a buffer that overflows.
+// A failure's counterexample goes into `buffer-model-failures.ts`.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { runSteps, steps } from "../../../support/buffer-model.ts";

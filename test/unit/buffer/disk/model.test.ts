@@ -1,4 +1,4 @@
-// The log against a simple model: see `buffer-model.ts`.
+// The log compared with a simple model: see `buffer-model.ts`.
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { runSteps, steps } from "../../../support/buffer-model.ts";
@@ -7,7 +7,7 @@ import { append, moment, openStore, settle, take } from "../../../support/disk-s
 import { type Fault, MemoryDisk } from "../../../support/memory-disk.ts";
 import { runs } from "../../../support/property.ts";
 
-// Hundreds of short runs: a machine that is busy with other things takes its time.
+// Hundreds of short runs. The limit allows for a busy machine.
 vi.setConfig({ testTimeout: 180_000 });
 
 const t0 = 1_767_225_600_000_000;

@@ -1,5 +1,5 @@
-// A full buffer drops its oldest points, and says exactly which. Judged by an oracle that knows every point that went in
-// and every one that was settled.
+// A full buffer drops its oldest points and reports exactly which. The oracle knows every appended and every settled
+// point.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Loss } from "../../../../src/core/buffer.ts";
@@ -18,7 +18,7 @@ import { runs } from "../../../support/property.ts";
 
 const t0 = 1_767_225_600_000_000;
 const setup = { segmentBytes: 5_000, maxSize: 20_000 };
-/** Every point has a time of its own, in the order of the log. */
+/** Every point has its own time, in the order of the log. */
 const timeOf = (number: number) => t0 + number * 1_000;
 const pointOf = (number: number, inputs: number): Triple => [`i${number % inputs}`, timeOf(number), number / 8];
 const numberOf = ([, time]: Triple) => (time - t0) / 1_000;
@@ -60,7 +60,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 ) as fc.Arbitrary<Step>;
 
 interface Verdict {
-  /** Numbers of points that were neither settled nor are there at the end. */
+  /** Numbers of the points that were neither settled nor stored at the end. */
   readonly missing: readonly number[];
   readonly left: readonly number[];
   readonly losses: readonly Loss[];
@@ -119,7 +119,7 @@ function run(steps: readonly Step[]): Verdict {
     expect(stats.settledPoints).toBe(settled.size);
     expect(stats.appendedPoints).toBe(count);
     expect(stats.unsettledPoints).toBe(count - settled.size - lost);
-    // The totals at the end of the newest segment come on top.
+    // Allows for the totals at the end of the newest segment.
     expect(stats.bytes).toBeLessThanOrEqual(setup.maxSize + 500);
   }
   store.close(moment(seconds + 3));
@@ -135,7 +135,7 @@ function run(steps: readonly Step[]): Verdict {
 function judge({ missing, left, settled, losses, bySeries }: Verdict): void {
   expect(losses.map(({ reason }) => reason)).toEqual(missing.length > 0 ? ["maxSize"] : []);
   expect(losses.reduce((sum, loss) => sum + loss.points, 0)).toBe(missing.length);
-  // The oldest went.
+  // Only the oldest points were dropped.
   if (missing.length > 0 && left.length > 0) expect(missing.at(-1)).toBeLessThan(Math.min(...left));
   const intervals = losses.flatMap((loss) => loss.intervals);
   expect(intervals.reduce((sum, { points }) => sum + points, 0)).toBe(missing.length);
@@ -144,11 +144,11 @@ function judge({ missing, left, settled, losses, bySeries }: Verdict): void {
   expect(missing.filter((number) => !isTold(number))).toEqual([]);
   for (const { from, to, points } of intervals) {
     const [first, last] = [numberOf(["", from!, 0]), numberOf(["", to!, 0])];
-    // It begins and ends with a point that is lost.
+    // The interval begins and ends with a lost point.
     expect({ first: isMissing.has(first), last: isMissing.has(last) }).toEqual({ first: true, last: true });
     const within = missing.filter((number) => number >= first && number <= last);
     if (bySeries) continue;
-    // Nothing in between was delivered.
+    // No point within the interval was delivered.
     expect(within).toHaveLength(points);
     for (let number = first; number <= last; number++) expect(settled.has(number)).toBe(false);
   }

@@ -1,5 +1,4 @@
-// Damage is reported exactly, when it is first read, and in an outage without anyone reading: sealed segments are checked
-// in the background.
+// Damage is reported exactly and once it is read. During an outage, a background check reads the sealed segments.
 import { expect, test } from "vitest";
 import type { Store } from "../../../../src/buffer/disk/log/store.ts";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
@@ -15,7 +14,7 @@ const segmentsOf = (disk: MemoryDisk) =>
     .filter((name) => name.startsWith("seg-"))
     .toSorted();
 
-/** One bit of the payload of the record that holds this poll is another one. */
+/** Flips one bit in the payload of the record that holds this poll. */
 function damage(disk: MemoryDisk, number: number): void {
   for (const name of segmentsOf(disk)) {
     const at = Buffer.from(disk.content(`${folder}/${name}`)).indexOf(
@@ -39,7 +38,7 @@ function outage(polls: number, segmentBytes = 6_000) {
   return { disk, store, notes };
 }
 
-/** Lets the buffer work as `disk-buffer.ts` does. */
+/** Runs the background work of the buffer as `disk-buffer.ts` does. */
 function pass(store: Store, from: number, seconds: number): void {
   for (let at = from; at < from + seconds; at += 2) {
     store.tick(moment(at));
@@ -103,7 +102,7 @@ test("during an outage damage in sealed segments is found, counted and set aside
   ]);
   expect(notes.some(({ message }) => message.includes("damaged"))).toBe(true);
   expect(disk.list(`${folder}/quarantine`).length).toBe(2);
-  // Known before the next start.
+  // The loss is on disk before the next start.
   expect(
     openStore(
       disk.afterPowerCut(() => false),
@@ -122,13 +121,13 @@ test("checked segments are checked again after an hour, at no more than 512 KiB 
     return undefined;
   };
   pass(store, 602, 600);
-  // Nothing is due.
+  // No check is due yet.
   expect(read).toBe(0);
   expect(lost(store)).toEqual([]);
   pass(store, 3_900, 900);
 
   expect(lost(store).length).toBe(1);
-  // At most one piece of 1 MiB each 2 s.
+  // At most 1 MiB every 2 s.
   expect(read).toBeLessThanOrEqual(450);
 });
 

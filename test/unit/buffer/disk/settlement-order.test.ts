@@ -1,11 +1,12 @@
-// A late point is settled no sooner than what it may replace: whenever the process dies, the newer one comes last.
+// A late point is not settled before the points that it may replace. Whenever the process dies, the newer value is sent
+// last.
 import { expect, test } from "vitest";
 import { append, moment, openStore, type StoreSetup, settle, take, takeAll } from "../../../support/disk-store.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
 
 const t0 = 1_767_225_600e6;
 
-/** `a` and `b` are leased in one block, and a late `a` with the same time in the block after it. */
+/** Leases `a` and `b` in one block, and a late `a` with the same time in the next block. */
 function twoLeased(setup: StoreSetup = {}) {
   const disk = new MemoryDisk();
   const { store } = openStore(disk, setup);
@@ -99,7 +100,7 @@ test("a late point whose delivery had no effect is delivered again when the rest
 test("a delivered late point does not count as lost when its segment is dropped", () => {
   const { store, first, live, late } = twoLeased({ maxAgeMs: 60_000 });
   settle(store, late);
-  // The segment is sealed when part of that time is over, and dropped when all of it is.
+  // The segment is sealed after part of `maxAge`, and dropped after all of it.
   store.tick(moment(10));
   store.tick(moment(75));
 

@@ -1,4 +1,4 @@
-// The slots of the state: what a power cut leaves after the process died.
+// The slots of the state file after a kill and a power cut.
 import { expect, test } from "vitest";
 import type { BufferState } from "../../../../src/buffer/disk/accounts/buffer-state.ts";
 import { StateFile } from "../../../../src/buffer/disk/accounts/state-file.ts";
@@ -19,7 +19,7 @@ const stateOf = (settled: number): BufferState => ({
   collided: 0,
   losses: [],
   leased: [],
-  // So many that a slot spans several sectors, of which a power cut may leave any.
+  // Enough segments for a slot to span several sectors, any of which a power cut may lose.
   segments: Array.from({ length: 200 }, (_, i) => ({
     name: `seg-${i}`,
     salt: settled * 1_000 + i,
@@ -46,7 +46,7 @@ test("a power cut during the first write after a kill leaves a complete state fi
     disk.makeFolder(folder);
     const first = open(disk);
     for (let i = 1; i <= 7; i++) first.write(stateOf(i), i === 1);
-    // The process dies. What it had not synced is still to be read, and not yet on disk.
+    // The process dies. Its unsynced writes can still be read, but are not on disk yet.
     const second = open(disk);
     disk.fault = (call) => {
       if (call === "sync") throw new Error("the power fails");

@@ -5,7 +5,7 @@ import type { InputId } from "../../../../src/core/point.ts";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
 
-// Hundreds of short runs: a machine that is busy with other things takes its time.
+// Hundreds of short runs. The limit allows for a busy machine.
 vi.setConfig({ testTimeout: 180_000 });
 
 const t0 = 1_767_225_600_000_000;
@@ -16,7 +16,7 @@ const polls = (ticks: number, first = 0): Triple[] =>
   ).flat();
 const byTime = (points: readonly Triple[]) => points.toSorted((x, y) => x[1] - y[1] || (x[0] < y[0] ? -1 : 1));
 
-/** Every point is settled, refused, lost or there. */
+/** Every point is settled, refused, lost or stored. */
 function expectBooksToBalance(store: ReturnType<typeof openStore>["store"]) {
   const { appendedPoints, settledPoints, refusedPoints, unsettledPoints, losses } = store.stats();
   const lost = losses.reduce((sum, loss) => sum + loss.points, 0);
@@ -126,7 +126,7 @@ test("the state of single series is bounded: leasing single series stops, leasin
   const points = 2 * 20_000;
 
   const taken: number[] = [];
-  // The first point of each record stays, so that no stretch of the log is settled as a whole.
+  // The first point of each record stays unsettled, so that no part of the log is settled as a whole.
   const half = names(0, 20_000).filter((_, i) => i % 4_000 !== 0);
   for (let block = take(store, "backlog", 20_000, half); block; block = take(store, "backlog", 20_000, half)) {
     settle(store, block);
@@ -165,7 +165,7 @@ test("a segment is deleted when all its points are settled", () => {
   for (let block = take(store); block; block = take(store)) settle(store, block);
   store.tick(moment(10));
 
-  // The one being written stays.
+  // The segment being written stays.
   expect(store.stats()).toMatchObject({ segments: 1, settledPoints: 180, unsettledPoints: 0 });
   expect(disk.list(folder).filter((name) => name.startsWith("seg-"))).toHaveLength(1);
 });
@@ -617,7 +617,7 @@ describe("recovery at startup", () => {
   test("a file that is set aside is in one of the two places after a power cut", () => {
     const disk = withForeignSegment();
 
-    // The next segment syncs the folder that the file came from.
+    // The next segment syncs the folder from which the file was moved.
     append(openStore(disk).store, polls(1, 9));
     const left = disk.afterPowerCut(() => false);
 

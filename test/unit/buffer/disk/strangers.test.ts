@@ -1,5 +1,6 @@
-// Files that do not belong in the folder, and segments that were copied, renamed or cut: the log goes on where it was, and
-// the accounts are those of an oracle that knows what was appended and settled.
+// Foreign files in the folder, and segments that were copied, renamed or truncated. The log continues where it was, and
+// the
+// counters equal those of an oracle that knows what was appended and settled.
 import { mkdirSync, readdirSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -28,7 +29,7 @@ interface Filled {
   readonly settled: ReadonlySet<number>;
 }
 
-/** Several segments, the oldest of which is partly settled. */
+/** A buffer of several segments. The oldest one is partly settled. */
 function filled(seed: number, closed: boolean): Filled {
   const disk = new MemoryDisk();
   const { store } = openStore(disk, { ...setup, seed });
@@ -51,7 +52,7 @@ function put(disk: MemoryDisk, name: string, bytes: Uint8Array): void {
   if (bytes.length > 0) file.write(bytes, 0);
 }
 
-/** `cut`: numbers of points that a truncated segment may have lost. */
+/** `cut`: numbers of the points that a truncated segment may have lost. */
 function judge({ disk: found, count, settled }: Filled, cut: ReadonlySet<number> = new Set()): MemoryDisk {
   const disk = found.afterKill();
   const { store } = openStore(disk, { ...setup, seed: 50, at: 200 });
@@ -68,7 +69,7 @@ function judge({ disk: found, count, settled }: Filled, cut: ReadonlySet<number>
     settledPoints: settled.size,
     unsettledPoints: there.length,
   });
-  // The next one goes on from there.
+  // The next start continues from there.
   store.releaseAll();
   append(store, [pointOf(count)], 201);
   store.close(moment(202));
@@ -174,7 +175,7 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
   fc.record({ kind: fc.constant("cut" as const), which: fc.nat(5), part: fc.double({ min: 0, max: 1, noNaN: true }) }),
 );
 
-/** The greatest stands for one that no number has room for. */
+/** The greatest safe integer is written as sixteen nines, a sequence number that is out of range. */
 const nameOf = (first: number, tries: number) =>
   `seg-${first === Number.MAX_SAFE_INTEGER ? "9".repeat(16) : String(first).padStart(16, "0")}${tries === 0 ? "" : `-${tries}`}.log`;
 

@@ -1,4 +1,4 @@
-// What becomes of the rest while a segment of the buffer cannot be read, and of the segment when it can be read again.
+// A segment that cannot be read: the others are delivered, and so is this one once it is readable.
 import { expect, test } from "vitest";
 import { openDiskBuffer } from "../../../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../../../src/buffer/disk/options.ts";
@@ -18,7 +18,7 @@ import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 const t0 = 1_767_225_600e6;
 const never = new AbortController().signal;
 
-/** A disk with a closed store of these points, which has one segment. */
+/** A disk with a closed store of these points in one segment. */
 function diskWith(points: readonly Triple[]): MemoryDisk {
   const disk = new MemoryDisk();
   const { store } = openStore(disk);
@@ -27,7 +27,7 @@ function diskWith(points: readonly Triple[]): MemoryDisk {
   return disk;
 }
 
-/** The oldest segment cannot be read. */
+/** Makes the oldest segment unreadable. */
 function makeUnreadable(disk: MemoryDisk): void {
   const oldest = disk
     .list(folder)

@@ -1,4 +1,4 @@
-// What one message, one node or one input can hold up: nothing of the others.
+// A message, node or input that cannot be processed delays no other one.
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -210,7 +210,7 @@ test("what was delivered from one copy of a message is not delivered from anothe
     ],
   });
   await collector.forwarded();
-  // As after a second loss: the message stands in the stream twice.
+  // The message is in the stream twice, as after a second loss.
   const second = stream.messages[1]!;
   await stream.publish(second.subject, second.data, "copy", second.sequence);
   const service = new ServiceStore();
@@ -232,7 +232,7 @@ test("what starts of a node long ago have settled does not come again while the 
   await using other = await slow.start();
   await append(other, { b: [[1, 1]] });
   await other.forwarded();
-  // Held, so that nothing is removed from the stream.
+  // The reader leases the message, so that it stays in the stream.
   expect(await reader.take("live", all, never)).toBeDefined();
   for (let i = 1; i <= 10; i++) {
     await using collector = await gateway.start();

@@ -1,4 +1,4 @@
-// What the cluster loses comes again from the kept tail, in its order and once.
+// Messages that the cluster loses are published again from the retained tail, in order and once.
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { eventually } from "../../../support/eventually.ts";

@@ -1,4 +1,4 @@
-// The forward lag is that of points which wait, not the time since the buffer was last empty.
+// The forward lag is the age of the waiting points, not the time since the buffer was last empty.
 import { expect, test } from "vitest";
 import { ForwardLag } from "../../../../src/buffer/jetstream/forward-lag.ts";
 import { eventually } from "../../../support/eventually.ts";
@@ -11,7 +11,7 @@ test("an agent into which points always come is not behind as long as it hands o
   const { clock } = collector.runtime;
   const publications: { readonly at: number; readonly lagMs: number }[] = [];
   let second = 0;
-  // The buffer is never empty: the next point arrives while each one is published.
+  // The buffer is never empty: the next point arrives while one is published.
   stream.before = async (call) => {
     if (call !== "publish") return;
     publications.push({ at: clock.monotonic(), lagMs: collector.forwarder.status.lagMs });
@@ -21,7 +21,7 @@ test("an agent into which points always come is not behind as long as it hands o
   await eventually(() => publications.length >= 20);
   stream.before = () => {};
 
-  // A point is published at the latest with the second message after it arrived.
+  // A point is published with the second message after its arrival at the latest.
   for (const [i, { at, lagMs }] of publications.entries())
     expect(lagMs).toBeLessThanOrEqual(at - (publications[i - 3] ?? publications[0]!).at + (i < 4 ? 1e4 : 0));
   await collector.forwarded();
@@ -34,7 +34,7 @@ test("the lag grows while nothing is handed over, and shrinks as points leave", 
     lag.measure(second * 1_000, { appendedPoints, unsettledPoints }) / 1_000;
   expect(at(0, 100, 100)).toBe(0);
   for (let second = 1; second <= 3_000; second++) expect(at(second, 100 + second, 100 + second)).toBe(second);
-  // What waits arrived in the last 1,000 s.
+  // The waiting points arrived within the last 1,000 s.
   expect(at(3_000, 3_100, 1_000)).toBeGreaterThan(990);
   expect(at(3_000, 3_100, 1_000)).toBeLessThan(1_010);
   expect(at(3_001, 3_101, 1)).toBe(0);

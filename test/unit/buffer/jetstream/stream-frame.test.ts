@@ -37,7 +37,7 @@ test("a frame gives back bit by bit what was put into it", () => {
         return { input: inputOf(i), times, values: Float64Array.from(source, ([, v]) => v), late };
       });
       const block = Block.of(1 as BlockId, series);
-      // Every other series: a frame may hold a part of a block.
+      // Every other series: a frame may contain a part of a block.
       const chosen = series
         .keys()
         .filter((i) => i % 2 === 0 || series.length < 3)
@@ -57,7 +57,7 @@ test("a frame gives back bit by bit what was put into it", () => {
   );
 });
 
-/** Tags of a plant: random walks of one and two decimals, polled together each second. */
+/** A plant's tags: random walks with one and two decimals, polled together each second. */
 function plant(tags: number, seconds: number): Block {
   const random = seeded(11);
   const times = Float64Array.from({ length: seconds }, (_, s) => 1.7e15 + s * 1e6);

@@ -1,5 +1,6 @@
-// Random histories of two collectors, one stream that loses things, and readers that come and go: in the end the service has
-// the last appended value of each time. One collector appends for an input, so that "last" is known.
+// Random histories of two collectors, a stream that loses messages, and readers that come and go. In the end the
+// service
+// must have the last appended value of each time. A single collector appends for an input, so that "last" is defined.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Block } from "../../../../src/core/block.ts";
@@ -69,7 +70,7 @@ async function live(steps: readonly Step[]): Promise<void> {
       } else if (each.kind === "take") {
         const block = await reader.take(each.lane, { wait: false, maxPoints: each.most }, never);
         if (block && each.isSettled) {
-          // Late points go out behind those that the uploader holds of their input.
+          // Late points are delivered after those of their input that the uploader already holds.
           if (block.isLate && out.some(({ inputs }) => inputs.some((input) => block.inputs.includes(input))))
             out.push(block);
           else {
@@ -101,7 +102,7 @@ async function live(steps: readonly Step[]): Promise<void> {
       }
     }
     reader.release(out.map(({ id }) => id));
-    // Each collector looks after its tail by itself; an append makes it do so now.
+    // Each collector checks its tail by itself; an append triggers the check at once.
     for (const [n, collector] of collectors.entries()) {
       await append(collector, { [`end${n}`]: [[0, 0]] });
       await collector.forwarded();

@@ -1,4 +1,4 @@
-// One reader after the other: settlements of an earlier term count for nothing, what is settled does not come again.
+// Readers in succession: settlements of an earlier reader are ignored, and settled points are not delivered again.
 import { expect, test } from "vitest";
 import { Forwarder } from "../../../../src/buffer/jetstream/forwarder.ts";
 import { decodeFrameHeader } from "../../../../src/buffer/jetstream/stream-frame.ts";
@@ -75,7 +75,7 @@ test("what is settled does not come again when another server leads the stream",
     await collector.forwarded();
   }
   await using reader = await open();
-  // Held, so that nothing is removed from the stream.
+  // The reader leases the message, so that it stays in the stream.
   await reader.take("backlog", { wait: false, maxPoints: 1 }, never);
   const service = new ServiceStore();
   await service.drain(reader);

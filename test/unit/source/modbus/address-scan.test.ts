@@ -1,7 +1,11 @@
 import { expect, test } from "vitest";
 import { type AnsweringRange, scanAddresses } from "../../../../src/source/modbus/discovery/address-scan.ts";
 
-/** What a survey of addresses 0 to 399 finds at a device that refuses what `isRefused` says, and what it asked for. */
+/**
+ * Scans addresses 0 to 399 of a device that refuses the ranges for which `isRefused` is true. Returns the result and
+ * the
+ * requests.
+ */
 async function surveyed(isRefused: (start: number, count: number) => boolean) {
   const asked: (readonly [start: number, count: number])[] = [];
   const found: AnsweringRange[] = [];

@@ -14,7 +14,7 @@ const read = (start: number, count: number, unit = 1): ReadRequest => ({ unit, t
 const bytes = (...values: number[]) => Uint8Array.from(values);
 const joined = (...parts: readonly Uint8Array[]) => Uint8Array.from(parts.flatMap((part) => [...part]));
 const one = (word: number) => bytes(3, 2, word >> 8, word & 0xff);
-/** The answer of a unit that has holding registers up to 29, and no others. */
+/** The answer of a unit whose only holding registers are 0 to 29. */
 const honest = ({ table, start, count }: ReadRequest) => {
   if (table !== "hr") return bytes(0x84, 1);
   if (start + count > 30) return bytes(0x83, 2);
@@ -106,7 +106,7 @@ describe.each([
     framing.begin(read(0, 1));
     expect(framing.expire()).toBeUndefined();
 
-    // Nor where a part of it comes after the request.
+    // The same if a part of it arrives after the request.
     const torn = onLine();
     torn.receive(frame(1).subarray(0, 4));
     torn.begin(read(0, 1));
@@ -215,7 +215,7 @@ describe.each([
     framing.begin(read(20, 1));
     expect(framing.receive(codec.encode({ unit: 1, pdu: bytes(0x83, 2) }))).toBeUndefined();
     expect(framing.expire()).toEqual({ kind: "exception", code: 2 });
-    // The unit has answered the first of them, if not the second, which then is still to come.
+    // The exception answered the first request or the second. The second answer may still arrive.
     expect(framing.telling(read(30, 2))).toBeUndefined();
     expect(framing.telling(read(30, 1))).toMatchObject({ table: "ir" });
     framing.begin(read(30, 3));
@@ -234,7 +234,7 @@ describe.each([
       framing.abandon();
     }
     expect(framing.telling(read(20, 1))).toBeUndefined();
-    // An exception for one of the two says that nothing asked before them will be answered any more.
+    // An exception for one of the two shows that no answer to an earlier request will follow.
     framing.begin(read(20, 1));
     expect(framing.receive(codec.encode({ unit: 1, pdu: bytes(0x84, 1) }))).toBeUndefined();
     expect(framing.receive(frame(20))).toEqual(data(20));
@@ -252,7 +252,7 @@ describe.each([
     const check = fc.property(fc.array(step, { minLength: 5, maxLength: 60 }), (steps) => {
       const doubts = new LateReplyTracker();
       const framing = withClient(new BusFraming({ codec, reopen: false, doubts }));
-      /** What the unit has still to say. */
+      /** Answers that the unit has not sent yet. */
       const toCome: Uint8Array[] = [];
       const hear = (frames: number): Answer | undefined =>
         toCome
@@ -270,7 +270,7 @@ describe.each([
         const request = read(start, count);
         const telling = framing.telling(request);
         if (telling && !("identity" in telling) && !ask(telling)) continue;
-        // Nothing was left that could tell: what is done then has its own tests.
+        // No distinguishing request was left. Other tests cover this case.
         if (doubts.blur(request)) return;
         const answer = ask(request);
         if (answer?.kind !== "data") continue;
@@ -297,7 +297,7 @@ describe.each([
         (before, after, word) => {
           const { frames, rest } = codec.scan(joined(before, frame(word), after));
           expect(rest).toBeLessThanOrEqual(before.length + frame(word).length + after.length);
-          // Noise may hold the start of a longer frame, never more than that.
+          // Noise may contain the start of a longer frame, but no more.
           if (!before.includes(0x3a) && codec === asciiCodec)
             expect(frames).toContainEqual({ unit: 1, pdu: one(word) });
           if (codec === rtuCodec) expect(frames).toContainEqual({ unit: 1, pdu: one(word) });
@@ -309,7 +309,7 @@ describe.each([
 
   test(`no faulty behaviour of a device gives a wrong value, seed ${seed}`, () => {
     const random = seeded(seed);
-    // Of a letter in hexadecimal a flipped bit may make the same letter.
+    // In hexadecimal, a flipped bit may turn a letter into its other case, which has the same value.
     const without = codec === asciiCodec ? ["wrongId", "flipped", "lyingLength"] : ["wrongId"];
     const device = adversary((_id, unit, pdu) => codec.encode({ unit, pdu }), random, { without });
     let framing = withClient(new BusFraming({ codec, reopen: true }));

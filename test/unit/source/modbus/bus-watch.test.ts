@@ -14,7 +14,7 @@ const frame = (unit: number, ...pdu: number[]) => rtuCodec.encode({ unit, pdu: U
 const one = (value: number, unit = 1) => frame(unit, 3, 2, 0, value);
 const data = (...bytes: number[]) => ({ kind: "data", bytes: Uint8Array.from(bytes) });
 
-/** `toConfirm`: answers of each kind that are confirmed by another request; of most tests none. */
+/** `toConfirm`: how many answers of each kind are confirmed by another request. Most tests use none. */
 function onBus(toConfirm = 0, clock = new ManualClock(), watch = new BusWatch(clock, 300, toConfirm)) {
   const framing = new BusFraming({ codec: rtuCodec, reopen: false, watch });
   return { clock, watch, framing, bus: withClient(framing) };
@@ -129,7 +129,7 @@ test("a block without a length that differs from another master's is not read, a
   const none = { ...rules, mayAsk: () => false };
   expect(watch.distinct(read(8, 1), none)).toBeUndefined();
   expect(watch.disturbances[0]?.message).toMatch(/asked for: unit 1 hr:8 \(1\)$/);
-  // Of this length nothing was heard.
+  // No reply of this length was received.
   expect(watch.distinct(read(0, 125), none)).toEqual(read(0, 125));
 
   await clock.advance(600_000);
@@ -297,7 +297,11 @@ test("a held answer is not accepted while another master waits for one of the sa
   }
 });
 
-/** A bus not yet known, on which the test says what is heard. `pauseMs`: between a reply and the next request; `known`: what is known of it all the same. */
+/**
+ * An unknown bus whose traffic the test controls. `pauseMs` is the pause between a reply and the next request. `known`
+ * is an
+ * earlier watch to continue with.
+ */
 function onScriptedBus(pauseMs = 0, known?: { readonly clock: ManualClock; readonly watch: BusWatch }) {
   const { clock, watch, framing } = onBus(32, known?.clock, known?.watch);
   const sent: Uint8Array[] = [];
@@ -321,7 +325,7 @@ function onScriptedBus(pauseMs = 0, known?: { readonly clock: ManualClock; reado
     watch,
     exchange,
     sent,
-    /** The bus carries `bytes`, and whatever is held then is over. */
+    /** Transmits `bytes`, and then advances time until no answer is held. */
     carries: async (...bytes: Uint8Array[]) => {
       for (const each of bytes) listener?.data(each);
       await clock.advance(1_000);
@@ -337,13 +341,13 @@ const { signal } = new AbortController();
 test("on an unknown bus a reply to another master gives no value, however late the agent's own answer is", async () => {
   const { exchange, sent, carries, watch } = onScriptedBus();
   const result = exchange.run(read(10, 2), 60_000, signal);
-  await carries(words(66, 66)); // the other master's; its request was not heard
+  await carries(words(66, 66)); // for the other master, whose request was not seen
   expect(sent).toEqual([askedFor(10, 2), askedFor(10, 1)]);
-  await carries(words(1, 2)); // ours, a second later
+  await carries(words(1, 2)); // the agent's own answer, a second later
   await carries(words(1));
   await carries();
 
-  // Next to another master a length that it does not read; confirmed as well.
+  // Next to another master the driver uses a length that the other one does not, and confirms it as well.
   expect(sent.slice(2)).toEqual([askedFor(10, 3)]);
   await carries(words(1, 2, 3));
   await carries(words(1));

@@ -25,7 +25,7 @@ const { signal } = new AbortController();
 const read: ReadRequest = { unit: 1, table: "hr", start: 0, count: 1 };
 const word = (value: number) => Uint8Array.of(3, 2, value >> 8, value & 0xff);
 
-/** A stream whose other side is the test. */
+/** A stream whose other end is the test. */
 function scripted() {
   const written: Uint8Array[] = [];
   let listener: ByteStreamListener | undefined;
@@ -128,7 +128,7 @@ test("an answer contradicted while the process is suspended is not accepted", as
   let slept = 0;
   const aborted = (until: AbortSignal) =>
     new Promise<void>((_, reject) => until.addEventListener("abort", () => reject(until.reason), { once: true }));
-  // Time that passes when the test says so, however loaded the machine is.
+  // Time passes only when the test advances it, so that load on the machine does not matter.
   const clock: Clock = {
     now: () => epochMicros(0),
     monotonic: () => 0,
@@ -145,12 +145,12 @@ test("an answer contradicted while the process is suspended is not accepted", as
     const result = exchange.run(read, 60_000, stop.signal).catch((error: unknown) => error);
     await holding.promise;
     const socket = await other.promise;
-    // As after a timer, and not within the reading of sockets: the second answer lies in the socket when the time is over.
+    // As after a timer, outside the reading of sockets. The second answer waits in the socket when the hold ends.
     await new Promise<void>((resolve) => void setImmediate(resolve));
     socket.write(rtuCodec.encode({ unit: 1, pdu: word(7) }));
     over.resolve();
     await eventually(() => framing.settlesAt === undefined);
-    // The contradicted answer is discarded and the request is repeated, which nothing answers.
+    // The contradictory answers are discarded and the request is repeated. The repetition gets no answer.
     stop.abort(new Error("not taken"));
     expect(await result).toEqual(new Error("not taken"));
   }
@@ -260,7 +260,9 @@ test("after a timeout a line is used again once it has been silent for a while",
   expect(await next).toMatchObject({ kind: "data", bytes: Uint8Array.of(0, 2) });
 });
 
-/** A unit on a line, slower than its time-out: asked for 20 it answers what it was asked before, 10, and after that 20. */
+/**
+ * A unit that is slower than its timeout: during the request for 20 it answers the previous one, for 10, and later 20.
+ */
 async function slowUnit(timeoutMs: number) {
   const peer = scripted();
   const answer = (value: number) => peer.say(rtuCodec.encode({ unit: 1, pdu: word(value) }));
@@ -278,7 +280,8 @@ async function slowUnit(timeoutMs: number) {
   await exchange.run({ ...read, start: 10 }, timeoutMs, signal);
   const second = exchange.run({ ...read, start: 20 }, timeoutMs, signal);
   await clock.advance(40);
-  // Beyond the deadline, which is real time: until 40 + 1.2 * 40 by the clock that stands still.
+  // Past the deadline, which is in real time. The exchange then waits until 40 + 1.2 * 40 on the clock that stands
+  // still.
   await eventually(() => clock.sleeping === 1);
   return { ...peer, answer, clock, second };
 }

@@ -1,4 +1,4 @@
-// Every failure of a Modbus source, as a user sees it: real sockets and devices that do it.
+// Every failure of a Modbus source as the user sees it, caused by real sockets and devices.
 import { createSocket } from "node:dgram";
 import { createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
@@ -12,7 +12,7 @@ import { testRuntime } from "../../../support/runtime.ts";
 const { signal } = new AbortController();
 const quick = { timeout: "100ms" };
 
-/** The failure of the first reading, or of the connection before one came. */
+/** The error of the first reading, or of the connection if there was no reading. */
 async function read(options: Readonly<Record<string, unknown>>, tag: object = {}): Promise<unknown> {
   const enough = new AbortController();
   const error = await failureOf(async () => {
@@ -30,14 +30,14 @@ async function read(options: Readonly<Record<string, unknown>>, tag: object = {}
   return error instanceof Error && !isAgentError(error) ? error.message : error;
 }
 
-/** A device whose unit 1 behaves like this. */
+/** Reads from a device whose unit 1 behaves like this. */
 async function unit(behave: (unit: DeviceUnit) => void, tag: object = {}): Promise<unknown> {
   await using device = await modbusDevice();
   behave(device.unit(1));
   return await read({ url: device.url }, tag);
 }
 
-/** A server that does something else with each connection. */
+/** Reads from a server that handles each connection with `serve`. */
 async function against(serve: (socket: Socket) => void, scheme = "tcp"): Promise<unknown> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {

@@ -3,7 +3,7 @@ import { floatPairs } from "../../../../src/source/modbus/discovery/range-nodes.
 import { seed } from "../../../support/property.ts";
 import { seeded } from "../../../support/runtime.ts";
 
-/** The words of floats, the high one first. */
+/** The words of floats, the high word first. */
 function wordsOf(...values: readonly number[]): number[] {
   return values.flatMap((value) => {
     const view = new DataView(new ArrayBuffer(4));

@@ -1,4 +1,4 @@
-// Of the means by which the packets of the suite are searched for what could write: that they would find it.
+// The packet search that proves that the suite never writes: it would detect a write request.
 import { expect, test } from "vitest";
 import { asciiCodec, rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
 import { mbapFrame } from "../../../support/modbus-adversary.ts";
@@ -21,7 +21,7 @@ const codes = requests.map(([code]) => code);
 test.each([
   ["rtu", (pdu: Uint8Array) => rtuCodec.encode({ unit: 1, pdu })],
   ["ascii", (pdu: Uint8Array) => asciiCodec.encode({ unit: 1, pdu })],
-  // Ids that look like the beginning of a frame of another kind.
+  // Transaction IDs that look like the start of another kind of frame.
   ["mbap", (pdu: Uint8Array) => mbapFrame(0x3a31, 1, pdu)],
 ] as const)("every function sent over %s is seen, also those that write", (_name, frame) => {
   const stream = Buffer.concat(requests.map(frame));

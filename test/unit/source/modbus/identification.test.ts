@@ -77,7 +77,7 @@ test("scanning any bytes for an identification ends and never throws", () => {
   );
 });
 
-/** A device that answers as it is told. */
+/** A device that answers with `tell`. */
 function asking(tell: (request: IdentityRequest, nth: number) => Result) {
   const asked: IdentityRequest[] = [];
   return { asked, ask: async (request: IdentityRequest) => tell(request, asked.push(request)) };

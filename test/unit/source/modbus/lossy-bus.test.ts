@@ -1,5 +1,5 @@
-// A second master on a bus on which requests are lost, in simulated time: the reply to a request of the other master must not
-// stand for an answer of ours that never came. A million values of each: `TAGFERRY_SHARED_BUS=1000000 npx vitest run …`.
+// A second master on a bus that loses requests, in simulated time. A reply to the other master must not be taken for a
+// missing answer. A million values each: `TAGFERRY_SHARED_BUS=1000000 npx vitest run …`.
 import { expect, test, vi } from "vitest";
 import { systemClock } from "../../../../src/lib/clock.ts";
 import { asciiCodec, rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
@@ -16,7 +16,7 @@ import { seeded, testRuntime } from "../../../support/runtime.ts";
 
 const wanted = Number(process.env.TAGFERRY_SHARED_BUS ?? 1_500);
 const timeoutMs = 400;
-/** As in the test with real transports: blocks of two units, and of two lengths. */
+/** The same blocks as in the test with real transports: two units, two lengths. */
 const blocks = Array.from({ length: 8 }, (_, i) => ({
   unit: 1 + (i % 2),
   table: "hr" as const,
@@ -27,11 +27,11 @@ const disturbed: Disturbances = { repeatMs: 20, foreign: 0.2, foreignCounts: [2,
 
 type Kind = "rtu" | "ascii" | "rtu+tcp";
 
-/** So often in a hundred timers the process is held up, and all that is due then comes at once. */
+/** The percentage of timers at which the process is delayed. All overdue timers then fire at once. */
 const heldUp = 1;
 const heldUpMs = 60;
 
-/** Time that passes only when nothing else is left to do. */
+/** Simulated time that advances when no other work is left. */
 function simulatedTime(random: () => number): Disposable & { until(done: () => boolean): Promise<void> } {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "Date"] });
   return {
@@ -46,16 +46,16 @@ function simulatedTime(random: () => number): Disposable & { until(done: () => b
   };
 }
 
-/** What carries the bytes stands still now and then, for longer than an answer is held, as a relay on a machine under load does. */
+/** The relay stalls now and then for longer than an answer is held, as on a machine under load. */
 const stalls = { share: 0.3, longestMs: 300 };
 
-/** Gives each chunk to `deliver`, in order; `share` of them only after a while. */
+/** Passes each chunk to `deliver` in order, and `share` of them with a delay. */
 function relay(random: () => number, share: number, deliver: (chunk: Uint8Array) => void) {
   let freeAt = 0;
   return (chunk: Uint8Array) => {
     const now = performance.now();
     freeAt = Math.max(freeAt, random() < share ? now + random() * stalls.longestMs : now);
-    // Read after all timers that are due.
+    // After all timers that are due.
     const arrive = () => void setImmediate(() => deliver(chunk));
     if (freeAt > now) setTimeout(arrive, freeAt - now);
     else arrive();
@@ -70,7 +70,7 @@ async function pollBus(kind: Kind, disturbances: Disturbances, values: number, o
     setTimeout(then, ms);
   });
   let listener: ByteStreamListener | undefined;
-  // What is on its way goes to whoever is connected then.
+  // Chunks in transit reach the client that is connected when they arrive.
   const send = relay(random, stalled, (chunk) => listener?.data(chunk));
   const watch = new BusWatch(clock, kind === "rtu+tcp" ? 300 : 50);
   const doubts = new LateReplyTracker();

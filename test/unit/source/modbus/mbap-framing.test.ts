@@ -126,7 +126,7 @@ test.each([
   expect(() => framing.receive(chunk)).toThrow(expect.objectContaining({ code: "SOURCE_PROTOCOL" }));
 });
 
-/** Asks `requests` times, in blocks of all sizes; gives what was taken for an answer and is none. */
+/** Sends `requests` requests in blocks of all sizes. Returns the wrong values that were accepted as answers. */
 function provoke(requests: number) {
   const random = seeded(seed);
   const device = adversary(mbapFrame, random);
@@ -168,6 +168,6 @@ test(`no faulty behaviour of a device gives a wrong value, seed ${seed}`, () => 
   const { wrong, right, done } = provoke(Number(process.env.TAGFERRY_ADVERSARY ?? 60_000));
   expect(wrong).toEqual([]);
   expect(done.size).toBe(15);
-  // Late answers must not wear out the good ones: what is honest and not spoilt by a broken frame before it is taken.
+  // Defence against late answers must not cost correct ones. Those after a broken frame in the same read are lost.
   expect(right).toBeGreaterThan(0.9 * (done.get("honest") ?? 0));
 });

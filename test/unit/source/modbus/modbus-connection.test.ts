@@ -8,7 +8,7 @@ const { signal } = new AbortController();
 const request: ReadRequest = { unit: 1, table: "hr", start: 0, count: 2 };
 const telling: ReadRequest = { ...request, count: 1 };
 
-/** A link over a connection that is in doubt and gives `results`, each after so many milliseconds. */
+/** A connection with late replies pending. Its requests have these `results`, each after this many milliseconds. */
 async function linkInDoubt(results: readonly (readonly [afterMs: number, kind: "data" | "silence"])[]) {
   const clock = new ManualClock();
   const asked: [request: UnitRequest, timeoutMs: number][] = [];
@@ -122,7 +122,7 @@ test("requests are counted by unit and outcome, exceptions by code, and discarde
   expect([requests("ok"), requests("exception"), requests("timeout")]).toEqual([1, 1, 1]);
   expect(runtime.metric("source_modbus_exceptions_total", { unit: "3", code: "4" })).toBe(1);
   expect(runtime.metric("source_modbus_discarded_replies_total", { source: "bus" })).toBe(1);
-  // How long an answer took is told of answers alone.
+  // Only answers count for the round-trip time.
   expect(runtime.metric("source_modbus_round_trip_seconds", { source: "bus" })).toBe(2);
 });
 
@@ -176,7 +176,7 @@ test("bytes between requests are counted and keep the connection alive", async (
   };
   const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
   const link = await ModbusConnection.open({ ...options, connect: async () => exchange }, runtime, signal);
-  // A unit whose answers take 1.3 s, asked every 5 s with a time-out of 1 s.
+  // A unit whose answers take 1.3 s, polled every 5 s with a timeout of 1 s.
   for (let i = 0; i < 10; i++) {
     await link.read(request, 1_000, signal);
     await clock.advance(300);

@@ -31,7 +31,7 @@ test("a value at the limit is read whole in the next request", () => {
 });
 
 test("of plans with equally few requests the one with the fewest registers is used", () => {
-  // Taking as much as possible first, 0 to 10, would move 12.
+  // A greedy plan, which reads 0 to 10 first, would transfer 12.
   expect(shape([hr(0), hr(9), hr(10), hr(18)], { maxRegisters: 11 })).toEqual(["hr:0+1", "hr:9+10"]);
 });
 
@@ -56,7 +56,7 @@ test("ten thousand tags are planned quickly, also at the same address", () => {
       limits,
     ),
   ).toHaveLength(5);
-  // Hundreds of times as long as it takes, and half of what it took when each tag was looked at beside each other.
+  // Hundreds of times what the plan takes, and half of what an algorithm took that compared all pairs of tags.
   expect(performance.now() - start).toBeLessThan(10_000);
 });
 
@@ -108,7 +108,7 @@ test("every value is whole in exactly one request; no request exceeds its limit 
   );
 });
 
-/** All ways to put items into groups. */
+/** All partitions of the items into groups. */
 function* groupings<Item>(items: readonly Item[]): Generator<Item[][]> {
   const [first, ...rest] = items;
   if (first === undefined) {
@@ -126,7 +126,7 @@ function valid(group: readonly Span[], limits: Limits): boolean {
   const start = sorted[0]!.start;
   const last = Math.max(...group.map((item) => item.start + item.count));
   const across = (limits.cuts ?? []).some((c) => c.table === group[0]!.table && start < c.address && c.address < last);
-  // A value that lies across a cut shares its request only with the same value.
+  // A value that crosses a boundary shares its request only with tags of the same value.
   if (across && new Set(group.map((item) => `${item.start}+${item.count}`)).size > 1) return false;
   let end = start;
   for (const item of sorted) {

@@ -1,4 +1,4 @@
-// The times of polled values, judged by the device: each register holds the device's own clock when it was read.
+// The times of polled values. The device is the judge: each register holds the device's own clock when it was read.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Reading } from "../../../../src/core/source.ts";
@@ -12,17 +12,19 @@ import { runs } from "../../../support/property.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 
 const start = Date.parse("2026-01-01T00:00:00Z");
-/** What the driver promises: 100 ms after the slot, and the grid of 100 ms behind it. */
+/** The driver's promise: at most 100 ms after the slot, rounded up to the grid of 100 ms. */
 const allowedMs = 200;
 
 interface Bus {
   readonly tags: readonly ModbusTagText[];
   readonly timeoutMs?: number;
-  /** Milliseconds from a request to the reading of the registers, and from there to the answer; undefined: no answer. */
+  /**
+   * Milliseconds from a request to the reading of the registers, and from there to the answer. Undefined: no answer.
+   */
   readonly takes: (unit: number, request: number) => readonly [before: number, after: number] | undefined;
 }
 
-/** Polls for `forMs`. Every register of two words is the milliseconds since `start` at which the device read it. */
+/** Polls for `forMs`. Each pair of registers holds the milliseconds from `start` to its reading by the device. */
 async function polled({ tags, timeoutMs = 1_000, takes }: Bus, forMs: number) {
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });

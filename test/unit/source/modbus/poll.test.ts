@@ -22,7 +22,7 @@ const given = ({ start, count }: ReadRequest): Result => ({
   ...answered,
 });
 
-/** One unit with a register a tag; `answer` says what it does. */
+/** One unit with a register per tag. `answer` is its behaviour. */
 function polled(
   addresses: readonly number[],
   answer: (request: ReadRequest) => Result | Promise<Result>,
@@ -50,7 +50,7 @@ function polled(
           if ("identity" in request) throw new Error("only registers are read");
           asked.push(request);
           const result = await answer(request);
-          // Else silence takes no time.
+          // Otherwise a timeout takes no time.
           if (briefly && result.kind === "silence") await clock.advance(timeoutMs);
           return result;
         },
@@ -68,7 +68,7 @@ function polled(
     runtime,
     asked,
     breaker,
-    /** The readings of a cycle, by tag, and how many requests it took. */
+    /** The readings of a cycle by tag, and the number of its requests. */
     cycle: async () => {
       const before = asked.length;
       const batches: ReadingBatch[] = [];
@@ -88,12 +88,12 @@ test("a unit found down by another poll while a block is divided is polled again
   const { clock, breaker, cycle } = polled([0, 1], async (request) => {
     requests++;
     if (isBack) return given(request);
-    // Only to the value that is asked for to see whether the unit is there, and once.
+    // The unit answers a single time, to the request that tests whether it is alive.
     if (request.count === 1 && found === undefined) {
       found = request.start;
       return given(request);
     }
-    // Before that value is asked for once more.
+    // Before that value is read again.
     if (requests === (found === 0 ? 3 : 4)) {
       for (let i = 0; i < 3; i++) breaker.failed("silent to another poll", 0);
       await clock.advance(11_000);
@@ -138,7 +138,7 @@ test("a device silent at long requests gets shorter and shorter ones until it an
     await clock.advance(10_000);
   }
 
-  // Three silences, and the unit is down; when it is found alive, everything is found out at once.
+  // After three timeouts the unit is down. When it answers again, the whole search runs at once.
   expect(cycles.at(-1)).toEqual([...Array(64).keys()]);
   expect(cycles.length).toBeLessThanOrEqual(6);
 });
@@ -154,7 +154,7 @@ test("the length limit of a unit is found without reading every part that is too
   }
 
   expect(values).toEqual([...Array(64).keys()]);
-  // The whole three times, then two of each length and not each of them, which would be 1 + 2 + 4 + 8.
+  // The whole block three times, then two requests of each length; trying each part would take 1 + 2 + 4 + 8.
   expect(asked.filter(({ count }) => count > 5).length).toBeLessThanOrEqual(3 + 3 * 2);
 });
 
@@ -179,7 +179,7 @@ test("a table at which a unit is silent is read more and more rarely, and its ot
     expect((await cycle()).values).toEqual([undefined, undefined, undefined, 1_000]);
     await clock.advance(10_000);
   }
-  // Three times the block and two values of it, then after 1, 2, 4 … minutes.
+  // The block three times and two of its values, then a request after 1, 2, 4 … minutes.
   expect(asked.filter(({ start }) => start < 1_000).length).toBeLessThanOrEqual(3 + 2 + 3 * 6);
 });
 
@@ -204,7 +204,7 @@ test("exception 1 at a hole affects only the value in it, and a missing table is
 test("a unit that is always busy is polled more and more rarely, with the reason, and recovers", async () => {
   let isBusy = true;
   const { clock, runtime, asked, cycle } = polled([0, 1, 1_000], (request) => (isBusy ? refused(6) : given(request)));
-  // Time passes while it waits for a unit that is busy.
+  // Advances time while the poll waits for a busy unit.
   const cycleInTime = async () => {
     const running = cycle();
     let isOver = false;
@@ -216,7 +216,7 @@ test("a unit that is always busy is polled more and more rarely, with the reason
     await clock.advance(1_000);
   }
 
-  // Three requests with their repeats, then after 5 s, 10 s … up to a minute.
+  // Three requests with their repetitions, then one after 5 s, 10 s … up to a minute.
   expect(asked.length).toBeLessThanOrEqual(3 + 3 * 3 + 4 + 1_000 / 30);
   expect(runtime.lines.filter(({ message }) => message === "unit is down")).toMatchObject([
     { fields: { reason: "exception 6: server device busy" } },
@@ -228,7 +228,7 @@ test("a unit that is always busy is polled more and more rarely, with the reason
 });
 
 test("an exception during the search for refused registers affects only its own registers", async () => {
-  // The block holds an address that is refused; while that is found out, the unit fails once and is silent once.
+  // The block contains a refused address. During the search for it, the unit fails once and times out once.
   const trouble = [refused(4), silence];
   const { clock, cycle } = polled([0, 1, 2, 3, 4, 5, 6, 7], (request) => {
     const { start, count } = request;
@@ -264,7 +264,7 @@ test("a block with a register on which the device fails is divided, and a device
     await clock.advance(100);
     await cycle();
   }
-  // Its blocks, and now and then two values of each.
+  // The blocks, and occasionally two values of each.
   expect(asked.length - before).toBeLessThanOrEqual(100 * 4 + 2 * 2 * 6);
 });
 

@@ -1,4 +1,4 @@
-// What stands for the registers of a range that answers: types that their values suggest.
+// The suggested types for the registers of a range that answers.
 import { expect, test } from "vitest";
 import { rangeNodes } from "../../../../src/source/modbus/discovery/range-nodes.ts";
 

@@ -13,7 +13,7 @@ const decode = (text: string, type: ValueType, extra: Partial<RegisterFormat> = 
   return decoded.ok ? decoded.value : decoded.reason;
 };
 
-/** Bytes as a device of this order sends what `abcd` would send as `bytes`. */
+/** The bytes that a device of this word order sends where an `abcd` device sends `bytes`. */
 function inOrder(bytes: Uint8Array, order: Order): Uint8Array {
   const words = Array.from({ length: bytes.length / 2 }, (_, i) => [...bytes.subarray(i * 2, i * 2 + 2)]);
   const swapped = order === "badc" || order === "dcba" ? words.map((word) => word.toReversed()) : words;

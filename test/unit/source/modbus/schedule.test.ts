@@ -7,7 +7,7 @@ const start = Date.parse("2026-01-01T00:00:00Z");
 /** Milliseconds after the start of the test. */
 const after = (slot: Slot) => slot.time / 1_000 - start;
 
-/** Collects slots until `stop`; `work` takes so long for each. */
+/** Collects slots until `stop`. `work` returns the milliseconds that a slot takes. */
 function poll(everyMs: number, clock: ManualClock, work: (slot: Slot) => number = () => 0) {
   const seen: Slot[] = [];
   const controller = new AbortController();

@@ -1,4 +1,4 @@
-// Replies that come twice and a second master, in memory and in the time of a clock that is moved by hand.
+// Duplicated replies and a second master, in memory and on a manual clock.
 import { expect, test } from "vitest";
 import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import { asciiCodec, rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
@@ -11,12 +11,12 @@ import { type Disturbances, disturbedBus, type Wire, wordOf } from "../../../sup
 import { seed } from "../../../support/property.ts";
 import { ManualClock, seeded } from "../../../support/runtime.ts";
 
-/** Of each test; as many as wanted: `TAGFERRY_SHARED_BUS=100000`. */
+/** The number of values per test. `TAGFERRY_SHARED_BUS=100000` sets another one. */
 const wanted = Number(process.env.TAGFERRY_SHARED_BUS ?? 300);
-/** Longer than any test takes: nothing is lost here. */
+/** Longer than any test takes, because no message is lost here. */
 const timeoutMs = 60_000;
 
-/** Reads blocks of two lengths of two units, one after the other, until `reads` were answered. */
+/** Reads blocks of two lengths from two units in turn, until `reads` were answered. */
 async function readAll(wire: Wire, disturbances: Disturbances, reads: number, own = seed) {
   const clock = new ManualClock();
   const random = seeded(own);

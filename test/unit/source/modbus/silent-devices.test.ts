@@ -1,4 +1,4 @@
-// Polls over links that are lost and opened again, to a device that says nothing where others answer with an exception.
+// Polls over connections that break and reopen, of a device that does not answer where others answer with an exception.
 import { expect, test } from "vitest";
 import { AgentError, isAgentError } from "../../../../src/core/errors.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
@@ -17,8 +17,9 @@ import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 const { signal } = new AbortController();
 
 /**
- * Polls a unit with a register a tag as a source does, `isSilent` about what the device says nothing to. `closes`: the device
- * closes the connection instead.
+ * Polls a unit with a register per tag as a source does. The device does not answer requests for which `isSilent` is
+ * true.
+ * With `closes` it closes the connection instead.
  */
 async function polled(
   addresses: readonly number[],
@@ -135,7 +136,7 @@ test.each([0, 3, 7])("a device silent at register %i gives the others", async (m
 });
 
 test("a missing table in blocks far apart does not end the connection before the rest is read", async () => {
-  // Three silent blocks before the first that is answered.
+  // Three blocks time out before the first one that is answered.
   const { values } = await polled([0, 100, 200, 300, 400], (start) => start < 300, 10);
 
   expect(values).toEqual([undefined, undefined, undefined, 300, 400]);

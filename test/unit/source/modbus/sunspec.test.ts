@@ -4,7 +4,7 @@ import { sunspecModels, sunspecRegisters } from "../../../../src/source/modbus/d
 
 const sunS = [0x5375, 0x6e53];
 
-/** Holding registers that are these words from `start` on and nothing else. */
+/** Holding registers that contain these words from `start` on, and no others. */
 function registers(start: number, words: readonly number[]) {
   return async (_table: string, from: number, count: number) =>
     from >= start && from + count <= start + words.length ? words.slice(from - start, from - start + count) : undefined;

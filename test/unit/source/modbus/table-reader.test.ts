@@ -7,7 +7,7 @@ import { tableReader } from "../../../../src/source/modbus/discovery/address-sca
 const silence: Result = { kind: "silence", mismatch: undefined, heard: false };
 const refusal = (code: number): Result => ({ kind: "exception", code, at: epochMicros(0), tookMs: 0 });
 
-/** A unit that answers as it is told, and counts. */
+/** A unit that answers with `answer` and counts the requests. */
 function unit(answer: (request: UnitRequest) => Result) {
   const asked: UnitRequest[] = [];
   const link = {

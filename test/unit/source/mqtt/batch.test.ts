@@ -1,4 +1,4 @@
-// Batches: which Input ID an element of a payload comes to, and that its place in the payload has no part in it.
+// Batches: the Input ID of an element does not depend on its position in the payload.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { mapMessages } from "../../../support/mqtt-points.ts";

@@ -1,4 +1,4 @@
-// CBOR and MessagePack; the vectors of the former are those of RFC 8949, appendix A.
+// CBOR and MessagePack. The CBOR vectors are those of RFC 8949, appendix A.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { cborDocument, messagePackDocument } from "../../../../src/source/mqtt/decoders/binary-documents.ts";

@@ -1,4 +1,4 @@
-// Every failure of an MQTT source, as a user sees it: real sockets and brokers that do it.
+// Every failure of an MQTT source as the user sees it, caused by real sockets and brokers.
 import { readFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ function open(options: Readonly<Record<string, unknown>>) {
   return failureOf(() => openMqttSource({ options, tags }, testRuntime(), signal));
 }
 
-/** A server that does something else with each connection. */
+/** A server that handles each connection with `serve`. */
 async function serving(serve: (socket: Socket) => void) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -66,7 +66,7 @@ async function refusing(code: number, version: 4 | 5): Promise<unknown> {
   return await open({ url: broker.url, protocolVersion: version, ...login });
 }
 
-/** A broker that ends a good connection with this code. */
+/** A broker that closes an established connection with this code. */
 async function ending(code: number): Promise<unknown> {
   await using broker = await scriptedBroker((packet, client) => {
     politeAnswer(packet, client);
@@ -86,7 +86,7 @@ async function withTls(tls: object, options: object): Promise<unknown> {
   return await open({ url: broker.url, ...options });
 }
 
-/** A broker with a certificate of an authority that is trusted. */
+/** A broker with a certificate of a trusted authority. */
 async function certified(times: object, { cert, issue } = authority(), names = ["127.0.0.1"]): Promise<unknown> {
   using folder = temporaryFolder();
   const trusted = folder.file("ca.pem");

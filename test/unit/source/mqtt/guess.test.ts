@@ -90,7 +90,7 @@ test.each([
   expect(guess(Buffer.from(format === "cbor" ? "a161741908cd" : "81a174cd08cd", "hex"))).toEqual([
     { input: "a.b.t", format, value: "$.t", found: 2_253 },
   ]);
-  // Cut off it is neither.
+  // Truncated, it is neither CBOR nor MessagePack.
   expect(guess(Buffer.from(payload, "hex"))).toMatchObject([{ format: "binary" }]);
 });
 

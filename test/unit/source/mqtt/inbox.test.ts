@@ -8,7 +8,7 @@ import { runs } from "../../../support/property.ts";
 const { signal } = new AbortController();
 
 test("packets are acknowledged once in the order of arrival, however batches are delivered and stored", async () => {
-  // A step puts a message with so many readings in, takes a batch, or stores the taken batch of this number.
+  // A step adds a message with this many readings, takes a batch, or stores the taken batch with this number.
   const step = fc.oneof(
     { weight: 4, arbitrary: fc.record({ put: fc.integer({ min: 0, max: 5 }), held: fc.boolean() }) },
     { weight: 1, arbitrary: fc.constant("settle" as const) },
@@ -91,7 +91,7 @@ test("the queue is full at its capacity and signals when it has room again", asy
 
 function someReadings(count: number): Reading[] {
   return Array.from({ length: count }, (_, value) => ({
-    tag: 0 as TagId, // index of its tag
+    tag: 0 as TagId, // the index of its tag
     captures: {},
     address: "a",
     value,

@@ -383,10 +383,10 @@ test("seconds and their fraction may be in separate fields, and a missing fracti
     });
 });
 
-/** A payload at which the decoder of `jsonReader` fails as only a defect does. */
+/** A payload at which the decoder of `jsonReader` throws as a defect would, not with a PayloadError. */
 const defective = '"defect"';
 
-/** A reader of JSON payloads for tags as the configuration gives them. */
+/** A reader of JSON payloads for these tags of a configuration. */
 function jsonReader(
   texts: readonly Record<string, unknown>[],
   { maxPayload = 1_000_000, descriptive }: { maxPayload?: number; descriptive?: readonly string[] } = {},

@@ -7,11 +7,11 @@ import { runs } from "../../../support/property.ts";
 
 type Version = 4 | 5;
 const maxPayload = 300;
-/** What of a PUBLISH the reader may have to hold: a topic, an identifier and properties beside the payload. */
+/** The bytes that a reader may hold of a PUBLISH in addition to the payload: topic, identifier and properties. */
 const heads = 420;
 
 type Received = Packet | Message;
-/** Messages and packets for the library in their order. Throws what ends the connection. */
+/** Returns messages and other packets in order. Throws the error that would close the connection. */
 function read(chunks: Iterable<Buffer>, version: Version, receive = (_message: Message) => true) {
   const received: Received[] = [];
   const incoming = parser({ protocolVersion: version });
@@ -43,7 +43,7 @@ function read(chunks: Iterable<Buffer>, version: Version, receive = (_message: M
   return { received, held, reader, isDone: () => done === written };
 }
 
-/** The oracle: what the parser of the library reads, with the payloads taken out that are too large. */
+/** The oracle: what the library's own parser returns, without payloads that are too large. */
 function expected(bytes: Buffer, version: Version): Received[] {
   const incoming = parser({ protocolVersion: version });
   const received: Received[] = [];
@@ -137,14 +137,14 @@ test("whatever the chunks, every packet is read in order, with an empty payload 
   );
 });
 
-/** Comparable whatever class the parser makes them of. */
+/** Plain objects, so that packets compare equal whatever class the parser uses. */
 const plain = (received: Received) => ({
   ...received,
   ...("payload" in received && { payload: received.payload?.toString("latin1") }),
 });
 
 test("whatever bytes come, they are read or end the connection with a reason, and bounded memory is held", () => {
-  // Types and lengths that mean something, and bytes that do not.
+  // Meaningful types and lengths, and random bytes.
   const piece = fc.oneof(
     fc.uint8Array({ minLength: 1, maxLength: 30 }),
     fc.constantFrom(

@@ -1,4 +1,5 @@
-// No payload within `maxPayload` takes much more memory than that: 28 that try, decoded in a thread that has little.
+// No payload within `maxPayload` takes much more memory than that. Decodes 28 hostile ones in a thread with little
+// memory.
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
@@ -7,6 +8,6 @@ test("payloads of 1 MiB that nest, or claim 2^31 elements, are decoded or refuse
   const worker = new Worker(new URL("../../../support/payload-bombs.ts", import.meta.url), {
     resourceLimits: { maxOldGenerationSizeMb: 128 },
   });
-  // An error of the thread rejects this, one that is no PayloadError as well as memory that has run out.
+  // Rejects if the thread fails, with an error that is not a PayloadError or because it runs out of memory.
   expect(await once(worker, "exit")).toEqual([0]);
 });

@@ -88,7 +88,7 @@ test("a time in the future is reported with the fault, and stored if the rule pe
   expect(read(hour, { unusable: "keep" })).toBe(hour * 1e6);
   expect(read(5, { unusable: "keep" })).toBe(5e6);
   expect(read(-5, { unusable: "keep" })).toMatchObject({ kind: "past" });
-  // The time of no clock.
+  // No clock shows such a time.
   expect(read(1e300, { unusable: "keep" })).not.toHaveProperty("ahead");
 });
 

@@ -1,4 +1,4 @@
-// Which codes are good: as listed, in a range, by a mask.
+// Which quality codes are good: by list, by range, by mask.
 import { expect, test } from "vitest";
 import { goodCodes, isGood, rangeRemarks } from "../../../../src/source/mqtt/decoders/quality.ts";
 

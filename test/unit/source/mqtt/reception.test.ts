@@ -47,7 +47,7 @@ test("a delivery hurries once half of the learned window is in flight", async ()
     return { ack: () => delivery.ack(), isHurried: () => isHurried };
   };
 
-  // The broker has a backlog and sends 20 at a time.
+  // The broker has a backlog and sends 20 messages at a time.
   for (let round = 0; round < 2; round++) {
     await send(20);
     const delivery = await take();
@@ -55,7 +55,7 @@ test("a delivery hurries once half of the learned window is in flight", async ()
     expect(delivery.isHurried()).toBe(false);
     delivery.ack();
   }
-  // The backlog is gone.
+  // The backlog is drained.
   await send(9);
   const slow = await take();
   await clock.advance(10);

@@ -1,4 +1,4 @@
-// Commits that wait for more messages, on a model of a broker with a send window and in simulated time.
+// Commits that wait for further messages, with a model of a broker's send window in simulated time.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { runs } from "../../../support/property.ts";
@@ -8,11 +8,11 @@ import { runSendWindow } from "../../../support/send-window-model.ts";
 const delay = 50;
 const receiveMaximum = 2_000;
 const between = (min: number, max: number) => fc.double({ min, max, noNaN: true });
-/** From 1 to 65,535, small ones as often as large ones. */
+/** From 1 to 65,535, distributed logarithmically. */
 const windows = between(0, 16).map((power) => Math.min(65_535, Math.floor(2 ** power)));
-/** Milliseconds, as to a broker on the site. */
+/** Network latency in milliseconds, as to a broker on the site. */
 const way = between(0.05, 1);
-/** Milliseconds that a sync takes: from half of `typical` to one and a half times that. */
+/** The duration of a sync in milliseconds: 0.5 to 1.5 times `typical`. */
 const syncs = (typical: number, seed: number) => {
   const random = seeded(seed);
   return () => typical * (0.5 + random());
@@ -24,7 +24,7 @@ test("a broker's backlog is drained nearly as fast as with immediate commits, wh
       const broker = { window, between: () => 0, way: ms, duration: 20_000 };
       const atOnce = runSendWindow({ ...broker, sync: syncs(typical, seed), delay: 0, learns: false });
       const waiting = runSendWindow({ ...broker, sync: syncs(typical, seed), delay, learns: true, receiveMaximum });
-      // About 256 messages are committed together where the window lets them, which delays windows a little larger than that.
+      // About 256 messages are committed together if the window permits. This delays windows slightly larger than that.
       const least = window >= 200 && window < 2_000 ? 0.75 : 0.95;
       expect(waiting.acknowledged).toBeGreaterThan(least * atOnce.acknowledged);
     }),
@@ -41,7 +41,7 @@ test("a stream within the window keeps its rate with few commits a second", () =
       const { acknowledged, commits, longest } = runSendWindow({ ...stream, delay, learns: true, receiveMaximum });
       expect(acknowledged).toBeGreaterThan(0.9 * 20 * rate - 40);
       expect(commits / 20).toBeLessThan(rate > 100 ? 35 + rate / 64 : 65);
-      // In the inbox for one commit, in the buffer for the next one.
+      // A message waits for one commit in the receive queue, and for the next one in the buffer.
       expect(longest).toBeLessThan(2 * (delay + 1.5 * typical) + 1);
     }),
     runs(15),
@@ -58,7 +58,7 @@ test.each([
     const stream = { window, between: () => 1_000 / rate, way: 0.5, sync: syncs(2, 1), duration: 60_000 };
     const { acknowledged, commits } = runSendWindow({ ...stream, delay, learns: true });
     expect(acknowledged).toBeGreaterThan(0.99 * 60 * rate);
-    // Half of the window is committed at once.
+    // When half of the window is filled, it is committed at once.
     expect(commits / 60).toBeLessThan((5 * rate) / window);
   },
 );

@@ -88,7 +88,7 @@ test.each([
   [7, { int: 4_294_967_291 }, 4_294_967_291],
   [8, { long: 18_446_744_073_709_551_615n }, 18_446_744_073_709_551_615n],
   [9, { float: 0.5 }, 0.5],
-  // The decimal that was meant, not its nearest float.
+  // The intended decimal, not the nearest float.
   [9, { float: 0.1 }, 0.1],
   [9, { float: 123.456789 }, 123.45679],
   [10, { double: -1e300 }, -1e300],
@@ -490,7 +490,7 @@ test("at most 100,000 array elements of one message are read, even of single bit
   expect(host.readings).toHaveLength(100_001);
   expect(host.values().at(-1)).toBe(7);
   expect(host.counts.unsupported).toBe(2);
-  // Nor do many small messages wait that would be as much: the 17th is read at once.
+  // Many small messages count together: the 17th is read at once.
   host.clear();
   for (let seq = 2; seq < 22; seq++) host.send("NDATA/E1", { seq, metrics: [{ name: "a0", ...array }] });
   expect(host.readings).toHaveLength(40_000);
@@ -519,7 +519,7 @@ test("metrics of all nodes together are cached within a bound; uncached ones are
   expect(known.length).toBeLessThan(10);
   expect(nodes[1]?.find("", undefined, 0)).toBeUndefined();
   expect(nodes[1]?.declare("", "metric 0", 0, 3)).toMatchObject({ name: "metric 0", captures: { node: "E2" } });
-  // What is known stays so, whatever its birth says anew.
+  // A cached metric stays as it is, although the new birth describes it differently.
   expect(nodes[0]?.declare("", "metric 0", 99, 4)).toBe(nodes[0]?.find("", undefined, 99));
 });
 
@@ -552,11 +552,11 @@ function sparkplugHost(texts: readonly object[] = [{}], maxPayload = 100_000) {
     descriptions,
     counts,
     receive,
-    /** `what`: type, node and device of the topic. */
+    /** `what` is the type, node and device of the topic. */
     send: (what: string, payload: PayloadText) => receive(`spBv1.0/G1/${what}`, sparkplugPayload(payload)),
     known: () => ({ nodes: host.nodes, unborn: host.unborn }),
     values: () => readings.map(({ value }) => value),
-    /** What the clock does every now and then; whether there was something to do. */
+    /** Calls what the driver calls periodically. Returns whether there was something to release. */
     release: () => {
       const { overdue } = host;
       host.releaseOverdue(arrival, { readings, descriptions });

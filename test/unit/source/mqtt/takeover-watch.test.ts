@@ -1,4 +1,4 @@
-// Which ends of connections are takeovers, where the broker gives no reason.
+// Which disconnections are takeovers when the broker gives no reason.
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { TakeoverWatch } from "../../../../src/source/mqtt/connection/takeover-watch.ts";
@@ -16,7 +16,7 @@ test("the fifth connection in a row that a broker accepts and closes is a takeov
   const watch = new TakeoverWatch();
   const codes = Array.from({ length: 6 }, () => lost(watch));
   expect(codes.indexOf("SOURCE_TAKEN_OVER")).toBe(4);
-  // From then on both clients wait longer.
+  // From then on both clients wait longer before they reconnect.
   expect([lost(watch, { lastedMs: 72_000 }), lost(watch, { lastedMs: 119_000 })]).toEqual([
     "SOURCE_TAKEN_OVER",
     "SOURCE_TAKEN_OVER",
@@ -37,7 +37,8 @@ test("two agents that wait in turn stay a takeover, however long it goes on", ()
   let missed = 0;
   for (let i = 0; i < 500; i++) {
     if (lost(watch, { lastedMs: 60_000 + 12_000 * random() }) === "SOURCE_TAKEN_OVER") continue;
-    // By chance the pauses were alike. Then it connects at once, and both take the session from each other again.
+    // By chance the pauses were alike, so this was not detected. The client then reconnects at once, and the takeovers
+    // resume.
     missed++;
     for (let k = 0; k < 5; k++) lost(watch);
   }

@@ -19,7 +19,7 @@ function encode({ opcode, isFinal, payload }: Frame): Buffer {
   return Buffer.concat([Buffer.from(head), payload]);
 }
 
-/** Reads whole frames; those of a stream that ends in the middle of one are an error. */
+/** Decodes whole frames. Throws if the stream ends within a frame. */
 function decode(bytes: Buffer): Frame[] {
   const frames: Frame[] = [];
   for (let at = 0; at < bytes.length; ) {
@@ -37,7 +37,7 @@ function decode(bytes: Buffer): Frame[] {
 }
 
 const size = fc.oneof(fc.nat(130), fc.integer({ min: 65_500, max: 65_600 }), fc.nat(200_000));
-/** One message in one or several frames, with a ping in between. */
+/** A message in one or several frames, with a ping in between. */
 const message = fc
   .record({
     opcode: fc.constantFrom(2, 2, 2, 9),

@@ -1,4 +1,4 @@
-// What is noticed to be missing, whatever has come to the disk and whatever the server's clock says.
+// Which values are recognised as missing, whatever is on disk and whatever the server's clock shows.
 import { expect, onTestFinished, test } from "vitest";
 import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
 import type { TagId } from "../../../../src/core/source.ts";
@@ -19,7 +19,7 @@ const item = opcuaItem();
 async function backfill(folder: string, more: Partial<BackfillOptions> = {}) {
   const memory = await HistoryMemory.open(`${folder}/history.json`);
   onTestFinished(() => memory[Symbol.asyncDispose]());
-  const unused = {} as never; // nothing is filled here
+  const unused = {} as never; // no gap is filled in these tests
   return new Backfill({
     memory,
     runtime: { ...runtime, clock: { ...runtime.clock, now: () => now } },
@@ -38,7 +38,7 @@ async function backfill(folder: string, more: Partial<BackfillOptions> = {}) {
 }
 const live = { overflow: false, stream: "live" } as const;
 
-/** A value that has come and is on disk. */
+/** Records a value that has arrived and is on disk. */
 function recorded(gaps: Backfill, of: Item, time: EpochMicros): void {
   gaps.arrived(of, time, live);
   gaps.stored(of, time);
@@ -187,12 +187,12 @@ test("a gap being searched is resolved when the next connection delivers the sam
   using folder = temporaryFolder();
   const before = await backfill(folder.path);
   recorded(before, item, seconds(-9));
-  // A lost message, then the connection is lost before the history was asked.
+  // A message is lost, and then the connection, before the history is read.
   expect(before.missed([item])).toMatchObject([{ from: seconds(-9), to: now, state: "open" }]);
   await before.save();
   const after = await backfill(folder.path);
   after.begin([item], "fresh");
-  // The variable has not changed meanwhile.
+  // The variable has not changed in the meantime.
   expect(after.arrived(item, seconds(-9), live)).toMatchObject([
     { from: seconds(-9), cause: "overflow", state: "filled" },
     { from: seconds(-9), cause: "interruption", state: "filled" },
@@ -216,7 +216,7 @@ test("values of one node kept by two subscriptions do not count as a clock that 
   await gaps.save();
   const next = await backfill(folder.path);
   next.begin([item, slow], "kept");
-  next.arrived(item, seconds(-10), { ...live, overflow: true }); // the fast one, its queue was full
+  next.arrived(item, seconds(-10), { ...live, overflow: true }); // the fast tag, whose queue was full
   next.stored(item, seconds(-1));
   expect(next.arrived(slow, seconds(-300), { ...live, overflow: true })).toMatchObject([
     { from: seconds(-600), to: seconds(-300), state: "open" },
@@ -231,7 +231,7 @@ test("of two tags of one node the one with the later first value has its own gap
   const told: unknown[] = [];
   const gaps = await backfill(folder.path, {
     runtime: testRuntime({ clock }),
-    maxGapMs: undefined, // what is missing is told only: a gap is closed as one that was filled
+    maxGapMs: undefined, // gaps are only reported, and closed as filled ones are
     deliver: async (_readings, lost, stored) => {
       told.push(...lost);
       stored();
@@ -250,7 +250,7 @@ test("of two tags of one node the one with the later first value has its own gap
     return told.length > 0;
   });
   gaps.stored(fast, seconds(3));
-  // The slow one is published for the first time: with the value it has now.
+  // The slow tag is published for the first time, with its current value.
   expect(gaps.arrived(slow, seconds(4), live)).toMatchObject([{ tag: 1, from: seconds(-60), state: "open" }]);
   stop.abort(new Error("over"));
   await running;
@@ -263,7 +263,7 @@ test("a gap reported as lost is not reported again after a kill: its end is on d
   const reported: unknown[] = [];
   const gaps = await backfill(folder.path, {
     runtime: testRuntime({ clock }),
-    maxGapMs: undefined, // the history is not asked: a gap is lost
+    maxGapMs: undefined, // the history is not read, so the gap is lost
     deliver: async (_readings, lost, stored) => {
       reported.push(...lost);
       stored();

@@ -1,4 +1,4 @@
-// What is said about a server's certificate that an operator trusts all the same.
+// Warnings about a server certificate that the operator trusts nevertheless.
 
 import { generateKeyPairSync, X509Certificate } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -16,7 +16,7 @@ const item: Item = {
   index: undefined,
 };
 
-/** A server whose data type is described by its definition alone. */
+/** A server that describes its data type only with a definition. */
 function services(definition: unknown): Services {
   const type = ua.coerceNodeId("ns=1;i=5");
   return {
@@ -26,7 +26,7 @@ function services(definition: unknown): Services {
         if (attributeId === ua.AttributeIds.DataType) return { value: { value: type } };
         return attributeId === ua.AttributeIds.DataTypeDefinition ? { value: { value: definition } } : {};
       }),
-  } as unknown as Services; // what is used of it
+  } as unknown as Services; // the only part that is used
 }
 const signalOf = async (definition: unknown) =>
   (await describe(services(definition), [item], new AbortController().signal))[0]?.signal;

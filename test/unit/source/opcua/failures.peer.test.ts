@@ -1,4 +1,4 @@
-// Every failure of an OPC UA source that the other side can cause, as a user sees it: real sockets and a real server.
+// Every failure of an OPC UA source that the server can cause, as the user sees it: real sockets and a real server.
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { DataType } from "node-opcua-client";
@@ -17,11 +17,11 @@ const none = { security: { mode: "none" } };
 
 interface Place {
   readonly stateDir: string;
-  /** With security and without, for anonymous users and one user name. */
+  /** With and without security, for anonymous users and one user name. */
   readonly server: OpcuaServer;
 }
 
-/** The failure of the connection, or the reason of the first reading that has one. */
+/** The error of the connection, or the reason of the first bad reading. */
 async function read(
   { stateDir }: Place,
   options: Readonly<Record<string, unknown>>,
@@ -42,7 +42,7 @@ async function read(
   return error instanceof Error && !isAgentError(error) ? error.message : error;
 }
 
-/** A server that does something else with each connection. */
+/** Reads from a server that handles each connection with `serve`. */
 async function against(place: Place, serve: (socket: Socket) => void): Promise<unknown> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -82,7 +82,7 @@ function endpoint(
 const clear = endpoint(1, "None", [0, 1, 2], "None");
 const strong = endpoint(3, "Basic256Sha256", [1]);
 
-/** What of these endpoints is taken. */
+/** The endpoint that is chosen from these. */
 function choosing(offered: readonly EndpointOffer[], options: object = {}): () => Promise<unknown> {
   return () =>
     failureOf(async () => chooseEndpoint(offered, opcuaOptions.parse({ url: "opc.tcp://plc:4840", ...options })));

@@ -1,4 +1,4 @@
-// What becomes of gaps whose history is late, or cannot be asked just now.
+// Gaps whose history is late or temporarily unavailable.
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import type { TagGap } from "../../../../src/core/gap.ts";
@@ -23,7 +23,7 @@ const gap = (valueAtEnd = true) => ({
   valueAtEnd,
 });
 
-/** A server whose access levels and history are as `server` says at the time. */
+/** A server whose access levels and history are read from `server` at each request. */
 function filler(server: { level: object; accessLevel?: object; history?: ua.StatusCode; recorded: number[] }) {
   const [readings, gaps]: [Reading[], TagGap[]] = [[], []];
   const dataValue = (seconds: number) => ({
@@ -47,7 +47,7 @@ function filler(server: { level: object; accessLevel?: object; history?: ua.Stat
     read: async ([target]: readonly { readonly attributeId: number }[]) => [
       target?.attributeId === ua.AttributeIds.AccessLevel ? (server.accessLevel ?? server.level) : server.level,
     ],
-  } as unknown as Services; // what is used of it
+  } as unknown as Services; // the only part that is used
   const made = new GapFiller(
     {
       link,

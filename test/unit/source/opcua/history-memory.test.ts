@@ -1,4 +1,4 @@
-// What a process that was killed leaves of what it knew.
+// What a restart knows after a kill.
 import { copyFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
@@ -10,7 +10,10 @@ const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
 const seconds = (count: number) => epochMicros(start + count * 1e6);
 const keys = ["nsu=urn:line;s=Temp", "nsu=urn:line;s=Count"];
 
-/** Two nodes whose values are stored up to 0 s, which is written down; then one that is stored up to 5 s, which is not. */
+/**
+ * Saves that the values of two nodes are stored up to 0 s. Then those of one are stored up to 5 s, without another
+ * save.
+ */
 async function killed(folder: TemporaryFolder) {
   const path = folder.file("history.json");
   const memory = await HistoryMemory.open(path);

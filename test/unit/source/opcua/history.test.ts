@@ -1,4 +1,5 @@
-// Whatever a server allows in one call, all that it has recorded of a gap is read, and no continuation point stays behind.
+// Whatever a server permits in one call, all recorded values of a gap are read, and no continuation point is left
+// behind.
 import fc from "fast-check";
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
@@ -11,19 +12,19 @@ import { opcuaLink } from "../../../support/opcua-link.ts";
 import { runs } from "../../../support/property.ts";
 
 interface Historian {
-  /** Source times in milliseconds, ascending, by node. */
+  /** Source timestamps in milliseconds, ascending, by node. */
   readonly recorded: readonly (readonly number[])[];
-  /** Nodes in one call; more are refused. */
+  /** The maximum number of nodes per call. More are refused. */
   readonly mostNodes: number;
-  /** Continuation points at a time. */
+  /** The maximum number of continuation points. */
   readonly mostPoints: number;
-  /** Values in one answer for one node, whatever is asked for. */
+  /** The maximum number of values per node in an answer, whatever was requested. */
   readonly mostValues: number;
-  /** Does not say that there is more. */
+  /** The server does not indicate that there are more values. */
   readonly mute: boolean;
 }
 
-/** Answers HistoryRead as told, and nothing else. */
+/** Answers HistoryRead accordingly, and no other service. */
 function historian({ recorded, mostNodes, mostPoints, mostValues, mute }: Historian) {
   const points = new Map<string, readonly number[]>();
   let calls = 0;

@@ -1,4 +1,4 @@
-// The address of each variable that a pattern finds: the same after a restart, and never that of two.
+// The address of each variable that a pattern matches: the same after a restart, and unique.
 import { expect, test } from "vitest";
 import type { TagId } from "../../../../src/core/source.ts";
 import { opcuaTag } from "../../../../src/source/opcua/config/options.ts";
@@ -13,7 +13,10 @@ interface Node {
 const folder = (id: string, name: string, ...below: readonly Node[]): Node => ({ id, name, below });
 const variable = (id: string, name: string): Node => ({ id, name });
 
-/** What `pattern` finds on a server that has these below Objects, with `urns` after the namespace of the standard. */
+/**
+ * The addresses that `pattern` matches on a server with these nodes below Objects. `urns` follow the standard
+ * namespace.
+ */
 async function addresses(pattern: string, nodes: readonly Node[], urns: readonly string[]) {
   const all = new Map<string, readonly Node[]>();
   const add = ({ id, below = [] }: Node) => {
@@ -41,7 +44,7 @@ async function addresses(pattern: string, nodes: readonly Node[], urns: readonly
   const ua = { makeNodeId: () => nodeIdOf("Objects") };
   const resolver = { ua, services, structures: {}, namespaces: ["", ...urns], known: new Map() };
   const tag = { ...opcuaTag.parse({ browse: pattern }), every: 1_000 };
-  const given = resolver as unknown as Resolver; // as much of a server as is asked
+  const given = resolver as unknown as Resolver; // the part of a server that is used
   const { items } = await resolveTags([[0 as TagId, tag]], given, new AbortController().signal);
   return items.map(({ address, captures }) => [address, captures["path"]]);
 }

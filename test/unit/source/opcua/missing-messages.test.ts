@@ -1,4 +1,4 @@
-// Messages that did not arrive are fetched in their order, and what the server has not kept is reported as lost.
+// Missing messages are requested in order, and those that the server has not kept are reported as lost.
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
@@ -9,7 +9,7 @@ import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 
 const { signal } = new AbortController();
 
-/** A server that has kept the messages `kept`. `next`: the first message that is not on disk. */
+/** A server that has kept the messages `kept`. `next` is the first message that is not on disk. */
 function openStory({ kept, next, refusal = "BadMessageNotAvailable" }: Story) {
   const log: string[] = [];
   const asked: number[] = [];
@@ -70,7 +70,7 @@ test("a former subscription transfers all messages of the server, including the 
   await missing.fetchKept(1, [6, 4, 5], signal);
   expect(log).toEqual(["4", "5", "6"]);
 
-  // Nothing is had twice, nothing is asked of a subscription that is not there or has kept nothing.
+  // No message is delivered twice. Subscriptions that are unknown or have kept nothing are not queried.
   await missing.fetchKept(1, [6, 4, 5], signal);
   await missing.fetchKept(1, [], signal);
   await missing.fetchKept(2, [1], signal);

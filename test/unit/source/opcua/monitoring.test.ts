@@ -1,4 +1,4 @@
-// Monitored items of servers that sample otherwise than asked, or have no room.
+// Monitored items of servers that revise the sampling interval or have no capacity.
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
@@ -21,9 +21,9 @@ const item = (name: string, every = 1_000): Item => ({
 });
 
 interface Behaviour {
-  /** Sampling interval that it gives; undefined: what is asked for. */
+  /** The revised sampling interval. Undefined: as requested. */
   readonly sampling?: number;
-  /** Items that it has room for; the others are refused. */
+  /** The number of items that the server can hold. It refuses the others. */
   room: number;
   readonly modify?: boolean;
 }

@@ -29,7 +29,7 @@ test("replaced items are not kept, and their queued values are delivered unchang
 
   expect(readings.map((each) => each.value)).toEqual([1, 2, 3]);
   expect(batches?.map(({ places }) => places)).toEqual([[gone], [added], [added]]);
-  // The same list for the same items: the mapping remembers its work by it.
+  // The same items share one list, because the mapping caches its work by it.
   expect(batches?.[1]?.places).toBe(batches?.[2]?.places);
 });
 

@@ -1,4 +1,4 @@
-// Values as the agent decodes them itself, beside what the stack makes of the same bytes.
+// The agent's own decoder, compared with the stack's decoding of the same bytes.
 import fc from "fast-check";
 import { DataValue } from "node-opcua-client";
 import { expect, test } from "vitest";
@@ -13,7 +13,7 @@ import { runs } from "../../../support/property.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 
 const arrival = epochMicros(Date.parse("2026-03-01T12:00:00Z") * 1_000);
-/** Ticks of 100 ns from 1601 to then. */
+/** Ticks of 100 ns from 1601 to `arrival`. */
 const now = (BigInt(arrival / 1_000) + 11_644_473_600_000n) * 10_000n;
 const bytesOfType: Readonly<Record<number, number>> = {
   1: 1,
@@ -126,7 +126,7 @@ test("a notification that ends after its values, without diagnostics, is decoded
   stream.rewind();
   stream.buffer = stream.buffer.subarray(0, whole - 4);
   const change = new ua.DataChangeNotification();
-  // The stack goes on with what it has, as with any object of another length than announced.
+  // readNotification must then continue with the values decoded so far, as for any object whose length differs.
   expect(() => change.decode(stream)).toThrow(RangeError);
   const notificationData = [change];
   const { notification } = readNotification(ua, 1, new ua.NotificationMessage({ notificationData }));

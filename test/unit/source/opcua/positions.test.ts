@@ -1,4 +1,4 @@
-// How far the messages of a subscription are on disk is known after the process has died, and never too much.
+// After a kill it is known up to which message each subscription is on disk. The position is never too high.
 import { readdirSync, readFileSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import fc from "fast-check";
@@ -20,7 +20,7 @@ test("a new subscription begins at message 1, a resumed one after the last messa
   await positions.begin([first, second], []);
   expect(positions.next(first)).toBe(1);
   await positions.reached(first, 7);
-  // What comes again is no step back, and after the last number comes 1.
+  // A repeated message does not move the position back. The sequence number after the highest is 1.
   await positions.reached(first, 3);
   await positions.reached(second, 4_294_967_295);
   await using later = await Positions.open(path, log);
@@ -40,7 +40,7 @@ test("closing waits until every reached position is written", async () => {
   void positions.reached(second, 5);
   await positions[Symbol.asyncDispose]();
 
-  // Read at once: what is still being written must not get the time to end.
+  // Read synchronously, so that a write still under way has no time to end.
   const text = readFileSync(path, "utf8");
   expect(text).toContain(":2");
   expect(text).toContain(":6");
@@ -147,7 +147,7 @@ function openFiles(): readonly string[] {
     try {
       return [readlinkSync(`/proc/self/fd/${number}`)];
     } catch {
-      // The folder itself, which is closed by now.
+      // The descriptor of the folder itself, which is closed by now.
       return [];
     }
   });

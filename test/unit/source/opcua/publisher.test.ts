@@ -36,7 +36,7 @@ test("four requests wait at the server, and acknowledgements of an abandoned req
   const running = publisher.run(stop.signal);
   await eventually(() => told.length === 2);
   expect(told).toEqual([7, 7]);
-  // One of them twice.
+  // One acknowledgement is sent twice.
   expect(asked).toBe(5);
   stop.abort(new Error("enough"));
   await expect(running).rejects.toThrow("enough");

@@ -18,7 +18,7 @@ test("an overflow bit is conclusive, and a full queue counts only at servers tha
   const full = [change(1), change(1)];
   expect(unreportedOverflows(full, () => ({ size: 2, usual: 4 }), false).size).toBe(0);
   expect(unreportedOverflows(full, () => ({ size: 2, usual: 4 }), true).size).toBe(1);
-  // Of a queue of one, and of one that nobody knows, this cannot be told.
+  // With a queue of one, or of unknown size, an overflow cannot be detected.
   for (const size of [0, 1]) expect(unreportedOverflows(full, () => ({ size, usual: 4 }), true).size).toBe(0);
 });
 

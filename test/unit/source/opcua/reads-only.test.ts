@@ -1,10 +1,10 @@
-// A server is asked, subscribed to and never changed: no service that writes or calls is used anywhere.
+// The driver never changes a server: the code uses no service that writes or calls a method.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 
 const folder = join(import.meta.dirname, "../../../../src/source/opcua");
-/** Services that leave the server's variables as they are. */
+/** Services that leave the server's variables unchanged. */
 const harmless = [
   "Browse",
   "BrowseNext",
@@ -31,7 +31,7 @@ test("only services that read are called", () => {
     .map((name) => readFileSync(join(folder, name), "utf8"));
   const named = texts.flatMap((text) => [...text.matchAll(/\bcall\(\s*"(\w+)"/g)]).map(([, service = ""]) => service);
   expect([...new Set(named)].toSorted()).toEqual(harmless);
-  // Each call names its service, and no request is made but by `Link.call`.
+  // Each call names its service, and all requests go through `Link.call`.
   const all = texts.flatMap((text) => [...text.matchAll(/\b(?:link\.call|await call)\(/g)]);
   expect(all).toHaveLength(named.length);
   expect(texts.filter((text) => /\bnew [\w.]*\w+Request\(/.test(text))).toEqual([]);

@@ -1,4 +1,4 @@
-// Which tags `check --online` says that a server refuses, and which of them it leaves out because their device is off.
+// Which tags `check --online` reports as refused, and which ones it omits because their device is off.
 import { coerceNodeId, DataValue, StatusCodes } from "node-opcua-client";
 import { expect, test } from "vitest";
 import { refusedNodes } from "../../../../src/source/opcua/monitoring/refused-nodes.ts";

@@ -26,7 +26,7 @@ test("a message kept by the server is republished", async () => {
 });
 
 test("an answer without data does not count", async () => {
-  // asyncua 2.1 answers so where it has not kept the message.
+  // The answer of asyncua 2.1 for a message that it has not kept.
   expect(await ask(() => new ua.NotificationMessage())).toEqual({ message: "gone", fetched: 0 });
 });
 

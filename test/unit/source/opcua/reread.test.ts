@@ -1,4 +1,4 @@
-// Variables whose notification was lost, read again.
+// Variables whose notification was lost are read again.
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { Reread } from "../../../../src/source/opcua/monitoring/polling.ts";

@@ -50,7 +50,7 @@ test("a running process with the owner's PID but another start time is not the o
   using folder = temporaryFolder();
   const path = folder.file("session.json");
   await (await Resumption.open(path, "plc", log)).remember({ session });
-  // As after a restart of the machine.
+  // As after a restart of the machine, when another process has the PID.
   await writeFile(path, JSON.stringify({ ...JSON.parse(await readFile(path, "utf8")), pid: process.ppid, began: "1" }));
   const owner = await Resumption.open(path, "plc", log);
   expect(owner.guest).toBe(process.platform !== "linux");

@@ -20,7 +20,7 @@ test("results are in the order of the items, however few a server accepts in one
           throw new AgentError("SOURCE_UNREACHABLE", "Read: the server answers BadTooManyOperations");
         });
         expect(results).toEqual(items.map((item) => item * 2));
-        // It is remembered: at most the calls that are on their way are refused at each size.
+        // The limit is remembered: only calls already in flight are refused at each size.
         expect(refused).toBeLessThanOrEqual(2 * Math.ceil(Math.log2(20)) + 2);
       },
     ),

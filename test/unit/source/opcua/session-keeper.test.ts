@@ -25,8 +25,8 @@ test("a session is used three times within its timeout, and the server's state i
       if (value === undefined) throw new Error("no answer");
       return [{ value: { value } }];
     },
-  } as unknown as Services; // what is used of it
-  const link = { session: { timeoutMs: 12_000 } } as unknown as Link; // what is used of it
+  } as unknown as Services; // the only part that is used
+  const link = { session: { timeoutMs: 12_000 } } as unknown as Link; // the only part that is used
   const runtime = testRuntime({ clock });
   const keeper = new SessionKeeper({ link, services, runtime });
   await expect(keeper.run(stop.signal)).rejects.toThrow("enough");

@@ -1,4 +1,4 @@
-// The parts of the OPC UA stack that are used beyond its documented interface: an update that changes one of them fails here.
+// The undocumented parts of the OPC UA stack that the driver uses. An update that changes one fails here.
 import { expect, test } from "vitest";
 import {
   BinaryStream,
@@ -19,7 +19,8 @@ test("the client and its session have the methods and fields used to resume a se
   for (const name of methods) expect(Reflect.get(client, name), name).toBeTypeOf("function");
   expect(Reflect.get(client, "createUserIdentityToken"), "context, identity, callback").toHaveLength(3);
   expect(client).toHaveProperty("_serverEndpoints");
-  const session = new ClientSessionImpl(client as unknown as ConstructorParameters<typeof ClientSessionImpl>[0]); // as `takeUp` does
+  // as in `takeUp`
+  const session = new ClientSessionImpl(client as unknown as ConstructorParameters<typeof ClientSessionImpl>[0]);
   expect(Reflect.get(session, "_performMessageTransaction")).toBeTypeOf("function");
   for (const name of ["_client", "name", "sessionId", "serverNonce", "serverCertificate"])
     expect(session, name).toHaveProperty(name);

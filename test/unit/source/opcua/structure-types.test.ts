@@ -1,4 +1,4 @@
-// Structures of servers that tell of their types in a dictionary alone, or not at all.
+// Structures of servers that describe their types only in a dictionary, or not at all.
 import { BinaryStream } from "node-opcua-binary-stream";
 import * as ua from "node-opcua-client";
 import { findBuiltInType } from "node-opcua-factory";
@@ -13,7 +13,7 @@ const xml = `<opc:TypeDictionary xmlns:opc="http://opcfoundation.org/BinarySchem
 </opc:TypeDictionary>`;
 const never = new AbortController().signal;
 
-/** The value of a variable whose type has the encoding ns=3;i=1, described by ns=3;i=2 in the dictionary ns=3;i=3. */
+/** Decodes a variable whose type has the encoding ns=3;i=1, which ns=3;i=2 in the dictionary ns=3;i=3 describes. */
 async function speedFrom(dictionary: () => unknown) {
   const { log, lines } = testRuntime();
   const services = {
@@ -26,7 +26,7 @@ async function speedFrom(dictionary: () => unknown) {
         if (attributeId !== ua.AttributeIds.Value) return {};
         return { value: { value: nodeId.toString() === "ns=3;i=2" ? '"Drive"' : dictionary() } };
       }),
-  } as unknown as Services; // what is used of it
+  } as unknown as Services; // the only part that is used
   const types = new StructureTypes({ Stream: BinaryStream, typeByName: findBuiltInType }, services, log);
   const buffer = Buffer.alloc(8);
   buffer.writeDoubleLE(1.5);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { BinaryStream } from "node-opcua-binary-stream";
-import "node-opcua-client"; // brings the types of the data model
+import "node-opcua-client"; // loads the types of the data model
 import { findBuiltInType } from "node-opcua-factory";
 import { expect, test } from "vitest";
 import {
@@ -12,7 +12,7 @@ import {
 } from "../../../../src/source/opcua/types/structure.ts";
 import { runs } from "../../../support/property.ts";
 
-/** Writes values in the Binary encoding, by hand of the standard. */
+/** Writes values in the OPC UA Binary encoding, implemented independently from the standard. */
 class Bytes {
   readonly #parts: Buffer[] = [];
   u8 = (...values: number[]) => this.#add(Buffer.from(values));
@@ -66,7 +66,7 @@ test("fields that cannot be stored are skipped, and the next ones decoded", () =
     .text("urn:x")
     .u32(1)
     .u32(0x80_00_00_00) // StatusCode
-    .u8(0x7f) // DiagnosticInfo with all, and one within
+    .u8(0x7f) // DiagnosticInfo with all fields and an inner one
     .i32(1)
     .i32(2)
     .i32(3)

@@ -1,4 +1,4 @@
-// What becomes of the subscription before, by what the server still has and how many it gives.
+// How a former subscription is continued, depending on what the server still has and permits.
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
@@ -13,7 +13,7 @@ const { log } = testRuntime();
 const never = new AbortController().signal;
 const started = "2026-03-01T12:00:00.000Z";
 const counts = { publishingMs: 100, keepAliveCount: 100, lifetimeCount: 1_000 };
-/** 10 s until a keep-alive, 100 s until the end. */
+/** Counts for a keep-alive after 10 s and a lifetime of 100 s. */
 const countsFor = (publishingMs: number) => ({
   publishingMs,
   keepAliveCount: Math.ceil(10_000 / publishingMs),
@@ -32,21 +32,21 @@ const record: SubscriptionRecord = {
 const refuse = (status: string) => new AgentError("SOURCE_UNREACHABLE", `the server answers ${status}`);
 
 interface Server {
-  /** Subscriptions that it has. */
+  /** The IDs of its subscriptions. */
   readonly has: Set<number>;
   readonly most: number;
   readonly resumed: boolean;
   readonly namespaces?: readonly string[];
-  /** Knows SetPublishingMode. */
+  /** Whether it supports SetPublishingMode. */
   readonly modes?: boolean;
   readonly record?: Partial<SubscriptionRecord>;
-  /** Publishing interval that it gives, whatever it is asked for. */
+  /** The revised publishing interval, whatever was requested. */
   readonly publishes?: number;
-  /** Knows ModifySubscription. */
+  /** Whether it supports ModifySubscription. */
   readonly modifies?: boolean;
 }
 
-/** What is obtained from a server, with the record of a subscription of an earlier connection. */
+/** Obtains subscriptions from a server, given the record of one from an earlier connection. */
 async function obtain(server: Server) {
   const { has, most, resumed, namespaces = record.namespaces, modes = true, record: change } = server;
   using folder = temporaryFolder();

@@ -1,4 +1,4 @@
-// Structures of servers before OPC UA 1.04, as their dictionaries describe them.
+// Structures of servers before OPC UA 1.04, decoded with their dictionaries.
 import { expect, test } from "vitest";
 import { readDictionary } from "../../../../src/source/opcua/nodes/type-dictionary.ts";
 

@@ -65,7 +65,7 @@ test("an element of a matrix is a value, and one out of range is not", () => {
     fc.property(lengths, fc.infiniteStream(fc.nat(5)), (dimensions, numbers) => {
       const index = dimensions.map(() => numbers.next().value);
       const inside = index.every((i, axis) => i < (dimensions[axis] ?? 0));
-      // Each element tells where it stands.
+      // Each element contains its own index.
       const all = dimensions.reduce<string[]>(
         (rows, length) => rows.flatMap((row) => Array.from({ length }, (_, i) => `${row}${i},`)),
         [""],

@@ -1,4 +1,4 @@
-// The simulator: shapes of its waves, times that its tags share, and what it does when nobody pulls.
+// The simulator: the shapes of its waves, shared times, and its behaviour without a consumer.
 import { expect, test } from "vitest";
 import type { Delivery } from "../../../../src/core/source.ts";
 import { simulatorDriver, simulatorTag } from "../../../../src/source/simulator/driver.ts";
