@@ -1,16 +1,16 @@
-// Keeps the floors: a file imports from its own part or from a lower floor, and parts on one floor do not know each other.
+// Enforces the layers: a file imports from its own part or from a lower layer, and parts of one layer are independent.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
 
 const root = resolve(import.meta.dirname, "../src");
 
-/** Every protocol is a part of its own: a folder of `source`. */
+/** Every protocol is a part: a folder of `source`. */
 const protocols = readdirSync(join(root, "source"), { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => `source/${name}`);
 
-/** Floors of `src`, lowest first. A part is named by its folder; the last floor may import everything. */
+/** Layers of `src`, lowest first. A part is named by its folder; the last layer may import everything. */
 const floors: readonly (readonly string[])[] = [
   ["core"],
   ["lib", "wire"],
@@ -24,7 +24,7 @@ const floors: readonly (readonly string[])[] = [
   ["web"],
   ["cli"],
 ];
-/** Side towers: only `cli` imports them, they import only these. */
+/** Parts beside the layers: only `cli` imports them, and they import only these. */
 const towers: Readonly<Record<string, readonly string[]>> = {
   service: ["core", "lib", "wire"],
   demo: ["core", "lib", "wire"],
@@ -78,14 +78,14 @@ test("imports only go down", () => {
   expect(wrong).toEqual([]);
 });
 
-/** A folder inside a part is a room; the files beside the rooms are the entry of the part. */
+/** A folder inside a part is a room. The files next to the rooms belong to the part itself. */
 function roomOf(file: string): string {
   const part = partOf(file);
   const inside = relative(join(root, part), file).split("/");
   return inside.length > 1 ? `${part}/${inside[0]}` : part;
 }
 
-/** From each room to the rooms of the same part that its files import, types included. */
+/** For each room, the rooms of the same part that its files import, including types. */
 function roomImports(): Map<string, Set<string>> {
   const found = new Map<string, Set<string>>();
   for (const { file, target } of imports) {

@@ -25,7 +25,7 @@ export default defineConfig({
     pool: "forks",
     maxWorkers: 2,
     passWithNoTests: true,
-    // For `.ci/run`, which adds up what several runs counted.
+    // Results for `.ci/run`, which adds up those of several runs.
     reporters: process.env.TAGFERRY_RESULTS
       ? ["default", ["json", { outputFile: process.env.TAGFERRY_RESULTS }]]
       : ["default"],
@@ -36,7 +36,7 @@ export default defineConfig({
       suite("integration", files("integration")),
       suite("e2e", files("e2e"), {
         testTimeout: 240_000,
-        // They test what is shipped: the bundle, not the sources.
+        // These tests run the shipped bundle, not the sources.
         globalSetup: "test/support/built-program.ts",
         setupFiles: "test/support/use-built-program.ts",
       }),

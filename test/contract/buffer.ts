@@ -1,4 +1,5 @@
-// What every `PointBuffer`, and every reader, must do, whatever it keeps its points in. Run by a test file of each implementation.
+// The contract of every `PointBuffer` and every reader, whatever stores the points. A test file of each implementation
+// runs it.
 import { expect, test } from "vitest";
 import type { Block } from "../../src/core/block.ts";
 import type { BufferReader, BufferStats, PointBuffer } from "../../src/core/buffer.ts";
@@ -9,10 +10,10 @@ export interface BufferPlace extends AsyncDisposable {
   open(integration?: string): Promise<PointBuffer>;
 }
 
-/** What the reader is tested by: points go in somewhere. */
+/** The part of a buffer that the tests of a reader need: a way to append points. */
 type ReadBuffer = Pick<PointBuffer, "append" | "reader"> & Partial<Pick<PointBuffer, "stats">> & AsyncDisposable;
 
-/** A place where points live across restarts of what reads them. */
+/** A place where points live across restarts of their reader. */
 export interface ReadPlace extends AsyncDisposable {
   open(): Promise<ReadBuffer>;
 }
@@ -22,7 +23,7 @@ const t0 = Date.parse("2026-01-01T00:00:00Z") * 1_000;
 const all = { wait: false, maxPoints: 1e6 } as const;
 
 const point = (input: string, second: number, value = second): Point => ({
-  // Written out in these tests, so known to be right.
+  // written in these tests, hence valid
   input: input as InputId,
   time: epochMicros(t0 + second * 1e6),
   value,
@@ -30,7 +31,7 @@ const point = (input: string, second: number, value = second): Point => ({
 const points = (...seconds: number[]) => seconds.flatMap((second) => [point("a", second), point("b", second)]);
 const seconds = (block: Block | undefined, input = "a") =>
   [...(block?.series.find((series) => series.input === input)?.times ?? [])].map((time) => (time - t0) / 1e6);
-/** Everything that can be taken: a block may hold less than asked for. */
+/** Takes everything. A block may hold fewer points than requested. */
 async function drain(reader: BufferReader): Promise<Block[]> {
   const blocks: Block[] = [];
   for (let block = await reader.take("backlog", all, never); block; block = await reader.take("backlog", all, never))
@@ -39,7 +40,7 @@ async function drain(reader: BufferReader): Promise<Block[]> {
 }
 const inputsOf = (block: Block) => block.series.map((series) => series.input);
 
-/** Where the buffer counts. */
+/** Checks counters of buffers that have them. */
 function expectStats(buffer: ReadBuffer, expected: Partial<BufferStats>): void {
   if (buffer.stats) expect(buffer.stats()).toMatchObject(expected);
 }

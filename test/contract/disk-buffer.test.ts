@@ -16,8 +16,8 @@ import { type BufferPlace, bufferContract } from "./buffer.ts";
 const never = new AbortController().signal;
 const config = bufferOptions.parse({ reserveFreeDisk: "0", sync: "20ms", ackDelay: "1ms" });
 
-// The log in this thread: V8 now and then ends a process in which threads come and go while another compiles
-// ("Check failed: jit_page.has_value()"), and the contract would start 20 of them one after the other.
+// Runs the log in this thread. V8 occasionally crashes a process in which threads start and end while another one
+// compiles ("Check failed: jit_page.has_value()"), and the contract would start 20 of them in a row.
 function onDisk(): BufferPlace {
   const home = temporaryFolder();
   const directory = home.file("new/data/buffer");
@@ -175,7 +175,7 @@ test("many appends share one sync, and a large append does not wait", async () =
   const appends = Array.from({ length: 30 }, (_, i) => buffer.append([point(i)], { awaited: true }, never));
   await clock.advance(6);
   await Promise.all(appends);
-  // The header of the new segment, then all points.
+  // One for the header of the new segment, one for all points.
   expect(syncs() - before).toBe(2);
 
   await buffer.append(
@@ -261,7 +261,7 @@ test("a log thread that ended is started again, and its points are still stored"
   await clock.advance(6);
   await after;
 
-  // The block of before is nobody's any more, and its points come again.
+  // The former reader's block is no longer leased, and its points are delivered again.
   await reader.settle([{ block: block.id, inputs: ["a" as InputId] }]);
   const values: number[] = [];
   for (let next = await reader.take("backlog", { wait: false, maxPoints: 10 }, never); next; ) {
@@ -299,7 +299,7 @@ test("points keep their input when the log thread ended between two blocks", asy
     await clock.advance(6);
     await storing;
   };
-  // More than a segment has room for, which goes when it is settled.
+  // More points than fit into a segment, which is removed when they are settled.
   await stored("a", 8_000);
   while (buffer.stats().unsettledPoints > 0) expect(await taken()).toEqual(["a"]);
   await stored("b", 1);

@@ -1,4 +1,4 @@
-// Stands between the agent and its broker and measures how long each QoS 1 message waits for its acknowledgement.
+// A proxy between the agent and its broker that measures how long each QoS 1 message waits for its acknowledgement.
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 export interface AckMeter extends AsyncDisposable {
@@ -54,7 +54,7 @@ export async function ackMeter(brokerPort: number): Promise<AckMeter> {
   };
 }
 
-/** Finds the packets in a stream and tells type, flags and, of PUBLISH and PUBACK, the packet identifier. */
+/** Finds the packets in a stream. Reports type, flags and, of PUBLISH and PUBACK, the packet identifier. */
 class PacketScanner {
   readonly #found: (type: number, flags: number, packetId: number) => void;
   #rest: Buffer = Buffer.alloc(0);

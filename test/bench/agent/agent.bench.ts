@@ -1,5 +1,6 @@
-// What the whole agent costs on MQTT QoS 1: idle, at its start, and at a steady load, with mosquitto as the broker and
-// the local service in a process of its own. Side by side: mosquitto_sub on the same load, the floor.
+// The cost of the whole agent with MQTT QoS 1: idle, at its start, and at a steady load. mosquitto is the broker, and
+// the
+// local service runs in its own process. mosquitto_sub with the same load is the lower bound.
 // `node test/bench/agent/agent.bench.ts [messages a second] [seconds] [topics] [program]`
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -33,7 +34,7 @@ console.log(
 const options = {
   folder: folder.path,
   entry,
-  // As in the first line of the bundled program.
+  // The flags in the first line of the bundled program.
   nodeOptions: ["--max-semi-space-size=4", "--expose-gc"],
   configuration: `version: 1
 agent: { name: bench, dataDir: ${JSON.stringify(folder.file("data"))} }

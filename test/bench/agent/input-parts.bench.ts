@@ -1,5 +1,5 @@
-// How many bytes of heap each part of the agent takes for an input over MQTT, without a broker and without a disk:
-// configuration, mapping and source are given one message of each input. Exact to some bytes and the same on any machine.
+// The bytes of heap that each part of the agent takes for an input over MQTT, without a broker and without a disk.
+// Configuration, mapping and source get one message of each input. Exact to a few bytes, and the same on any machine.
 // `captured`: one tag whose topic captures every name; `configured`: a tag for each input.
 // `node --expose-gc test/bench/agent/input-parts.bench.ts [inputs] [captured|configured] [file for a heap snapshot]`
 
@@ -79,7 +79,7 @@ async function round(n: number, stored: boolean): Promise<void> {
   let waiting = 0;
   for (let i = 0; i < inputs; i++) {
     const payload = Buffer.from(`{"ts":${Date.now()},"v":${(i * 7 + n) / 1_000},"unit":"degC","seq":${i}}`);
-    // A socket gives a new string for each topic.
+    // A socket yields a new string for each topic.
     const topic = Buffer.from(`plant/${nameOf(i)}`).toString();
     const goesOn = reception.receive({ topic, payload, retained: false, held: undefined });
     if (++waiting < 5_000 && goesOn && i < inputs - 1) continue;
@@ -97,5 +97,5 @@ await round(3, true);
 report("a second value of each");
 console.log(`in all ${((last - before) / inputs).toFixed(0)} bytes`);
 if (snapshot !== undefined) writeHeapSnapshot(snapshot);
-// Until here all of it is in use.
+// Keeps all of it reachable until here.
 void [config, mapping, reception];

@@ -1,5 +1,6 @@
-// How much memory an input costs: the whole agent before and after it has read so many inputs over MQTT, with mosquitto
-// as the broker and the local service in a process of its own. `captured`: one tag whose topic captures every name;
+// The memory cost of an input: the whole agent before and after it has read this many inputs over MQTT. mosquitto is
+// the
+// broker, and the local service runs in its own process. `captured`: one tag whose topic captures every name;
 // `configured`: a tag for each input.
 // `node test/bench/agent/inputs.bench.ts [inputs] [captured|configured] [snapshot|gc|report]`
 import { spawn } from "node:child_process";
@@ -63,11 +64,12 @@ const nodeOptions = [
   ...(snapshot === "snapshot" ? ["--heapsnapshot-signal=SIGUSR2"] : []),
   ...(snapshot === "report" ? ["--report-on-signal", `--report-directory=${folder.path}`] : []),
 ];
-// As in the systemd unit.
+// The same as in the systemd unit.
 const env = { MALLOC_ARENA_MAX: "1", MALLOC_MMAP_THRESHOLD_: "1048576", MALLOC_TRIM_THRESHOLD_: "1048576" };
 await using agent = await startAgent({ folder: folder.path, configuration, nodeOptions, env, readyWithinMs: 400_000 });
-// Until the broker has granted all subscriptions: what is published before is for nobody. Not by the status, which is
-// 40 MB of JSON for 100,000 tags.
+// Waits until the broker has granted all subscriptions, because earlier messages reach no subscriber. It does not poll
+// the
+// status, which is 40 MB of JSON for 100,000 tags.
 const subscriptions = mode === "captured" ? 1 : inputs;
 const subscribed = new RegExp(`"subscriptions":${subscriptions}[,}]`);
 await eventually(async () => subscribed.test(await (await fetch(new URL("/api/view", agent.page))).text()), 300_000);
@@ -104,7 +106,7 @@ if (snapshot === "report") reportThreads();
 await agent.stop();
 service.process.kill("SIGTERM");
 
-/** After the agent had 10 s to give memory back. */
+/** Measured 10 s later, so that the agent has had time to release memory. */
 async function settled(): Promise<{ rss: number; heap: number }> {
   await new Promise((done) => setTimeout(done, 10_000));
   return { rss: memory(agent.pid).rss, heap: await heapUsed() };
@@ -127,7 +129,7 @@ function report(stage: string, { rss, heap }: { rss: number; heap: number }): vo
   );
 }
 
-/** Heaps of the threads, and what the C library has from the system. */
+/** Prints the heaps of the threads, and the memory that the C library has obtained from the system. */
 function reportThreads(): void {
   const file = readdirSync(folder.path).find((name) => name.startsWith("report."));
   if (file === undefined) throw new Error("the agent has written no report");

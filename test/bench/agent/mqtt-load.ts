@@ -1,7 +1,8 @@
-// Publishes at an even pace and at little cost, so that what is measured is the agent: packets are made beforehand and
-// only their identifier, time and value change. Run as a process of its own.
-// Arguments: port, username, password, messages a second, topics, seconds. The value of a message is its number in thousandths.
-// A parent with a channel is told when it begins, may ask how many are "sent", and may "stop" it, which answers when the broker has all.
+// Publishes at an even pace and low cost, so that the agent is what is measured: packets are prepared, and only their
+// identifier, time and value change. Runs in its own process.
+// Arguments: port, username, password, messages a second, topics, seconds. A message's value is its number / 1,000.
+// A parent with a channel gets a message at the start. It may ask how many were "sent".
+// To "stop", it answers once the broker has acknowledged all.
 import { connect } from "node:net";
 import { generate } from "mqtt-packet";
 
@@ -40,7 +41,7 @@ let acknowledged = 0;
 let packetId = 0;
 let pending: Buffer = Buffer.alloc(0);
 socket.on("data", (chunk) => {
-  // Only the CONNACK and PUBACKs of four bytes ever come: count them.
+  // Only the CONNACK and PUBACKs of four bytes arrive, so it is enough to count them.
   pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
   const whole = pending.length - (pending.length % 4);
   for (let at = 0; at < whole; at += 4) if (pending[at] === 0x40) acknowledged++;
@@ -58,7 +59,8 @@ const timer = setInterval(() => {
     const copy = Buffer.from(frame);
     packetId = (packetId % 65_535) + 1;
     copy.writeUInt16BE(packetId, idAt);
-    // When it was due: after a stall two messages of one topic would otherwise have one time, and the later would replace the other.
+    // The scheduled time: after a stall, two messages of a topic would otherwise share a time, and one would replace
+    // the other.
     const time = startedAt + Math.floor((published / perSecond) * 1_000);
     const text = `{"ts":${time},"v":${published / 1_000},"unit":"C","seq":${published}`;
     copy.write(`${text.padEnd(payloadBytes - 1)}}`, idAt + 2, "latin1");

@@ -1,10 +1,10 @@
-// What another process costs: CPU time and resident memory, from /proc.
+// The CPU time and resident memory of another process, from /proc.
 import { readFileSync } from "node:fs";
 
 /** Linux counts CPU time in hundredths of a second. */
 const ticksPerSecond = 100;
 
-/** Seconds of CPU, all threads. */
+/** Seconds of CPU time of all threads. */
 export function cpuSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
   return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;

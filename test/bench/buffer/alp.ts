@@ -1,5 +1,6 @@
-// How many bits ALP takes for a column (Afroozeh, Kuffó, Boncz: ALP, SIGMOD 2024), computed without writing them: per 1,024
-// values decimals in packed integers with exceptions, or for real doubles a small dictionary of the upper bits.
+// The bits that ALP takes for a column (Afroozeh, Kuffó, Boncz: ALP, SIGMOD 2024), computed without encoding it. Per
+// 1,024 values it uses decimals in packed integers with exceptions, or, for real doubles, a dictionary of the upper
+// bits.
 
 const vector = 1_024;
 const samples = 32;
@@ -12,7 +13,7 @@ export function alpBits(values: Float64Array): number {
   return Math.min(decimal, realDoubleBits(values));
 }
 
-/** The best exponent and factor for some of the values, then all of them with it. */
+/** Chooses the best exponent and factor for a sample of the values, and applies them to all. */
 function decimalBits(values: Float64Array): number {
   const some = values.filter((_, i) => i % Math.ceil(values.length / samples) === 0);
   let best = { bits: Number.POSITIVE_INFINITY, exponent: 0, factor: 0 };
@@ -38,7 +39,7 @@ function packedBits(values: Float64Array, exponent: number, factor: number): num
   return values.length * width + exceptions * exceptionBits;
 }
 
-/** ALP_rd: up to 16 upper bits through a dictionary of 8, the others as they are. */
+/** ALP_rd: up to 16 upper bits through a dictionary of 8, the others unchanged. */
 function realDoubleBits(values: Float64Array): number {
   const words = new Uint32Array(values.slice().buffer);
   let best = Number.POSITIVE_INFINITY;

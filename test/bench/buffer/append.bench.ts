@@ -1,8 +1,9 @@
-// Durable ingest beside what a developer would pick instead: `node:sqlite` with WAL and synchronous=FULL, `classic-level`
-// with sync, `lmdb`. For each commit size: points a second, and bytes that reached the block device for each byte of points
-// (20 counted for every engine). The engines take turns, five each, and the median counts, as others may use the machine.
+// Durable ingest compared with common alternatives: `node:sqlite` with WAL and synchronous=FULL, `classic-level` with
+// sync,
+// `lmdb`. For each commit size: points a second, and bytes written to the block device per byte of points (20 bytes per
+// point for every engine). The engines take turns, five each, and the median counts, because the machine may be shared.
 // Run: [BENCH_OTHERS=FOLDER] node test/bench/buffer/append.bench.ts [FOLDER ON A DISK] [SECONDS EACH] [COMMIT SIZES]
-// `install-others.sh FOLDER` installs the last two; without it they are left out.
+// `install-others.sh FOLDER` installs the last two; without it they are omitted.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -23,7 +24,7 @@ const random = seeded(5);
 const tags = Array.from({ length: 1_000 }, (_, i) => `plant.line${i % 8}.tag${String(i).padStart(4, "0")}` as InputId);
 let tick = 0;
 
-/** As polled: all tags of one time, then of the next. */
+/** In polling order: all tags of one time, then of the next. */
 function points(count: number): Point[] {
   return Array.from({ length: count }, () => {
     const n = tick++;
@@ -107,7 +108,7 @@ async function lmdb(folder: string): Promise<Engine> {
   };
 }
 
-/** Bytes written to the device that `folder` is on, since it was started. */
+/** Bytes written to the device of `folder` since the system started. */
 function deviceBytes(folder: string): number {
   execFileSync("sync");
   const device = basename(execFileSync("findmnt", ["-no", "SOURCE", "-T", folder]).toString().trim());

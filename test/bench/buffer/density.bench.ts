@@ -1,4 +1,4 @@
-// How many bytes a point takes in cold segments, and how fast they are written and read.
+// The bytes that a point takes in cold segments, and the speed of writing and reading them.
 // `node test/bench/buffer/density.bench.ts [FOLDER WITH CSV FILES]`
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { cpus } from "node:os";
@@ -21,11 +21,11 @@ const slab = 65_536;
 interface Columns {
   readonly names: readonly string[];
   readonly times: Float64Array;
-  /** By series. */
+  /** One column per series. */
   readonly values: readonly Float64Array[];
 }
 
-/** Points as they come from a poll: all series of one time, then of the next. */
+/** Points in polling order: all series of one time, then of the next. */
 function inOrder({ names, times, values }: Columns, inputs: InputTable) {
   const count = names.length * times.length;
   const points = {
@@ -105,7 +105,7 @@ function fromCsv(file: string): Columns {
   return { names, times, values: names.map((_, s) => Float64Array.from(rows, (row) => Number(row[s + 1]))) };
 }
 
-/** Files of one number a line: a column without times. */
+/** Reads a file of one number per line as a column without times. */
 function columnOf(file: string): Float64Array {
   const cells = readFileSync(file, "utf8")
     .trim()
@@ -117,7 +117,7 @@ function columnOf(file: string): Float64Array {
   );
 }
 
-/** What a record of one series consists of. */
+/** The parts of a record of one series. */
 function ofOneSeries(values: Float64Array) {
   const times = Float64Array.from({ length: values.length }, (_, i) => i);
   return { series: Uint32Array.of(0), starts: Uint32Array.of(0, values.length), seriesCount: 1, times, values };
@@ -126,7 +126,7 @@ function ofOneSeries(values: Float64Array) {
 const recordsOf = (values: Float64Array) =>
   Array.from({ length: Math.ceil(values.length / slab) }, (_, i) => values.slice(i * slab, (i + 1) * slab));
 
-/** Bits a value of one column in records of 65,536 values. */
+/** Bits per value of one column in records of 65,536 values. */
 function measureColumn(values: Float64Array) {
   let [bits, zstd, alp] = [0, 0, 0];
   const out = new ByteWriter();
@@ -136,7 +136,7 @@ function measureColumn(values: Float64Array) {
     return out.length;
   };
   for (const part of recordsOf(values)) {
-    // What a column of zeros takes are the times.
+    // Subtracts the size of a column of zeros, which is that of the times.
     bits += (lengthOf(part) - lengthOf(new Float64Array(part.length))) * 8;
     const level = { params: { [constants.ZSTD_c_compressionLevel]: 19 } };
     zstd += zstdCompressSync(new Uint8Array(part.buffer), level).length * 8;
@@ -145,7 +145,7 @@ function measureColumn(values: Float64Array) {
   return { bits: bits / values.length, zstd: zstd / values.length, alp: alp / values.length };
 }
 
-/** Millions of values a second: the best of 40 runs of each record, which others on the machine disturb least. */
+/** Millions of values a second: the best of 40 runs of each record, which other load disturbs least. */
 function measureRates(columns: readonly Float64Array[]) {
   const records = columns.flatMap(recordsOf).map((values) => ({ columns: ofOneSeries(values), out: new ByteWriter() }));
   const count = records.reduce((sum, { columns: { values } }) => sum + values.length, 0);
@@ -197,7 +197,7 @@ else {
     columns.values.forEach((values, s) => {
       const one = { names: [columns.names[s]!], times: columns.times, values: [values] };
       const zeros = { ...one, values: [new Float64Array(values.length)] };
-      // The times are the same in both: what is left is what the values take.
+      // The times are the same in both, so the difference is the size of the values.
       ours += (measure(one).bytesPerPoint - measure(zeros).bytesPerPoint) * values.length * 8;
       zstd +=
         zstdCompressSync(new Uint8Array(values.buffer), { params: { [constants.ZSTD_c_compressionLevel]: 19 } })

@@ -1,6 +1,6 @@
-// The size that Gorilla's XOR encoding of values has (Pelkonen et al., VLDB 2015, 4.1.2), for comparison.
+// The size of Gorilla's XOR encoding of values (Pelkonen et al., VLDB 2015, 4.1.2), for comparison.
 
-/** Bits that `values` take. */
+/** The number of bits that `values` take. */
 export function gorillaBits(values: Float64Array): number {
   const words = new BigUint64Array(values.buffer, values.byteOffset, values.length);
   let bits = 64;

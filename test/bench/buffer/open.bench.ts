@@ -1,8 +1,10 @@
-// Time to open and resident memory beside a backlog of 10 GiB: 1,280 sealed segments of 8 MiB, and the newest one as a crash
-// leaves it soon after it was begun. Each sealed one holds 8,000 points at its beginning and its totals at its end; what
-// lies between is a hole, so that the bench is done within a minute. A start reads the beginning and the end of a sealed
-// segment, and those are real; it reads the whole of the newest sealed one for repeated points, and that one is full.
-// Then a folder as 64 restarts in a row leave it, each after 1,000 points.
+// Time to open, and resident memory, with a backlog of 10 GiB: 1,280 sealed segments of 8 MiB, and a newest one as a
+// crash
+// leaves it soon after its start. Each sealed segment holds 8,000 points at its beginning and its totals at its end;
+// between them is a hole, so that the bench takes less than a minute. A start reads the beginning and the end of a
+// sealed
+// segment, and those are real. It reads the whole newest sealed segment to find duplicates, and that one is full.
+// Then a folder as 64 consecutive restarts leave it, each after 1,000 points.
 // Run: node --max-semi-space-size=4 test/bench/buffer/open.bench.ts [SEGMENTS] [FOLDER ON A DISK]
 import {
   closeSync,
@@ -27,7 +29,7 @@ import { openBuffer } from "../../../src/buffer/registry.ts";
 import { group, moment, type Triple } from "../../support/disk-store.ts";
 import { seeded, testRuntime } from "../../support/runtime.ts";
 
-/** Starts in a row, each of which leaves a segment of a single point. */
+/** Consecutive starts, each of which leaves a small segment. */
 const manyStarts = 64;
 const [segments = "1280", parent = "/var/tmp"] = process.argv.slice(2);
 const fullBytes = 8 * 2 ** 20;
@@ -50,7 +52,7 @@ function writer(folder: string) {
     reserveFreeDisk: 0,
     whenFull: "dropOldest",
   } as const;
-  // Nothing here has to outlive a power cut.
+  // No data has to survive a power cut here.
   const open = disk.open.bind(disk);
   const ground = {
     disk: {
@@ -90,13 +92,13 @@ function fill(folder: string, count: number): void {
   while (last.stats().segments < count + 2) append(last, 8, 4);
 }
 
-/** As so many starts in a row leave it, each ended by a crash after 1,000 points. */
+/** Starts this many times. Each start ends with a crash after 1,000 points. */
 function restart(folder: string, starts: number): void {
   const { open, append } = writer(folder);
   for (let start = 0; start < starts; start++) append(open(fullBytes, start), 1, start);
 }
 
-/** Moves the totals to where a segment of full length has them. */
+/** Moves the totals to their position in a segment of full length. */
 function enlarge(path: string): void {
   const file = openSync(path, "r+");
   const seal = new Uint8Array(sealBytes);

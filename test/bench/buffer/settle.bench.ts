@@ -1,5 +1,5 @@
-// What it costs to write each settlement down: one request a second, with and without it, each on an ext4 of its own on a
-// loop device (root). Bytes at the device and time of the processor, of appends, settlements and ticks together.
+// The cost of recording settlements: one request a second, with and without it, each on its own ext4 on a loop device
+// (root). Bytes at the device and processor time of appends, settlements and ticks together.
 // Run: node test/bench/buffer/settle.bench.ts [SECONDS] [SERIES] [SERIES LEFT OUT OF EACH SETTLEMENT]
 import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";
@@ -50,7 +50,7 @@ function second({ store, write }: ReturnType<typeof open>, tick: number): number
   store.append(points, now());
   const { block } = store.take({ lane: "live", maxPoints: series });
   const before = performance.now();
-  // Some series wait, as those do that the service refuses for now.
+  // Some series stay unsettled, like those that the service refuses for now.
   if (block) store.settle([{ block: block.id, inputs: block.inputs.slice(leftOut), refused: 0 }], write);
   const settleMs = performance.now() - before;
   if (tick % 2 === 0) store.tick(now());

@@ -1,4 +1,4 @@
-// The event loop while every sync takes long: 5,000 points a second come in single-point appends that a device waits for.
+// The event loop while every sync takes long: 5,000 points a second in appends of one point, each awaited by a device.
 // Run: node test/bench/buffer/slow-disk.bench.ts [MILLISECONDS A SYNC] [SECONDS]
 import { cpus } from "node:os";
 import { monitorEventLoopDelay } from "node:perf_hooks";

@@ -1,6 +1,7 @@
-// What a message costs while device clocks stand still: each is mapped, and is a durable append of its own, 100 at a time.
-// Processor time of the process with all its threads, for each 5,000 messages, and the bare appends with a clock that runs
-// beside it. Constant: the last 5,000 cost what the first cost.
+// The cost of a message while device clocks stand still: each is mapped and durably appended, 100 at a time. Processor
+// time
+// of the process with all its threads per 5,000 messages, and of the bare appends with a running clock for comparison.
+// The cost must stay constant from the first 5,000 to the last.
 // Run: node test/bench/buffer/standing-clock.bench.ts [MESSAGES] [INPUTS] [FOLDER ON A DISK]
 import { mkdtempSync, rmSync } from "node:fs";
 import { loadavg } from "node:os";

@@ -1,6 +1,8 @@
-// Drains a backlog from the stream of three real servers on this machine: points a second of the reader, next to what the
-// service takes in its one request a second. Frames of one second of 1,000 tags, and full frames as an agent that catches up
-// publishes them. Run: node test/bench/cluster/drain.bench.ts [millions of points]
+// Drains a backlog from the stream of three real servers on this machine: the reader's points a second, compared with
+// what
+// the service accepts at one request a second. Frames of one second of 1,000 tags, and full frames as published by an
+// agent
+// that catches up. Run: node test/bench/cluster/drain.bench.ts [millions of points]
 
 import { encodeFrame, messageIdOf } from "../../../src/buffer/jetstream/stream-frame.ts";
 import { PublishedNames, subjectOf } from "../../../src/buffer/jetstream/stream-names.ts";
@@ -42,7 +44,7 @@ for (const seconds of [1, 60]) {
     const block = secondsOf(number * seconds, seconds);
     const header = { node: "gw1", epoch: "e", number, before, dictionary: names.dictionary, late: false, latest: t0 };
     const frame = encodeFrame(header, block, series, numbers);
-    // Servers on a busy machine elect leaders now and then.
+    // Retries, because servers on a busy machine elect a new leader now and then.
     const publish = () => stream.publish(subjectOf(stream, "gw1"), frame, messageIdOf(header), last);
     last = (await eventually(publish, 60_000)) ?? 0;
     bytes += frame.length;

@@ -1,4 +1,4 @@
-// What mapping costs a reading: median over 250 deliveries of 10,000 readings of 1,000 tags.
+// The cost of mapping a reading: median over 250 deliveries of 10,000 readings of 1,000 tags.
 // Run: node test/bench/mapping/mapping.bench.ts
 import type { z } from "zod";
 import { epochMicros } from "../../../src/core/point.ts";
@@ -10,7 +10,7 @@ import { testRuntime } from "../../support/runtime.ts";
 interface Workload {
   readonly name: string;
   readonly options: Partial<z.input<typeof tagOptions>>;
-  /** Whether the Input ID is captured: ten rooms for each tag. */
+  /** Whether a capture fills the Input ID, with ten rooms per tag. */
   readonly captured: boolean;
   readonly value: (n: number) => number;
 }
@@ -50,7 +50,7 @@ for (const { name, options, captured, value } of workloads) {
     );
     const from = performance.now();
     mapping.map({ readings, descriptions: [] });
-    // The first rounds warm up.
+    // The first rounds are a warm-up.
     if (round >= 50) rounds.push(performance.now() - from);
   }
   const medianMs = rounds.toSorted((a, b) => a - b)[rounds.length / 2] ?? 0;

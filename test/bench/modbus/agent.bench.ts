@@ -1,6 +1,7 @@
-// What the whole agent costs on Modbus TCP: 20 devices of 500 registers, each a tag, read every second, all delivered to the
-// local service. Devices and service are processes of their own. Several programs are measured in turn, with their medians.
-// `npm run build && node test/bench/modbus/agent.bench.ts [seconds] [rounds] [program …]`
+// The cost of the whole agent with Modbus TCP: 20 devices of 500 registers, each register a tag, read every second and
+// delivered to the local service. Devices and service run in their own processes. Several programs are measured in
+// turn,
+// with their medians. `npm run build && node test/bench/modbus/agent.bench.ts [seconds] [rounds] [program …]`
 import { fork, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
@@ -18,17 +19,17 @@ const seconds = Number(secondsText);
 const programs = given.length > 0 ? given : [join(root, "dist/main.js")];
 const devices = 20;
 const registers = 500;
-/** Connecting, the first metadata, reading them back and the compiler are done by then. */
+/** By then, connecting, saving and reading back the metadata, and compilation are done. */
 const warmUpMs = 40_000;
 
 interface Result {
-  /** CPU milliseconds of 1,000 points. */
+  /** CPU milliseconds per 1,000 points. */
   readonly cost: number;
   readonly rss: number;
 }
 
 const child = fork(join(import.meta.dirname, "devices.ts"), [String(devices), "moving"]);
-const [urls] = (await once(child, "message")) as [readonly string[]]; // our own script's words
+const [urls] = (await once(child, "message")) as [readonly string[]]; // sent by devices.ts
 const results = new Map<string, Result[]>(programs.map((program) => [program, []]));
 for (let round = 0; round < Number(roundsText); round++)
   for (const program of programs) results.get(program)?.push(await measure(program));
@@ -60,7 +61,7 @@ ${sources.join("\n")}
   await pause(warmUpMs);
   const before = (await agent.status()).buffer;
   const counted = performance.now();
-  // The status of 10,000 tags costs as much as the work of a second.
+  // Polls rarely: the status of 10,000 tags costs as much as a second of work.
   await pause(2_000);
   const threads = threadSeconds(agent.pid);
   const cpu = cpuSeconds(agent.pid);
@@ -92,7 +93,7 @@ ${sources.join("\n")}
   return result;
 }
 
-/** Seconds of CPU by the names of the threads. */
+/** Seconds of CPU time by thread name. */
 function threadSeconds(pid: number): Map<string, number> {
   const seconds = new Map<string, number>();
   for (const thread of readdirSync(`/proc/${pid}/task`)) {

@@ -1,6 +1,7 @@
-// Devices for the benches, in a process of their own: `node devices.ts 100` tells its parent their URLs. `moving`: their
-// registers drift, a tenth of them every second. Asked how many registers were "sent", it answers with those that were read;
-// "stop" disconnects the devices first.
+// Devices for the benches in their own process: `node devices.ts 100` sends their URLs to its parent. With `moving`
+// their
+// registers drift, a tenth of them every second. To "sent" it answers with the number of registers read; to "stop" it
+// first disconnects the devices.
 import { modbusDevice } from "../../support/modbus-device.ts";
 
 const devices = await Promise.all(Array.from({ length: Number(process.argv[2]) }, () => modbusDevice()));

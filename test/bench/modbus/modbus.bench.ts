@@ -1,7 +1,11 @@
-// What polling costs, in rounds, with their medians. `node test/bench/modbus/modbus.bench.ts requests [rounds]`: requests a
-// second and processor time against a bare loop of the library; `node --max-semi-space-size=4 test/bench/modbus/modbus.bench.ts devices [rounds]`:
-// processor and memory of a process that polls 100 devices for 15,000 tags a second, 10 s a round; `… gateway [rounds]`:
-// 100 units behind one gateway, 10 of them dead, 30 s a round. Figures and machine: README of src/source/modbus.
+// The cost of polling, in rounds, with medians. Figures and machine: README of src/source/modbus.
+// `node test/bench/modbus/modbus.bench.ts requests [rounds]`: requests a second and processor time, compared with a
+// bare loop
+// of the library;
+// `node --max-semi-space-size=4 test/bench/modbus/modbus.bench.ts devices [rounds]`: processor time and memory of a
+// process
+// that polls 100 devices for 15,000 tags a second, 10 s a round;
+// `… gateway [rounds]`: 100 units behind one gateway, 10 of them dead, 30 s a round.
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -25,7 +29,7 @@ function median(values: readonly number[]): number {
 
 async function withDevices<T>(count: number, use: (urls: readonly string[]) => Promise<T>): Promise<T> {
   const child = fork(join(import.meta.dirname, "devices.ts"), [String(count)]);
-  const [urls] = (await once(child, "message")) as [readonly string[]]; // our own script's words
+  const [urls] = (await once(child, "message")) as [readonly string[]]; // sent by devices.ts
   try {
     return await use(urls);
   } finally {
@@ -33,7 +37,9 @@ async function withDevices<T>(count: number, use: (urls: readonly string[]) => P
   }
 }
 
-/** Runs `block` for ten blocks of 100 registers, again and again; gives requests a second, and processor time of a request. */
+/**
+ * Reads ten blocks of 100 registers repeatedly with `block`. Returns requests a second, and processor time per request.
+ */
 async function speedOf(block: (start: number) => Promise<unknown>): Promise<{ perSecond: number; micros: number }> {
   for (let i = 0; i < 2_000; i++) await block((i % 10) * 100);
   const start = performance.now();
@@ -66,7 +72,7 @@ if (mode === "requests")
     );
     const ratios: number[] = [];
     const micros: { bare: number; ours: number }[] = [];
-    // By turns, so that what else the machine does falls on both.
+    // In turn, so that other load on the machine affects both.
     for (let round = 0; round < rounds; round++) {
       const bare = await speedOf((start) => library.readHoldingRegisters(start, 100));
       const ours = await speedOf((start) => link.read({ unit: 1, table: "hr", start, count: 100 }, 1_000, signal));
@@ -123,7 +129,7 @@ if (mode === "gateway") {
   await using source = await openModbusSource({ url: gateway.url }, tags, testRuntime(), signal);
   const roundMs = 30_000;
   const settled = performance.now() + 15_000;
-  /** By round and tag: when it was read, in milliseconds. */
+  /** By round and tag: the times of the readings in milliseconds. */
   const times = Array.from({ length: rounds }, () => new Map<number, number[]>());
   for await (const { readings } of source.deliveries(signal)) {
     const round = Math.floor((performance.now() - settled) / roundMs);

@@ -1,4 +1,4 @@
-// The bare library as a client: acknowledges at once, counts, keeps nothing. Argument: a `Load` as JSON.
+// The bare library as a client: acknowledges at once, counts, and stores nothing. Argument: a `Load` as JSON.
 import { connectAsync } from "mqtt";
 import { type Load, Meter } from "./load.ts";
 

@@ -1,4 +1,4 @@
-// What a load is, and what a client that received it says of itself: the words between the processes of the bench.
+// The load, and the result of a client that received it, as the processes of the bench exchange them.
 
 export interface Load {
   readonly host: string;
@@ -6,23 +6,23 @@ export interface Load {
   readonly username: string;
   readonly password: string;
   readonly qos: 0 | 1;
-  /** Messages a second; 0: as many as the broker takes. */
+  /** Messages a second. 0: as many as the broker accepts. */
   readonly rate: number;
   readonly topics: number;
-  /** Messages. */
+  /** The total number of messages. */
   readonly total: number;
-  /** Milliseconds that a sync takes longer than the disk needs. */
+  /** Milliseconds added to each sync of the disk. */
   readonly syncMs: number;
 }
 
-/** A client's last line on stdout. Its first is `ready`, once it is subscribed. */
+/** The last line of a client on stdout. Its first line is `ready`, once it has subscribed. */
 export interface Usage {
   readonly seen: number;
   /** From the first message to the last. */
   readonly seconds: number;
   readonly cpuSeconds: number;
   readonly rssMB: number;
-  /** Of these: heap of the main thread in use, heap reserved, and buffers outside of it. */
+  /** Parts of `rssMB`: used heap of the main thread, reserved heap, and buffers outside the heap. */
   readonly memoryMB?: { readonly heap: number; readonly reserved: number; readonly buffers: number };
   /** Highest and lowest resident memory after the first tenth of the messages. */
   readonly rssRangeMB?: readonly [number, number];
@@ -31,7 +31,7 @@ export interface Usage {
   readonly ackP99?: number;
 }
 
-/** Time and CPU from the first message on. */
+/** Measures time and CPU time from the first message on. */
 export class Meter {
   #seen = 0;
   #begin = 0;
@@ -45,7 +45,7 @@ export class Meter {
     this.#total = total;
   }
 
-  /** True: that was the last. */
+  /** Returns true with the last message. */
   count(messages: number): boolean {
     const now = performance.now();
     if (this.#seen === 0) {

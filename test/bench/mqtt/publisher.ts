@@ -1,11 +1,12 @@
-// Publishes 60-byte JSON messages over a raw socket, evenly paced or as fast as the broker takes them, in a process of
-// its own: a library would cost more than the client that is measured. Argument: a `Load` as JSON.
+// Publishes 60-byte JSON messages over a raw socket, evenly paced or as fast as the broker accepts them, in its own
+// process.
+// A library would cost more than the client that is measured. Argument: a `Load` as JSON.
 import { connect } from "node:net";
 import { generate, parser } from "mqtt-packet";
 import type { Load } from "./load.ts";
 
 const { host, port, username, password, qos, rate, topics, total }: Load = JSON.parse(process.argv[2] ?? "");
-/** QoS 1 messages without an answer at most; packet identifiers end at 65,535. */
+/** The maximum number of unacknowledged QoS 1 messages. Packet identifiers end at 65,535. */
 const maxInFlight = 20_000;
 
 const socket = connect(port, host).setNoDelay(true);

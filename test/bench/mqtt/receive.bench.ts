@@ -1,5 +1,6 @@
-// What receiving costs: `mosquitto_sub` as the floor, the bare library, our source alone, and our source with mapping and
-// disk buffer, one after the other in each round, from mosquitto, with the same load. Medians of the rounds.
+// The cost of receiving: `mosquitto_sub` as the lower bound, the bare library, the source alone, and the source with
+// mapping
+// and disk buffer. They run in turn in each round, with mosquitto and the same load. Medians of the rounds.
 // Run: node test/bench/mqtt/receive.bench.ts [seconds each] [rounds] [scenario, ...]
 // Memory over many messages: node test/bench/mqtt/receive.bench.ts memory [millions]
 import { spawn } from "node:child_process";
@@ -21,7 +22,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
 type Client = (load: Load) => readonly [string, ...string[]];
 const script = (name: string) => new URL(name, import.meta.url).pathname;
 
-// Bundled as the agent is shipped: what Node needs to run TypeScript would count as memory of the client.
+// Bundled like the released agent, because running TypeScript would add to the client's memory.
 using bundles = temporaryFolder();
 writeFileSync(bundles.file("package.json"), '{ "type": "module" }');
 await build({
@@ -38,7 +39,7 @@ await build({
   banner: { js: 'import{createRequire as requireFrom}from"node:module";const require=requireFrom(import.meta.url);' },
 });
 const node = (name: string, ...more: string[]): Client => {
-  // As the agent is run; the second of these it sets itself (`boundGarbage`).
+  // The agent's own flags; it sets the second one itself (`boundGarbage`).
   const flags = ["--max-semi-space-size=4", "--heap-growing-percent=40"];
   return (load) => [process.execPath, ...flags, bundles.file(name), JSON.stringify(load), ...more];
 };
@@ -64,7 +65,7 @@ async function measure(client: Client, scenario: Scenario, total: number): Promi
   const begin = performance.now();
   const publisher = spawn(process.execPath, [script("publisher.ts"), JSON.stringify(load)], { stdio: "inherit" });
   const ended = new Promise((resolve) => publisher.once("exit", resolve));
-  // QoS 0 may be lost on the way: what has not come long after the last was published never will.
+  // QoS 0 messages may be lost. Those that are missing long after the last one was published will not arrive.
   const overdue = ended.then(() => setTimeout(() => child.kill(), 60_000));
   const said: string[] = [];
   for (let line = await lines.next(); !line.done; line = await lines.next()) said.push(line.value);
@@ -72,7 +73,7 @@ async function measure(client: Client, scenario: Scenario, total: number): Promi
   const seconds = (performance.now() - begin) / 1_000;
   const text = said.at(-1);
   if (text === undefined) throw new Error("a client ended without a word");
-  if (text.startsWith("{")) return JSON.parse(text) as Usage; // written by load.ts
+  if (text.startsWith("{")) return JSON.parse(text) as Usage; // printed by load.ts
   const [user = 0, system = 0] = text.split(" ").map((part) => Number(/m([\d.]+)s/.exec(part)?.[1] ?? 0));
   return { seen: total, seconds, cpuSeconds: user + system, rssMB: 0 };
 }

@@ -1,5 +1,6 @@
-// Every sync takes 20 ms longer than the disk needs: how many messages a second, whether acknowledgements are in order,
-// and whether the connection stays. A tap between mosquitto and our source watches.
+// Adds 20 ms to every sync: messages a second, whether acknowledgements are in order, and whether the connection stays
+// open.
+// A proxy between mosquitto and the source observes them.
 // Run: node test/bench/mqtt/slow-sync.bench.ts [minutes, 10] [messages/s, 20000] [ms a sync takes longer, 20]
 import { spawn } from "node:child_process";
 import { loadavg } from "node:os";

@@ -1,5 +1,6 @@
-// Our source as a client. `alone`: decoded and given out, acknowledged after a wait of `syncMs`. `durable`: mapped and
-// appended to the disk buffer as well, acknowledged after its sync. Arguments: a `Load` as JSON, and which of the two.
+// The MQTT source as a client. `alone`: decodes, and acknowledges after `syncMs`. `durable`: also maps and appends to
+// the
+// disk buffer, and acknowledges after its sync. Arguments: a `Load` as JSON, and one of these two names.
 import { mkdtempSync, rmSync } from "node:fs";
 import { bufferOptions } from "../../../src/buffer/disk/options.ts";
 import { openBuffer } from "../../../src/buffer/registry.ts";

@@ -1,6 +1,8 @@
-// What the whole agent costs with one OPC UA source: `node test/bench/opcua/agent.bench.ts [--items 2000] [--seconds 20]
-// [--rounds 3] [--idle] PROGRAM...`. The programs (`dist/main.js` by default) take turns; server and service have processes of
-// their own. `--idle`: the variables do not change, one line gives processor and memory at rest.
+// The cost of the whole agent with one OPC UA source: `node test/bench/opcua/agent.bench.ts [--items 2000] [--seconds
+// 20]
+// [--rounds 3] [--idle] PROGRAM...`. The programs (`dist/main.js` by default) take turns; server and service run in
+// their
+// own processes. With `--idle` the variables do not change, and one line shows processor time and memory at rest.
 import { spawn } from "node:child_process";
 import { loadavg } from "node:os";
 import { join, resolve } from "node:path";
@@ -32,7 +34,7 @@ const [items, seconds, warmUp, rounds] = [values.items, values.seconds, values.w
   number,
 ];
 const programs = positionals.length > 0 ? positionals : [resolve(import.meta.dirname, "../../../dist/main.js")];
-// As in the systemd unit.
+// The same as in the systemd unit.
 const env = { MALLOC_ARENA_MAX: "1", MALLOC_MMAP_THRESHOLD_: "1048576", MALLOC_TRIM_THRESHOLD_: "1048576" };
 
 using folder = temporaryFolder();
@@ -43,7 +45,7 @@ const server = spawn(
   { stdio: ["pipe", "pipe", "inherit"] },
 );
 const ready = await new Promise<string>((done) => createInterface(server.stdout).once("line", done));
-const { port } = JSON.parse(ready) as { port: number }; // our own script's words
+const { port } = JSON.parse(ready) as { port: number }; // printed by server.ts
 
 const results = new Map(programs.map((program) => [program, [] as Result[]]));
 interface Result {

@@ -1,5 +1,6 @@
-// What random cuts and silences of the network cost the OPC UA source: node test/bench/opcua/cuts.ts [seed] [cuts].
-// Each value that the server sampled must arrive, or be counted as lost; a third of the deliveries is never acknowledged.
+// What random network outages and silences cost the OPC UA source: node test/bench/opcua/cuts.ts [seed] [cuts].
+// Each value that the server sampled must arrive or be counted as lost. A third of the deliveries is never
+// acknowledged.
 import { systemClock } from "../../../src/lib/clock.ts";
 import { hurriedClock } from "../../support/hurried-clock.ts";
 import { lineNamespace, opcuaServer } from "../../support/opcua-server.ts";
@@ -14,7 +15,7 @@ using folder = temporaryFolder();
 await using server = await opcuaServer({ folder: folder.file("server") });
 await using network = await tcpProxy(server.port);
 const clock = systemClock();
-/** Silence is noticed four times as soon as in earnest. */
+/** Silence is detected after a quarter of the usual time. */
 const runtime = testRuntime({ clock: hurriedClock(4) });
 const sleep = (ms: number) => clock.sleep(ms, new AbortController().signal);
 const setup = {

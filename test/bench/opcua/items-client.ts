@@ -1,4 +1,4 @@
-// The side of the OPC UA bench that is measured: one source, in a process of its own. Its argument is a `Load` as JSON.
+// The measured side of the OPC UA bench: one source in its own process. Its argument is a `Load` as JSON.
 import { readingCount } from "../../../src/lib/reading-batch.ts";
 import { opcuaDriver } from "../../../src/source/opcua/driver.ts";
 import { loadStack } from "../../../src/source/opcua/session/stack.ts";
@@ -11,7 +11,7 @@ interface Load {
   readonly seconds: number;
   readonly stateDir: string;
 }
-const load = JSON.parse(process.argv[2] ?? "{}") as Load; // our own script's words
+const load = JSON.parse(process.argv[2] ?? "{}") as Load; // passed by items.ts
 const megabytes = () => Math.round(process.memoryUsage().rss / 1e6);
 const stop = new AbortController();
 const runtime = testRuntime();
@@ -54,7 +54,7 @@ for await (const delivery of source.deliveries(stop.signal)) {
   if (count > 0) firstMs ??= Math.round(now - since);
   if (delivery.descriptions.length > 0) {
     describedMs ??= Math.round(now - since);
-    // What it costs from here on.
+    // The measurement starts here.
     cpu = process.cpuUsage();
     settled = now;
     steady = 0;

@@ -1,5 +1,6 @@
-// What the OPC UA source costs: node test/bench/opcua/items.ts [items] [interval in ms] [--seconds 20 | --minutes 10].
-// The source is bundled and run as the agent is, in a process of its own; the server (node-opcua-server) is a third one.
+// The cost of the OPC UA source: node test/bench/opcua/items.ts [items] [interval in ms] [--seconds 20 | --minutes 10].
+// The source is bundled and run like the agent, in its own process. The server (node-opcua-server) runs in a third
+// process.
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
@@ -35,9 +36,9 @@ const server = spawn(process.execPath, [script("server.ts"), folder.file("server
   stdio: ["pipe", "pipe", "inherit"],
 });
 const ready = await new Promise<string>((resolve) => createInterface(server.stdout).once("line", resolve));
-const { port } = JSON.parse(ready) as { port: number }; // our own script's words
+const { port } = JSON.parse(ready) as { port: number }; // printed by server.ts
 const load = { port, items, everyMs, seconds, stateDir: folder.file("state") };
-// As the agent is run; the second of these it sets itself (`boundGarbage`).
+// The agent's own flags; it sets the second one itself (`boundGarbage`).
 const flags = ["--max-semi-space-size=4", "--heap-growing-percent=40", "--expose-gc"];
 const before = loadavg()[0]?.toFixed(1);
 const client = spawn(process.execPath, [...flags, folder.file("items-client.js"), JSON.stringify(load)], {

@@ -1,7 +1,9 @@
 // The status page of an agent with many tags in a real Chromium: how soon it paints and shows values, and what it costs
-// browser and agent while it is open, beside a blank page and an agent that nobody looks at, in turn: an agent with so many
-// tags does not cost the same from one minute to the next.
-// `npm run build && node test/bench/operations/page.bench.ts [loads] [seconds] [tags] [rounds]`; `CHROMIUM` names another browser
+// browser and agent while it is open. For comparison, in turn: a blank page, and an agent whose page is not open,
+// because
+// the cost of an agent with this many tags varies from minute to minute.
+// `npm run build && node test/bench/operations/page.bench.ts [loads] [seconds] [tags] [rounds]`; `CHROMIUM` names
+// another browser
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { resolve } from "node:path";
@@ -82,7 +84,7 @@ await browser.close();
 await agent.stop();
 
 interface Opened extends AsyncDisposable {
-  /** From the begin of the navigation, as the browser has it. */
+  /** From the start of the navigation, as the browser reports it. */
   readonly paintMs: number;
   /** Until the first row of the table has its value. */
   readonly valuesMs: number;
@@ -90,17 +92,17 @@ interface Opened extends AsyncDisposable {
   toTags(): Promise<void>;
 }
 
-/** Shares of a core. */
+/** Shares of one core. */
 interface Share {
   readonly browser: number;
   readonly agent: number;
 }
 
-/** A browser that has never seen the page. */
+/** Opens a browser that has never loaded the page. */
 async function open(by: Browser): Promise<Opened> {
   const context = await by.newContext({ viewport: { width: 1_200, height: 900 } });
   const page = await context.newPage();
-  // Noted by the page itself: the way to here takes its time.
+  // The page itself records the times, because messages to this process take time.
   await page.addInitScript(`addEventListener("DOMContentLoaded", () => {
     const watch = new MutationObserver(() => {
       if (!document.querySelector(".tag .value")?.textContent) return;
@@ -119,7 +121,7 @@ async function open(by: Browser): Promise<Opened> {
   };
 }
 
-/** Shares of a core of the browser with all its processes and of the agent, in a while of rest after a while to settle. */
+/** Shares of one core that the agent and all processes of the browser use at rest, after a settling time. */
 async function share(): Promise<Share> {
   const rest = (s: number) => new Promise((done) => setTimeout(done, s * 1_000));
   await rest(5);
@@ -143,7 +145,7 @@ function descendants(pid: number): readonly number[] {
         const parent = readFileSync(`/proc/${name}/stat`, "utf8").split(") ")[1]?.split(" ")[1];
         return [{ pid: Number(name), parent: Number(parent) }];
       } catch {
-        // Ended meanwhile.
+        // The process has ended in the meantime.
         return [];
       }
     });

@@ -1,5 +1,7 @@
-// How long the bundled program takes from its start to ready and to the last connection, with and without its compile
-// cache, with the CPU time that took, and what it keeps resident half a minute later: MQTT alone, with OPC UA, all three protocols. Beside it a Node that does nothing.
+// The time of the bundled program from its start to ready and to the last connection, with and without its compile
+// cache,
+// the CPU time until then, and its resident memory half a minute later: MQTT alone, with OPC UA, all three protocols.
+// For comparison, a Node process that does nothing.
 // `npm run build && node test/bench/operations/start.bench.ts [rounds]`
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -56,9 +58,9 @@ for (const names of [["mqtt"], ["mqtt", "opcua"], ["mqtt", "opcua", "modbus"]] a
 
 interface Started {
   readonly readyMs: number;
-  /** The last of the sources is. */
+  /** Until the last source is connected. */
   readonly connectedMs: number;
-  /** Of all threads until then: what a loaded machine changes least. */
+  /** CPU time of all threads until then, which load on the machine affects least. */
   readonly cpuMs: number;
 }
 
@@ -80,10 +82,10 @@ ${names.map((name) => `  ${name}: ${sources[name]}`).join("\n")}
 `,
   );
   const began = performance.now();
-  // As unit and image have it: any other option loads the whole program, which takes 100 ms longer.
+  // The flags of unit and image: any other one makes the program load all of its code, which takes 100 ms longer.
   const child = spawn(process.execPath, [...nodeFlags, entry, "run", "-c", file], {
     stdio: ["ignore", "ignore", "pipe"],
-    // As unit and image have it.
+    // The environment of unit and image.
     env: { ...process.env, NODE_COMPILE_CACHE: cache, MALLOC_ARENA_MAX: "1" },
   });
   const lines = new Set<string>();
@@ -108,7 +110,7 @@ ${names.map((name) => `  ${name}: ${sources[name]}`).join("\n")}
     async [Symbol.asyncDispose]() {
       child.kill("SIGTERM");
       await once(child, "exit");
-      // A stop keeps its session for the next start, which here has another data directory.
+      // A stopped agent leaves its session for the next start, which here has another data directory.
       server.endSessions();
       folder[Symbol.dispose]();
     },

@@ -1,5 +1,5 @@
-// A script of the bench in a process of its own. It sends one message when it is ready and one answer to each question, and
-// ends when its parent is gone.
+// A script of the bench in its own process. It sends one message when it is ready and one answer to each question.
+// It ends when its parent does.
 import { fork } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 

@@ -1,4 +1,6 @@
-// What the programs read in a run: a broker with a publisher, devices, a server, each in a process of its own and started anew.
+// What the programs read in a run: a broker with a publisher, devices, a server, each in its own process that is
+// started for
+// the run.
 import { join } from "node:path";
 import { type Mosquitto, openMosquitto } from "../../support/mosquitto.ts";
 import { type BenchChild, benchChild } from "./child.ts";
@@ -7,21 +9,24 @@ import type { Plant } from "./setting.ts";
 export interface Load {
   readonly name: string;
   readonly title: string;
-  /** How a run with it goes (`run.ts`). */
+  /** The procedure of its runs (`run.ts`). */
   readonly procedure: "steady" | "idle" | "outage" | "kill";
-  /** `shared`: a folder that stays over all runs. */
+  /** `shared` is a folder that is kept over all runs. */
   open(shared: string): Promise<RunningLoad>;
 }
 
 export interface RunningLoad extends AsyncDisposable {
   readonly plant: Plant;
-  /** Whether a program is connected for this time and has its subscriptions, new or of its session; undefined without a broker. */
+  /**
+   * Whether a program has connected this many times and has its subscriptions, new or resumed. Undefined without a
+   * broker.
+   */
   readonly isSubscribed: ((times: number) => boolean) | undefined;
-  /** From now on there is something to read; devices and servers have it from their start. */
+  /** Starts the load of a publisher. Devices and servers have values from their start. */
   begin(): Promise<void>;
-  /** Points so far, as this side counts them. */
+  /** Points so far, as the load counts them. */
   sent(): Promise<number>;
-  /** Ends it. Resolves with the points there were, when all of them have left. */
+  /** Ends the load. Resolves with the number of points once all of them have been sent. */
   stop(): Promise<number>;
 }
 
@@ -29,7 +34,7 @@ const here = import.meta.dirname;
 const topics = 1_000;
 const ordinaryBacklog = 50_000;
 
-/** `mqtt-RATE` for any rate. Throws for a name that is none. */
+/** Accepts `mqtt-RATE` for any rate. Throws for an unknown name. */
 export function loadOf(name: string): Load {
   const rate = Number(/^mqtt-(\d+)$/.exec(name)?.[1]);
   if (rate > 0)
@@ -87,7 +92,8 @@ const fixedLoads: readonly Load[] = [
 
 async function mqtt(rate: number, backlog = ordinaryBacklog): Promise<RunningLoad> {
   const broker: Mosquitto = await openMosquitto({
-    // Telegraf keeps messages unacknowledged until they are written: with the 20 that mosquitto allows it could never follow.
+    // Telegraf leaves messages unacknowledged until they are written. With mosquitto's default of 20 it could never
+    // keep up.
     config: [
       "persistence false",
       "max_inflight_messages 0",

@@ -1,5 +1,6 @@
-// tagferry and Telegraf on the same broker, devices and server, in turn, judged by the same counting sink; a table for each load.
-// `npm run build && node test/bench/peers/peers.bench.ts --help`
+// tagferry and Telegraf in turn with the same broker, devices and server, judged by the same counting sink. Prints a
+// table
+// for each load. `npm run build && node test/bench/peers/peers.bench.ts --help`
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
@@ -54,7 +55,7 @@ async function bench(): Promise<void> {
   const interrupt = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
     process.on(signal, () => {
-      // Runs clean up behind themselves; the second time at once.
+      // The first interrupt lets runs clean up; the second one exits at once.
       if (interrupt.signal.aborted) process.exit(1);
       interrupt.abort(new Error(`interrupted by ${signal}`));
     });
@@ -74,7 +75,7 @@ async function bench(): Promise<void> {
     const results: readonly Rounds[] = programs.map(({ name }) => ({ program: name, figures: [], failures: [] }));
     for (let round = 0; round < rounds && !interrupt.signal.aborted; round++) {
       const order = [...programs.entries()];
-      // Each comes first as often as the others, so that what else the machine does falls on all.
+      // Reverses the order in every other round, so that other load on the machine affects all programs alike.
       const turned = round % 2 === 0 ? order : order.toReversed();
       for (const [i, program] of turned) {
         if (interrupt.signal.aborted) break;

@@ -1,5 +1,6 @@
-// The programs that are compared, each as its users run it: tagferry built, with the flags and the environment of its
-// unit and its buffer on disk; Telegraf with its memory buffer, sending JSON or the service's own requests.
+// The compared programs, each as its users run it: tagferry built, with the flags and the environment of its unit and
+// its
+// buffer on disk; Telegraf with its memory buffer, sending JSON or the service's own requests.
 import { spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,15 +17,15 @@ export interface Program {
 
 export interface RunningProgram extends AsyncDisposable {
   readonly pid: number;
-  /** Rejects with its last words when it ends by itself. */
+  /** Rejects with the end of its log if it ends by itself. */
   readonly ended: Promise<never>;
-  /** SIGTERM; SIGKILL after half a minute. */
+  /** Sends SIGTERM, and SIGKILL after half a minute. */
   stop(): Promise<void>;
-  /** kill -9. */
+  /** Sends SIGKILL. */
   kill(): Promise<void>;
 }
 
-/** `folder`: a build, as `npm run build` leaves it in `dist`. */
+/** `folder` is a build, as `npm run build` writes it to `dist`. */
 export function tagferry(name: string, folder: string): Program {
   const environment = unitEnvironment();
   return {
@@ -52,7 +53,7 @@ export function telegraf(name: string, program: string, output: "lines" | "servi
   };
 }
 
-/** What the unit sets, so that it is measured as it is packaged. */
+/** The environment that the systemd unit sets, so that the packaged configuration is measured. */
 function unitEnvironment(): Readonly<Record<string, string>> {
   const unit = readFileSync(join(import.meta.dirname, "../../../systemd/tagferry.service"), "utf8");
   const settings = [...unit.matchAll(/^Environment=(.*)$/gm)].flatMap(([, line = ""]) => line.split(" "));
@@ -62,7 +63,7 @@ function unitEnvironment(): Readonly<Record<string, string>> {
 function run(home: string, env: Readonly<Record<string, string>>, command: readonly string[]): RunningProgram {
   const logFile = join(home, "log");
   const log = openSync(logFile, "w");
-  // Ends with us, however we end.
+  // The kernel ends the program when this process ends for any reason.
   const child = spawn("setpriv", ["--pdeathsig", "KILL", ...command], {
     stdio: ["ignore", log, log],
     env: { PATH: process.env["PATH"], ...env },

@@ -1,15 +1,15 @@
-// Medians of the rounds as a table in Markdown, with the ratio of each figure to that of the first Telegraf.
+// Medians of the rounds as a Markdown table, with the ratio of each figure to that of the first Telegraf.
 import { median } from "../agent/process-usage.ts";
 import type { Figures } from "./run.ts";
 
-/** What happened of one program with one load: figures of the rounds that ended well, and why the others did not. */
+/** The results of one program with one load: figures of the successful rounds, and the errors of the others. */
 export interface Rounds {
   readonly program: string;
   readonly figures: Figures[];
   readonly failures: string[];
 }
 
-/** Columns that are compared; of the others a ratio says nothing. */
+/** Columns with a meaningful ratio. */
 const compared = ["% of a core", "user µs a point", "MB", "most MB", "start s", "caught up after s", "received/s"];
 
 export function table(title: string, programs: readonly Rounds[], reference: string | undefined): string {

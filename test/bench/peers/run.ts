@@ -1,4 +1,4 @@
-// One run: a program of its own age, a load, the counting sink, and what it cost.
+// One run: a newly started program, a load, the counting sink, and the cost.
 import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -19,19 +19,19 @@ export interface Pace {
   readonly outageSeconds: number;
 }
 
-/** By the name of its column; what a procedure does not measure is not there. */
+/** Figures by column name, without those that a procedure does not measure. */
 export type Figures = Readonly<Record<string, number>>;
 
 const kills = 10;
 const secondsBetweenKills = 5;
-/** How long after the load has ended everything must have come. */
+/** All points must arrive within this time after the load has ended. */
 const drainSeconds = 30;
-/** Points younger than this are on their way, not missing. */
+/** Younger points are in transit, not missing. */
 const usualLagSeconds = 2;
-/** Room for a buffer, what it leaves to others, and the file system. */
+/** Space for a buffer, its reserve, and the file system. */
 const volumeBytes = 3 * 2 ** 30;
 
-/** Bound of what a run takes, without failures: start and stop of everything included. */
+/** The maximum duration of a run without failures, including start and stop. */
 export function secondsOf({ procedure }: Load, pace: Pace): number {
   const around = 12;
   if (procedure === "kill") return around + kills * secondsBetweenKills + 10;
@@ -40,14 +40,14 @@ export function secondsOf({ procedure }: Load, pace: Pace): number {
 }
 
 export interface Place {
-  /** Folder that stays over all runs. */
+  /** A folder that is kept over all runs. */
   readonly shared: string;
-  /** Whether a loop device can be had, on which the bytes written can be counted. */
+  /** Whether a loop device is available, on which the written bytes can be counted. */
   readonly hasLoopDevice: boolean;
   readonly signal: AbortSignal;
 }
 
-/** Rejects when the program does not start, ends by itself or leaves everything unsent. */
+/** Rejects when the program does not start, ends by itself, or sends nothing. */
 export async function measure(program: Program, load: Load, pace: Pace, place: Place): Promise<Figures> {
   await using cleanup = new AsyncDisposableStack();
   const volume = place.hasLoopDevice
@@ -113,7 +113,7 @@ class Run {
     await this.#wait(this.#pace.warmUpSeconds);
     const window = await this.#window(process);
     const mostMB = treeUsage(process.pid).mostMB;
-    // That it was there all the time.
+    // Checks that the program stays connected throughout.
     await this.#load.begin();
     await this.#wait(2);
     return { "start s": startSeconds, ...window, "most MB": mostMB, ...(await this.#judged()) };
@@ -164,7 +164,7 @@ class Run {
     await this.#process?.stop();
   }
 
-  /** Resolves when it has subscribed, or its first points are there. */
+  /** Resolves when the program has subscribed, or its first points have arrived. */
   async #start(): Promise<RunningProgram> {
     const process = this.#program.start(this.#setting);
     this.#process = process;
@@ -191,7 +191,7 @@ class Run {
     const sent = after.sent - before.sent;
     return {
       "% of a core": ((after.cpuSeconds - before.cpuSeconds) / seconds) * 100,
-      // Of points sent: requests carry seconds of them, so what happens to arrive in a window varies.
+      // Per point sent, because requests carry seconds of points, so the number that arrives in a window varies.
       ...(sent > 100 && { "user µs a point": ((after.userSeconds - before.userSeconds) * 1e6) / sent }),
       MB: median(resident),
       ...(this.#place.hasLoopDevice && { "device kB/s": (after.written - before.written) / 1_000 / seconds }),
@@ -206,7 +206,7 @@ class Run {
     return { ...treeUsage(pid), points, sent, written, at: performance.now() };
   }
 
-  /** Ends the load, waits for the rest, and compares what was sent with what has come. */
+  /** Ends the load, waits for the rest, and compares the points sent with those received. */
   async #judged(): Promise<Figures> {
     const sent = await this.#load.stop();
     const isMqtt = this.#load.isSubscribed !== undefined;
@@ -217,7 +217,7 @@ class Run {
     const end = performance.now() + drainSeconds * 1_000;
     while ((await received()) < sent && performance.now() < end) {
       await this.#wait(0.2);
-      // The last cycle of a device that is cut off may never come.
+      // The last cycle of a disconnected device may never arrive.
       if (!isMqtt && performance.now() > end - (drainSeconds - 5) * 1_000) break;
     }
     const came = await received();
@@ -229,7 +229,7 @@ class Run {
     return this.#orEnded(sleep(seconds * 1_000, undefined, { signal: this.#place.signal }));
   }
 
-  /** Rejects when the program ends meanwhile, or the bench is interrupted. */
+  /** Rejects when the program ends in the meantime, or the bench is interrupted. */
   #orEnded<T>(work: Promise<T>): Promise<T> {
     const { signal } = this.#place;
     const interrupted = new Promise<never>((_, reject) => {

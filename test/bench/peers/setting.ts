@@ -1,11 +1,11 @@
-// What a program is given in a run.
+// The inputs of a program in a run.
 
 /** What there is to read. */
 export interface Plant {
   readonly mqtt?: { readonly port: number; readonly username: string; readonly password: string };
   readonly modbus?: { readonly urls: readonly string[]; readonly registers: number; readonly everySeconds: number };
   readonly opcua?: { readonly url: string; readonly items: number; readonly everySeconds: number };
-  /** Points that a program may have to hold while the sink is down. */
+  /** The number of points that a program may have to hold while the sink is down. */
   readonly backlog: number;
 }
 
@@ -13,8 +13,8 @@ export interface Setting {
   readonly plant: Plant;
   /** Base address. */
   readonly sinkUrl: string;
-  /** Configuration, log and caches; not measured. */
+  /** Configuration, log and caches, on a device that is not measured. */
   readonly home: string;
-  /** What the program must remember; on the measured device. */
+  /** The program's state, on the measured device. */
   readonly data: string;
 }

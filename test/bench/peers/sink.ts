@@ -1,19 +1,21 @@
-// The judge of the bench, in a process of its own: an HTTP server that takes what tagferry and Telegraf send and counts
-// every number in it. Answers as the service does at /v1/rpc, and takes Telegraf's JSON at /lines. Messages of MQTT carry
-// their number as their value (in thousandths), so that each is known again.
+// The judge of the bench in its own process: an HTTP server that accepts what tagferry and Telegraf send and counts
+// every
+// number in it. It answers like the service at /v1/rpc, and accepts Telegraf's JSON at /lines. The value of an MQTT
+// message
+// is its number / 1,000, so that duplicates are recognised.
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
 import { benchChild } from "./child.ts";
 
-/** Since the start. */
+/** Counted from the start. */
 export interface SinkCounts {
-  /** Numbers received, in whichever request, without those that tagferry measures of itself. */
+  /** Numbers received in any request, without tagferry's own measurements. */
   readonly points: number;
   /** MQTT messages received, each counted once. */
   readonly messages: number;
-  /** MQTT messages received another time. */
+  /** MQTT messages received again. */
   readonly repeated: number;
   readonly requests: number;
 }
@@ -22,7 +24,7 @@ export interface CountingSink extends AsyncDisposable {
   /** Base address, without a path. */
   readonly url: string;
   counts(): Promise<SinkCounts>;
-  /** Refuses connections, until it is `up` again on the same port. */
+  /** Refuses connections until `up` is called; it then uses the same port. */
   down(): Promise<void>;
   up(): Promise<void>;
 }
@@ -57,7 +59,7 @@ class Counter {
   #requests = 0;
   #seen = new Uint8Array(2 ** 20);
 
-  /** What the path answers. */
+  /** Counts a body. Returns the answer for the path. */
   take(path: string, body: string): string {
     this.#requests++;
     if (path === "/lines") {
@@ -103,7 +105,7 @@ function signalOf(name: string): string {
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk as Buffer); // no encoding is set
+  for await (const chunk of request) chunks.push(chunk as Buffer); // without an encoding, chunks are buffers
   const body = Buffer.concat(chunks);
   return (request.headers["content-encoding"] === "gzip" ? gunzipSync(body) : body).toString();
 }

@@ -1,4 +1,4 @@
-// tagferry's configuration for a plant of the bench; everything that the plant does not need is left at its default.
+// tagferry's configuration for a plant of the bench. Everything that the plant does not need has its default value.
 import { integration, password } from "../../support/service.ts";
 import type { Setting } from "./setting.ts";
 

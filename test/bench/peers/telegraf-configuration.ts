@@ -1,5 +1,7 @@
-// Telegraf's configuration for a plant of the bench: memory buffer, a write each second and whenever a batch is full, and as
-// many messages in flight as it takes for the rate, since it acknowledges a message only when the output has it.
+// Telegraf's configuration for a plant of the bench: a memory buffer, and a write each second and whenever a batch is
+// full.
+// It allows as many messages in flight as the rate requires, because it acknowledges a message only after the output
+// has it.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { integration, password } from "../../support/service.ts";

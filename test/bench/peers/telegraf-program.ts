@@ -15,7 +15,11 @@ const plugIns = [
   "serializers.json",
 ];
 
-/** Path of the program. Builds it, which takes minutes, where no build of this version and these plug-ins is in the user's cache. */
+/**
+ * The path of the program. Builds it, which takes minutes, unless the user's cache has a build of this version with
+ * these
+ * plug-ins.
+ */
 export function telegrafProgram(): Promise<string> {
   return peerProgram(`telegraf-${version}`, [import.meta.filename], async (folder, output) => {
     const module = `github.com/influxdata/telegraf@${version}`;

@@ -1,4 +1,4 @@
-// What a process and all its children cost, from /proc, and what is written at the block device below a folder.
+// The cost of a process and all its children, from /proc, and the bytes written to the block device of a folder.
 import { readFileSync, statSync } from "node:fs";
 
 /** Linux counts CPU time in hundredths of a second. */
@@ -6,10 +6,10 @@ const ticksPerSecond = 100;
 const sectorBytes = 512;
 
 export interface TreeUsage {
-  /** Seconds of CPU in user mode, and in user and kernel mode; of children that ended as well. */
+  /** Seconds of CPU time in user mode, and in user and kernel mode. Includes children that have ended. */
   readonly userSeconds: number;
   readonly cpuSeconds: number;
-  /** Resident megabytes (10^6 bytes), now and at most; summed over the processes. */
+  /** Resident megabytes (10^6 bytes), current and highest, summed over the processes. */
   readonly residentMB: number;
   readonly mostMB: number;
 }
@@ -41,7 +41,7 @@ function tree(pid: number): readonly number[] {
   return [pid, ...children.flatMap(tree)];
 }
 
-/** Bytes ever written at the device that this folder lies on. */
+/** Bytes written to the device of this folder since the system started. */
 export function deviceBytesWritten(folder: string): number {
   const device = statSync(folder).dev;
   const [major, minor] = [(device >> 8) & 0xfff, (device & 0xff) | ((device >> 12) & 0xfff00)];

@@ -1,4 +1,5 @@
-// The three figures of the local service: a full dense insert, a rollup over 400 days of minutes, and selects beside inserts.
+// The three figures of the local service: a full dense insert, a rollup over 400 days of minutes, and selects during
+// inserts.
 // Run: node test/bench/service/figures.bench.ts [folder on the disk to measure]
 
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
@@ -23,7 +24,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** 1,000 series × as many shared times as fit 8 MiB, values of 3 to 4 digits with a decimal. */
+/** 1,000 series × as many shared times as fit into 8 MiB, values of 3 to 4 digits with a decimal. */
 async function dense(): Promise<void> {
   await using service = await serviceProcess(join(folder, "dense"));
   using client = serviceClient(service.url);
@@ -71,7 +72,7 @@ function denseBody(n: number): { bytes: Buffer; points: number } {
   return { bytes: Buffer.from(text.padEnd(limit)), points: series * rows };
 }
 
-/** One item, a point a minute for 400 days. */
+/** One item with a point a minute for 400 days. */
 async function rollup(): Promise<void> {
   await using service = await serviceProcess(join(folder, "rollup"));
   using client = serviceClient(service.url);
@@ -91,7 +92,7 @@ async function rollup(): Promise<void> {
   }
 }
 
-/** 10 selects a second for 50 items × 1,000 points, while inserts of 1,000 points run. */
+/** 10 selects a second for 50 items × 1,000 points, during inserts of 1,000 points. */
 async function mixed(): Promise<void> {
   await using service = await serviceProcess(join(folder, "mixed"));
   using client = serviceClient(service.url);
@@ -126,7 +127,7 @@ async function mixed(): Promise<void> {
   });
 }
 
-/** 1,000 series with one point each, one after the other. */
+/** Inserts 1,000 series with one point each, one request after the other. */
 async function insertUntil(service: ServiceProcess, end: number): Promise<number> {
   using client = serviceClient(service.url);
   let inserts = 0;

@@ -1,5 +1,7 @@
-// A metadata query of one row, a saveSignals of one signal and an insert of one point, sent to an idle service and to one that stores full inserts
-// without a pause. Memory is that of the sources; `memory.bench.ts` has that of a release.
+// A metadata query of one row, a saveSignals of one signal and an insert of one point, sent to an idle service and to
+// one
+// that stores full inserts without a pause. Memory is that of the sources; `memory.bench.ts` measures that of a
+// release.
 // Run: node test/bench/service/readers.bench.ts [folder on the disk to measure] [seconds]
 
 import { mkdtempSync, rmSync } from "node:fs";
@@ -10,7 +12,7 @@ import { type ServiceClient, serviceClient } from "../../support/service-client.
 import { serviceProcess } from "../../support/service-process.ts";
 import { fullInsert, signals } from "./full-insert.ts";
 
-// Inserts come from a thread of their own, so that making them does not delay the queries.
+// A separate thread sends the inserts, so that building them does not delay the queries.
 if (isMainThread) await measure(process.argv[2] ?? "/var/tmp", Number(process.argv[3] ?? 20));
 else await insertWithoutPause(workerData as { readonly url: string; readonly ms: number });
 
@@ -20,7 +22,7 @@ async function measure(parent: string, seconds: number): Promise<void> {
     await using service = await serviceProcess(join(folder, "data"));
     using client = serviceClient(service.url);
     await client.post(fullInsert(0, 1));
-    // Both threads that read have started when they have answered.
+    // After these answers both reading threads have started.
     for (let n = 0; n < 20; n++) await select(client);
     const idle = await ask(client, new Promise((resolve) => setTimeout(resolve, seconds * 250)));
     const idleSaves = await ask(client, new Promise((resolve) => setTimeout(resolve, seconds * 250)), save);
@@ -55,7 +57,7 @@ async function measure(parent: string, seconds: number): Promise<void> {
   }
 }
 
-/** Sends the milliseconds that each insert took. */
+/** Inserts without a pause. Posts the milliseconds that each insert took. */
 async function insertWithoutPause({ url, ms }: { readonly url: string; readonly ms: number }): Promise<void> {
   using client = serviceClient(url);
   const took: number[] = [];
@@ -69,7 +71,10 @@ async function insertWithoutPause({ url, ms }: { readonly url: string; readonly 
   parentPort?.postMessage(took);
 }
 
-/** Asks for the metadata of one signal, or what `call` does, every 50 ms until `others` have ended; milliseconds of each. */
+/**
+ * Queries the metadata of one signal, or runs `call`, every 50 ms until `others` have ended. Returns milliseconds of
+ * each.
+ */
 async function ask(
   client: ServiceClient,
   others: Promise<unknown>,

@@ -1,6 +1,7 @@
-// How fast the service starts beside 90 million stored points, and what a point takes on disk, beside DuckDB.
-// `npm run build && [BENCH_OTHERS=DIR] node test/bench/service/storage.bench.ts [FOLDER ON A DISK] [MILLIONS] [FOLDER WITH CSV FILES]`
-// DuckDB is left out without `BENCH_OTHERS`, a folder that `test/bench/buffer/install-others.sh` has filled.
+// How fast the service starts with 90 million stored points, and the bytes of a point on disk, compared with DuckDB.
+// `npm run build && [BENCH_OTHERS=DIR] node test/bench/service/storage.bench.ts [FOLDER ON A DISK] [MILLIONS] [FOLDER
+// WITH CSV FILES]`
+// `BENCH_OTHERS` is a folder that `test/bench/buffer/install-others.sh` has filled; without it DuckDB is omitted.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
@@ -21,7 +22,7 @@ const random = seeded(3);
 const rounds = 7;
 const firstMicros = Date.UTC(2026, 0, 1) * 1_000;
 
-/** A column of so many values, a second apart. */
+/** A column of this many values, a second apart. */
 type Column = (count: number) => Float64Array;
 
 function walk(round: (value: number) => number): Column {
@@ -39,7 +40,7 @@ const counter: Column = (count) => {
   let sum = Math.floor(random() * 1e6);
   return Float64Array.from({ length: count }, () => (sum += Math.floor(random() * 4)));
 };
-/** Of twenty signals: eight with decimals, four with floats of a device, three states, two counters, three computed doubles. */
+/** Twenty signals: eight with decimals, four device floats, three states, two counters, three computed doubles. */
 const mix: readonly Column[] = [
   ...[10, 10, 10, 100, 100, 100, 1_000, 1_000].map(decimals),
   ...Array.from({ length: 4 }, () => walk(Math.fround)),
@@ -71,7 +72,7 @@ async function density(what: string, columns: readonly Float64Array[]): Promise<
   rmSync(ours, { recursive: true });
 }
 
-/** Stores columns in runs of an hour, as inserts would have it. */
+/** Stores columns in runs of an hour, as inserts would. */
 function store(data: string, columns: readonly Float64Array[]): void {
   using service = ServiceStore.open(data);
   service.transaction(() => {
@@ -86,7 +87,7 @@ function store(data: string, columns: readonly Float64Array[]): void {
   });
 }
 
-/** The smallest part of `@duckdb/node-api` that is used. */
+/** The part of `@duckdb/node-api` that the bench uses. */
 interface DuckDb {
   readonly DuckDBInstance: { create(path: string): Promise<{ connect(): Promise<DuckConnection>; closeSync(): void }> };
 }
@@ -103,7 +104,7 @@ interface DuckAppender {
   closeSync(): void;
 }
 
-/** Of a table by signal and time after a checkpoint. */
+/** The size of a table by signal and time after a checkpoint. */
 async function duckBytes(columns: readonly Float64Array[]): Promise<number | undefined> {
   const others = process.env["BENCH_OTHERS"];
   if (others === undefined) return undefined;
@@ -134,7 +135,7 @@ async function starts(points: number): Promise<void> {
   const [empty, full] = [join(folder, "empty"), join(folder, "full")];
   ServiceStore.open(empty)[Symbol.dispose]();
   const began = performance.now();
-  // Others of the same kinds, so that no two signals are alike but for where they start.
+  // New columns of the same kinds, because signals that differ only in their start would compress too well.
   const columns = mix.map((column) => column(points / signals));
   store(
     full,
@@ -172,7 +173,7 @@ async function start(data: string): Promise<Start> {
   return { ms, cpuMs };
 }
 
-/** Columns of numbers in CSV files; the last one of each row where the separator is a comma. */
+/** Columns of numbers in CSV files. With commas as separators, the last number of each row. */
 function columnsOf(path: string): Float64Array[] {
   return readdirSync(path)
     .filter((name) => name.endsWith(".csv"))

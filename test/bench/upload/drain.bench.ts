@@ -1,6 +1,8 @@
-// Drains a day of 1,000 polled tags against a sink that counts, while fresh points come: points per request, how late the
-// fresh ones are, memory. The spacing runs on a clock that is as fast as the machine.
-// Run, as the agent runs: node --max-semi-space-size=4 --heap-growing-percent=40 test/bench/upload/drain.bench.ts [hours]
+// Drains a day of 1,000 polled tags to a sink that counts, while fresh points arrive: points per request, how late the
+// fresh
+// ones are, memory. The request spacing runs on a clock that is as fast as the machine.
+// Run, as the agent runs: node --max-semi-space-size=4 --heap-growing-percent=40 test/bench/upload/drain.bench.ts
+// [hours]
 import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../../src/core/buffer.ts";
 import type { InputId } from "../../../src/core/point.ts";
@@ -17,7 +19,7 @@ const tags = Array.from({ length: 1_000 }, (_, i) => `line1.machine2.t${String(i
 const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
 const ticksPerBlock = 100;
 
-/** Time that runs only while somebody sleeps, so that a second of spacing costs nothing. */
+/** Time advances only during a sleep, so that a second of spacing costs nothing. */
 let monotonic = 0;
 const clock = {
   now: () => (start + monotonic * 1_000) as ReturnType<ReturnType<typeof testRuntime>["clock"]["now"]>,

@@ -1,5 +1,5 @@
-// How much one request carries and how much processor time it takes to build, over fixed and seeded workloads; medians.
-// Run: node test/bench/upload/packing.bench.ts
+// How many points one request carries and how much processor time it takes to build, over fixed and seeded workloads;
+// medians. Run: node test/bench/upload/packing.bench.ts
 import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import { type Steps, sliceWork } from "../../../src/lib/in-slices.ts";
@@ -16,7 +16,7 @@ const input = (tag: number) => `line1.machine2.t${String(tag).padStart(3, "0")}`
 
 interface Workload {
   readonly name: string;
-  /** Time of a point in microseconds after the start. */
+  /** The time of a point in microseconds after the start. */
   readonly time: (tick: number, tag: number) => number;
   readonly tags: number;
   readonly ticks: number;
@@ -28,12 +28,14 @@ const shared = (tick: number) => tick * 1e6;
 const jittered = (tick: number, tag: number) => (tick * 1_000 + phases[tag]! + Math.floor(random() * 5) - 2) * 1_000;
 const many = seeded(8);
 const manyPhases = Array.from({ length: 20_000 }, () => Math.floor(many() * 1_000_000));
-/** 5 poll groups of 100, 30 devices of 10, 200 single tags: what shares a phase shares its times. */
+/** 5 poll groups of 100, 30 devices of 10, 200 single tags. Tags with the same phase share their times. */
 const grouped = (tick: number, tag: number) => {
   const group = tag < 500 ? Math.floor(tag / 100) : tag < 800 ? 5 + Math.floor((tag - 500) / 10) : tag;
   return tick * 1e6 + phases[group]! * 1_000;
 };
-/** A slow bus: 20 blocks of 50 registers in 2.4 s, every 5 s; when each block is read, to a grid of so many ms. */
+/**
+ * A slow bus reads 20 blocks of 50 registers in 2.4 s, every 5 s. Times are those of the blocks, on a grid of `gridMs`.
+ */
 const slowBus = (gridMs: number) => (tick: number, tag: number) => {
   const readMs = tick * 5_000 + Math.floor(tag / 50) * 120 + (phases[tick * 20 + Math.floor(tag / 50)]! % 30);
   return Math.floor(readMs / gridMs) * gridMs * 1_000;
@@ -64,13 +66,13 @@ interface Built {
   readonly plan: PackedPlan;
 }
 
-/** Processor time of this thread in milliseconds: others on the machine do not count. */
+/** Processor time of this thread in milliseconds, which other load does not affect. */
 const cpu = () => {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1_000;
 };
 
-/** Runs to the end; gives the longest slice, where others run as often as the event loop has it. */
+/** Runs all steps. Returns the longest slice between two yields to the event loop as well. */
 function timed<T>(work: Steps<T>): { value: T; ms: number; sliceMs: number } {
   const begun = cpu();
   let sliceMs = 0;
@@ -113,7 +115,7 @@ for (const { name, time, tags, ticks } of workloads) {
     const sliceMs = Math.max(planned.sliceMs, written.sliceMs);
     return { planMs: planned.ms, writeMs: written.ms, sliceMs, plan: planned.value };
   };
-  // The first frame several times, so that it is measured warm; then all of them.
+  // The first frame several times, so that warm code is measured; then all frames.
   const first = Array.from({ length: 9 }, build).filter((built) => built !== undefined);
   const frames: PackedPlan[] = [];
   let settleMs = 0;
