@@ -3,7 +3,9 @@ import { cpSync, readdirSync } from "node:fs";
 import { expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { lineNamespace, opcuaServer } from "../support/opcua-server.ts";
-import { collect, openTrusting } from "../support/opcua-source.ts";
+import { collect, openOpcuaSource, openTrusting } from "../support/opcua-source.ts";
+import { testRuntime } from "../support/runtime.ts";
+import { tcpProxy } from "../support/tcp-proxy.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const tags = [{ node: `nsu=${lineNamespace};s=Count` }];
@@ -48,4 +50,62 @@ test.each([
   expect(after.source.details?.()).toMatchObject({ subscription });
   await count(1);
   await eventually(() => values.slice(3).every((value) => after.values(0).includes(value)), 30_000);
+});
+
+test.each([
+  ["what a killed agent acknowledged after handing over its files is not reported as lost by the next agent", "gw2"],
+  ["an agent that was killed reports nothing as lost when it starts again", "gw1"],
+])("%s", { timeout: 120_000 }, async (_, name) => {
+  using own = temporaryFolder();
+  await using server = await opcuaServer({ folder: own.file("server") });
+  await using network = await tcpProxy(server.port);
+  const setup = (agent: string) => ({
+    agent,
+    stateDir: own.file(`${agent}/state`),
+    sharedDir: own.file(`${agent}/shared`),
+    identity: "plant",
+    options: {
+      url: `opc.tcp://127.0.0.1:${network.port}`,
+      security: { mode: "none" },
+      subscription: { keepAlive: "1s" },
+    },
+    tags,
+  });
+  const handedOver = setup("gw2").stateDir;
+  let last = 0;
+  const countTo = async (value: number) => {
+    while (last < value) {
+      server.set("Count", ++last);
+      await eventually(() => server.counted.has(last));
+    }
+  };
+  // As after a kill, it saves nothing before the next one begins.
+  await using former = collect(await openOpcuaSource(setup("gw1")));
+  await countTo(3);
+  await eventually(() => former.values(0).includes(3) && server.unacknowledged === 0);
+  cpSync(setup("gw1").stateDir, handedOver, { recursive: true });
+  await countTo(6);
+  await eventually(() => former.values(0).includes(6) && server.unacknowledged === 0);
+  network.cut();
+  await former.failure;
+  // More values than Publish requests wait at the server.
+  await countTo(11);
+  network.mend();
+  const runtime = testRuntime();
+  await using after = collect(await openOpcuaSource({ ...setup(name), runtime }));
+  expect(after.source.details?.()).toMatchObject({ subscription: "kept" });
+  await countTo(12);
+  await eventually(() => [7, 8, 9, 10, 11, 12].every((value) => after.values(0).includes(value)), 30_000);
+  expect(after.gaps).toEqual([]);
+  expect(runtime.metric("source_opcua_lost_notifications_total") ?? 0).toBe(0);
+
+  // What the server loses later is reported.
+  network.cut();
+  await after.failure;
+  await countTo(17);
+  server.forget();
+  network.mend();
+  await using later = collect(await openOpcuaSource(setup(name)));
+  await countTo(18);
+  await eventually(() => later.gaps.some(({ cause }) => cause === "overflow"), 30_000);
 });

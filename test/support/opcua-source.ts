@@ -17,6 +17,8 @@ export interface OpcuaSourceSetup {
   /** As in the configuration; `every` in milliseconds, 50 unless given. */
   readonly tags: readonly Readonly<Record<string, unknown>>[];
   readonly runtime?: TestRuntime;
+  /** As `DriverConfig.agent`; default `test`. */
+  readonly agent?: string;
   /** As `DriverConfig.identity`. */
   readonly identity?: string;
   /** Nothing stays at the server when it is disposed of. */
@@ -30,13 +32,14 @@ export async function openOpcuaSource({
   options,
   tags,
   runtime,
+  agent = "test",
   identity,
   final = false,
 }: OpcuaSourceSetup): Promise<Source> {
   await putKey("agent", join(sharedDir ?? stateDir, "pki"));
   const config = {
     name: "line",
-    agent: "test",
+    agent,
     identity,
     stateDir,
     ...(sharedDir !== undefined && { sharedDir }),

@@ -17,8 +17,8 @@ export const opcuaAblations: readonly Ablation[] = [
   {
     safeguard: "a message that was had before is not had again",
     file: "source/opcua/monitoring/sequence.ts",
-    code: "if (old && !anew) return { missing: [], known: !keepAlive, beyond: false };",
-    without: "if (old && !anew) return { missing: [], known: false, beyond: false };",
+    code: "if (old && !anew) return { missing: [], known: !keepAlive, beyond: false, lags: false };",
+    without: "if (old && !anew) return { missing: [], known: false, beyond: false, lags: false };",
     test: sequence,
   },
   {
@@ -90,6 +90,34 @@ export const opcuaAblations: readonly Ablation[] = [
     code: "      if (!lostBefore) this.#options.lost(id);\n",
     without: "",
     test: missing,
+  },
+  {
+    safeguard: "what another agent has acknowledged is not lost",
+    file: "source/opcua/monitoring/missing-messages.ts",
+    code: '      if (found === "gone" && mayBeStored) continue;\n',
+    without: "",
+    test: missing,
+  },
+  {
+    safeguard: "after a message that the server has, a missing one is lost",
+    file: "source/opcua/monitoring/missing-messages.ts",
+    code: "        mayBeStored &&= tracker?.isOld(sequenceNumber) === true;\n",
+    without: "",
+    test: missing,
+  },
+  {
+    safeguard: "only the first messages after a takeover may be on another agent's disk",
+    file: "source/opcua/monitoring/sequence.ts",
+    code: "    const lags = this.#lags;\n    this.#lags = false;\n",
+    without: "    const lags = this.#lags;\n",
+    test: sequence,
+  },
+  {
+    safeguard: "positions are exact once this agent has stored a message",
+    file: "source/opcua/monitoring/positions.ts",
+    code: "    this.#lagging.delete(key);\n    this.#next.set(key, next);\n",
+    without: "    this.#next.set(key, next);\n",
+    test: positions,
   },
   {
     safeguard: "fetching the last message of a former subscription",

@@ -120,7 +120,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
       ? undefined
       : new Publisher({
           ...common,
-          subscriptions,
+          subscriptions: subscriptions.map((each) => ({ ...each, lags: positions.lags(each) })),
           formers,
           deliver: take,
           alive: () => notifications.alive(),

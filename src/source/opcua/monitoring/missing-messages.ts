@@ -25,15 +25,21 @@ export class MissingMessages {
     this.#options = options;
   }
 
-  async fetch(id: number, sequenceNumbers: readonly number[], signal: AbortSignal): Promise<void> {
+  /** `lags`: messages before the first one that the server has are on another agent's disk, so they are not lost. */
+  async fetch(id: number, sequenceNumbers: readonly number[], signal: AbortSignal, lags = false): Promise<void> {
+    const tracker = this.#options.trackers.get(id);
+    let mayBeStored = lags;
     let found: Awaited<ReturnType<typeof republish>> | undefined;
     for (const sequenceNumber of sequenceNumbers) {
       const lostBefore = typeof found === "string";
       if (found !== "none") found = await republish(this.#options, id, sequenceNumber, signal);
       if (typeof found !== "string") {
+        mayBeStored &&= tracker?.isOld(sequenceNumber) === true;
         await this.#options.deliver(id, found, signal);
         continue;
       }
+      // A server that keeps no messages has also lost those sent after the other agent was killed.
+      if (found === "gone" && mayBeStored) continue;
       tellLost(this.#options, sequenceNumber);
       // Report the loss before later messages are stored. One report covers consecutive losses.
       if (!lostBefore) this.#options.lost(id);

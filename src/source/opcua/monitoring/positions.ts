@@ -11,7 +11,14 @@ export interface SubscriptionKey {
   readonly started: string;
 }
 
-const content = z.object({ version: z.literal(1), next: z.record(z.string(), z.int()) });
+const content = z.object({
+  version: z.literal(1),
+  /** The agent that wrote the file. */
+  agent: z.string().optional(),
+  next: z.record(z.string(), z.int()),
+  /** Keys of `next` that another agent has written, see `Positions.lags`. */
+  lagging: z.array(z.string()).default([]),
+});
 /** The content is padded to this length, so that one write replaces it. */
 const bytes = 4_096;
 
@@ -20,19 +27,28 @@ export class Positions implements AsyncDisposable {
   readonly #file: InPlaceFile | undefined;
   readonly #log: Logger;
   readonly #next: Map<string, number>;
+  readonly #lagging: Set<string>;
   #failed = false;
 
-  private constructor(path: string | undefined, log: Logger, next: Map<string, number>) {
-    const text = () => JSON.stringify({ version: 1, next: Object.fromEntries(this.#next) }).padEnd(bytes);
+  private constructor(path: string | undefined, log: Logger, agent: string, stored?: z.output<typeof content>) {
+    const text = () => {
+      const [next, lagging] = [Object.fromEntries(this.#next), [...this.#lagging]];
+      return JSON.stringify({ version: 1, agent, next, lagging }).padEnd(bytes);
+    };
     this.#file = path === undefined ? undefined : new InPlaceFile(path, () => Buffer.from(text()));
     this.#log = log;
-    this.#next = next;
+    this.#next = new Map(Object.entries(stored?.next ?? {}));
+    const isOwn = stored?.agent === undefined || stored.agent === agent;
+    this.#lagging = new Set(isOwn ? stored?.lagging : this.#next.keys());
   }
 
-  /** Without `path` nothing is stored. Never rejects: an unreadable file counts as missing. */
-  static async open(path: string | undefined, log: Logger): Promise<Positions> {
+  /**
+   * Without `path` nothing is stored. `agent`: the agent that reads the source now. Never rejects: an unreadable file
+   * counts as missing.
+   */
+  static async open(path: string | undefined, log: Logger, agent = ""): Promise<Positions> {
     const stored = path === undefined ? undefined : await readStateFile(path, content);
-    return new Positions(path, log, new Map(Object.entries(stored?.next ?? {})));
+    return new Positions(path, log, agent, stored);
   }
 
   /** Number of the first message that is not on disk. Undefined if unknown. */
@@ -40,10 +56,18 @@ export class Positions implements AsyncDisposable {
     return this.#next.get(keyOf(subscription));
   }
 
+  /**
+   * Whether `next` is from another agent and possibly outdated: a killed reader has acknowledged messages that are on
+   * its own disk after it last handed over its files. False once this agent has stored a message.
+   */
+  lags(subscription: SubscriptionKey): boolean {
+    return this.#lagging.has(keyOf(subscription));
+  }
+
   /** Adds the fresh subscriptions and removes all but these and the kept ones. Resolves once written. */
   begin(fresh: readonly SubscriptionKey[], kept: readonly SubscriptionKey[]): Promise<void> {
     const going = new Set(kept.map(keyOf));
-    for (const key of this.#next.keys()) if (!going.has(key)) this.#next.delete(key);
+    for (const key of this.#next.keys()) if (!going.has(key) && this.#next.delete(key)) this.#lagging.delete(key);
     for (const subscription of fresh) this.#next.set(keyOf(subscription), 1);
     return this.#write();
   }
@@ -57,6 +81,7 @@ export class Positions implements AsyncDisposable {
     const before = this.#next.get(key);
     const next = after(sequenceNumber);
     if (before !== undefined && !behind(before, next)) return Promise.resolve();
+    this.#lagging.delete(key);
     this.#next.set(key, next);
     return this.#write();
   }

@@ -13,7 +13,9 @@ import { SilenceWatch } from "./silence-watch.ts";
 import { deleteSubscription, type Former, type Subscription } from "./subscription.ts";
 
 export interface PublisherOptions extends Omit<MissingMessagesOptions, "trackers" | "deliver"> {
-  readonly subscriptions: readonly (Counts & Pick<Subscription, "id" | "firstSequence" | "origin">)[];
+  /** `lags`: see `Positions.lags`. */
+  readonly subscriptions: readonly (Counts &
+    Pick<Subscription, "id" | "firstSequence" | "origin"> & { readonly lags: boolean })[];
   /** Former subscriptions, which deliver the messages that they kept and are then deleted. */
   readonly formers: readonly Pick<Former, "id" | "available">[];
   /** Receives each message once, in order. The next one follows after it resolves. */
@@ -47,7 +49,7 @@ export class Publisher {
     this.#workers = this.#pipeline;
     this.#formers = new Map(formers.map(({ id }) => [id, new FormerSubscription(id)]));
     this.#trackers = new Map([
-      ...subscriptions.map(({ id, firstSequence }) => [id, new SequenceTracker(firstSequence)] as const),
+      ...subscriptions.map(({ id, firstSequence, lags }) => [id, new SequenceTracker(firstSequence, lags)] as const),
       ...formers.map(({ id }) => [id, new SequenceTracker(undefined)] as const),
     ]);
     this.#missing = new MissingMessages({
@@ -158,12 +160,12 @@ export class Publisher {
     if (!tracker) return this.#delete(id, signal);
     const keepAlive = !message.notificationData?.length;
     const head = { sequenceNumber, keepAlive, available: availableSequenceNumbers ?? [] };
-    const { missing, known, beyond } = tracker.arrived(head);
+    const { missing, known, beyond, lags } = tracker.arrived(head);
     if (beyond) {
       runtime.log.error({ subscription: id }, "more notifications are missing than can be asked for");
       lost(id);
     }
-    await this.#missing.fetch(id, missing, signal);
+    await this.#missing.fetch(id, missing, signal, lags);
     const former = this.#formers.get(id);
     // Any keep-alive confirms the source, even if the other subscriptions are silent.
     if (keepAlive && !former) alive();

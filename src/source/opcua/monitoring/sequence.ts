@@ -20,6 +20,8 @@ export interface Missing {
   readonly known: boolean;
   /** Messages are missing that Republish cannot return. */
   readonly beyond: boolean;
+  /** Another agent may have acknowledged the first ones of `missing`. */
+  readonly lags: boolean;
 }
 
 export class SequenceTracker {
@@ -27,11 +29,16 @@ export class SequenceTracker {
   #first: number | undefined;
   /** No message has arrived on this connection. */
   #unheard = true;
+  #lags: boolean;
 
-  /** `next`: the first message that is not on disk. Undefined: unknown, after resuming a subscription. */
-  constructor(next: number | undefined) {
+  /**
+   * `next`: the first message that is not on disk. Undefined: unknown, after resuming a subscription. `lags`: see
+   * `Positions.lags`.
+   */
+  constructor(next: number | undefined, lags = false) {
     this.#next = next;
     this.#first = next;
+    this.#lags = lags;
   }
 
   /** Number of the next message. Undefined if unknown. */
@@ -47,6 +54,7 @@ export class SequenceTracker {
   /** Records that message `next` was fetched before it was announced. */
   fetched(): void {
     if (this.#next !== undefined) this.#next = after(this.#next);
+    this.#lags = false;
   }
 
   arrived({ sequenceNumber, keepAlive, available }: NotificationHead): Missing {
@@ -58,13 +66,15 @@ export class SequenceTracker {
     // Old numbers now identify other messages.
     if (anew) this.#first = undefined;
     // Some servers repeat their last number in a keep-alive instead of the next. Nothing is missing then.
-    if (old && !anew) return { missing: [], known: !keepAlive, beyond: false };
+    if (old && !anew) return { missing: [], known: !keepAlive, beyond: false, lags: false };
     const kept = available.filter((number) => behind(number, sequenceNumber) && !this.#had(number));
     const between = this.#next === undefined || anew ? [] : range(this.#next, sequenceNumber);
     this.#next = keepAlive ? sequenceNumber : after(sequenceNumber);
+    const lags = this.#lags;
+    this.#lags = false;
     // Also request unacknowledged messages that are on disk, so that they get acknowledged.
     const asked = new Set([...(between ?? []), ...(unheard || !between ? kept : [])]);
-    return { missing: [...asked].toSorted(inOrder), known: false, beyond: anew || between === undefined };
+    return { missing: [...asked].toSorted(inOrder), known: false, beyond: anew || between === undefined, lags };
   }
 
   /** Whether a message arrived on this connection. */

@@ -54,6 +54,19 @@ test("missing messages are delivered in order; several lost in a row give one re
   expect(lost()).toBe(3);
 });
 
+test("what another agent has acknowledged is not lost; a message is that is missing after one the server has", async () => {
+  const { missing, log, lost } = openStory({ kept: [2, 5, 7], next: 3 });
+
+  // Message 2 is on disk: the other agent was killed before its acknowledgement arrived.
+  await missing.fetch(1, [2, 3, 4, 5, 6, 7], signal, true);
+  expect(log).toEqual(["2", "5", "lost", "7"]);
+  expect(lost()).toBe(1);
+
+  const none = openStory({ kept: [], next: 3, refusal: "BadServiceUnsupported" });
+  await none.missing.fetch(1, [3, 4], signal, true);
+  expect(none.lost()).toBe(2);
+});
+
 test("a server that keeps no messages is asked once, and all missing messages are lost", async () => {
   const { missing, log, asked, lost } = openStory({ kept: [], refusal: "BadServiceUnsupported" });
 

@@ -46,6 +46,26 @@ test("closing waits until every reached position is written", async () => {
   expect(text).toContain(":6");
 });
 
+test("positions of another agent may be outdated until this one has stored a message", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("positions.json");
+  const lagging = async (agent: string) => {
+    const positions = await Positions.open(path, log, agent);
+    return [first, second].map((subscription) => positions.lags(subscription));
+  };
+  await using former = await Positions.open(path, log, "gw1");
+  await former.begin([first, second], []);
+  expect(await lagging("gw1")).toEqual([false, false]);
+  expect(await lagging("gw2")).toEqual([true, true]);
+
+  await using next = await Positions.open(path, log, "gw2");
+  await next.begin([], [first, second]);
+  await next.reached(first, 7);
+  expect([next.lags(first), next.lags(second)]).toEqual([false, true]);
+  // A connection that ends before the first message of the second subscription changes nothing.
+  expect(await lagging("gw2")).toEqual([false, true]);
+});
+
 test("a restarted server gives the same ID to another subscription", async () => {
   using folder = temporaryFolder();
   const path = folder.file("positions.json");

@@ -23,7 +23,15 @@ test("four requests wait at the server, and acknowledgements of an abandoned req
     runtime: testRuntime(),
     source: "line",
     subscriptions: [
-      { id: 1, firstSequence: 1, origin: "new", publishingMs: 1_000, keepAliveCount: 10, lifetimeCount: 30 },
+      {
+        id: 1,
+        firstSequence: 1,
+        lags: false,
+        origin: "new",
+        publishingMs: 1_000,
+        keepAliveCount: 10,
+        lifetimeCount: 30,
+      },
     ],
     formers: [],
     deliver: async () => {},

@@ -10,7 +10,7 @@ const keepAlive = (sequenceNumber: number, available: number[] = []) => ({
   available,
 });
 
-const none = { missing: [], known: false, beyond: false };
+const none = { missing: [], known: false, beyond: false, lags: false };
 
 test("messages in order leave no gap", () => {
   const tracker = new SequenceTracker(1);
@@ -22,6 +22,16 @@ test("a gap names every missing message in order", () => {
   tracker.arrived(data(1));
   expect(tracker.arrived(data(5))).toEqual({ ...none, missing: [2, 3, 4] });
   expect(tracker.arrived(data(6))).toEqual(none);
+});
+
+test("after a takeover, only messages before the first one that the server has may be on another agent's disk", () => {
+  const silent = new SequenceTracker(3, true);
+  expect(silent.arrived(keepAlive(6))).toEqual({ ...none, missing: [3, 4, 5], lags: true });
+  expect(silent.arrived(data(8))).toEqual({ ...none, missing: [6, 7] });
+
+  const fetching = new SequenceTracker(3, true);
+  fetching.fetched();
+  expect(fetching.arrived(data(6))).toEqual({ ...none, missing: [4, 5] });
 });
 
 test("a keep-alive announces the next message, so a lost first notification is noticed", () => {
@@ -89,7 +99,7 @@ test("messages fetched without an announcement are not requested again", () => {
 
 test("a server that restarts its numbering is accepted, and unrequestable messages are reported as lost", () => {
   const tracker = new SequenceTracker(500);
-  expect(tracker.arrived(data(3, [1, 2, 3]))).toEqual({ missing: [1, 2], known: false, beyond: true });
+  expect(tracker.arrived(data(3, [1, 2, 3]))).toEqual({ ...none, missing: [1, 2], beyond: true });
   expect(tracker.arrived(data(4))).toEqual(none);
 });
 
@@ -97,8 +107,8 @@ test("of too many missing messages the ones that the server has are requested", 
   const tracker = new SequenceTracker(1);
   tracker.arrived(data(1));
   expect(tracker.arrived(data(20_000, [19_998, 19_999, 20_000]))).toEqual({
+    ...none,
     missing: [19_998, 19_999],
-    known: false,
     beyond: true,
   });
   expect(tracker.arrived(data(20_001))).toEqual(none);
