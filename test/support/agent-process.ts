@@ -1,4 +1,4 @@
-// The agent as its users run it: a process of its own that can be killed and started again.
+// The agent as users run it: a separate process that can be killed and restarted.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
@@ -15,29 +15,29 @@ export interface AgentProcess extends AsyncDisposable {
   readonly page: string;
   /** Every line of its log so far, parsed. */
   readonly log: readonly Readonly<Record<string, unknown>>[];
-  /** What `/api/status` answers. */
+  /** Resolves with the answer of `/api/status`. */
   status(): Promise<Status>;
-  /** kill -9. Resolves when the process is gone. */
+  /** Sends SIGKILL. Resolves when the process has ended. */
   kill(): Promise<void>;
-  /** SIGTERM. Resolves with the exit status. */
+  /** Sends SIGTERM. Resolves with the exit status. */
   stop(): Promise<number | null>;
 }
 
 export interface AgentProcessOptions {
-  /** Folder that keeps configuration and data; the same one again is a restart. */
+  /** The folder of configuration and data. Starting with the same folder is a restart. */
   readonly folder: string;
-  /** YAML; `agent.dataDir` and `http.listen` are the caller's to set. */
+  /** YAML. The caller sets `agent.dataDir` and `http.listen`. */
   readonly configuration: string;
-  /** Program to start instead of `program`, for tests that take a safeguard out. */
+  /** A program to start instead of `program`, for tests that remove a safeguard. */
   readonly entry?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Flags of Node, before the program; default: those that it is delivered with. */
+  /** Node flags before the program; default: those of the shipped program. */
   readonly nodeOptions?: readonly string[];
-  /** Milliseconds it may take to be ready; 90,000 by default. */
+  /** The maximum time until it is ready, in milliseconds; default 90,000. */
   readonly readyWithinMs?: number;
 }
 
-/** Resolves once the agent says that it is ready; rejects with its log when it ends before. */
+/** Resolves once the agent reports that it is ready. Rejects with its log when it ends before. */
 export async function startAgent(options: AgentProcessOptions): Promise<AgentProcess> {
   const file = join(options.folder, "tagferry.yaml");
   writeFileSync(file, options.configuration);
@@ -58,7 +58,7 @@ export async function startAgent(options: AgentProcessOptions): Promise<AgentPro
       throw new Error(`the agent ended with ${child.exitCode ?? child.signalCode}: ${JSON.stringify(log)}`);
     }),
   ]).catch(async (error: unknown) => {
-    // Whoever tries again finds the data directory free.
+    // Waits for its end, so that the next start finds the data directory unlocked.
     if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
     await exited;
     throw error;

@@ -1,5 +1,6 @@
-// The agent with one safeguard taken out: a point counts as stored as soon as it is handed to the buffer, before it is on
-// disk. For showing that the drills notice.
+// The agent without one safeguard: a point counts as stored once it is passed to the buffer, before it is on disk.
+// Shows that
+// the drills detect this.
 import { openBuffer } from "../../src/buffer/registry.ts";
 import { run } from "../../src/cli/run/run.ts";
 import { processConsole } from "../../src/cli/terminal/console.ts";

@@ -1,5 +1,6 @@
-// A process that appends to a buffer until it is killed, and says on standard output what was acknowledged to it: the
-// first line when it is ready, then one number for each append. `node appending-process.ts DIRECTORY FIRST`.
+// A process that appends to a buffer until it is killed. It prints a first line when it is ready, and then the number
+// of each
+// acknowledged append. `node appending-process.ts DIRECTORY FIRST`.
 import { writeSync } from "node:fs";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
 import { openBuffer } from "../../src/buffer/registry.ts";
@@ -11,7 +12,7 @@ const pause = new Int32Array(new SharedArrayBuffer(4));
 const never = new AbortController().signal;
 const config = bufferOptions.parse({ reserveFreeDisk: "0", ackDelay: "0" });
 
-/** A pipe whose reader is behind takes nothing for a while. */
+/** Retries while the pipe is full because its reader is behind. */
 function say(line: string): void {
   for (;;)
     try {
@@ -32,7 +33,7 @@ try {
       time: epochMicros(1.7e15 + i * 1_000),
       value: i + k / 8,
     }));
-    // A few at a time, as from several sources.
+    // A few at a time, as several sources would.
     const appended = buffer.append(points, { awaited: true }, never).then(() => say(String(i)));
     if (i % 4 === 3) await appended;
   }

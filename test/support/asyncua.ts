@@ -1,15 +1,15 @@
-// asyncua as a peer: an OPC UA server on a stack that is not ours.
+// asyncua as a peer: an OPC UA server on a third-party stack.
 import { join } from "node:path";
 import { peerServer } from "./peer-server.ts";
 import { pythonWith } from "./python.ts";
 
 export interface AsyncuaOptions {
-  /** Keys and certificates; the same folder gives the same server certificate. */
+  /** Keys and certificates. The same folder gives the same server certificate. */
   readonly folder: string;
   readonly port?: number;
-  /** Endpoints with security beside the one without; default true. */
+  /** Also offers endpoints with security; default true. */
   readonly secure?: boolean;
-  /** Variables whose history it keeps, in memory. */
+  /** Variables whose history it keeps in memory. */
   readonly history?: readonly string[];
 }
 
@@ -17,29 +17,30 @@ export interface Asyncua extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
   /**
-   * Sets a variable below `Objects/Line`. `time`: source time, in seconds since 1970 with microseconds. Resolves when it is
-   * in the queue of every item that monitors the variable; never when the server ends before.
+   * Sets a variable below `Objects/Line`. `time`: source timestamp in seconds since 1970, to the microsecond. Resolves
+   * when
+   * the value is in the queue of every item that monitors the variable; never if the server ends before.
    */
   set(name: string, value: unknown, time?: number): Promise<void>;
-  /** What it has at the moment. */
+  /** Current numbers of sessions and subscriptions. */
   count(): Promise<{ readonly sessions: number; readonly subscriptions: number }>;
   /** Ends it at once, as a power cut would. */
   kill(): Promise<void>;
 }
 
-/** Resolves when it answers. Rejects when Python or the package cannot be had. */
+/** Resolves when it answers. Rejects when Python or the package is not available. */
 export async function asyncua(options: AsyncuaOptions): Promise<Asyncua> {
   const python = await pythonWith("asyncua==2.1.0");
   const script = join(import.meta.dirname, "asyncua-server.py");
   const waiting = new Map<number, () => void>();
   const counting = new Map<number, (counted: Said) => void>();
   const server = await peerServer(python, [script, JSON.stringify(options)], (line) => {
-    const said = JSON.parse(line) as Said; // our own script's words
+    const said = JSON.parse(line) as Said; // printed by the project's own script
     counting.get(said.counted ?? 0)?.(said);
     waiting.get(said.held ?? 0)?.();
     waiting.delete(said.held ?? 0);
   });
-  const { port } = JSON.parse(server.ready) as { port: number }; // our own script's words
+  const { port } = JSON.parse(server.ready) as { port: number }; // printed by the project's own script
   let ids = 0;
   return {
     port,
@@ -63,7 +64,7 @@ export async function asyncua(options: AsyncuaOptions): Promise<Asyncua> {
   };
 }
 
-/** A line of the script. */
+/** A line that the script prints. */
 interface Said {
   readonly held?: number;
   readonly counted?: number;

@@ -1,4 +1,4 @@
-// Flips single bits of a segment of 64 KiB and looks at what the real scan makes of each.
+// Flips single bits of a segment of 64 KiB and checks the result of the real scan.
 import { crc32 } from "../../src/buffer/disk/files/bytes.ts";
 import type { Checksum } from "../../src/buffer/disk/format/record.ts";
 import { readSegmentHeader, segmentHeaderBytes } from "../../src/buffer/disk/format/segment-header.ts";
@@ -6,7 +6,7 @@ import { type SegmentIndex, scanSegment } from "../../src/buffer/disk/format/seg
 import { append, folder, openStore, type Triple } from "./disk-store.ts";
 import { MemoryDisk } from "./memory-disk.ts";
 
-/** A whole, sealed segment of at most 64 KiB. */
+/** A full, sealed segment of at most 64 KiB. */
 export function fullSegment(checksum: Checksum = crc32): Uint8Array {
   const disk = new MemoryDisk();
   const { store } = openStore(disk, { segmentBytes: 65_536, checksum });
@@ -24,15 +24,16 @@ export function fullSegment(checksum: Checksum = crc32): Uint8Array {
 
 export interface FlipCounts {
   readonly flips: number;
-  /** Flips that changed what is read without being counted as damage, or were counted wrongly. */
+  /** Flips that changed the points read without counting as damage, or that were counted wrongly. */
   readonly wrong: number[];
   /** Flips that cost a record of points. */
   readonly costly: number;
 }
 
 /**
- * `bits` are numbers of bits from the beginning of the file. The checksum of a range that the flip does not touch is
- * the one of the range as it was, so it is not made again: that is what makes half a million flips quick.
+ * `bits` are bit numbers from the beginning of the file. The checksums of ranges without the flip are not computed
+ * again,
+ * which makes half a million flips fast.
  */
 export function flipBits(segment: Uint8Array, bits: Iterable<number>, checksum: Checksum = crc32): FlipCounts {
   const bytes = segment.slice();
@@ -81,7 +82,7 @@ export function flipBits(segment: Uint8Array, bits: Iterable<number>, checksum: 
   return { flips, wrong, costly };
 }
 
-/** The record of points that holds the byte; -1 where it is one of names or the seal. */
+/** The number of the record of points that contains the byte; -1 for a record of names or the seal. */
 function recordAt(whole: SegmentIndex, segment: Uint8Array, byte: number): number {
   const at = whole.offsets.findLastIndex((offset) => offset <= byte);
   if (at === -1) return -1;
@@ -90,7 +91,7 @@ function recordAt(whole: SegmentIndex, segment: Uint8Array, byte: number): numbe
   return byte < offset + 56 + Math.ceil(length / 8) * 8 ? at : -1;
 }
 
-/** All records but number `hit` are there, where they were, and the loss is exactly that one. */
+/** Whether all records except number `hit` are unchanged, and the loss is exactly that record. */
 function isSame(whole: SegmentIndex, index: SegmentIndex, hit: number): boolean {
   let at = 0;
   for (let i = 0; i < whole.offsets.length; i++) {

@@ -1,8 +1,8 @@
-// Orders of events in which the log once broke a promise, as the model test found and shrank them. They are tried first.
+// Event sequences in which the log once broke a promise, as found and shrunk by the model test. They are tried first.
 import type { Step } from "./buffer-model.ts";
 
 export const keptFailures: readonly [Step[]][] = [
-  // A write that was there after a kill was sealed before it was synced: torn by a power cut, it was taken for damage.
+  // After a kill, an unsynced write was sealed. A power cut then tore it, and it counted as damage.
   [
     [
       { kind: "cutOpening", call: 0, opening: 0, seed: 0 },
@@ -10,7 +10,8 @@ export const keptFailures: readonly [Step[]][] = [
       { kind: "settle", block: 0, inputs: undefined },
     ],
   ],
-  // The power failed after a block of a dropped segment was settled: its points were delivered, and counted as lost.
+  // The power failed after a block of a dropped segment was settled. Its points were delivered, and also counted as
+  // lost.
   [
     [
       { kind: "append", points: 15, inputs: 3 },
@@ -22,7 +23,7 @@ export const keptFailures: readonly [Step[]][] = [
       { kind: "settle", block: 0, inputs: undefined },
     ],
   ],
-  // Late points were settled before the points that they replace, and the model did not know that they wait for those.
+  // Late points were settled before the points that they replace. The model did not know that they have to wait.
   [
     [
       { kind: "append", points: 1, inputs: 1 },

@@ -1,4 +1,4 @@
-// The log against a simple model, in random order of everything that can happen to it, power cuts above all.
+// Compares the log with a simple model over random sequences of events, power cuts above all.
 import fc from "fast-check";
 import { expect } from "vitest";
 import {
@@ -25,7 +25,7 @@ export type Step =
       readonly lane: "live" | "backlog";
       readonly max: number;
       readonly input: number | undefined;
-      /** Left to be taken later. */
+      /** The index of an input to leave in the buffer. */
       readonly except?: number | undefined;
     }
   | { readonly kind: "settle"; readonly block: number; readonly inputs: number | undefined }
@@ -35,9 +35,9 @@ export type Step =
   | { readonly kind: "close" }
   | { readonly kind: "cut"; readonly seed: number }
   | { readonly kind: "cutDuring"; readonly call: number; readonly seed: number }
-  /** The process alone dies during an append, and the next one begins with the same append. */
+  /** Only the process dies during an append. The next process starts with the same append. */
   | { readonly kind: "killDuring"; readonly call: number }
-  /** The process dies during an append, and the power fails while the next one opens the buffer. */
+  /** The process dies during an append, and the power fails while the next process opens the buffer. */
   | { readonly kind: "cutOpening"; readonly call: number; readonly opening: number; readonly seed: number };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -90,10 +90,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 class PowerCut extends Error {}
 
-/** What may happen, in any order. */
+/** Any events, in any order. */
 export const steps = fc.array(step, { minLength: 1, maxLength: 30 });
 
-/** Runs the steps and throws when a promise is broken. `lie`: what the disk does wrong all the while. */
+/** Runs the steps. Throws when a promise is broken. `lie`: a permanent fault of the disk. */
 export function runSteps(all: readonly Step[], lie: Fault = () => undefined, maxSize = 2 ** 30): void {
   let disk = new MemoryDisk();
   disk.fault = lie;
@@ -101,19 +101,19 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
   let sequence = 0;
   let opened: OpenedStore = openStore(disk, { segmentBytes: 5_000, maxSize });
   let out: TakenBlock[] = [];
-  /** Acknowledged points, and those of an append that the power cut: they may be there. */
+  /** Acknowledged points, and points of an append that a power cut interrupted: those may be stored. */
   const acknowledged = new Map<string, Triple>();
   const unsure = new Set<string>();
   let unsureEver = 0;
-  /** Points may be late, which the live lane does not give. */
+  /** Whether there may be late points, which the live lane does not yield. */
   let hasLate = false;
-  /** Settled and not seen again since: may come again after a power cut, and must not before. */
+  /** Settled and not delivered again since. After a power cut they may be delivered again, before it they must not. */
   const settled = new Set<string>();
-  /** Settled once other points are. They come again when one of those is released instead. */
+  /** Settled only once other points are. They are delivered again if one of those is released instead. */
   const waiting = new Set<string>();
   let mayRevoke = false;
 
-  /** Without a seed the process alone died: what it wrote is there, and what it did not sync is no safer for that. */
+  /** Without a seed only the process died: its writes can be read, but unsynced ones are still not durable. */
   const reopen = (seed: number | undefined) => {
     const random = seeded(seed ?? 0);
     if (seed !== undefined) disk = disk.afterPowerCut(() => random() < 0.5);
@@ -125,7 +125,7 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
       maxSize,
     });
     out = [];
-    // Everything that was acknowledged and was not settled comes, once.
+    // Every acknowledged, unsettled point is delivered, once.
     const seen = new Map<string, number>();
     const blocks: TakenBlock[] = [];
     for (let block = take(opened.store); block; block = take(opened.store)) {
@@ -138,7 +138,7 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
     waiting.clear();
     mayRevoke = false;
     const missing = [...acknowledged.keys()].filter((key) => !settled.has(key) && !seen.has(key));
-    // What is missing was dropped, and is counted to the point. Points of an append that the power cut may be among it.
+    // Missing points were dropped, and are counted exactly. An append that a power cut interrupted may be among them.
     const { losses } = opened.store.stats();
     const lost = losses.reduce((sum, loss) => sum + loss.points, 0);
     expect(losses.filter(({ reason }) => reason !== "maxSize" || maxSize === 2 ** 30)).toEqual([]);
@@ -161,7 +161,7 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
     try {
       action();
     } catch {
-      // Whoever made the call is gone.
+      // The process that made the call is gone.
     }
   };
 
@@ -179,7 +179,7 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
         const without = each.except === undefined ? undefined : [`i${each.except}`];
         const block = take(opened.store, each.lane, each.max, only, without);
         if (!block) {
-          // Then nothing that was asked for is free.
+          // In that case all matching points must be leased.
           const leased = new Set(out.flatMap(({ points }) => points.map(keyOf)));
           const { losses } = opened.store.stats();
           const free = [...acknowledged].filter(
@@ -213,7 +213,7 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
         const inputs = each.inputs === undefined ? undefined : [`i${each.inputs}`];
         const before = opened.store.stats().settledPoints;
         settle(opened.store, block, inputs);
-        // Late points are not settled before what they may replace.
+        // A late point is not settled before the points that it may replace.
         const isWaiting = opened.store.stats().settledPoints === before;
         const done = block.points.filter(([input]) => !inputs || inputs.includes(input));
         for (const point of done) (isWaiting ? waiting : settled).add(keyOf(point));
@@ -279,7 +279,7 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
               maxSize,
             }),
           );
-        // The first try may be stored or not; what is appended for the same times is stored in any case.
+        // The first attempt may be stored or not. The second append with the same times must be stored.
         reopen(each.kind === "cutOpening" ? each.seed : undefined);
         const again = points.map(([input, time, value]): Triple => [input, time, value + 1 / 16]);
         append(opened.store, again, seconds);

@@ -1,4 +1,4 @@
-// Compiles the peers that are programs of their own, for `.ci/install-peers`. What is in the cache already is left as it is.
+// Compiles the peers that are separate programs, for `.ci/install-peers`. Programs in the cache are not compiled again.
 import { clarifyGoProgram, clarifyGoSuite } from "./clarify-go.ts";
 import { gopcuaProgram } from "./gopcua.ts";
 import { miloProgram } from "./milo.ts";

@@ -1,4 +1,4 @@
-// The program as it is installed, for the end-to-end tests. vitest calls `setup` once a run, before the first of them.
+// The program as installed, for the end-to-end tests. vitest calls `setup` once per run, before the first of them.
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync } from "node:fs";
 import { join } from "node:path";
@@ -13,16 +13,18 @@ declare module "vitest" {
 }
 
 const builds = join(root, ".cache", "program");
-/** All that goes into a build. The lock file stands for the libraries. */
+/** All inputs of a build. The lock file stands for the libraries. */
 const sources = ["src", "packaging", "systemd", "package.json", "package-lock.json"];
-/** A run that began before a change of the sources still uses the build from before. */
+/** Several, because a run that started before a change of the sources still uses its build. */
 const mostKept = 5;
 
 export async function setup(project: TestProject): Promise<void> {
   project.provide("program", join(await builtProgram(), "main.js"));
 }
 
-/** The folder of the build of these sources. Builds only where there is none. Several processes may call it at once. */
+/**
+ * The folder with the build of these sources. Builds only if it is missing. Safe to call in several processes at once.
+ */
 async function builtProgram(): Promise<string> {
   const folder = join(builds, digest());
   if (!existsSync(folder)) {
@@ -31,7 +33,7 @@ async function builtProgram(): Promise<string> {
     try {
       renameSync(building, folder);
     } catch (error) {
-      // Another process was faster; its build is the same.
+      // Another process has finished the same build first.
       rmSync(building, { recursive: true });
       if (!existsSync(folder)) throw error;
     }

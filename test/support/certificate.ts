@@ -1,4 +1,4 @@
-// Certificates made for a test: for any names and any time, of an authority that is made beside them.
+// Certificates for tests: for any names and any period, issued by a test authority.
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 
 export interface Certified {
@@ -7,24 +7,24 @@ export interface Certified {
 }
 
 export interface CertificateOptions {
-  /** Names of machines. */
+  /** Host names and addresses. */
   readonly names: readonly string[];
-  /** Milliseconds from now; it is valid from a day ago to a day from now unless said otherwise. */
+  /** Milliseconds from now. By default valid from a day ago to a day from now. */
   readonly from?: number;
   readonly to?: number;
 }
 
 export interface Authority {
-  /** What to trust, as PEM. */
+  /** The certificate to trust, as PEM. */
   readonly cert: string;
-  /** Who issues what it issues. */
+  /** Name and key that sign the certificates it issues. */
   readonly issuer: { readonly name: string; readonly key: KeyObject };
   readonly issue: (options: CertificateOptions) => Certified;
 }
 
 export const dayMs = 86_400_000;
 
-/** `above`: the authority that issues its certificate; left out: itself. */
+/** `above`: the authority that issues its certificate; default: self-signed. */
 export function authority(name = "Authority of a test", above?: Authority): Authority {
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
   const issuer = { name, key: privateKey };
@@ -51,7 +51,7 @@ interface Subject {
   readonly extension: Buffer;
 }
 
-/** X.509 as RFC 5280 has it, in DER. */
+/** An X.509 certificate (RFC 5280) in DER. */
 function certificate(
   { subject, publicKey, from, to, extension }: Subject,
   issuer: { readonly name: string; readonly key: KeyObject },
@@ -87,7 +87,7 @@ function commonName(name: string): Buffer {
   return sequence(tagged(0x31, sequence(oid("550403"), tagged(0x0c, Buffer.from(name, "utf8")))));
 }
 
-/** UTCTime, which is good until 2049. */
+/** A UTCTime, which can represent times until 2049. */
 function time(fromNow: number): Buffer {
   const digits = new Date(Date.now() + fromNow).toISOString().replaceAll(/[-:T]/g, "").slice(2, 14);
   return tagged(0x17, Buffer.from(`${digits}Z`, "latin1"));

@@ -1,4 +1,5 @@
-// Clarify's Go client as a peer: a program that uses it, and its own integration suite. Needs Go, which fetches it as a module.
+// Clarify's Go client as a peer: a program that uses it, and its own integration suite. Needs Go to download the
+// module.
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";

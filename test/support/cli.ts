@@ -9,12 +9,12 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** Runs `tagferry` with these arguments to its end. */
+/** Runs `tagferry` with these arguments until it ends. */
 export function tagferry(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
   return programAt(program, args, env);
 }
 
-/** As `tagferry`, of the program that begins in `main`. */
+/** Like `tagferry`, for the program with the entry file `main`. */
 export async function programAt(
   main: string,
   args: readonly string[],

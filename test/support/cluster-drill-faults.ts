@@ -1,4 +1,4 @@
-// What goes wrong in the cluster drill: one row a fault, each of which repairs itself.
+// The faults of the cluster drill: one row per fault, each of which repairs itself.
 
 import type { DrillService } from "./cluster-drill-service.ts";
 import { eventually } from "./eventually.ts";
@@ -10,7 +10,7 @@ import type { TcpProxy } from "./tcp-proxy.ts";
 export interface DrillAgent {
   readonly name: string;
   readonly process: RestartableAgent;
-  /** Its network to each of the servers. */
+  /** A proxy to each of the servers. */
   readonly network: readonly TcpProxy[];
 }
 
@@ -19,13 +19,17 @@ export interface ClusterDrillWorld {
   readonly cluster: NatsServers;
   readonly service: DrillService;
   readonly random: () => number;
-  /** Resolves after 0.2 to 3 s, or half of the time after 7 to 12 s, which is longer than a lease and an election. */
+  /**
+   * Resolves after 0.2 to 3 s, or in half of the cases after 7 to 12 s, which is longer than a lease and an election.
+   */
   readonly while: () => Promise<void>;
   /** The agent that has the lease. */
   readonly delivering: () => Promise<DrillAgent>;
   /** The server that leads the stream. */
   readonly leader: () => Promise<NatsServer>;
-  /** Sets `max_bytes` of the stream. Undefined: as configured; else the bytes that it may take in addition. */
+  /**
+   * Sets `max_bytes` of the stream. Undefined: as configured; otherwise the number of further bytes that it accepts.
+   */
   readonly limitStream: (moreBytes: number | undefined) => Promise<void>;
   /** Milliseconds from the death of the delivering agent to the next insert. */
   readonly takeovers: number[];

@@ -1,4 +1,4 @@
-// The plant of the cluster drill: each agent has a broker and a Modbus device of its own, which record what they handed out.
+// The plant of the cluster drill: each agent has its own broker and Modbus device, which record what they sent.
 import { mkdirSync } from "node:fs";
 import type { InputId } from "../../src/core/point.ts";
 import type { AgentProcess } from "./agent-process.ts";
@@ -10,13 +10,13 @@ import { loadConfiguration, publishLoad } from "./mqtt-load.ts";
 export interface ClusterDrillPlant extends AsyncDisposable {
   /** The agent's configuration without the section `cluster`. */
   readonly configuration: string;
-  /** Values of Modbus replies: each must be in the service or in the gap record. Every value is another one. */
+  /** Values of Modbus replies: each must be in the service or in the gap record. All values differ. */
   readonly polled: readonly Held[];
   /** Starts publishing. The agent must have its session. */
   begin(): Promise<void>;
   /** Resolves with the messages that the broker has acknowledged: each must be in the service. */
   end(): Promise<readonly Held[]>;
-  /** By `input time`: the last value published for a time that several messages carry. */
+  /** By `input time`: the last value published for a time that several messages have. */
   readonly last: ReadonlyMap<string, number>;
   /** After `end`: whether the agent has received the last message of each topic. */
   isRead(agent: Pick<AgentProcess, "status">): Promise<boolean>;
@@ -26,13 +26,13 @@ const perSecond = 60;
 const sameTimeTopics = 4;
 const sameTimeMs = 50;
 const slotMs = 1_000;
-/** One in five messages is for one of the last two minutes of slots. */
+/** One in five messages has a time in one of the last two minutes. */
 const oldShare = 0.2;
 const oldSlots = 120;
 const lastValue = -1;
 const everyMs = 250;
 
-/** `name`: `agent.name`, and the start of its inputs. `folder` is created and has its data. */
+/** `name` is `agent.name` and the prefix of its inputs. `folder` is created and holds its data. */
 export async function clusterDrillPlant(
   name: string,
   folder: string,

@@ -1,13 +1,13 @@
-// The service of the cluster drill: stores what it receives, and counts the requests whose points it had already.
+// The service of the cluster drill: stores what it receives, and counts requests with points that it already has.
 import { type Behaviour, ScriptedService } from "./scripted-service.ts";
 
 export interface DrillService extends AsyncDisposable {
   readonly url: string;
-  /** Requests most of whose points were stored before, with the same values. */
+  /** Requests most of whose points were stored before with the same values. */
   readonly repeats: number;
   /** The value of each `input time`. */
   readonly stored: ReadonlyMap<string, number>;
-  /** Milliseconds between the two closest requests of a method, by method. */
+  /** The shortest interval between two requests of a method in milliseconds, by method. */
   spacing(): Readonly<Record<string, number>>;
   /** Starts of inserts, on the monotonic clock in milliseconds. */
   readonly inserts: readonly number[];
@@ -16,7 +16,7 @@ export interface DrillService extends AsyncDisposable {
   /** Refuses connections between the two calls. */
   pause(): void;
   resume(): void;
-  /** Stores the next insert and cuts its connection instead of answering. */
+  /** Stores the next insert, and closes its connection instead of answering. */
   cutNext(): Promise<void>;
 }
 
@@ -72,7 +72,7 @@ export async function drillService(): Promise<DrillService> {
       return service.stored;
     },
     spacing() {
-      // A large body arrives after a small one whose headers came later.
+      // Sorted, because a large body may arrive after a small one whose headers came later.
       const closest = (times: readonly number[]) => {
         const sorted = times.toSorted((a, b) => a - b);
         return Math.min(...sorted.slice(1).map((start, i) => start - sorted[i]!));

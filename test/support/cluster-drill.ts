@@ -1,5 +1,5 @@
-// Three servers, three agents and one integration, as long as desired, with faults in several parts at once; and what is
-// wrong in the end.
+// Three servers, three agents and one integration under concurrent faults for a given time. Returns what is wrong in
+// the end.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
@@ -23,7 +23,7 @@ import { tcpProxy } from "./tcp-proxy.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 export interface ClusterDrillOptions {
-  /** Shortest time that it lasts; every fault happens at least once. */
+  /** The minimum duration. Every fault happens at least once. */
   readonly durationMs: number;
   readonly seed: number;
 }
@@ -34,49 +34,51 @@ export interface ClusterDrillResult {
   /** Messages that the brokers acknowledged, and values of Modbus replies. */
   readonly acknowledged: number;
   readonly polled: number;
-  /** Acknowledged messages that are not at the service. */
+  /** Acknowledged messages that are not in the service. */
   readonly missing: readonly string[];
-  /** Values of replies that are neither at the service nor in the gap record, and how many the record explains. */
+  /**
+   * Values of replies that are neither in the service nor in the gap record, and the number that the record explains.
+   */
   readonly unexplained: readonly string[];
   readonly explained: number;
-  /** Times whose stored value is not the last one published, and how many times there are. */
+  /** Times whose stored value is not the last one published, and the number of times. */
   readonly notLast: readonly string[];
   readonly sameTimes: number;
   readonly requests: number;
-  /** Seconds from and to which no insert came for longer than 10 s. */
+  /** Periods of more than 10 s without an insert, in seconds. */
   readonly silences: readonly string[];
-  /** Requests whose points the service had already. */
+  /** Requests with points that the service already had. */
   readonly repeats: number;
-  /** Milliseconds between the two closest requests of a method. */
+  /** The shortest interval between two requests of a method in milliseconds. */
   readonly spacing: Readonly<Record<string, number>>;
-  /** The longest time that the service did not read requests, since its process did something else. */
+  /** The longest time in which the service's process was busy and read no requests. */
   readonly stallMs: number;
   /** Milliseconds from the death of the delivering agent to the next insert. */
   readonly takeovers: readonly number[];
-  /** Points that the agents count as lost. */
+  /** Points that the agents report as lost. */
   readonly lost: number;
   readonly exits: readonly (number | null)[];
-  /** Lines of level 50 and more. */
+  /** Log lines of level 50 and above. */
   readonly errors: readonly string[];
 }
 
 const names = ["gw1", "gw2", "gw3"] as const;
 const seconds = (ms: number) => Math.round(ms / 1_000);
 const never = new AbortController().signal;
-/** The clock of one agent is this far ahead. */
+/** How far the clock of one agent is ahead. */
 const aheadMs = 3_600_000;
 const wrongClock = `const now=Date.now,Real=Date;globalThis.Date=class extends Real{constructor(...a){if(a.length)super(...a);else super(now()+${aheadMs})}static now(){return now()+${aheadMs}}}`;
-/** Folder for the logs of the agents. */
+/** The folder for the agents' logs. */
 const logFolder = process.env.TAGFERRY_DRILL_LOGS;
 const streamName = `tagferry-points-${integration}`;
 
-/** Resolves when it is over and everything is delivered; rejects where something does not recover. */
+/** Resolves after the drill, when everything is delivered. Rejects when something does not recover. */
 export async function clusterDrill(
   { durationMs, seed }: ClusterDrillOptions,
   log: (line: string) => void,
 ): Promise<ClusterDrillResult> {
   using folder = temporaryFolder();
-  // The order of faults repeats with the seed; what happens within a fault depends on time too.
+  // The order of faults is determined by the seed; what happens within a fault also depends on timing.
   const order = seeded(seed);
   const random = seeded(seed + 1);
   const runtime = testRuntime({ seed });
@@ -248,11 +250,11 @@ function worldOf({ link, options, pause, ...parts }: WorldParts): ClusterDrillWo
   };
 }
 
-/** Values by input, with the times that have them. */
+/** Values by input and time. */
 function storedOf({ stored }: DrillService): Stored {
   const all = new Map<InputId, Map<number, ReturnType<typeof epochMicros>[]>>();
   for (const [key, value] of stored) {
-    const [input, time] = key.split(" ") as [InputId, string]; // as the scripted service writes them
+    const [input, time] = key.split(" ") as [InputId, string]; // the key format of the scripted service
     const values = all.get(input) ?? new Map();
     all.set(input, values);
     const at = epochMicros(Date.parse(time) * 1_000);

@@ -1,4 +1,4 @@
-// A command as a user types it, run in this process: quicker than a process of its own.
+// Runs a command as a user would type it, but in this process, which is faster than a separate one.
 
 import type { runCommand as runCommandOfSources } from "../../src/cli/program.ts";
 import { processEnvironment } from "../../src/config/environment.ts";
@@ -9,28 +9,28 @@ export interface CommandOptions {
   readonly variables?: Readonly<Record<string, string>>;
   /** The working directory; default: that of the tests. */
   readonly cwd?: string;
-  /** ^C. */
+  /** Aborts like ^C. */
   readonly signal?: AbortSignal;
-  /** Sees each line of results as it comes. */
+  /** Called with each line of results. */
   readonly print?: (line: string) => void;
-  /** A terminal that sees each drawing; undefined: results go to a pipe. */
+  /** Simulates a terminal and is called with each drawing. Undefined: results go to a pipe. */
   readonly draw?: (lines: readonly string[]) => void;
-  /** What a pipe brings; empty where nothing is said. */
+  /** The input from a pipe; default: empty. */
   readonly stdin?: string;
-  /** What a person types, an answer each; then the input ends. Goes before `stdin`. */
+  /** The user's answers, one per question; then the input ends. Takes precedence over `stdin`. */
   readonly answers?: readonly string[];
-  /** What runs the command; default: that of the program under test. */
+  /** Runs the command; default: that of the program under test. */
   readonly runCommand?: typeof runCommandOfSources;
 }
 
 export interface EndedCommand extends Ended {
-  /** Lines of progress as a person saw them; undefined: gone. */
+  /** Lines of progress as the user sees them; undefined: erased. */
   readonly progress: readonly (string | undefined)[];
-  /** Questions that were asked, those with a hidden answer followed by `(hidden)`. */
+  /** The questions asked. Those with a hidden answer are followed by `(hidden)`. */
   readonly questions: readonly string[];
 }
 
-/** Runs `tagferry` with these arguments to its end. */
+/** Runs `tagferry` with these arguments until it ends. */
 export async function command(args: readonly string[], options: CommandOptions = {}): Promise<EndedCommand> {
   const { variables = {}, signal = new AbortController().signal } = options;
   const progress: (string | undefined)[] = [];

@@ -1,4 +1,4 @@
-// A configuration to try out, with an environment and files of its own.
+// Loads a configuration for a test, with its own environment and files.
 import { basename, dirname } from "node:path";
 
 import type { Config } from "../../src/config/config.ts";
@@ -6,7 +6,7 @@ import type { Environment } from "../../src/config/environment.ts";
 import { formatIssue } from "../../src/config/issue.ts";
 import { configIssues, loadConfig } from "../../src/config/load.ts";
 
-/** An environment that knows these variables and files and nothing else. Files by absolute path. */
+/** An environment with only these variables and files. Files are given by absolute path. */
 export function environmentOf(
   variables: Readonly<Record<string, string>> = {},
   files: Readonly<Record<string, string | Uint8Array>> = {},
@@ -37,7 +37,7 @@ export function load(
   return loadConfig("agent.yaml", environmentOf(variables, { ...files, "/site/agent.yaml": text }));
 }
 
-/** What is wrong with `text`, as `check` prints it; empty when nothing is. */
+/** The errors of `text` as `check` prints them; empty if there are none. */
 export async function complaints(...given: Parameters<typeof load>): Promise<string> {
   try {
     const { warnings } = await load(...given);
@@ -49,7 +49,7 @@ export async function complaints(...given: Parameters<typeof load>): Promise<str
   }
 }
 
-/** What every configuration needs, and a password by reference. */
+/** The required sections of every configuration, with a password by reference. */
 export const head = `version: 1
 service: { url: http://127.0.0.1:8420/v1, integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: "\${PASSWORD}" } } }
 `;

@@ -1,4 +1,4 @@
-// An agent that is killed and started again and again, against a service that answers in every way there is: what both saw.
+// Kills and restarts an agent repeatedly with a service that answers in every possible way. Returns what both observed.
 import { expect } from "vitest";
 import { Block, type BlockId } from "../../src/core/block.ts";
 import type { InputId } from "../../src/core/point.ts";
@@ -8,7 +8,7 @@ import { temporaryFolder } from "./temporary-folder.ts";
 import { bornUploader, DurableBlocks } from "./upload-world.ts";
 
 const maxRequest = 65_536;
-/** What a proxy on the way takes after a while. */
+/** The size limit of a proxy that takes effect after a while. */
 const proxyTakes = 50_000;
 const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
 /** A value that the service refuses. */
@@ -16,15 +16,15 @@ const bad = -1;
 
 export interface CrashResult {
   readonly requests: number;
-  /** Simulated milliseconds between the two requests that were closest. */
+  /** The shortest interval between two requests in simulated milliseconds. */
   readonly closestMs: number;
   readonly largestBytes: number;
-  /** Points that the service has not, or that were never there. */
+  /** Points that the service lacks, or that were never appended. */
   readonly missing: number;
   readonly strange: number;
-  /** Points that were settled as refused, less those that the service refuses. */
+  /** Points that were settled as refused, minus those that the service refuses. */
   readonly wronglyRefused: number;
-  /** In which ways the service answered. */
+  /** The kinds of answers of the service. */
   readonly answers: readonly string[];
 }
 
@@ -33,7 +33,7 @@ interface Data {
   readonly series: Readonly<Record<string, readonly (number | null)[]>>;
 }
 
-/** Stores before it answers or while it does, if it answers, and not everything it is sent. */
+/** Stores before or while it answers. It may not answer, and may not store everything. */
 class MoodyService {
   readonly starts: number[] = [];
   readonly sizes: number[] = [];
@@ -77,7 +77,8 @@ class MoodyService {
     if (chance < 0.4) {
       const inputs = new Set(Object.keys(series).filter((_, k) => k % 2 === 0));
       return {
-        outcome: { kind: "partial", accepted: [...inputs] as InputId[], refused: [] }, // of our own request
+        // inputs of the agent's own request
+        outcome: { kind: "partial", accepted: [...inputs] as InputId[], refused: [] },
         store: () => this.#store(text, (input) => inputs.has(input)),
       };
     }
@@ -93,7 +94,7 @@ class MoodyService {
 }
 
 function dataOf(text: string): Data {
-  return (JSON.parse(text) as { params: { data: Data } }).params.data; // written by the uploader
+  return (JSON.parse(text) as { params: { data: Data } }).params.data; // the uploader wrote it
 }
 
 /** Kills an uploader `restarts` times at random moments of simulated time, then lets the last one finish. */
@@ -127,7 +128,7 @@ export async function crashAndRestart(restarts: number): Promise<CrashResult> {
     await agent.kill();
   }
   const last = await bornUploader(world, folder.path, blocks, service, limits);
-  // However long: simulated time does not wait for the disk that rejects are written to.
+  // Without a time limit: simulated time does not wait for the real disk to which refused points are written.
   while (blocks.unsettled > 0 && !last.failure()) await world.advance(5_000);
   if (last.failure()) throw last.failure();
   await last.kill();
@@ -143,7 +144,7 @@ export async function crashAndRestart(restarts: number): Promise<CrashResult> {
   };
 }
 
-/** Throws where anything was lost, came too soon or was too large. */
+/** Throws if a point was lost, or a request came too soon or was too large. */
 export function expectCrashProof(result: CrashResult): void {
   expect(result).toMatchObject({
     missing: 0,
@@ -153,11 +154,11 @@ export function expectCrashProof(result: CrashResult): void {
   });
   expect(result.closestMs).toBeGreaterThanOrEqual(1_000);
   expect(result.largestBytes).toBeLessThanOrEqual(maxRequest);
-  // Else it would say nothing.
+  // Otherwise the size limit was not tested.
   expect(result.largestBytes).toBeGreaterThan(maxRequest * 0.95);
 }
 
-/** How many of `wanted` are not in `found`. */
+/** The number of `wanted` that are not in `found`. */
 function missingFrom(found: ReadonlySet<string>, wanted: ReadonlySet<string>): number {
   let missing = 0;
   for (const each of wanted) if (!found.has(each)) missing++;

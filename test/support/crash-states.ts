@@ -1,15 +1,15 @@
-// What a disk may look like after the power failed at any call of a scripted run, and what the log makes of each.
+// All states that a disk may have after the power failed at any call of a scripted run, and how the log opens each.
 import { openStore } from "./disk-store.ts";
 import { type Fault, MemoryDisk } from "./memory-disk.ts";
 import { seeded } from "./runtime.ts";
 import { emptyRun, problemAfterRestart, runScript, type ScriptRun } from "./storage-script.ts";
 
 export interface CrashStatesOptions {
-  /** Another script for each number. */
+  /** Each number selects another script. */
   readonly variant: number;
-  /** States of each call: all of them where there are no more than that, else as many drawn. */
+  /** States per call: all if there are no more than this, otherwise this many at random. */
   readonly statesPerCall: number;
-  /** What the disk does wrong all the while. */
+  /** A permanent fault of the disk. */
   readonly lie?: Fault;
   /** Fingerprints of the states that were opened. */
   readonly seen?: Set<string>;
@@ -17,18 +17,20 @@ export interface CrashStatesOptions {
 }
 
 export interface CrashStates {
-  /** Different contents of the disk that were opened. */
+  /** The number of different disk contents that were opened. */
   readonly states: number;
-  /** What was wrong, each with the number of the call before which the power failed. Empty: nothing. */
+  /** Broken promises, each with the number of the call before which the power failed. Empty if there are none. */
   readonly wrong: readonly string[];
-  /** How many calls could leave so few states that all were looked at, and how many so many that some were drawn. */
+  /** The number of calls whose states were all tested, and of those whose states were sampled. */
   readonly inFull: number;
   readonly drawn: number;
 }
 
 class Enough extends Error {}
 
-/** Power fails, or the process is killed, before every call; each state is opened and has to hold what was promised. */
+/**
+ * Before every call, the power fails or the process is killed. Each state is opened and must hold what was promised.
+ */
 export function lookAtCrashStates(options: CrashStatesOptions): CrashStates {
   const { variant, statesPerCall, lie = () => undefined, seen = new Set(), stopAtFirst = false } = options;
   const disk = new MemoryDisk();
@@ -43,7 +45,7 @@ export function lookAtCrashStates(options: CrashStatesOptions): CrashStates {
   const look = (after: MemoryDisk, end: "killed" | "powerCut") => {
     const content = after.fingerprint(checksums);
     seen.add(content);
-    // The same content is another case when more was promised by then.
+    // The same content is another case if more was promised by then.
     const key = `${run.acknowledged.size} ${run.done.size} ${end === "killed" ? run.returned.size : ""} ${content}`;
     if (checked.has(key)) return;
     checked.add(key);
@@ -76,7 +78,7 @@ export function lookAtCrashStates(options: CrashStatesOptions): CrashStates {
   return { states: seen.size - before, wrong, inFull, drawn };
 }
 
-/** Undefined: all is as promised. */
+/** Undefined if every promise was kept. */
 function problemOf(disk: MemoryDisk, run: ScriptRun, variant: number, end: "killed" | "powerCut"): string | undefined {
   let mended = 0;
   disk.fault = (call, path) => {
@@ -85,7 +87,8 @@ function problemOf(disk: MemoryDisk, run: ScriptRun, variant: number, end: "kill
   };
   const problem = problemAfterRestart(() => openStore(disk, { at: 1_000, seed: 77 }), run, end);
   if (problem !== undefined) return problem;
-  // Read whole at a start is the segment that was being written. Another one, where the kill before met a seal not yet
-  // synced, which it does not in the first script.
+  // At a start, the segment being written is scanned in full. A second one is scanned if the earlier kill came before
+  // the
+  // sync of a seal, which does not happen in the first script.
   return mended > (variant === 0 ? 1 : 2) ? `${mended} segments had no totals` : undefined;
 }

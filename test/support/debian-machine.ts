@@ -1,5 +1,5 @@
-// A Debian of its own with a real systemd as process 1, in namespaces: what a package does to a machine is seen there.
-// Needs root, debootstrap and Debian's packages; has its own loopback and no other network.
+// A Debian system with a real systemd as process 1, in namespaces, for tests of the effects of a package. Needs root,
+// debootstrap and Debian's packages. It has its own loopback and no other network.
 import { execFile, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, renameSync } from "node:fs";
@@ -8,22 +8,22 @@ import { eventually } from "./eventually.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 export interface DebianMachine extends AsyncDisposable {
-  /** Where its files are seen from outside. */
+  /** The path of its root folder outside of it. */
   readonly root: string;
-  /** Runs a command on it; never rejects for its exit status. */
+  /** Runs a command on it. Does not reject for a non-zero exit status. */
   run(...command: readonly string[]): Promise<Ran>;
 }
 
 export interface Ran {
   readonly status: number;
   readonly stdout: string;
-  /** What it printed, errors included. */
+  /** Standard output and errors. */
   readonly output: string;
 }
 
 const here = import.meta.dirname;
 
-/** Resolves once systemd answers; takes a minute and a half. */
+/** Resolves once systemd answers, which takes a minute and a half. */
 export async function debianMachine(): Promise<DebianMachine> {
   const home = temporaryFolder();
   const root = home.file("root");
@@ -55,8 +55,8 @@ export async function debianMachine(): Promise<DebianMachine> {
 }
 
 /**
- * Fills the folder `root` with a Debian that has systemd and little else. What debootstrap made is kept in `.cache` for
- * the next call: it takes a minute and more.
+ * Fills the folder `root` with a Debian that has systemd and little else. Caches the result of debootstrap in `.cache`,
+ * because it takes more than a minute.
  */
 export function unpackDebian(root: string): void {
   const cache = resolve(here, "../../.cache");
@@ -68,7 +68,7 @@ export function unpackDebian(root: string): void {
       stdio: ["ignore", "ignore", "inherit"],
     });
     mkdirSync(cache, { recursive: true });
-    // Under a name of its own until it is whole.
+    // Under a temporary name until it is complete.
     const part = `${kept}.${process.pid}`;
     execFileSync("tar", ["-C", root, "-cf", part, "."]);
     renameSync(part, kept);

@@ -1,4 +1,4 @@
-// What the code declares to count, read from its text: the declarations stand beside what counts.
+// Reads the declarations of metrics from the source code.
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
@@ -20,7 +20,7 @@ function declaredIn(file: string): readonly DeclaredMetric[] {
   return [...text.matchAll(declaration)].map(([whole, alone, inTable, help = "", own, buckets]) => ({
     name: `tagferry_${alone ?? inTable}`,
     kind: buckets ? "histogram" : inTable !== undefined || alone?.endsWith("_total") ? "counter" : "gauge",
-    // The rows of a table, `[name, help]`, have the labels of their file.
+    // The rows of a table, `[name, help]`, use the labels of their file.
     labels: own === undefined ? (inTable !== undefined || /labels[,\s]*$/.test(whole) ? shared : []) : words(own),
     help: help.replace(/\.$/, ""),
   }));

@@ -1,4 +1,4 @@
-// Stores on a disk in memory, and buffers over such stores without a thread, for tests of the log.
+// Stores on a disk in memory, and buffers on such stores without a thread, for tests of the log.
 import type { OpenPort } from "../../src/buffer/disk/disk-buffer.ts";
 import { crc32 } from "../../src/buffer/disk/files/bytes.ts";
 import type { Disk, Note } from "../../src/buffer/disk/files/disk.ts";
@@ -17,7 +17,7 @@ export const folder = "/data/buffer";
 export interface StoreSetup extends Partial<StoreOptions> {
   readonly checksum?: Checksum;
   readonly seed?: number;
-  /** Seconds since the first store of the test was opened. */
+  /** Seconds since the test opened its first store. */
   readonly at?: number;
 }
 
@@ -102,14 +102,14 @@ export function take(
   return { id: block.id, points };
 }
 
-/** Everything that is free, block by block; left handed out. */
+/** Leases everything available, block by block, and does not release it. */
 export function takeAll(store: Store): Triple[] {
   const points: Triple[] = [];
   for (let block = take(store); block; block = take(store)) points.push(...block.points);
   return points;
 }
 
-/** Settles these series of a block, all of them by default. */
+/** Settles these series of a block; default: all. */
 export function settle(store: Store, block: TakenBlock, inputs?: readonly string[], refused = 0): void {
   const names = inputs ?? [...new Set(block.points.map(([input]) => input))];
   store.settle([
@@ -119,7 +119,7 @@ export function settle(store: Store, block: TakenBlock, inputs?: readonly string
 
 export const ownLock: FolderLock = { exclusive: true, state: () => "held", [Symbol.dispose]() {} };
 
-/** Runs the log in this thread, on any disk. Once `crash.now` is set, or it threw, it answers nothing any more. */
+/** Runs the log in this thread on any disk. Once `crash.now` is set or it has thrown, it no longer answers. */
 export function inProcess(
   disk: Disk,
   crash: { now: boolean } = { now: false },
@@ -142,7 +142,7 @@ export function inProcess(
       },
       call: (request, transfer) => {
         if (crash.now || failure) return Promise.reject(failure ?? ended("the log thread has ended"));
-        // Changes hands as between threads: who sent it must not use it any more.
+        // Transfers the buffers as between threads: the sender must no longer use them.
         const moved = structuredClone(request, { transfer: [...transfer] });
         return new Promise((resolve, reject) =>
           setImmediate(() => {

@@ -1,4 +1,4 @@
-// A Dockerfile read and its last stage carried out in a folder, where there is no engine that builds images.
+// Parses a Dockerfile and carries out its last stage in a folder, for machines without an engine that builds images.
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -15,7 +15,7 @@ export interface Stage {
   readonly instructions: readonly Instruction[];
 }
 
-/** Every stage with its instructions in order; comments and line breaks are gone. */
+/** All stages with their instructions in order, without comments and line breaks. */
 export function parseDockerfile(file: string): readonly Stage[] {
   const lines = readFileSync(file, "utf8").replace(/\\\n/g, " ").split("\n");
   const stages: { from: string; as: string | undefined; instructions: Instruction[] }[] = [];
@@ -40,7 +40,7 @@ export interface Image {
   readonly healthcheck: readonly string[];
 }
 
-/** Carries out a stage in the folder `root`, which holds its base; `sources` are the folders that COPY takes from. */
+/** Carries out a stage in the folder `root`, which holds its base image. `sources` are the folders that COPY reads. */
 export function carryOut(stage: Stage, root: string, sources: Readonly<Record<string, string>>): Image {
   const environment: Record<string, string> = { PATH: "/usr/local/bin:/usr/bin:/bin" };
   const image = { environment, user: "0:0", workdir: "/" };

@@ -1,6 +1,9 @@
-// Waiting for something outside of us to become true, bounded, without guessing how long it takes.
+// Waits for an external condition with a limit, without assuming how long it takes.
 
-/** Resolves with the first result of `probe` that is neither undefined nor false. Rejects after `withinMs` with what was seen last. */
+/**
+ * Resolves with the first result of `probe` that is neither undefined nor false. Rejects after `withinMs` with the last
+ * result or error.
+ */
 export async function eventually<T>(
   probe: () => T | Promise<T>,
   withinMs = Number(process.env.TAGFERRY_WITHIN_MS ?? 30_000),

@@ -1,11 +1,11 @@
-// The table of a driver's failures: what a user sees of each, written down in a file that a person can read as a whole.
+// The table of a driver's failures: the error that the user sees for each, in a file that can be read as a whole.
 import { expect } from "vitest";
 import { isAgentError } from "../../src/core/errors.ts";
 
-/** What went wrong, in the words of the test, and the failure: an error, or the reason of a reading. */
+/** The failure as the test names it, and a function that returns it: an error, or the reason of a reading. */
 export type FailureRow = readonly [what: string, failure: () => Promise<unknown>];
 
-/** Words of failures that do not name the cause. */
+/** Phrases of messages that do not name the cause. */
 const forbidden = [
   /\bnobody\b/,
   /\bundefined\b|\[object/,
@@ -15,11 +15,11 @@ const forbidden = [
   /without a word/,
   /in words/,
 ];
-/** Only these failures are about a login. */
+/** Only these failures may mention a login. */
 const aboutLogin = /user name|password|login|logging in|authenticat|authori[sz]ed|user certificate/i;
 const loginHint = /check the credentials/;
 
-/** Makes every failure happen, one after the other, and gives the table. Ports, folders and thumbprints are made equal. */
+/** Causes every failure in turn and returns the table. Ports, folders and thumbprints are replaced by fixed texts. */
 export async function failureTable(rows: readonly FailureRow[]): Promise<string> {
   const table: string[] = [];
   for (const [what, failure] of rows) {
@@ -50,7 +50,7 @@ function equal(text: string): string {
     .replace(/(?<=CN=NodeOPCUA@)[^;,)]+/g, "HOST");
 }
 
-/** The error that `attempt` fails with; undefined where it does not. What it gives is closed. */
+/** The error with which `attempt` fails; undefined if it succeeds. Closes the result of `attempt`. */
 export async function failureOf(attempt: () => Promise<unknown>): Promise<unknown> {
   try {
     const given = await attempt();

@@ -1,28 +1,28 @@
-// Lets the calls of a scripted run to the disk fail, one after the other, and looks at what came of the promises.
+// Makes each disk call of a scripted run fail in turn, and checks the promises afterwards.
 import { AgentError } from "../../src/core/errors.ts";
 import { openStore, takeAll } from "./disk-store.ts";
 import { type DiskCall, failure, MemoryDisk } from "./memory-disk.ts";
 import { emptyRun, keyOf, runScript } from "./storage-script.ts";
 
 export interface FaultSweep {
-  /** What the disk says, or `short`: it writes half and says so. */
+  /** The error code of the disk, or `short`: it writes half of the bytes and reports that. */
   readonly code: string;
   readonly times: "once" | "for ever";
   readonly whenFull: "block" | "dropOldest";
 }
 
 export const faultCodes = ["EIO", "ENOSPC", "EROFS", "EMFILE", "EACCES", "EINTR", "short"] as const;
-/** A full disk refuses these alone. */
+/** The only calls that a full disk refuses. */
 const takesRoom: readonly DiskCall[] = ["write", "sync", "setSize", "open", "makeFolder"];
 
-/** How many calls the script makes to a disk that works. */
+/** The number of calls of the script to a disk without faults. */
 export function callsOfScript(): number {
   const disk = new MemoryDisk();
   runScript(disk, emptyRun());
   return disk.calls;
 }
 
-/** Runs the script once for each of the calls, which fails. Gives what was wrong with it, each with the number of the call. */
+/** Runs the script once per failing call. Returns the broken promises, each with the number of the call. */
 export function sweepFaults(sweep: FaultSweep, failingCalls: Iterable<number>): { runs: number; wrong: string[] } {
   const wrong: string[] = [];
   let runs = 0;
@@ -40,7 +40,7 @@ function problemsOf({ code, times, whenFull }: FaultSweep, failing: number): str
   const failedSyncs = new Set<string>();
   disk.fault = (call, path) => {
     const hit = times === "once" ? disk.calls === failing : disk.calls >= failing;
-    // A descriptor that failed to sync is never synced again: each open of a file is another descriptor.
+    // After a failed sync a descriptor is never synced again; opening the file gives a new descriptor.
     if (call === "open") failedSyncs.delete(path);
     if (call === "sync" && failedSyncs.has(path)) problems.push(`${path} was synced again after a sync that failed`);
     if (!hit || call === "close") return undefined;
@@ -69,9 +69,11 @@ function problemsOf({ code, times, whenFull }: FaultSweep, failing: number): str
   const missing = losses.reduce((sum, loss) => sum + loss.points, 0);
   if (settledPoints + refusedPoints + unsettledPoints + missing !== appendedPoints)
     problems.push("the accounts do not add up");
-  // A disk that stays full, so full that not even the state can be written over itself: what is settled is removed all
-  // the same, and after a power cut the books say that it is missing, though it was delivered. After a minute the oldest
-  // points go as well where that is allowed.
+  // On a disk that stays full, not even the state can be overwritten. Settled segments are removed nevertheless, and
+  // after a
+  // power cut their points count as lost although they were delivered. Where dropping is permitted, the oldest points
+  // are
+  // dropped after a minute as well.
   const staysFull = code === "ENOSPC" && times === "for ever";
   const mayLose = staysFull && whenFull === "dropOldest" ? missing : 0;
   if (lost.length > mayLose) problems.push(`lost ${lost.join(", ")}`);

@@ -1,4 +1,4 @@
-// A gap record with one source in it, told what happens to the source; time stands still until it is moved.
+// A gap record with one source, and calls for the events of the source. Time stands still until it is advanced.
 import { cpSync } from "node:fs";
 import { gapFolder } from "../../src/agent/gaps/gap-file.ts";
 import { GapRecord } from "../../src/agent/gaps/gap-record.ts";
@@ -15,13 +15,13 @@ export interface GapStory {
   readonly folder: string;
   record: GapRecord;
   source: SourceGaps;
-  /** Opens the record anew, as the next run of the agent does. `killed`: the one before could write nothing more. */
+  /** Opens the record as the next run of the agent does. `killed`: the former run writes nothing more. */
   restart(options: { readonly killed: boolean; readonly afterMs: number }): Promise<void>;
-  /** A delivery with one reading of now. */
+  /** Delivers one reading with the current time. */
   read(): void;
-  /** `afterMs` milliseconds later. */
+  /** Advances time by `ms`. Returns the new time. */
   later(ms: number): Promise<EpochMicros>;
-  /** Rows as a person would tell them: source, cause, state, seconds since the start of the story. */
+  /** The rows as text: source, cause, state, seconds since the start. */
   rows(): readonly string[];
   end(): Promise<void>;
 }
@@ -53,7 +53,7 @@ export async function gapStory(dataDir: string): Promise<GapStory> {
     ...(await open()),
     async restart({ killed, afterMs }) {
       if (killed) {
-        // What the one before still writes, it writes where nobody reads it.
+        // Whatever the former run still writes goes to a folder that is no longer read.
         left.push({ source: story.source, record: story.record });
         const next = gapFolder(`${dataDir}/run${++runs}`);
         cpSync(folder, next, { recursive: true });
@@ -106,7 +106,7 @@ export function readingAt(time: EpochMicros): Reading {
   };
 }
 
-/** Tells a story in a folder of its own. */
+/** Runs a story in a temporary folder. */
 export async function told(act: (story: GapStory) => Promise<void>): Promise<void> {
   using folder = temporaryFolder();
   const story = await gapStory(folder.path);
@@ -117,7 +117,7 @@ export async function told(act: (story: GapStory) => Promise<void>): Promise<voi
   }
 }
 
-/** What a driver tells of an interruption of a tag, whose Input ID is `tag<number>`. */
+/** What a driver reports about an interruption of a tag. The tag's Input ID is `tag<number>`. */
 export function tagGap(tag: number, state: TagGap["state"], from: number, to: number, reason = "?"): TagGap {
   return {
     tag: tag as TagId, // an index

@@ -1,16 +1,20 @@
-// What a device held against what the service and the gap record have: every value has to be in one of them, and the
-// record must not get out of it by calling everything lost. Pure.
+// Compares the values that a device held with the service and the gap record. Every value must be in one of them, and
+// the
+// record must not report everything as lost. Pure.
 import type { Gap } from "../../src/agent/gaps/gap.ts";
 import type { InputId } from "../../src/core/point.ts";
 import type { Stored } from "../../src/demo/comparison.ts";
 
-/** A value that a device had. Every value of an input is another one, and greater than those before it. */
+/** A value that a device held. The values of an input are distinct and ascending. */
 export interface Held {
   readonly input: InputId;
   readonly value: number;
   /** Microseconds. */
   readonly at: number;
-  /** `at` is the time that the device gives with the value; else when it was handed out, which the agent sees differently. */
+  /**
+   * Whether `at` is the device's timestamp of the value. Otherwise it is the time of sending, which differs from the
+   * agent's.
+   */
   readonly stamped: boolean;
 }
 
@@ -19,11 +23,11 @@ export type Span = readonly [from: number, to: number];
 
 export interface Verdict {
   readonly missing: readonly Held[];
-  /** Those that the record does not say either. */
+  /** Missing values that the record does not explain either. */
   readonly unexplained: readonly string[];
 }
 
-/** Of values that are in the service or in the gap record. */
+/** The times of values that are in the service or in the gap record. */
 export function verdictOf(held: readonly Held[], stored: Stored, gaps: readonly Gap[]): Verdict {
   const missing = held.filter(({ input, value }) => !stored.get(input)?.has(value));
   return { missing, unexplained: missing.filter((each) => !isExplained(each, stored, gaps)).map(told) };
@@ -32,7 +36,7 @@ export function verdictOf(held: readonly Held[], stored: Stored, gaps: readonly 
 export const told = ({ input, value, at }: Pick<Held, "input" | "value" | "at">) =>
   `${input} ${value} at ${new Date(at / 1_000).toISOString()}`;
 
-/** Times in which the record says that something is missing of this input, or may be. */
+/** Periods in which the record reports or allows missing values of this input. */
 export function lostSpans(gaps: readonly Gap[], input: InputId): readonly Span[] {
   return gaps.flatMap(({ from, to, intervals, inputs, state, unfilled }) => {
     const concerned = state === "partly" ? (unfilled?.inputs ?? []) : inputs;
@@ -41,7 +45,7 @@ export function lostSpans(gaps: readonly Gap[], input: InputId): readonly Span[]
   });
 }
 
-/** Microseconds of all the spans together that are in none of `but`. */
+/** The total length of the spans outside of `but`, in microseconds. */
 export function lengthOf(spans: readonly Span[], but: readonly Span[] = []): number {
   const edges = [...new Set([...spans, ...but].flat())].toSorted((a, b) => a - b);
   const within = (all: readonly Span[], moment: number) => all.some(([from, to]) => from < moment && moment < to);
@@ -60,8 +64,9 @@ function isExplained(held: Held, stored: Stored, gaps: readonly Gap[]): boolean 
 }
 
 /**
- * Within the times of the nearest values before and after that are stored. A device counts a reply where it sends it, and
- * the agent where it asked: the moment of a value that is missing may lie a little outside of the row, its neighbours do not.
+ * The interval between the nearest stored values before and after. The device notes when it sends a reply, and the
+ * agent
+ * when it asks. A missing value may therefore lie slightly outside of its row, but its neighbours do not.
  */
 function between({ input, value }: Held, stored: Stored): Span {
   let [before, after] = [

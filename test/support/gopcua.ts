@@ -1,4 +1,4 @@
-// gopcua as a peer: an OPC UA server in Go. Needs Go, which fetches the library as a module.
+// gopcua as a peer: an OPC UA server in Go. Needs Go to download the module.
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -10,7 +10,7 @@ const run = promisify(execFile);
 
 export interface GopcuaOptions {
   readonly port?: number;
-  /** PEM files: with them it offers security, and takes any user name, whose password it does not check. */
+  /** PEM files. With them it offers security and accepts any user name without checking the password. */
   readonly identity?: { readonly certificateFile: string; readonly keyFile: string };
 }
 
@@ -22,12 +22,12 @@ export interface Gopcua extends AsyncDisposable {
   count(): Promise<Counted>;
 }
 
-/** Path of the compiled server. */
+/** The path of the compiled server. */
 export function gopcuaProgram(): Promise<string> {
   const folder = join(import.meta.dirname, "gopcua");
   const sources = ["go.mod", "go.sum", "main.go"].map((name) => join(folder, name));
   return peerProgram("gopcua", sources, async (_, output) => {
-    // Without C it is one file that runs on any machine.
+    // Without cgo it is a single file that runs on any machine.
     const env = { ...process.env, CGO_ENABLED: "0" };
     await run("go", ["build", "-buildvcs=false", "-o", output, "."], { cwd: folder, env });
   });

@@ -1,4 +1,4 @@
-// The agent as a program, with a clock that runs four times as fast as in earnest.
+// The agent as a program with a clock that runs four times as fast.
 import { openLog } from "../../src/agent/log/log.ts";
 import { metricsRegistry } from "../../src/agent/process/metrics.ts";
 import { systemRuntime } from "../../src/agent/runtime.ts";

@@ -1,5 +1,5 @@
-// A clock for tests that cannot wait for what takes seconds: silences are noticed, back-off passes and history is asked so
-// many times as soon as in earnest. The time of the day stays right.
+// A clock for tests of long waits: timeouts of silence, back-off and delays before reading history are shorter by this
+// factor. The time of day is unchanged.
 import type { Clock } from "../../src/core/runtime.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 

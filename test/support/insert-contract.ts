@@ -1,5 +1,6 @@
-// integration.insert for size and speed is written byte by byte by the agent and read byte by byte by the service. This
-// schema is what both must agree with; nothing but tests could afford it for 1.5 million values.
+// For size and speed, agent and service write and read integration.insert byte by byte. Both must agree with this
+// schema,
+// which is too slow for 1.5 million values outside of tests.
 import { expect } from "vitest";
 import { z } from "zod";
 import { isInputId } from "../../src/core/point.ts";
@@ -31,17 +32,17 @@ const insertRequest = z.strictObject({
   params: insertParams.strict(),
 });
 
-/** Points that the service has read, decoded. */
+/** The points that the service has read, decoded. */
 export function columnsOf(run: PointRun): BlockColumns {
   return "times" in run ? run : decodedRun(run);
 }
 
-/** The frame of a request that the agent wrote. Fails where the schema refuses it or the service reads another. */
+/** The frame of a request that the agent wrote. Throws if the schema refuses it or the service reads another frame. */
 export function frameWritten(body: string): z.output<typeof dataFrame> {
   const { data } = insertRequest.parse(JSON.parse(body)).params;
   const request = atOnce(readInsert(Buffer.from(body))) as
     | { readonly params?: { readonly data?: unknown } }
-    | undefined; // its contract
+    | undefined; // its return type
   const faults = new Faults();
   const read = checkFrame(request?.params?.data, "data", faults);
   faults.throwIfAny();

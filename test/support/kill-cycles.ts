@@ -10,7 +10,7 @@ import { seeded, testRuntime } from "./runtime.ts";
 const script = join(import.meta.dirname, "appending-process.ts");
 const never = new AbortController().signal;
 
-/** Collects the lines a process says. `ready` once something was acknowledged to it. */
+/** Collects the lines that a process prints. `ready` resolves with its first acknowledged append. */
 export function startAppending(
   directory: string,
   first: number,
@@ -46,7 +46,7 @@ async function openAndRead(directory: string) {
   return { found, stats: buffer.stats() };
 }
 
-/** Appends and kills so many times in a row, then reads everything back: nothing that was acknowledged may be lost. */
+/** Appends and kills this many times in a row, then reads everything back. No acknowledged point may be lost. */
 export async function expectToSurviveKills(
   directory: string,
   cycles: number,
@@ -60,7 +60,7 @@ export async function expectToSurviveKills(
     const { child, lines, ready } = startAppending(directory, next, env);
     const closed = once(child, "close");
     await ready;
-    // The moment of the kill is the point of the test: any will do, each time another.
+    // The kill must come at a random moment.
     await new Promise((resolve) => setTimeout(resolve, random() * 25));
     child.kill("SIGKILL");
     await closed;

@@ -1,7 +1,8 @@
-/* A Modbus server that is not ours: libmodbus over TCP or a pair of pseudo terminals.
+/*
+ * A third-party Modbus server: libmodbus over TCP or a pair of pseudo terminals.
  *
- * Arguments: "tcp" or "rtu"; then words of both tables of registers from 0 on, as 0x1234.
- * Prints the port, or the path of our end of the line, once it answers; ends when its standard input does.
+ * Arguments: "tcp" or "rtu", then words for both register tables from address 0, as 0x1234.
+ * Prints the port, or the path of the client's end of the line, once it answers. Ends when its standard input does.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

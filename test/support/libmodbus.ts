@@ -1,4 +1,4 @@
-// libmodbus as a peer: a Modbus server in C that is not ours. Needs a C compiler and libmodbus' header (libmodbus-dev).
+// libmodbus as a peer: a third-party Modbus server in C. Needs a C compiler and libmodbus' header (libmodbus-dev).
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -6,11 +6,14 @@ import { peerServer } from "./peer-server.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 export interface Libmodbus extends AsyncDisposable {
-  /** As `url` of a source. */
+  /** The `url` of a source. */
   readonly url: string;
 }
 
-/** Unit 1 with these words in both tables of registers from 0 on; of 16 bits co:1 and di:0 are set. Resolves when it answers. */
+/**
+ * Unit 1 has these words in both register tables from address 0. Of 16 bits, co:1 and di:0 are set. Resolves when it
+ * answers.
+ */
 export async function libmodbus(transport: "tcp" | "rtu", words: readonly number[]): Promise<Libmodbus> {
   using folder = temporaryFolder();
   const program = folder.file("server");

@@ -1,5 +1,6 @@
-// A file system of its own in a file, whose power can be cut: everything that was not synced is gone then. Needs root,
-// loop devices, the tools of the file system, and `xfs_io`, whose shutdown command works on ext4 as well.
+// A file system in a file, whose power can be cut: all unsynced data is then lost. Needs root, loop devices, the tools
+// of the
+// file system, and `xfs_io`, whose shutdown command also works on ext4.
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,13 +9,13 @@ import { temporaryFolder } from "./temporary-folder.ts";
 export type FileSystem = "ext4" | "xfs";
 
 export interface LoopVolume extends Disposable {
-  /** Where it is mounted. */
+  /** The mount point. */
   readonly path: string;
-  /** Cuts the power some time from now, while the caller goes on. */
+  /** Cuts the power after `ms`, while the caller continues. */
   cutSoon(ms: number): ChildProcess;
   /** Throws once the power is cut. */
   throwIfCut(): void;
-  /** Gives power again: mounts it as it would be after a restart. */
+  /** Restores power: mounts the volume as after a restart. */
   restart(): void;
 }
 
@@ -38,11 +39,12 @@ export function loopVolume(type: FileSystem, bytes = 400 * 2 ** 20): LoopVolume 
   truncateSync(image, bytes);
   mkdirSync(path);
   const run = (name: string, ...args: string[]) => execFileSync(name, args, { stdio: "pipe" });
-  // Tables are written at once: later they would count as the writes of whoever is measured.
+  // Writes the tables at once. Lazily written ones would count as writes of the measured program.
   if (type === "ext4") run("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", image);
   else run("mkfs.xfs", "-q", "-f", image);
   const mount = () => run("mount", "-o", "loop", image, path);
-  // Whoever looks at all mounts of the machine at this moment keeps it busy for a moment. A file left open keeps it for good.
+  // Another program that examines all mounts keeps the volume busy for a moment. An open file keeps it busy
+  // permanently.
   const untilFree = 'for i in $(seq 100); do umount "$0" 2>/dev/null && exit; sleep 0.05; done; umount "$0"';
   const unmount = () => run("sh", "-c", untilFree, path);
   mount();

@@ -1,4 +1,4 @@
-// A mapping to try out: rules as they stand in a configuration, readings in one word, points as [input, value].
+// A mapping for a test: rules as in a configuration, readings in one call, points as [input, value].
 import type { z } from "zod";
 import { epochMicros } from "../../src/core/point.ts";
 import type { PartialSignalMetadata } from "../../src/core/signal.ts";
@@ -13,9 +13,9 @@ export interface TriedMapping {
   readonly mapping: Mapping;
   readonly clock: ManualClock;
   readonly runtime: TestRuntime;
-  /** What the catalog was told, in order. */
+  /** The descriptions that the catalog received, in order. */
   readonly described: readonly (readonly [input: string, signal: PartialSignalMetadata])[];
-  /** Maps one reading at the present time of the clock and gives the points as [input, value]. */
+  /** Maps one reading with the clock's current time. Returns the points as [input, value]. */
   readonly read: (value: Reading["value"], given?: Partial<Reading>) => readonly (readonly [string, number])[];
 }
 
@@ -66,7 +66,7 @@ export function reading(value: Reading["value"], given: Partial<Reading> = {}): 
   };
 }
 
-/** The identity of a tag is its place in the list. */
+/** The identity of a tag is its index in the list. */
 export function tagId(index: number): TagId {
   return index as TagId;
 }

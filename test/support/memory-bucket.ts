@@ -1,14 +1,15 @@
-// A key-value bucket in memory that behaves as NATS does: revisions ascend over the bucket, conditional writes fail by them.
+// A key-value bucket in memory with the behaviour of NATS: revisions ascend over the bucket, and conditional writes
+// check them.
 import type { KeyBucket, KeyEntry } from "../../src/cluster/jetstream.ts";
 import { AgentError } from "../../src/core/errors.ts";
 
 export interface MemoryBucket extends KeyBucket {
-  /** What each call waits for, by the name of the call; may reject. The write takes effect before `after` and after `before`. */
+  /** Each call awaits it, with its name; it may reject. The write takes effect after `before` and ahead of `after`. */
   before: (call: string) => Promise<void> | void;
   after: (call: string) => Promise<void> | void;
-  /** Removes all, as servers do that lose their data; revisions start again. */
+  /** Removes everything, as servers that lose their data do. Revisions start again. */
   wipe(): void;
-  /** As the time to live of the bucket does. */
+  /** Removes a key, as the time to live of the bucket does. */
   expire(key: string): void;
 }
 
@@ -48,7 +49,7 @@ export function memoryBucket(): MemoryBucket {
   return bucket;
 }
 
-/** The bucket as one agent reaches it: while `isCut`, no call takes effect. */
+/** The bucket as one agent reaches it. While `isCut`, no call takes effect. */
 export function linkTo(bucket: KeyBucket, isCut: () => boolean): KeyBucket {
   const reached = async <T>(call: () => Promise<T>): Promise<T> => {
     if (isCut()) throw unreachable();

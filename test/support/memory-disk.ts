@@ -1,5 +1,5 @@
-// A disk in memory for tests of storage: it remembers what is synced and what is not, can lose power, and can be made
-// to fail or to lie, call by call.
+// A disk in memory for tests of storage: it tracks what is synced, can lose power, and can be made to fail or lie on
+// any call.
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import type { Disk, DiskFile } from "../../src/buffer/disk/files/disk.ts";
@@ -20,11 +20,11 @@ export type DiskCall =
   | "sync"
   | "close";
 
-/** Looked at before each call. Throw to make it fail; "ignore" does nothing and says it worked; "short" writes half. */
+/** Called before each call. Throw to make it fail; "ignore" does nothing and reports success; "short" writes half. */
 export type Fault = (call: DiskCall, path: string) => "ignore" | "short" | undefined;
 
 export interface MemoryDiskOptions {
-  /** Bytes of the volume. */
+  /** The size of the volume in bytes. */
   readonly capacity?: number;
 }
 
@@ -34,14 +34,14 @@ export class MemoryDisk implements Disk {
   #names = new Map<string, Inode>();
   #syncedNames = new Map<string, Inode>();
   fault: Fault = () => undefined;
-  /** Calls made so far. */
+  /** The number of calls so far. */
   calls = 0;
 
   constructor(options: MemoryDiskOptions = {}) {
     this.#capacity = options.capacity ?? Number.POSITIVE_INFINITY;
   }
 
-  /** The disk as it may be found after the power failed now. This one goes on. */
+  /** A copy as it may be found after a power failure at this moment. The original is unchanged. */
   afterPowerCut(survives: Survives): MemoryDisk {
     const after = new MemoryDisk({ capacity: this.#capacity });
     for (const folder of this.#folders) after.#folders.add(folder);
@@ -66,7 +66,7 @@ export class MemoryDisk implements Disk {
     return after;
   }
 
-  /** The disk after the process alone died: everything that was written is there. */
+  /** A copy after only the process died: all writes are there. */
   afterKill(): MemoryDisk {
     return this.afterPowerCut(() => true);
   }
@@ -126,7 +126,7 @@ export class MemoryDisk implements Disk {
     return this.#capacity - this.#used();
   }
 
-  /** Changes what is stored, as damage does. */
+  /** Changes stored bytes, as damage does. */
   change(path: string, change: (bytes: Uint8Array) => Uint8Array): void {
     const inode = this.#names.get(path);
     if (!inode) throw failure("ENOENT", path);
@@ -140,7 +140,10 @@ export class MemoryDisk implements Disk {
     return this.#names.get(path)?.data.slice() ?? new Uint8Array();
   }
 
-  /** The same for disks with the same files, another one for others. `known`: checksums made before, of a disk not written to since. */
+  /**
+   * The same for disks with equal files, and different for others. `known`: checksums of a disk that was not written
+   * since.
+   */
   fingerprint(known: WeakMap<Uint8Array, number>): string {
     const files = [...this.#names].map(([path, { data }]) => {
       const checksum = known.get(data) ?? crc32(data);
@@ -204,7 +207,7 @@ export class MemoryDisk implements Disk {
   }
 }
 
-/** An error as Node's file calls throw it. */
+/** An error as Node's file functions throw it. */
 export function failure(code: string, path: string): Error {
   return Object.assign(new Error(`${code}: ${path}`), { code });
 }

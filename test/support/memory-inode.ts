@@ -1,22 +1,22 @@
-// A file of the disk in memory: what is in it, what of that is synced, and what a power cut may leave of it.
+// A file of the disk in memory: its content, the synced part of it, and what a power cut may leave.
 
-/** What of the unsynced changes survives a power cut, drawn for each. */
+/** Decides at random, for each unsynced change, whether it survives a power cut. */
 export type Survives = () => boolean;
 
-/** Arrays are shared between disks and never changed, but for `data` while `owned`. */
+/** Disks share the arrays. They are not modified, except `data` while `owned`. */
 export interface Inode {
   data: Uint8Array<ArrayBufferLike>;
   owned: boolean;
-  /** As of the last sync. */
+  /** The content at the last sync. */
   synced: Uint8Array;
-  /** Writes and changes of size since, in order. */
+  /** Writes and changes of size since the last sync, in order. */
   pending: ({ readonly position: number; readonly bytes: Uint8Array } | { readonly size: number })[];
 }
 
-/** A sector: what a disk writes whole or not at all. */
+/** A sector, which a disk writes atomically. */
 const blockBytes = 512;
 
-/** A file of zeros takes no room, as files with holes do. */
+/** Zeros take no space, as in files with holes. */
 export function usedBytes(inode: Inode): number {
   return usedBytesOf(inode.data);
 }
@@ -27,7 +27,7 @@ function usedBytesOf(bytes: Uint8Array): number {
   return end;
 }
 
-/** Each unsynced block of each write may have reached the disk or not. */
+/** The content after a power cut. Each block of each unsynced write may have reached the disk or not. */
 export function survivingData(inode: Inode, survives: Survives): Uint8Array {
   if (inode.pending.length === 0) return inode.synced;
   const { parts, capacity, made } = partsOf(inode);
@@ -57,27 +57,27 @@ function dataOf({ synced }: Inode, survived: Inode["pending"], capacity: number)
 }
 
 interface Parts {
-  /** Of how many changes these are the parts. */
+  /** The number of changes that these parts belong to. */
   readonly changes: number;
   readonly parts: Inode["pending"];
-  /** Bytes of the file if all of them survive, at most. */
+  /** The size of the file in bytes if all parts survive. */
   readonly capacity: number;
-  /** What is left of the file, by the parts that survive. */
+  /** Contents already computed, by the surviving parts. */
   readonly made: Map<number, Uint8Array>;
 }
 
-/** Files with more parts are made each time. */
+/** Files with more parts are computed each time. */
 const mostRemembered = 10;
 
-/** By the changes of an inode: thousands of states are made of the same ones. */
+/** By the changes of an inode, because thousands of states are derived from the same ones. */
 const known = new WeakMap<Inode["pending"], Parts>();
 
-/** What survives by itself or not. */
+/** The parts that survive independently of each other. */
 function partsOf({ pending, synced }: Inode): Parts {
   const before = known.get(pending);
   if (before?.changes === pending.length) return before;
   let capacity = synced.length;
-  /** Zeros written where there are zeros make no other state. */
+  /** Writing zeros over zeros gives no other state. */
   let untouched = usedBytesOf(synced);
   const parts: Inode["pending"] = [];
   for (const change of pending) {

@@ -1,4 +1,4 @@
-// A buffer in memory that says what was settled, for tests of what reads from one.
+// A buffer in memory that records what was settled, for tests of its readers.
 import { Block, type BlockId, type Series } from "../../src/core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../src/core/buffer.ts";
 import type { InputId } from "../../src/core/point.ts";
@@ -7,16 +7,16 @@ import { orAbort } from "../../src/lib/abort.ts";
 export type Points = Readonly<Record<string, readonly (readonly [micros: number, value: number])[]>>;
 
 export class MemoryReader implements BufferReader {
-  /** Not handed out, oldest first. */
+  /** Blocks that are not leased, oldest first. */
   #waiting: Block[] = [];
   readonly #out = new Map<BlockId, Block>();
   readonly settled: Settlement[] = [];
   #wake = Promise.withResolvers<void>();
   #nextId = 1;
 
-  /** Appends a block; gives its ID. */
+  /** Appends a block. Returns its ID. */
   append(points: Points): BlockId {
-    const id = this.#nextId++ as BlockId; // as the buffer would number it
+    const id = this.#nextId++ as BlockId; // a BlockId as the buffer assigns it
     const series = Object.entries(points).map(([input, of]) => ({
       input: input as InputId,
       times: Float64Array.from(of, ([time]) => time),
@@ -32,17 +32,17 @@ export class MemoryReader implements BufferReader {
     return this.settled.reduce((sum, { refused = 0 }) => sum + refused, 0);
   }
 
-  /** Blocks that are neither waiting nor settled. */
+  /** The number of blocks that are leased and not settled. */
   get out(): number {
     return this.#out.size;
   }
 
-  /** Blocks not handed out. */
+  /** The number of blocks that are not leased. */
   get waiting(): number {
     return this.#waiting.length;
   }
 
-  /** Everything that was appended is settled. */
+  /** Whether everything that was appended is settled. */
   get empty(): boolean {
     return this.#waiting.length === 0 && this.#out.size === 0;
   }
@@ -53,7 +53,7 @@ export class MemoryReader implements BufferReader {
       signal.throwIfAborted();
       const block = this.#waiting[lane === "live" ? "findLast" : "find"]((each) => each.series.some(isWanted));
       if (block) {
-        // What is left of it is another block, in the same place.
+        // The rest of the block becomes another block in the same place.
         const rest = block.series.filter((series) => !isWanted(series));
         const taken = Block.of(block.id, block.series.filter(isWanted));
         const others = rest.length > 0 ? [Block.of(this.#nextId++ as BlockId, rest)] : [];
@@ -94,7 +94,7 @@ export class MemoryReader implements BufferReader {
   async [Symbol.asyncDispose](): Promise<void> {}
 }
 
-/** Whether a take with these options wants a series. */
+/** Whether a take with these options includes a series. */
 export function wantedBy({ inputs, except }: TakeOptions): (series: Series) => boolean {
   return ({ input }) => (inputs?.includes(input) ?? true) && !except?.includes(input);
 }

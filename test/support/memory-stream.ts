@@ -1,19 +1,23 @@
-// The stream of points in memory, which behaves as nats-server 2.15: de-duplication before the expected last sequence, that
-// before the size; sequences ascend over purges. `peer` tests run the same stories on the real server.
+// The stream of points in memory with the behaviour of nats-server 2.15: it checks duplicates before the expected last
+// sequence, and that before the size; sequences ascend across purges. `peer` tests run the same cases on the real
+// server.
 import type { PointStream, StreamMessage, StreamState } from "../../src/cluster/jetstream.ts";
 import { AgentError } from "../../src/core/errors.ts";
 
 export interface MemoryStream extends PointStream {
-  /** What each call waits for, by its name; may reject. `after`: with the effect in place, as an answer that is lost. */
+  /**
+   * Each call awaits it, with its name; it may reject. A rejection in `after` is like a lost answer: the call took
+   * effect.
+   */
   before: (call: string) => Promise<void> | void;
   after: (call: string) => Promise<void> | void;
   maxBytes: number;
   readonly messages: readonly StreamMessage[];
-  /** As an operator who deletes the stream. */
+  /** Deletes the stream, as an operator may. */
   delete(): void;
-  /** As a quorum of servers that lose what was not synced: the last `count` messages, and another leader. */
+  /** Loses the last `count` messages and changes the leader, as when a quorum of servers loses unsynced data. */
   loseLast(count: number): void;
-  /** As `max_age` does. */
+  /** Drops the first messages, as `max_age` does. */
   dropFirst(count: number): void;
 }
 

@@ -1,4 +1,4 @@
-// A client of a service for tests, in time that runs faster, so that the permitted rates take none.
+// A client of a service for tests. Its time runs faster, so that waiting for the permitted rate takes no real time.
 import { systemClock } from "../../src/lib/clock.ts";
 import { openCredentials } from "../../src/upload/client/client-credentials.ts";
 import { MethodCaller } from "../../src/upload/client/method-caller.ts";

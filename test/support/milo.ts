@@ -1,4 +1,4 @@
-// Eclipse Milo as a peer: an OPC UA server in Java on a stack that is not ours. Needs a JDK (17) and Maven.
+// Eclipse Milo as a peer: an OPC UA server in Java on a third-party stack. Needs a JDK (17) and Maven.
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -9,19 +9,19 @@ import { promisify } from "node:util";
 import { peerServer } from "./peer-server.ts";
 
 export interface MiloOptions {
-  /** Keys and certificates; the same folder gives the same server certificate. */
+  /** Keys and certificates. The same folder gives the same server certificate. */
   readonly folder: string;
   readonly port?: number;
-  /** Namespaces that come before that of the line, and move its index. */
+  /** Namespaces before that of the line, which change its index. */
   readonly before?: readonly string[];
 }
 
 export interface Milo extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
-  /** Sets a variable below `Objects/Line`. `time`: source time, in seconds since 1970 with microseconds. */
+  /** Sets a variable below `Objects/Line`. `time`: source timestamp in seconds since 1970, to the microsecond. */
   set(name: string, value: number | bigint | boolean | string, time?: number): void;
-  /** `NAME VALUE` of the values that every item that monitors the variable was given, so far. */
+  /** `NAME VALUE` for each value that every item monitoring the variable has received so far. */
   readonly held: ReadonlySet<string>;
   /** Makes the server trust a client. `certificateFile`: PEM. */
   trust(certificateFile: string): void;
@@ -29,7 +29,7 @@ export interface Milo extends AsyncDisposable {
   kill(): Promise<void>;
 }
 
-/** Resolves when it answers. Rejects when Java, Maven or its packages cannot be had. */
+/** Resolves when it answers. Rejects when Java, Maven or its packages are not available. */
 export async function milo({ folder, port = 0, before = [] }: MiloOptions): Promise<Milo> {
   const program = await miloProgram();
   const classPath = `${join(program, "classes")}:${join(program, "lib", "*")}`;
@@ -53,7 +53,7 @@ export async function milo({ folder, port = 0, before = [] }: MiloOptions): Prom
   };
 }
 
-/** Folder of the compiled server, in the user's cache; made when this very source has not been compiled yet. */
+/** The folder of the compiled server in the user's cache. Compiles it if the cache has no build of this source. */
 export async function miloProgram(): Promise<string> {
   const source = join(import.meta.dirname, "milo");
   const pom = join(source, "pom.xml");
@@ -62,7 +62,7 @@ export async function miloProgram(): Promise<string> {
   const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "tagferry-peers");
   const folder = join(cache, `milo-${digest}`);
   if (existsSync(folder)) return folder;
-  // Complete or not there at all: two test files may make it at the same time.
+  // Renamed when complete, because two test files may build it at the same time.
   const making = `${folder}.${process.pid}`;
   await mkdir(cache, { recursive: true });
   await promisify(execFile)("mvn", ["-q", "-B", "-f", pom, `-DbuildDirectory=${making}`, "process-classes"]);

@@ -1,35 +1,36 @@
-// The worst Modbus device there is: answers late, to another, too short, too long, in pieces, with lies, or not at all.
-// Seeded, so that every run is the same. Whatever it gives that is not the fresh answer has bit 15 of its words set.
+// A Modbus device that misbehaves in every way: answers that are late, for another request, too short, too long, in
+// pieces,
+// or wrong, or no answer. Seeded, so that every run is the same. Words of any wrong answer have bit 15 set.
 
-/** What goes out, in this order; `reset`: the connection is cut. */
+/** The chunks to send in this order. `reset`: the connection is reset. */
 export type Mischief = { readonly chunks: readonly Uint8Array[]; readonly reset: boolean };
 
 export interface Adversary {
-  /** What is sent in return for a request (`unit`, PDU of function 3: address and quantity, and the id of Modbus TCP). */
+  /** The answer to a request of function 3 (unit, address, quantity, and the transaction ID of Modbus TCP). */
   answer(request: {
     readonly id: number;
     readonly unit: number;
     readonly start: number;
     readonly count: number;
   }): Mischief;
-  /** The connection is new: nothing of before can come on it. */
+  /** Call it for a new connection: answers from before cannot arrive on it. */
   reconnected(): void;
-  /** How often each mischief was done. */
+  /** How often each misbehaviour occurred. */
   readonly done: ReadonlyMap<string, number>;
 }
 
-/** How a frame of the protocol looks; `id` is of no effect where there is none. */
+/** Encodes a frame of the protocol. Protocols without transaction IDs ignore `id`. */
 export type EncodeFrame = (id: number, unit: number, pdu: Uint8Array) => Uint8Array;
 
-/** The value of a register as the adversary gives it when it is honest. */
+/** The correct value of a register. */
 export function honestWord(address: number): number {
   return address & 0x7f_ff;
 }
 
 export interface AdversaryOptions {
-  /** Share of the answers that are right, 0 to 1; default 0.5. */
+  /** The share of correct answers, 0 to 1; default 0.5. */
   readonly honesty?: number;
-  /** Mischiefs left out: those that no receiver of the frame format could tell from the truth. */
+  /** Misbehaviours to omit: those that no receiver of the frame format can detect. */
   readonly without?: readonly string[];
 }
 
@@ -37,7 +38,7 @@ export function adversary(encode: EncodeFrame, random: () => number, options: Ad
   const { honesty = 0.5, without = [] } = options;
   const below = (n: number) => Math.floor(random() * n);
   const done = new Map<string, number>();
-  /** Answers held back, given before some later one. */
+  /** Delayed answers, sent before some later one. */
   let late: Uint8Array[] = [];
 
   const reply = (start: number, count: number, marked: boolean, code = 3) => {
@@ -55,7 +56,7 @@ export function adversary(encode: EncodeFrame, random: () => number, options: Ad
       late.push(encode(r.id, r.unit, reply(r.start, r.count, true)));
       return [];
     },
-    // Of the past: under the id of a request that is yet to come, and so late that it has come, it could not be told from its answer.
+    // An ID of an earlier request. With the ID of a later one, a delayed answer could not be told from the correct one.
     wrongId: (r) => [encode((r.id - 1 - below(32_768)) & 0xff_ff, r.unit, reply(r.start, r.count, true))],
     wrongUnit: (r) => [encode(r.id, (r.unit + 1 + below(254)) & 0xff, reply(r.start, r.count, true))],
     wrongFunction: (r) => [encode(r.id, r.unit, reply(r.start, r.count, true, [1, 2, 4, 0x84, 0][below(5)]))],
@@ -87,10 +88,10 @@ export function adversary(encode: EncodeFrame, random: () => number, options: Ad
     reset: () => "reset",
   };
   const names = Object.keys(mischiefs).filter((name) => !without.includes(name));
-  // Followed by more bytes, a frame that lacks its end becomes whole with a wrong end: no receiver can tell.
+  // Further bytes complete such a frame, with a wrong end. No receiver can detect this.
   const brokenFrames = new Set(["short", "lyingLength", "flipped", "garbage", "otherProtocol"]);
 
-  /** Some answers come in pieces, some stuck together. */
+  /** Sends some answers in pieces and some together. */
   const inPieces = (chunks: readonly Uint8Array[]): readonly Uint8Array[] => {
     const all = Uint8Array.from(chunks.flatMap((chunk) => [...chunk]));
     const size = [all.length, 1, 1 + below(all.length + 1)][below(3)] ?? 1;
@@ -105,7 +106,7 @@ export function adversary(encode: EncodeFrame, random: () => number, options: Ad
       late = [];
     },
     answer(request) {
-      // Before the request is looked at: what it makes late is not sent at once.
+      // Before the request is processed, so that its own answer is not sent at once when it is delayed.
       const before = late.length > 0 && below(3) === 0 ? late.splice(below(late.length), 1) : [];
       const honest = random() < honesty;
       const name = honest ? "honest" : names[below(names.length)]!;

@@ -1,4 +1,4 @@
-// A framing with the client in front of it, as `exchange.ts` puts it: requests in, frames out; bytes in, answers out.
+// A framing behind the client of `exchange.ts`: requests in, frames out; bytes in, answers out.
 
 import type { Answer, UnitRequest } from "../../src/source/modbus/config/pdu.ts";
 import { ModbusClient } from "../../src/source/modbus/connection/client.ts";

@@ -1,5 +1,6 @@
-// A Modbus TCP device with a model of its registers: answers functions 1 to 4 from it, 17 and 43/14 where it was told who
-// it is, and does what a test tells it to.
+// A Modbus TCP device with a model of its registers. It answers functions 1 to 4 from it, answers 17 and 43/14 if it
+// has an
+// identity, and misbehaves as a test demands.
 import type { Server, Socket } from "node:net";
 import { createServer } from "node:net";
 
@@ -14,7 +15,7 @@ export interface DeviceRequest {
 
 /** One unit of the device. Registers and bits that were never set read as 0. */
 export interface DeviceUnit {
-  /** Registers of `hr` and `ir` as 16-bit words, bits of `co` and `di` as 0 and 1. */
+  /** Sets registers of `hr` and `ir` as 16-bit words, bits of `co` and `di` as 0 and 1. */
   set(table: DeviceTable, start: number, values: readonly number[]): void;
   /** Answers any request that touches these addresses with this exception. */
   refuse(table: DeviceTable, from: number, to: number, code: number): void;
@@ -24,43 +25,43 @@ export interface DeviceUnit {
   silentAbove: number;
   /** Never answers requests that touch these addresses. */
   ignore(table: DeviceTable, from: number, to: number): void;
-  /** Ends the connection where it would not answer. */
+  /** Closes the connection where it would not answer. */
   closesInstead: boolean;
-  /** Answers everything with this exception; undefined: as usual. */
+  /** Answers everything with this exception; undefined: normal answers. */
   exception: number | undefined;
-  /** Takes requests and never answers. */
+  /** Accepts requests and never answers. */
   silent: boolean;
-  /** What it says of itself in function 43/14, by number, and in function 17; empty: it does not know the function. */
+  /** The objects of function 43/14 by number, also used for function 17. Empty: it does not support these functions. */
   identity: Readonly<Record<number, string>>;
   serverId: Uint8Array;
-  /** Most objects in an answer to function 43. */
+  /** The maximum number of objects in an answer to function 43. */
   objectsAtOnce: number;
-  /** Ends the connection over any other function than 1 to 4. */
+  /** Closes the connection on any function other than 1 to 4. */
   endsOnUnknown: boolean;
 }
 
 export interface ModbusDevice extends AsyncDisposable {
   readonly port: number;
   readonly url: string;
-  /** Every request so far, in the order of arrival; of any function. */
+  /** Every request so far, of any function, in the order of arrival. */
   readonly requests: readonly DeviceRequest[];
-  /** Most requests that were taken and not yet answered at a time. */
+  /** The largest number of requests that were waiting for an answer at a time. */
   readonly mostInFlight: number;
-  /** Connections open now. */
+  /** The number of connections open now. */
   readonly connections: number;
-  /** Connections there ever were. */
+  /** The number of connections accepted so far. */
   readonly accepted: number;
-  /** Whether it takes new connections. */
+  /** Starts or stops accepting new connections. */
   listen(yes: boolean): Promise<void>;
-  /** The unit of this number; it exists from the first call on. Units that do not exist never answer. */
+  /** The unit with this number. The first call creates it; units that do not exist never answer. */
   unit(number: number): DeviceUnit;
-  /** Closes all connections, by a reset where `reset` is true; goes on listening. */
+  /** Closes all connections, with a reset if `reset` is true. Continues to listen. */
   disconnect(reset?: boolean): void;
   /** Milliseconds between a request and its answer. */
   latencyMs: number;
-  /** The unit that its answers carry; undefined: that of the request. */
+  /** The unit in its answers; undefined: that of the request. */
   echoUnit: number | undefined;
-  /** Called when an answer was sent. */
+  /** Called after an answer was sent. */
   answered: () => void;
 }
 
@@ -96,7 +97,7 @@ class Unit implements DeviceUnit {
     this.#refused.push({ table, from, to, code: undefined });
   }
 
-  /** The PDU that answers; undefined: nothing does. */
+  /** The PDU of the answer; undefined: no answer. */
   answer(code: number, start: number, count: number): Buffer | undefined {
     if (this.silent || count > this.silentAbove) return undefined;
     const exception = (number: number) => Buffer.from([code | 0x80, number]);
@@ -119,7 +120,7 @@ class Unit implements DeviceUnit {
   }
 }
 
-/** The answer to function 43/14: objects from number `from` on, as many as go at once. */
+/** The answer to function 43/14: objects from number `from` on, as many as are sent at once. */
 function identification(category: number, from: number, { identity, objectsAtOnce }: Unit): Buffer {
   const all = Object.entries(identity).filter(([number]) => Number(number) >= from);
   const now = all.slice(0, objectsAtOnce).map(([number, text]) => {

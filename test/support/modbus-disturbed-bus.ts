@@ -1,41 +1,44 @@
-// Devices on a bus that is not ours alone: replies come twice, as over a radio link, and another master reads beside us. Its
-// frames are made here, from the specification, and not by what they test. Seeded.
+// Devices on a shared bus: replies are duplicated, as over a radio link, and another master reads. Encodes its frames
+// itself,
+// from the specification, independently of the code under test. Seeded.
 import { createSocket } from "node:dgram";
 import { createServer, type Socket } from "node:net";
 
 export type Wire = "mbap" | "rtu" | "ascii";
 
 export interface Disturbances {
-  /** Each reply comes again so many milliseconds later. */
+  /** Repeats each reply after this many milliseconds. */
   readonly repeatMs?: number;
-  /** Share of our requests beside which another master reads elsewhere in the same unit; 0 to 1. */
+  /** The share of the driver's requests during which another master reads other registers of the same unit; 0 to 1. */
   readonly foreign?: number;
-  /** How many registers it reads, one of these; left out: as many as we do, whatever that is. */
+  /** The possible numbers of registers that it reads; default: as many as the driver. */
   readonly foreignCounts?: readonly number[];
-  /** Share of its requests that are heard; default 0.5. Behind a gateway none is, on a line each. */
+  /** The share of its requests that the driver receives; default 0.5. A gateway passes on none, a line all. */
   readonly heard?: number;
-  /** Share of our requests that are lost, once the bus has shown how it is; default 0. */
+  /** The share of the driver's requests that are lost once the disturbance has shown; default 0. */
   readonly lost?: number;
-  /** Most registers that a unit gives at once: more is refused with exception 3. Default: any number. */
+  /** The maximum number of registers per request. More are refused with exception 3. Default: any number. */
   readonly most?: number;
-  /** Longest that a unit takes for an answer; default 5 ms. */
+  /** The maximum time of a unit for an answer; default 5 ms. */
   readonly slowestMs?: number;
 }
 
-/** Reads of another master after which it is known, and requests where there is none. */
+/**
+ * After this many reads of another master the disturbance has shown; without another master, after this many requests.
+ */
 const shownAfter = { foreign: 20, asked: 100 };
 
 export interface DisturbedBus {
-  /** Bytes of the master; `send` carries bytes to it, now or later. */
+  /** Receives bytes of the driver. `send` sends bytes to it, now or later. */
   receive(bytes: Uint8Array, send: (bytes: Uint8Array) => void): void;
-  /** Requests so far. */
+  /** The number of requests so far. */
   readonly asked: number;
-  /** How often a reply was repeated, and how often another master read. */
+  /** The number of repeated replies, and of reads of another master. */
   readonly repeated: number;
   readonly foreign: number;
 }
 
-/** What register `address` of `unit` holds, all the time; no two of the first thousand are alike. */
+/** The constant value of register `address` of `unit`. The first thousand values are distinct. */
 export function wordOf(unit: number, address: number): number {
   return (unit * 7_919 + address * 61) & 0xff_ff;
 }
@@ -87,7 +90,7 @@ export function disturbedBus(
         };
         const elsewhere = () => {
           others++;
-          // Under our own id and with our length nothing could tell it from our answer.
+          // With the driver's ID and length it could not be told from the driver's answer.
           const foreignId = (id + 20_000 + Math.floor(random() * 20_000)) & 0xff_ff;
           const place = start ^ (256 + Math.floor(random() * 16));
           const many = foreignCounts[Math.floor(random() * foreignCounts.length)] ?? count;
@@ -101,7 +104,7 @@ export function disturbedBus(
           };
         };
         let at = 0;
-        // Before our request is answered, or after it, or both.
+        // Before or after the answer to the driver, or both.
         if (random() < foreign) at = elsewhere()(at);
         at += random() * slowestMs;
         if (random() >= lost || !isShown()) answer(at, frameOf(wire, id, reply(unit, code, start, count)));
@@ -111,7 +114,7 @@ export function disturbedBus(
   };
 }
 
-/** Unit and PDU of the request that `bytes` begin with, and where it ends. */
+/** The request at the start of `bytes`, and the offset of its end. */
 function takeRequest(wire: Wire, bytes: Buffer): { id: number; adu: Buffer; end: number } | undefined {
   if (wire === "mbap") {
     if (bytes.length < 12) return undefined;
@@ -147,7 +150,7 @@ export interface DisturbedServer extends AsyncDisposable {
   readonly bus: DisturbedBus;
 }
 
-/** The bus behind a gateway on TCP that gives all that is heard to its only connection. */
+/** The bus behind a TCP gateway that passes everything it receives to its only connection. */
 export async function disturbedTcp(
   wire: Wire,
   disturbances: Disturbances,
@@ -159,7 +162,7 @@ export async function disturbedTcp(
     sockets.add(socket);
     socket.on("error", () => {});
     socket.on("close", () => sockets.delete(socket));
-    // What is on its way goes to whoever is connected then.
+    // Chunks in transit reach the client that is connected when they arrive.
     const send = (bytes: Uint8Array) => {
       for (const each of sockets) if (!each.destroyed) each.write(bytes);
     };

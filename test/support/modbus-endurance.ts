@@ -1,4 +1,4 @@
-// Sources that poll the adversary over real sockets, and what is wrong with what they give.
+// Sources that poll the adversary over real sockets, and the faults of their readings.
 import { createServer } from "node:net";
 import { isAgentError } from "../../src/core/errors.ts";
 import type { Reading } from "../../src/core/source.ts";
@@ -8,7 +8,10 @@ import { modbusConfig } from "./modbus-source.ts";
 import { seed } from "./property.ts";
 import { seeded, type TestRuntime, testRuntime } from "./runtime.ts";
 
-/** After these the connection is of no use; without them it lasts, and a poll that hangs on it cannot hide behind a new one. */
+/**
+ * Misbehaviours after which the connection is unusable. Without them it stays open, and a new one cannot hide a hung
+ * poll.
+ */
 const endsConnection = ["short", "lyingLength", "flipped", "garbage", "otherProtocol", "reset"];
 
 export interface AdversaryServer extends AsyncDisposable {
@@ -16,7 +19,7 @@ export interface AdversaryServer extends AsyncDisposable {
   readonly done: Adversary["done"];
 }
 
-/** A server that answers every request as the adversary says. */
+/** A server that answers every request through the adversary. */
 export async function adversaryServer(seedOfDevice: number, options: AdversaryOptions = {}): Promise<AdversaryServer> {
   const device = adversary(mbapFrame, seeded(seedOfDevice), { honesty: 0.8, ...options });
   const server = createServer((socket) => {
@@ -47,13 +50,13 @@ export async function adversaryServer(seedOfDevice: number, options: AdversaryOp
   };
 }
 
-// Blocks of their own, of one and of two registers.
+// Separate blocks of one and of two registers.
 const tags = Array.from({ length: 40 }, (_, i) => ({
   at: `hr:${i * 20} ${i % 2 ? "u16" : "u32"}`,
   unit: 1 + (i % 20),
 }));
 
-/** What is wrong with a reading, if anything is. */
+/** The fault of a reading, if it has one. */
 function faultOf({ tag, value, quality, reason }: Reading): string | undefined {
   const start = tag * 20;
   const right = tag % 2 ? honestWord(start) : honestWord(start) * 65_536 + honestWord(start + 1);
@@ -62,22 +65,22 @@ function faultOf({ tag, value, quality, reason }: Reading): string | undefined {
 }
 
 export interface Endured {
-  /** Readings that are wrong, in words. */
+  /** Descriptions of wrong readings. */
   readonly faults: readonly string[];
-  /** Connections that were opened. */
+  /** The number of connections that were opened. */
   readonly opened: number;
 }
 
 export interface Endurance {
-  /** Looked at with each reading. */
+  /** Called with each reading. */
   readonly enough: (reading: Reading) => boolean;
-  /** From when on every tag has to be read once more before it is enough: of a poll that hangs nothing would come. */
+  /** Once true, every tag must be read once more before the end, which a hung poll would prevent. */
   readonly lastRound?: () => boolean;
-  /** Where what was learned of the devices is kept from one connection to the next; left out: nowhere. */
+  /** Where the device's quirks are kept across connections; default: nowhere. */
   readonly stateDir?: string;
 }
 
-/** Polls until it is enough, and opens anew whenever the connection is lost. Rejects when `signal` aborts before. */
+/** Polls until it is enough, and reopens the connection whenever it is lost. Rejects when `signal` aborts before. */
 export async function endure(
   url: string,
   { enough, lastRound = () => false, stateDir }: Endurance,
@@ -111,7 +114,11 @@ export async function endure(
   return { faults, opened };
 }
 
-/** `replies` of `devices` adversaries at once, every other of which keeps its connections. `answered`: how many there were in the end. */
+/**
+ * `replies` replies of `devices` adversaries in parallel; every other device keeps its connections. `answered` is the
+ * final
+ * number of replies.
+ */
 export async function endureMany({ devices, replies, timeoutMs }: Record<"devices" | "replies" | "timeoutMs", number>) {
   const signal = AbortSignal.timeout(timeoutMs);
   const all = await Promise.all(

@@ -1,10 +1,13 @@
-// Reads what a Modbus client sent, whatever it is that it asked for.
+// Parses any request that a Modbus client sent.
 import { crc16 } from "../../src/source/modbus/connection/bus-codec.ts";
 
-/** The request that bytes begin with: its length with all that is around it, and its function; undefined: none does. */
+/** The request at the start of the bytes: its length with all framing, and its function. Undefined if there is none. */
 type Frame = { readonly size: number; readonly code: number | undefined } | undefined;
 
-/** Lengths on a line: of functions 17, 43/14, those that read or write one value; those that write several say it themselves. */
+/**
+ * Lengths on a line: functions 17, 43/14, and those that read or write one value have fixed ones; the others contain
+ * theirs.
+ */
 function rtu(bytes: Buffer): Frame {
   const sizes = [8, 4, 7, 9 + (bytes[6] ?? 0)];
   const size = sizes.find((length) => bytes.length >= length && crc16(bytes.subarray(0, length)) === 0);
@@ -21,7 +24,7 @@ function mbap(bytes: Buffer): Frame {
   return size < 8 || size > bytes.length ? undefined : { size, code: bytes[7] };
 }
 
-/** The functions of all requests, where every byte belongs to one. */
+/** The functions of all requests, if every byte belongs to one. */
 function all(bytes: Buffer, first: (rest: Buffer) => Frame): readonly number[] | undefined {
   const functions: number[] = [];
   for (let rest = bytes; rest.length > 0; ) {
@@ -33,9 +36,9 @@ function all(bytes: Buffer, first: (rest: Buffer) => Frame): readonly number[] |
   return functions;
 }
 
-/** The function of every request in what a client sent over one connection; throws where a byte belongs to none. */
+/** The functions of all requests that a client sent over one connection. Throws if a byte belongs to none. */
 export function functionsIn(bytes: Buffer): readonly number[] {
-  // Where every checksum is right, it is a line: the address of a request there may look like a protocol identifier.
+  // Lines first: correct checksums identify them, while an address there may look like the protocol identifier of TCP.
   const functions = all(bytes, rtu) ?? all(bytes, ascii) ?? all(bytes, mbap);
   if (!functions) throw new Error(`no requests: ${bytes.toString("hex")}`);
   return functions;

@@ -1,4 +1,4 @@
-// Reads a Modbus source as the agent does: whenever it is lost it is opened again, with back-off that is shorter here.
+// Reads a Modbus source as the agent does: reopens it whenever the connection is lost, here with a shorter back-off.
 import { setTimeout as sleep } from "node:timers/promises";
 import { isAgentError } from "../../src/core/errors.ts";
 import type { Reading } from "../../src/core/source.ts";
@@ -7,11 +7,11 @@ import { type ModbusTagText, openModbusSource } from "./modbus-source.ts";
 import { testRuntime } from "./runtime.ts";
 
 export interface KeptReading extends AsyncDisposable {
-  /** All so far. */
+  /** All readings so far. */
   readonly readings: readonly Reading[];
-  /** Codes of the errors by which the source was lost or could not be opened. */
+  /** Codes of the errors with which the connection was lost or could not be opened. */
   readonly losses: readonly string[];
-  /** Readings of the tag with this quality, so far. */
+  /** The number of readings of the tag with this quality so far. */
   count(quality: Reading["quality"], tag?: number): number;
 }
 
@@ -31,7 +31,7 @@ export function keepReading(options: Record<string, unknown>, tags: readonly Mod
         }
       } catch (error) {
         if (stop.signal.aborted) return;
-        // Anything else is a defect of ours.
+        // Any other error is a defect of the driver.
         if (!isAgentError(error) || !error.retryable) throw error;
         losses.push(error.code);
         await sleep(backOff.next());

@@ -1,4 +1,4 @@
-// Sources that poll a bus that is not theirs alone, over every transport, and what is wrong with what they give.
+// Sources that poll a shared bus over every transport, and the faults of their readings.
 import { isAgentError } from "../../src/core/errors.ts";
 import type { Reading } from "../../src/core/source.ts";
 import { modbusDriver } from "../../src/source/modbus/driver.ts";
@@ -39,7 +39,7 @@ async function opened(transport: Transport, disturbances: Disturbances, seed: nu
       url: `${transport}://${server.place}`,
       [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
     };
-  // A pseudo terminal stands for the line.
+  // A pseudo terminal replaces the serial line.
   const folder = temporaryFolder();
   const path = folder.file("line");
   const line = await peerServer("sh", [
@@ -58,17 +58,17 @@ async function opened(transport: Transport, disturbances: Disturbances, seed: nu
 }
 
 export interface SharedBusResult {
-  /** Values that are wrong, in words; the first ten. */
+  /** Descriptions of the first ten wrong values. */
   readonly wrong: readonly string[];
   readonly wrongs: number;
-  /** Values that were read and right. */
+  /** The number of correct values. */
   readonly right: number;
-  /** Readings without a value. */
+  /** The number of readings without a value. */
   readonly without: number;
   readonly asked: number;
-  /** What the source said of the bus in the end. */
+  /** The final warnings of the source about the bus. */
   readonly warnings: readonly string[];
-  /** Lines of the log about it. */
+  /** The number of log lines about the bus. */
   readonly logged: number;
 }
 

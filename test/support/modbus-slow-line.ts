@@ -1,28 +1,29 @@
-// A serial line behind a device server on TCP: units that answer in the order they are asked, mostly far too late, or not
-// at all, and whatever comes from the line goes to whoever is connected then.
+// A serial line behind a device server on TCP. Units answer in the order of requests, mostly far too late, or not at
+// all.
+// The device server sends every answer to the client that is connected at that time.
 import { createServer, type Socket } from "node:net";
 import { rtuCodec } from "../../src/source/modbus/connection/bus-codec.ts";
 import { honestWord } from "./modbus-adversary.ts";
 
 export interface SlowLineOptions {
-  /** Numbers from 0 to below 1 that repeat. */
+  /** Reproducible numbers from 0 to below 1. */
   readonly random: () => number;
-  /** Longest that a unit takes for one answer, in milliseconds. */
+  /** The maximum time of a unit for one answer, in milliseconds. */
   readonly longestMs: number;
 }
 
 export interface SlowLine extends AsyncDisposable {
   readonly url: string;
-  /** Requests so far. */
+  /** The number of requests so far. */
   readonly asked: number;
 }
 
-/** Holding registers hold what the adversary's do when it is honest; other tables are not there. */
+/** Holding registers contain the adversary's correct values; the other tables do not exist. */
 export async function modbusSlowLine({ random, longestMs }: SlowLineOptions): Promise<SlowLine> {
   let connected: Socket | undefined;
   let asked = 0;
   let closed = false;
-  /** By unit: when the answer before this one has gone out. */
+  /** By unit: settles when the previous answer has been sent. */
   const queues = new Map<number, Promise<void>>();
   const answer = (request: Buffer) => {
     const [unit = 0, code = 0] = request;

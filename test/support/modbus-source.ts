@@ -7,7 +7,7 @@ import type { ModbusConfig } from "../../src/source/modbus/config/tag-reads.ts";
 import { modbusDriver } from "../../src/source/modbus/driver.ts";
 import { testRuntime } from "./runtime.ts";
 
-/** A state folder that cannot come to be. */
+/** A state folder that cannot be created. */
 const nowhere = "/dev/null/nowhere";
 
 export interface ModbusTagText {
@@ -18,7 +18,7 @@ export interface ModbusTagText {
   readonly [field: string]: unknown;
 }
 
-/** The configuration as the agent hands it to the driver: parsed, with defaults. */
+/** The configuration as the agent passes it to the driver: parsed, with defaults. */
 export function modbusConfig(
   options: Record<string, unknown>,
   tags: readonly ModbusTagText[],
@@ -43,14 +43,14 @@ export function openModbusSource(
   return modbusDriver.open(modbusConfig(options, tags, stateDir), runtime, signal);
 }
 
-/** All that `browse` finds. */
+/** Everything that `browse` finds. */
 export async function browseModbusDevice(url: string, signal: AbortSignal): Promise<readonly BrowsedNode[]> {
   const nodes: BrowsedNode[] = [];
   for await (const node of modbusDriver.browse?.({ url }, testRuntime(), signal) ?? []) nodes.push(node);
   return nodes;
 }
 
-/** Pulls deliveries until `enough` says so of all readings so far; then stops polling. */
+/** Pulls deliveries until `enough` is true for all readings so far, then stops polling. */
 export async function readUntil(
   source: Source,
   signal: AbortSignal,

@@ -31,7 +31,7 @@ export const modbusVectors: readonly ModbusVector[] = [
 const words = modbusVectors.flatMap((vector) => vector.words);
 const starts = modbusVectors.map((_, i) => modbusVectors.slice(0, i).flatMap((vector) => vector.words).length);
 
-/** Vectors one after the other in both tables of registers, and a pattern of bits in the others. */
+/** The vectors in sequence in both register tables, and a bit pattern in the other tables. */
 export const vectorTables: { readonly [Table in DeviceTable]: Readonly<Record<number, readonly number[]>> } = {
   hr: { 0: words },
   ir: { 0: words },
@@ -39,12 +39,12 @@ export const vectorTables: { readonly [Table in DeviceTable]: Readonly<Record<nu
   di: { 0: [1, 0] },
 };
 
-/** One tag for each vector, by turns from either table. */
+/** One tag for each vector, alternating between the two tables. */
 export const vectorTags: readonly ModbusTagText[] = modbusVectors.map(({ type }, i) => ({
   at: `${i % 2 === 0 ? "hr" : "ir"}:${starts[i]} ${type}`,
 }));
 
-/** Bits of `vectorTables` and what they are. */
+/** Bits of `vectorTables` with their values. */
 export const bitTags: readonly (ModbusTagText & { readonly value: boolean })[] = [
   { at: "co:0", value: false },
   { at: "co:1", value: true },

@@ -1,4 +1,4 @@
-// mosquitto as a peer: a broker that is not ours, with a password file, queues without limit and persistence.
+// mosquitto as a peer: a third-party broker with a password file, unlimited queues and persistence.
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -9,7 +9,7 @@ import { temporaryFolder } from "./temporary-folder.ts";
 export interface MosquittoOptions {
   /** Lines added to the configuration, after the listener. */
   readonly config?: readonly string[];
-  /** Lines of an access control list; undefined: everybody may do everything. */
+  /** Lines of an access control list; undefined: full access. */
   readonly acl?: readonly string[];
   /** `mqtt` by default; `mqtts` needs `cafile`, `certfile` and `keyfile` among `config`. */
   readonly protocol?: "mqtt" | "mqtts" | "ws" | "wss";
@@ -18,28 +18,28 @@ export interface MosquittoOptions {
 export interface Mosquitto extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
-  /** The one user there is. */
+  /** The only user. */
   readonly username: string;
   readonly password: string;
   readonly pid: number;
-  /** What it wrote to its log so far. */
+  /** Its log so far. */
   readonly log: string;
-  /** A client of its own for publishing, over TCP without TLS; closed with the broker. */
+  /** Opens another client for publishing, over TCP without TLS. It is closed with the broker. */
   publisher(): Promise<MqttClient>;
-  /** Ends it as given and starts it again on the same port with what it has on disk. */
+  /** Ends it with this signal and restarts it on the same port with its data on disk. */
   restart(signal: "SIGTERM" | "SIGKILL"): Promise<void>;
   /** Starts it again after `stop`. */
   start(): Promise<void>;
-  /** Has it write what it has to disk. Resolves when everything is there that it had when this was called. */
+  /** Makes it write its data to disk. Resolves when everything that it held at the call is on disk. */
   save(): Promise<void>;
-  /** Ends it; what persists, persists. */
+  /** Ends it with this signal. Persistent data stays. */
   stop(signal: "SIGTERM" | "SIGKILL"): Promise<void>;
 }
 
 const username = "gw1";
 const password = "gw1-password";
 
-/** Resolves when it takes connections. */
+/** Resolves when it accepts connections. */
 export async function openMosquitto(options: MosquittoOptions = {}): Promise<Mosquitto> {
   const folder = temporaryFolder();
   const { protocol = "mqtt", config = [], acl } = options;
@@ -48,16 +48,16 @@ export async function openMosquitto(options: MosquittoOptions = {}): Promise<Mos
   if (acl) writeFileSync(folder.file("acl"), `${acl.join("\n")}\n`);
   const configuration = () => [
     "per_listener_settings false",
-    // Before the listener: mosquitto drops its rights to another user when it is started by root.
+    // Before the listener: as root, mosquitto otherwise switches to another user.
     "user root",
     `password_file ${passwordFile}`,
     ...(acl ? [`acl_file ${folder.file("acl")}`] : []),
-    // Without this it drops silently what is queued beyond 1,000 messages for a client.
+    // Without this it silently drops messages of a client beyond 1,000 queued ones.
     "max_queued_messages 0",
     "persistence true",
     `persistence_location ${folder.path}/`,
     "autosave_interval 1",
-    // mosquitto 2.0.11 ends by itself when it has listeners for WebSockets alone.
+    // mosquitto 2.0.11 ends by itself if it has only WebSocket listeners.
     ...(protocol === "mqtt" ? [] : [`listener ${plainPort} 127.0.0.1`]),
     `listener ${port} 127.0.0.1`,
     ...(protocol.startsWith("ws") ? ["protocol websockets"] : []),
@@ -72,7 +72,7 @@ export async function openMosquitto(options: MosquittoOptions = {}): Promise<Mos
   async function run(): Promise<boolean> {
     const path = folder.file("mosquitto.conf");
     writeFileSync(path, `${configuration().join("\n")}\n`);
-    // Ends with us, however we end: a test that is killed cleans nothing up.
+    // The kernel ends it when this process ends for any reason, because a killed test cleans up nothing.
     const started = spawn("setpriv", ["--pdeathsig", "KILL", "mosquitto", "-c", path], {
       stdio: ["ignore", "ignore", "pipe"],
     });
@@ -96,11 +96,11 @@ export async function openMosquitto(options: MosquittoOptions = {}): Promise<Mos
   }
 
   async function start(): Promise<void> {
-    // The port may still be held for a moment by the one before.
+    // The former process may hold the port for a moment.
     await eventually(run);
   }
 
-  // It cannot be asked for any free port, and another may take one between our closing and its opening.
+  // mosquitto cannot choose a free port, and another program may take the port before it does. Hence the retries.
   await eventually(async () => {
     port = await freePort();
     plainPort = protocol === "mqtt" ? port : await freePort();
@@ -130,7 +130,7 @@ export async function openMosquitto(options: MosquittoOptions = {}): Promise<Mos
       const written = () => statSync(file, { throwIfNoEntry: false, bigint: true })?.mtimeNs;
       const before = written();
       child?.kill("SIGUSR1");
-      // It writes another file and gives that the name, all in one turn.
+      // It writes a temporary file and renames it.
       await eventually(() => written() !== before);
     },
     async restart(signal) {
@@ -145,7 +145,7 @@ export async function openMosquitto(options: MosquittoOptions = {}): Promise<Mos
   };
 }
 
-/** A port that was free a moment ago, for a program that cannot be asked for any. */
+/** A port that was free a moment ago, for programs that cannot choose one. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();

@@ -5,11 +5,11 @@ import { createServer as createTlsServer, type TlsOptions } from "node:tls";
 import { Aedes } from "aedes";
 
 export interface MqttBrokerOptions {
-  /** Undefined: anybody may connect. */
+  /** Undefined: any client may connect. */
   readonly credentials?: { readonly username: string; readonly password: string };
   /** 0: any free port. */
   readonly port?: number;
-  /** Speaks TLS; with `ca` and `requestCert` clients need a certificate. */
+  /** Uses TLS. With `ca` and `requestCert` clients need a certificate. */
   readonly tls?: TlsOptions;
   /** False: the subscription is refused. */
   readonly maySubscribe?: (filter: string) => boolean;
@@ -18,18 +18,18 @@ export interface MqttBrokerOptions {
 export interface MqttBroker extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
-  /** What a client may log in with; needed only where `credentials` were asked for. */
+  /** The credentials for clients; required only if `credentials` were given. */
   readonly username: string;
   readonly password: string;
-  /** Resolves when the broker has handed the message to every session. */
+  /** Resolves when the broker has passed the message to every session. */
   publish(topic: string, payload: string | Buffer, options?: { qos?: 0 | 1 | 2; retain?: boolean }): Promise<void>;
   /** Acknowledged messages in the order of their PUBACK, as `topic payload`. */
   readonly acknowledged: readonly string[];
-  /** Client identifiers connected now. */
+  /** Identifiers of the clients connected now. */
   readonly clients: readonly string[];
-  /** Filters that the session of a client has. */
+  /** The topic filters in the session of a client. */
   subscriptions(clientId: string): readonly string[];
-  /** Cuts every connection without a word; sessions and queues stay. */
+  /** Closes every connection without a DISCONNECT. Sessions and queues stay. */
   cutConnections(): void;
 }
 
@@ -50,7 +50,7 @@ export async function openMqttBroker(options: MqttBrokerOptions = {}): Promise<M
       done(null, !maySubscribe || maySubscribe(subscription.topic) ? subscription : null),
   });
   await aedes.listen();
-  // For a retained message it hands out nothing here, whatever its types say.
+  // For a retained message aedes passes no packet here, contrary to its types.
   aedes.on("ack", (packet: object | undefined) => {
     if (packet && "topic" in packet && "payload" in packet)
       acknowledged.push(`${String(packet.topic)} ${String(packet.payload)}`);
@@ -76,7 +76,7 @@ export async function openMqttBroker(options: MqttBrokerOptions = {}): Promise<M
     server.once("error", reject);
     server.listen(options.port ?? 0, "127.0.0.1", resolve);
   });
-  const { port } = server.address() as AddressInfo; // listens on TCP
+  const { port } = server.address() as AddressInfo; // bound to a TCP port
   return {
     url: `${options.tls ? "mqtts" : "mqtt"}://127.0.0.1:${port}`,
     port,

@@ -1,4 +1,4 @@
-// A steady load of QoS 1 messages of which every value is another one, and the configuration of an agent that reads it.
+// A steady load of QoS 1 messages with distinct values, and the configuration of an agent that reads it.
 import { connectAsync, type MqttClient } from "mqtt";
 import type { InputId } from "../../src/core/point.ts";
 import type { AgentProcess } from "./agent-process.ts";
@@ -10,20 +10,20 @@ export interface Broker {
   readonly password: string;
 }
 
-/** Input, value, and when the broker acknowledged it (`performance.now`). */
+/** Input, value, and the time at which the broker acknowledged it (`performance.now`). */
 export type Published = readonly (readonly [InputId, number, number])[];
 
 export interface Load extends AsyncDisposable {
   /** Stops publishing. Resolves with every message that the broker has acknowledged. */
   end(): Promise<Published>;
-  /** Publishes the message that `hasDelivered` looks for: after it has arrived, nothing more will. */
+  /** Publishes the message that `hasDelivered` waits for. It arrives after all others. */
   publishLast(): Promise<void>;
 }
 
 const topics = 20;
 const lastValue = -1;
 
-/** Whether the last message of each topic has arrived and nothing waits for delivery. */
+/** Whether the last message of each topic has been received and nothing waits for delivery. */
 export async function hasDelivered(agent: AgentProcess): Promise<boolean> {
   const { tags, buffer } = await agent.status();
   return tags.length === topics && tags.every(({ value }) => value === lastValue) && buffer.unsettledPoints === 0;
@@ -50,18 +50,18 @@ sources:
 `;
 }
 
-/** Begins at once. */
+/** Starts publishing at once. */
 export async function publishLoad(broker: Broker, perSecond: number): Promise<Load> {
   const client = await connectAsync(broker.url, { username: broker.username, password: broker.password });
   return new Publisher(client, perSecond);
 }
 
-/** Publishes QoS 1 messages at an even pace; every value of a topic is another one. */
+/** Publishes QoS 1 messages at an even pace. The values of a topic are distinct. */
 class Publisher implements Load {
   readonly #client: MqttClient;
   readonly #published: (readonly [InputId, number, number])[] = [];
   readonly #stop = new AbortController();
-  /** Time of the last value of each topic, in milliseconds since the epoch. */
+  /** The time of the last value of each topic, in milliseconds since the epoch. */
   readonly #times: number[] = [];
   readonly #running: Promise<void>;
 
@@ -105,7 +105,8 @@ class Publisher implements Load {
   }
 
   async #publish(topic: number, value: number): Promise<void> {
-    // Each value has a time of its own, also where the pace is made up for: of several with one time only the last is kept.
+    // Each value gets its own time, even when the pace catches up, because of several with one time only the last is
+    // stored.
     const time = Math.max(Date.now(), (this.#times[topic] ?? 0) + 1);
     this.#times[topic] = time;
     await this.#client.publishAsync(`hall/t${topic}`, JSON.stringify({ t: time, v: value }), { qos: 1 });

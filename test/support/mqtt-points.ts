@@ -1,4 +1,4 @@
-// From the tags of an MQTT source, as they stand in a configuration, and messages to points: without a broker.
+// Maps messages to points with the tags of an MQTT source as in a configuration, without a broker.
 import type { z } from "zod";
 import { formatIssue } from "../../src/config/issue.ts";
 import { loadConfig } from "../../src/config/load.ts";
@@ -19,13 +19,13 @@ export interface ReceivedMessage {
 export interface MappedMessages {
   readonly points: readonly Point[];
   readonly refused: readonly RefusedInput[];
-  /** What the status says of the last value that nothing but a position distinguishes. */
+  /** What the status shows about the last value that only its position identifies. */
   readonly lastUnnamed: string | number | undefined;
-  /** What `check` says of the tags. */
+  /** The warnings of `check` about the tags. */
   readonly warnings: readonly string[];
 }
 
-/** `tagsYaml`: the list of tags. Messages arrive on 2026-08-01. Rejects with what is wrong with the configuration. */
+/** `tagsYaml` is the list of tags. Messages arrive on 2026-08-01. Rejects with the errors of the configuration. */
 export async function mapMessages(tagsYaml: string, messages: readonly ReceivedMessage[]): Promise<MappedMessages> {
   const runtime = testRuntime({ clock: new ManualClock("2026-08-01T00:00:00Z") });
   const { tags, rules, warnings } = await configured(tagsYaml);
@@ -40,11 +40,11 @@ export async function mapMessages(tagsYaml: string, messages: readonly ReceivedM
   return { points, refused: mapping.refusals(), lastUnnamed: reception.details["lastUnnamed"], warnings };
 }
 
-/** Undefined: nothing came of the messages. */
+/** Undefined if the messages gave no readings. */
 async function takeSome(reception: Reception) {
   const stop = new AbortController();
   const taken = reception.take(stop.signal).catch(() => undefined);
-  // What there is comes at once.
+  // Readings are available at once or not at all.
   await new Promise((resolve) => setImmediate(resolve));
   stop.abort(new Error("nothing came"));
   return await taken;
@@ -71,7 +71,8 @@ ${tagsYaml.replaceAll(/^/gm, "      ")}`;
   if (!source) throw new Error("no source");
   return {
     rules: source.rules,
-    // What the driver's schema gave; the configuration knows it of any driver as a plain object only.
+    // The output of the driver's schema. The configuration's type is a plain object, because it holds tags of any
+    // driver.
     tags: source.tags as unknown as z.output<typeof mqttDriver.tag>[],
     warnings: warnings.map(formatIssue),
   };

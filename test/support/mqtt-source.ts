@@ -11,13 +11,14 @@ export interface MqttSourceText {
   readonly options: Readonly<Record<string, unknown>>;
   readonly tags: readonly Readonly<Record<string, unknown>>[];
   /**
-   * Default: a folder that nobody can create, not even root, so that nothing is remembered. A port is used again by the
-   * broker of another test, and what that one spoke must not be known here.
+   * Default: a folder that cannot be created, not even by root, so that nothing is remembered. Ports are reused by
+   * brokers of
+   * other tests, and the protocol version of a former broker must not be known.
    */
   readonly stateDir?: string;
 }
 
-/** The configuration as the agent hands it to the driver: parsed, with defaults. */
+/** The configuration as the agent passes it to the driver: parsed, with defaults. */
 export function mqttConfig({ options, tags, stateDir = "/dev/null/tagferry" }: MqttSourceText): MqttConfig {
   return {
     name: "hall",
@@ -34,13 +35,13 @@ export function openMqttSource(text: MqttSourceText, runtime: Runtime, signal: A
 
 /** Pulls deliveries one at a time, as the pipeline does. */
 export interface Puller extends AsyncDisposable {
-  /** The next delivery; not acknowledged. */
+  /** Resolves with the next delivery, which is not acknowledged. */
   next(): Promise<Delivery>;
-  /** The next `count` readings; their deliveries are acknowledged. */
+  /** Resolves with the next `count` readings and acknowledges their deliveries. */
   readings(count: number): Promise<readonly Reading[]>;
 }
 
-/** `signal` must be aborted before this is disposed, if a pull is under way. */
+/** Abort `signal` before disposing if a pull is under way. */
 export function pull(source: Source, signal: AbortSignal): Puller {
   const iterator = source.deliveries(signal)[Symbol.asyncIterator]();
   const next = async () => {
@@ -65,7 +66,7 @@ export function pull(source: Source, signal: AbortSignal): Puller {
   };
 }
 
-/** `topic=value` of each reading, for comparing. */
+/** `topic=value` of each reading, for comparison. */
 export function brief(readings: readonly Reading[]): string[] {
   return readings.map(({ address, value, reason }) => `${address}=${String(value ?? reason)}`);
 }

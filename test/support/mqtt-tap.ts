@@ -1,22 +1,23 @@
-// Stands between a client and a broker and watches acknowledgements: whether each PUBLISH is answered, and in its turn.
-// It can also keep them to itself: the broker then has a client that takes messages and never says so.
+// A proxy between a client and a broker that checks whether each PUBLISH is acknowledged, and in order.
+// It can also withhold the acknowledgements: to the broker, the client then accepts messages and never acknowledges
+// them.
 import type { AddressInfo, Socket } from "node:net";
 import { connect, createServer } from "node:net";
 
 export interface MqttTap extends AsyncDisposable {
-  /** Of the client's side. */
+  /** The port for the client. */
   readonly port: number;
-  /** Connections so far. */
+  /** The number of connections so far. */
   readonly connections: number;
-  /** QoS 1 messages that were acknowledged. */
+  /** The number of acknowledged QoS 1 messages. */
   readonly acknowledged: number;
-  /** Acknowledgements of another message than the oldest one that waits for its own. */
+  /** The number of acknowledgements that were not for the oldest unacknowledged message. */
   readonly outOfOrder: number;
-  /** PUBACKs of the client that come while it is set do not reach the broker. */
+  /** While set, PUBACKs of the client do not reach the broker. */
   withholdsAcknowledgements: boolean;
 }
 
-/** Leads every connection to `brokerPort` on this machine. */
+/** Forwards every connection to `brokerPort` on this machine. */
 export async function openMqttTap(brokerPort: number): Promise<MqttTap> {
   const sockets = new Set<Socket>();
   const counts = { connections: 0, acknowledged: 0, outOfOrder: 0 };
@@ -59,7 +60,7 @@ export async function openMqttTap(brokerPort: number): Promise<MqttTap> {
     }
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo; // listens on TCP
+  const { port } = server.address() as AddressInfo; // bound to a TCP port
   return {
     port,
     get connections() {
@@ -84,7 +85,7 @@ export async function openMqttTap(brokerPort: number): Promise<MqttTap> {
   };
 }
 
-/** Cuts a stream into packets and gives those back that `pass`, called with the first byte and what follows the length. */
+/** Splits a stream into packets. Returns those for which `pass`, called with the first byte and the body, is true. */
 function packets(pass: (type: number, body: Buffer) => boolean): (chunk: Buffer) => Buffer {
   let rest: Buffer = Buffer.alloc(0);
   return (chunk) => {

@@ -1,5 +1,6 @@
-// nats-server as a peer: a JetStream cluster of real processes on loopback ports. `$TAGFERRY_NATS_SERVER` names the program,
-// else it is built from its Go module.
+// nats-server as a peer: a JetStream cluster of real processes on loopback ports. `$TAGFERRY_NATS_SERVER` is the path
+// of the
+// program; by default it is built from its Go module.
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,17 +19,17 @@ export interface NatsServer {
   readonly port: number;
   readonly url: string;
   readonly pid: number;
-  /** Its answer below the monitoring port, such as `jsz?streams=true`. */
+  /** The answer of its monitoring port to a path such as `jsz?streams=true`. */
   monitor(path: string): Promise<unknown>;
   kill(): Promise<void>;
-  /** Starts it again on the same ports with what it has on disk. Resolves when it takes connections. */
+  /** Restarts it on the same ports with its data on disk. Resolves when it accepts connections. */
   start(): Promise<void>;
-  /** Between the two it is stopped as by SIGSTOP: connections stay open. */
+  /** Between the two calls it is stopped as by SIGSTOP, and connections stay open. */
   suspend(): void;
   resume(): void;
-  /** Deletes its data directory; only while it is down. */
+  /** Deletes its data directory. Call it only while the server is stopped. */
   wipe(): void;
-  /** Cuts it off from `other`, or from all other servers, in both directions. Clients still reach it. */
+  /** Disconnects it from `other`, or from all other servers, in both directions. Clients still reach it. */
   isolate(other?: NatsServer): void;
   rejoin(): void;
 }
@@ -36,19 +37,19 @@ export interface NatsServer {
 export interface NatsServers extends AsyncDisposable {
   readonly servers: readonly NatsServer[];
   readonly urls: readonly string[];
-  /** Resolves when all that run report that JetStream is healthy: a leader, and all replicas up to date. */
+  /** Resolves when all running servers report a healthy JetStream: a leader, and all replicas up to date. */
   healthy(): Promise<void>;
 }
 
 export interface NatsServersOptions {
-  /** 3 by default; 1: no cluster. */
+  /** Default 3; 1: no cluster. */
   readonly count?: number;
-  /** Lines added to the configuration of each. */
+  /** Lines added to the configuration of each server. */
   readonly config?: readonly string[];
   readonly syncAlways?: boolean;
 }
 
-/** Path of the program. */
+/** The path of the program. */
 export function natsServerProgram(): Promise<string> {
   const named = process.env.TAGFERRY_NATS_SERVER;
   if (named) return Promise.resolve(named);
@@ -59,7 +60,7 @@ export function natsServerProgram(): Promise<string> {
   });
 }
 
-/** Resolves when the cluster has a leader and takes connections. */
+/** Resolves when the cluster has a leader and accepts connections. */
 export async function openNatsServers(options: NatsServersOptions = {}): Promise<NatsServers> {
   const { count = 3, config = [], syncAlways = false } = options;
   const program = await natsServerProgram();
@@ -71,8 +72,9 @@ export async function openNatsServers(options: NatsServersOptions = {}): Promise
       monitor: await freePort(),
     })),
   );
-  // A server dials each other one through a proxy of its own. The advertised port leads nowhere: servers that learn
-  // of each other by gossip would go round the proxies.
+  // A server connects to each other one through a separate proxy. The advertised port is unreachable: otherwise servers
+  // that
+  // learn of each other by gossip would bypass the proxies.
   const proxies: { readonly ends: readonly [number, number]; readonly proxy: TcpProxy }[] = [];
   for (let i = 0; i < count; i++)
     for (let j = 0; j < count; j++)
@@ -122,7 +124,7 @@ export async function openNatsServers(options: NatsServersOptions = {}): Promise
         await ended;
       },
       async start() {
-        // Ends with us, however we end: a test that is killed cleans nothing up.
+        // The kernel ends it when this process ends for any reason, because a killed test cleans up nothing.
         const started = spawn("setpriv", ["--pdeathsig", "KILL", program, "-c", path], {
           stdio: ["ignore", "ignore", "pipe"],
         });
@@ -157,7 +159,7 @@ export async function openNatsServers(options: NatsServersOptions = {}): Promise
       await eventually(async () => {
         for (const [i, server] of servers.entries()) {
           if (!running.has(i)) continue;
-          const health = (await server.monitor("healthz")) as { status: string }; // its own format
+          const health = (await server.monitor("healthz")) as { status: string }; // the format of its monitoring port
           if (health.status !== "ok") return false;
         }
         return true;

@@ -19,7 +19,7 @@ export async function natsWorld({ count = 3, maxSize = 64 * 2 ** 20, syncAlways 
     /** Deletes the stream, as an operator may. */
     deleteStream: () =>
       link.use("delete", async ({ manager }) => void (await manager.streams.delete("tagferry-points-test"))),
-    /** Name of the server that leads the stream. */
+    /** The name of the server that leads the stream. */
     leader: () =>
       link.use("leader", async ({ manager }) => (await manager.streams.info("tagferry-points-test")).cluster?.leader),
     async [Symbol.asyncDispose]() {

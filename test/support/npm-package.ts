@@ -1,5 +1,6 @@
-// npm packages for peers that must be no dependency of ours, for their licence or their size: a folder in the user's
-// cache, outside of the project, made when it is missing.
+// npm packages for peers that must not become dependencies because of their licence or size: a folder in the user's
+// cache,
+// outside the project, created when it is missing.
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";
@@ -10,17 +11,20 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** What a package of exactly this version exports; CommonJS. Rejects when it cannot be had. */
+/** The exports of a CommonJS package of exactly this version. Rejects when it is not available. */
 export async function npmPackage(name: string, version: string): Promise<unknown> {
   return createRequire(join(await npmPackageFolder(name, version), "index.js"))(name);
 }
 
-/** A folder from which a package of exactly this version can be required, with those it leaves to its user. Rejects like `npmPackage`. */
+/**
+ * A folder from which a package of exactly this version and its peer dependencies can be required. Rejects like
+ * `npmPackage`.
+ */
 export async function npmPackageFolder(name: string, version: string, ...beside: readonly string[]): Promise<string> {
   const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "tagferry-peers");
   const folder = join(cache, `npm-${name.replaceAll(/[^\w.-]/g, "_")}@${version}`);
   if (!existsSync(folder)) {
-    // Complete or not there at all: two test files may make it at the same time.
+    // Renamed when complete, because two test files may create it at the same time.
     const making = `${folder}.${process.pid}`;
     await mkdir(making, { recursive: true });
     const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--silent"];

@@ -1,4 +1,4 @@
-// Every place that reports losses, backlog and deliveries of a running agent, in one shape, so that they can be compared.
+// Everything that reports losses, backlog and deliveries of a running agent, in one shape for comparison.
 import type { Status } from "../../src/agent/status/status.ts";
 import type { AgentProcess } from "./agent-process.ts";
 import { command } from "./command.ts";
@@ -11,11 +11,11 @@ export interface Numbers {
 }
 
 export interface Surfaces {
-  /** What the page shows as well. */
+  /** The status, which the page shows as well. */
   readonly status: Numbers & { readonly appended: number; readonly backlog: number };
   readonly bufferStat: Numbers;
   readonly metrics: Pick<Numbers, "lost" | "unsettled"> & { readonly settledSinceStart: number };
-  /** Points in rows of the gap record. */
+  /** The number of points in rows of the gap record. */
   readonly gaps: number;
 }
 

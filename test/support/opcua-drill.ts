@@ -1,6 +1,8 @@
-// The whole job with an OPC UA server and an agent to which things happen at random moments: agent, local service, gap
-// record. Whatever the server has held is in the service, or in an interval of the record that is not said to be filled;
-// and what the record calls lost is of the times in which something happened.
+// An OPC UA server, an agent, the local service and the gap record under random faults. Every value that the server
+// held must
+// be in the service, or in an interval of the record that is not marked as filled. The record may report losses only
+// for
+// times around a fault.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Gap } from "../../src/agent/gaps/gap.ts";
 import { gapFolder, readGapFolder } from "../../src/agent/gaps/gap-file.ts";
@@ -16,20 +18,23 @@ import { integration, password, testService } from "./service.ts";
 import type { TemporaryFolder } from "./temporary-folder.ts";
 
 export interface DrillResult {
-  /** How often each thing happened. */
+  /** How often each fault happened. */
   readonly events: Readonly<Record<string, number>>;
-  /** Values the server held, and those of them that the service has. */
+  /** The number of values that the server held, and of those in the service. */
   readonly held: number;
   readonly stored: number;
-  /** Neither in the service nor in the record. */
+  /** Values that are neither in the service nor in the record. */
   readonly unexplained: readonly string[];
   readonly gaps: readonly Gap[];
-  /** What happened when, and what the record says, in seconds since the start: for whoever reads a failure. */
+  /** A log of the faults and of the rows of the record, in seconds since the start, for analysing a failure. */
   readonly story: string;
-  /** Seconds that the drill took, and those of them in which something was going on. */
+  /** The duration of the drill, and of the times around faults, in seconds. */
   readonly seconds: number;
   readonly troubledSeconds: number;
-  /** Seconds, summed up over the inputs, that the record calls lost; and those in which nothing was going on. */
+  /**
+   * Seconds, summed over the inputs, that the record reports as lost; and those of them outside the times around
+   * faults.
+   */
   readonly lostSeconds: number;
   readonly lostInPeaceSeconds: number;
 }
@@ -37,16 +42,16 @@ export interface DrillResult {
 interface World {
   readonly line: OpcuaLine;
   readonly agent: RestartableAgent;
-  /** Resolve a moment later, and after a silence that is noticed or not. */
+  /** `pause` resolves a moment later, `silence` after a silence that may exceed the timeout. */
   readonly pause: () => Promise<void>;
   readonly silence: () => Promise<void>;
 }
 
-/** In an order in which what is lost is followed by what the history gives. */
+/** Ordered so that losses are followed by values from the history. */
 const events: Readonly<Record<string, (world: World) => Promise<void>>> = {
   async "server restarted behind a cut"({ line, pause }) {
     line.network.cut();
-    // What it samples meanwhile nobody will get.
+    // The agent never receives what the server samples in this time.
     await pause();
     await line.restart(pause);
   },
@@ -87,7 +92,7 @@ const events: Readonly<Record<string, (world: World) => Promise<void>>> = {
   },
 };
 
-/** Resolves when `count` things have happened and all is delivered that will be. */
+/** Resolves after `count` faults, when all points that can be delivered are. */
 export async function opcuaDrill(folder: TemporaryFolder, count: number, seed: number): Promise<DrillResult> {
   const random = seeded(seed);
   const dataDir = folder.file("data");
@@ -97,8 +102,8 @@ export async function opcuaDrill(folder: TemporaryFolder, count: number, seed: n
   await using line = await opcuaLine(folder.file("server"));
   await using agent = new RestartableAgent({
     folder: folder.path,
-    // What is reloaded has the same tags: one that was not configured meanwhile would be missing all that time.
-    // The queue is that of a second: longer interruptions overflow it.
+    // A reload keeps the tags, because a tag that was not configured for a while would be missing all that time.
+    // The queue holds one second of values: longer interruptions overflow it.
     configuration: (more) =>
       soakConfiguration(dataDir, service.url, line.source({ timeout: more ? "3s" : "2s", queue: 4 })),
     entry: `${import.meta.dirname}/hurried-agent.ts`,
@@ -110,7 +115,7 @@ export async function opcuaDrill(folder: TemporaryFolder, count: number, seed: n
     pause: () => sleep(1_000 * random()),
     silence: () => sleep(2_000 * random()),
   };
-  /** Resolves when everything has values that are newer than that, with the time of the oldest. */
+  /** Resolves with the time of the oldest value when all tags have newer values than `than`. */
   const calm = (than: number = clock.now()) =>
     eventually(async () => {
       await sleep(100);
@@ -119,7 +124,7 @@ export async function opcuaDrill(folder: TemporaryFolder, count: number, seed: n
       const oldest = times.length === tags.length && Math.min(...times);
       return sources[0]?.state === "online" && oldest !== false && oldest > than && oldest;
     }, patienceMs);
-  /** Resolves when it is known of every gap what became of it. */
+  /** Resolves when every gap has a final state. */
   const settled = () =>
     eventually(async () => {
       await sleep(100);
@@ -127,7 +132,7 @@ export async function opcuaDrill(folder: TemporaryFolder, count: number, seed: n
       if (open.length > 0) throw new Error(`still being filled: ${JSON.stringify(open)}`);
       return true;
     }, patienceMs);
-  /** Up to when an agent that is killed now knows that it was alive. */
+  /** The last recorded heartbeat of the source. An agent that is killed now knows no later time. */
   const alive = async () => (await readGapFolder(gapFolder(dataDir))).life?.sources.line ?? 0;
   await calm(0);
   line.begin();
@@ -142,7 +147,7 @@ export async function opcuaDrill(folder: TemporaryFolder, count: number, seed: n
     const name = deck.shift() ?? "";
     if (since === undefined) {
       since = await calm(0);
-      // What came with these is acknowledged once others are there.
+      // What these values carry is acknowledged once the next ones arrive.
       await calm(since);
     }
     if (name === "agent killed") since = Math.min(since, await alive());
@@ -150,7 +155,7 @@ export async function opcuaDrill(folder: TemporaryFolder, count: number, seed: n
     await events[name]?.(world);
     line.network.mend();
     happened.push({ name, at });
-    // Often the next thing happens before this one is over, or before it is known what came of it.
+    // The next fault often happens before the agent has recovered, or before the gaps have a final state.
     const patience = random();
     if (patience > 0.3) await calm();
     if (patience > 0.6) {

@@ -1,4 +1,4 @@
-// What an impostor does to the answers of an OPC UA server, and a record of the logins that the server is sent.
+// Makes an OPC UA server answer like an impostor, and records the logins that it receives.
 import {
   CreateSessionResponse,
   EndpointDescription,
@@ -9,23 +9,27 @@ import {
 } from "node-opcua-client";
 import type { OPCUAServer } from "node-opcua-server";
 
-/** A secret that reached the server, in whatever form. */
+/** A secret that reached the server in any form. */
 export interface SentSecret {
   readonly kind: "password" | "signature";
-  /** The algorithm; undefined: clear text. */
+  /** The encryption algorithm; undefined: clear text. */
   readonly encryption: string | undefined;
 }
 
 export interface Impostor {
-  /** Every password, and every signature of a user's certificate, that the server was sent. */
+  /** Every password and every signature of a user's certificate that the server received. */
   readonly secrets: readonly SentSecret[];
-  /** Certificate in the list of endpoints; undefined: its own. */
+  /** The certificate in the list of endpoints; undefined: the server's own. */
   listed: Uint8Array | undefined;
-  /** Certificate that comes with the session; undefined: its own, empty: none. */
+  /** The certificate in the CreateSession response; undefined: the server's own; empty: none. */
   withSession: Uint8Array | undefined;
-  /** Lists a login in clear text from this request for endpoints on. The agent asks twice before it chooses, then once more. */
+  /**
+   * From this GetEndpoints request on, the endpoints offer a login in clear text. The agent sends two requests before
+   * it
+   * chooses, then one more.
+   */
   weakensFrom: number;
-  /** To be given to `opcuaServer`. */
+  /** The function to pass to `opcuaServer`. */
   readonly meddle: (server: OPCUAServer) => void;
 }
 
@@ -41,7 +45,7 @@ export function impostor(): Impostor {
   const secrets: SentSecret[] = [];
   let asked = 0;
   const before = (server: OPCUAServer, name: string, act: (message: Message, channel: Channel) => void) => {
-    const handle = Reflect.get(server, name) as Handler; // where the server has it
+    const handle = Reflect.get(server, name) as Handler; // the server's internal handler
     Reflect.set(server, name, function (this: OPCUAServer, message: Message, channel: Channel) {
       act(message, channel);
       return handle.call(this, message, channel);

@@ -1,4 +1,4 @@
-// A variable as the parts of the OPC UA source know it, for tests of them alone.
+// A variable as the parts of the OPC UA source represent it, for their unit tests.
 import { coerceNodeId } from "node-opcua-client";
 import type { TagId } from "../../src/core/source.ts";
 import type { Item } from "../../src/source/opcua/nodes/items.ts";

@@ -1,4 +1,4 @@
-// Keys for tests, which need not wait until one is made; needs openssl for the certificates of servers on other stacks.
+// Pregenerated keys, so that tests need not generate any. Certificates for servers on other stacks need openssl.
 import { execFile } from "node:child_process";
 import { copyFile, mkdir, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** Of `agent` or `server`, in a folder with certificates that has no key yet. */
+/** Puts the key of `agent` or `server` into a certificate folder without a key. */
 export async function putKey(whose: "agent" | "server", folder: string): Promise<void> {
   const keys = join(folder, "own/private");
   if (await stat(join(folder, "own")).catch(() => undefined)) return;
@@ -19,7 +19,9 @@ export interface ServerIdentity {
   readonly keyFile: string;
 }
 
-/** A self-signed certificate for a server of this application URI at 127.0.0.1, as its stack reads it. */
+/**
+ * A self-signed certificate for a server with this application URI at 127.0.0.1, in the format that its stack reads.
+ */
 export async function serverIdentity(folder: string, uri: string, form: "pem" | "der"): Promise<ServerIdentity> {
   await mkdir(folder, { recursive: true });
   const fixture = join(import.meta.dirname, "../fixtures/opcua/server-key.pem");
@@ -33,7 +35,7 @@ export async function serverIdentity(folder: string, uri: string, form: "pem" | 
     "extendedKeyUsage=serverAuth,clientAuth",
   ].flatMap((extension) => ["-addext", extension]);
   const request = ["req", "-x509", "-key", fixture, "-subj", "/CN=line", "-days", "30", ...extensions];
-  // The stack of the tests' own server sets it to "undefined".
+  // The stack of the test server sets it to "undefined".
   const { OPENSSL_CONF: _, ...env } = process.env;
   await run("openssl", [...request, "-outform", form, "-out", certificateFile], { env });
   await run("openssl", ["rsa", "-in", fixture, "-outform", form, "-out", keyFile], { env });

@@ -1,5 +1,6 @@
-// A production line for the drills: an OPC UA server behind a network that can be cut, whose values are all different, and
-// which writes down those that it held. It can be restarted, and forgets then what was in its memory, its history as well.
+// A production line for the drills: an OPC UA server with distinct values behind a network that can be cut. It records
+// which
+// values the server held. A restart loses everything in its memory, including its history.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { InputId } from "../../src/core/point.ts";
 import type { Held } from "./gap-verdict.ts";
@@ -8,30 +9,30 @@ import { type TcpProxy, tcpProxy } from "./tcp-proxy.ts";
 
 export interface OpcuaLine extends AsyncDisposable {
   readonly network: TcpProxy;
-  /** Sampled, or recorded for its history: in the service or in the gap record. */
+  /** Values that were sampled or recorded in its history. Each must be in the service or in the gap record. */
   readonly held: readonly Held[];
-  /** The server that runs now. */
+  /** The current server. */
   readonly server: OpcuaServer;
-  /** Values come from now on: the agent has its subscription. */
+  /** Starts to change values. The agent must have its subscription. */
   begin(): void;
-  /** No new ones from now on. Resolves when it is known of all of them whether they were held. */
+  /** Stops changing values. Resolves when it is known which values were held. */
   end(): Promise<void>;
-  /** Ends the server and starts it on the same port, as after a power cut when the network went first. */
+  /** Ends the server and restarts it on the same port, as after a power cut in which the network failed first. */
   restart(whileAway: () => Promise<void>): Promise<void>;
   readonly source: (options: LineSource) => string;
 }
 
-/** The source of a configuration. */
+/** The source section of a configuration. */
 export interface LineSource {
-  /** Of the agent's calls. */
+  /** The timeout of the agent's calls. */
   readonly timeout: string;
-  /** Values of a tag that the server keeps. */
+  /** The size of the server's queue for a tag. */
   readonly queue: number;
-  /** With a tag that never changes. */
+  /** With an additional tag that never changes. */
   readonly more?: boolean;
 }
 
-export const lineInputs = ["line.count", "line.temp"] as InputId[]; // as in the source below
+export const lineInputs = ["line.count", "line.temp"] as InputId[]; // the inputs of the source below
 const [count, temp] = lineInputs;
 const everyMs = 250;
 
@@ -46,7 +47,7 @@ export async function opcuaLine(folder: string): Promise<OpcuaLine> {
   let value = 1_000;
   let lastMs = 0;
   let writing = false;
-  /** Notes what became of the values before. */
+  /** Records which of the previous values were held, and sets the next ones. */
   const write = () => {
     for (const each of waiting.splice(0)) {
       const sampled = each.input === count ? server.counted : server.temps;
@@ -54,7 +55,7 @@ export async function opcuaLine(folder: string): Promise<OpcuaLine> {
     }
     if (!writing) return;
     value++;
-    // Each at a time of its own, also where this is called twice within a millisecond.
+    // Each value gets its own time, even if this is called twice within a millisecond.
     lastMs = Math.max(Date.now(), lastMs + 1);
     const at = new Date(lastMs);
     server.set("Count", value, at);

@@ -1,8 +1,10 @@
-// A connection to an OPC UA server that answers as a test says, for parts of the source alone.
+// A connection to an OPC UA server that a test simulates, for parts of the source.
 import * as ua from "node-opcua-client";
 import type { Link } from "../../src/source/opcua/session/link.ts";
 
-/** `answer` gives the response to a request, or throws what the call rejects with. `more`: what else is used of the link. */
+/**
+ * `answer` returns the response to a request, or throws the error of the call. `more` are further members of the link.
+ */
 export function opcuaLink(answer: (request: object, signal: AbortSignal) => unknown, more: Partial<Link> = {}): Link {
   return {
     ua,
@@ -15,5 +17,5 @@ export function opcuaLink(answer: (request: object, signal: AbortSignal) => unkn
       if (!(response instanceof Response)) throw new TypeError(`${service}: that is no response to it`);
       return response;
     },
-  } as unknown as Link; // what is used of it
+  } as unknown as Link; // the only part that is used
 }

@@ -1,5 +1,6 @@
-// An OPC UA server in this process (node-opcua-server) with a line of variables that a test sets, a user, endpoints with
-// and without security, and its keys in a folder that the test gives.
+// An OPC UA server in this process (node-opcua-server): a line of variables that a test sets, a user, endpoints with
+// and
+// without security, and its keys in a given folder.
 
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -22,35 +23,35 @@ import { addStructures, type Drive, type Structures } from "./opcua-structures.t
 
 export const lineNamespace = "urn:tagferry:test:line";
 const applicationUri = "urn:tagferry:test:server";
-/** Value of the variables that are called like another in another namespace. */
+/** The value of variables with the same name as another one in a different namespace. */
 export const decoyCount = 666;
 export const user = { name: "reader", password: "rope" } as const;
 
 export interface OpcuaServerOptions {
-  /** Keys and certificates; the same folder gives the same server certificate. */
+  /** Keys and certificates. The same folder gives the same server certificate. */
   readonly folder: string;
-  /** 0: any. */
+  /** 0: any free port. */
   readonly port?: number;
-  /** Endpoints beside the one without security; `deprecated`: with policies that nobody should use any more. */
+  /** Adds endpoints with security; `deprecated`: with deprecated security policies. */
   readonly secure?: boolean | "deprecated";
-  /** Host that the endpoints name; default 127.0.0.1. */
+  /** The host name in its endpoints; default 127.0.0.1. */
   readonly hostname?: string;
-  /** Folder for the certificates of users that it trusts, none at first; default: any user's is good. */
+  /** The folder of trusted user certificates, initially empty; default: every user certificate is trusted. */
   readonly users?: string;
   readonly anonymous?: boolean;
-  /** Items that a subscription may have, as the server tells; more are refused. */
+  /** The maximum number of items per subscription, which the server announces. More are refused. */
   readonly maxItems?: number;
-  /** Items that all clients together may have; more are refused. */
+  /** The maximum number of items of all clients together. More are refused. */
   readonly maxItemsInAll?: number;
-  /** Namespaces that come before that of the line, and move its index; each has a Count of its own, of `decoyCount`. */
+  /** Namespaces before that of the line, which change its index. Each has its own Count with the value `decoyCount`. */
   readonly before?: readonly string[];
-  /** Fastest publishing interval in milliseconds, of all servers in this process until this one ends. */
+  /** The fastest publishing interval in milliseconds. Applies to all servers in this process until this one ends. */
   readonly fastestPublishing?: number;
-  /** False: a server that does not know TransferSubscriptions. */
+  /** False: the server does not support TransferSubscriptions. */
   readonly transfer?: boolean;
-  /** When the server's certificate ends; default ten years from now. */
+  /** The end of the certificate's validity; default ten years from now. */
   readonly validTo?: Date;
-  /** Changes how the server behaves, before it listens. */
+  /** Changes the server's behaviour before it listens. */
   readonly meddle?: (server: OPCUAServer) => void;
 }
 
@@ -63,35 +64,35 @@ export interface OpcuaServer extends AsyncDisposable {
   readonly counted: ReadonlySet<number>;
   /** Values of Temp that were sampled or read so far. */
   readonly temps: ReadonlySet<number>;
-  /** ServiceLevel as it is read from now on: 0 to 255. */
+  /** The ServiceLevel of the server: 0 to 255. */
   serviceLevel: number;
-  /** Messages of all clients that are sent and not acknowledged. */
+  /** The number of sent, unacknowledged messages of all clients. */
   readonly unacknowledged: number;
-  /** Throws away the messages that are not acknowledged, as servers do that keep none. */
+  /** Discards the unacknowledged messages, like servers that keep none. */
   forget(): void;
-  /** Ends all sessions, as when their time is out, and their subscriptions unless they last longer. */
+  /** Ends all sessions, as after their timeout. `subscriptions`: whether these end as well. */
   endSessions(subscriptions?: "deleted" | "kept"): void;
-  /** Throws away all that clients monitor, and leaves them the subscriptions. */
+  /** Deletes all monitored items and keeps the subscriptions. */
   dropItems(): void;
-  /** Is one of a redundant set from now on, with itself and these others. */
+  /** Makes it a member of a redundant set of itself and these servers. */
   partner(uris: readonly string[]): void;
   /** Trusts a user's certificate, PEM. */
   trustUser(certificateFile: string): Promise<void>;
-  /** Sets a variable of the line, stamped now unless told otherwise. */
+  /** Sets a variable of the line; default timestamp: now. */
   set(name: keyof LineVariables, value: unknown, at?: Date): void;
   /** Makes a variable of the line bad. */
   break(name: keyof LineVariables): void;
-  /** Adds the variables `Drive` and `Drives`, which hold a structure and two of them, or sets them. */
+  /** Sets the variables `Drive`, a structure, and `Drives`, an array of two, and adds them first if necessary. */
   drive(value: Drive, at?: Date): Promise<void>;
-  /** Gives Temp another unit. */
+  /** Changes the unit of Temp. */
   setUnit(unit: string): void;
-  /** Adds a variable below `Objects/Line`, of value 1 unless told otherwise. */
+  /** Adds a variable below `Objects/Line`; default value 1. */
   add(name: string, value?: number): void;
-  /** Deletes such a variable. */
+  /** Deletes a variable added with `add`. */
   remove(name: string): void;
 }
 
-/** What stands below `Objects/Line`, NodeIds `s=<name>`. */
+/** The variables below `Objects/Line`, with NodeIds `s=<name>`. */
 export interface LineVariables {
   /** Double, 0 to 200 °C; the server keeps its history. */
   readonly Temp: UAVariable;
@@ -241,7 +242,7 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
   space.installHistoricalDataNode(variables.Temp, { maxOnlineValues: 1_000 });
   const temps = new Set<number>();
   const read = variables.Temp.readValueAsync.bind(variables.Temp);
-  // Sampling goes through here.
+  // The server samples with this function.
   Reflect.set(variables.Temp, "readValueAsync", (context: ISessionContext | null, done: SampleCallback) =>
     read(context, (error, value) => {
       if (value) temps.add(Number(value.value.value));
@@ -267,7 +268,7 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
   set("List", [1, 2]);
 
   let structures: Structures | undefined;
-  // Where the server has them.
+  // The server's internal list.
   const sessions = () =>
     Object.values(Reflect.get(server.engine, "_sessions") as Readonly<Record<string, ServerSession>>);
   const subscriptions = () => sessions().flatMap(({ publishEngine }) => publishEngine.subscriptions);
@@ -307,7 +308,7 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
     },
     partner: (uris) => {
       const bind = (nodeId: string, value: { readonly dataType: DataType; readonly value: unknown }) => {
-        const variable = space.findNode(nodeId) as UAVariable | null; // of the Server object
+        const variable = space.findNode(nodeId) as UAVariable | null; // a variable of the Server object
         variable?.bindVariable({ get: () => new Variant(value) }, true);
       };
       bind("i=3709", { dataType: DataType.Int32, value: 3 });
@@ -352,7 +353,7 @@ interface Request {
   readonly request: { readonly requestHeader: { readonly requestHandle: number } };
 }
 
-/** What a server answers that has not got a service. */
+/** Answers as a server that does not support the service. */
 function unknownService(message: Request, channel: Channel): void {
   const { requestHandle } = message.request.requestHeader;
   const fault = new ServiceFault({

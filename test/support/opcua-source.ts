@@ -1,4 +1,4 @@
-// Opens OPC UA sources as the agent does, and collects what they deliver.
+// Opens OPC UA sources as the agent does, and collects their deliveries.
 import { join } from "node:path";
 import type { TagGap } from "../../src/core/gap.ts";
 import type { Description, Reading, Source } from "../../src/core/source.ts";
@@ -10,22 +10,22 @@ import { type TestRuntime, testRuntime } from "./runtime.ts";
 
 export interface OpcuaSourceSetup {
   readonly stateDir: string;
-  /** Where the certificates are; default `stateDir`. */
+  /** The folder of the certificates; default `stateDir`. */
   readonly sharedDir?: string;
-  /** As in the configuration, `url` among them. */
+  /** The options in the configuration, including `url`. */
   readonly options: Readonly<Record<string, unknown>>;
-  /** As in the configuration; `every` in milliseconds, 50 unless given. */
+  /** The tags in the configuration; `every` in milliseconds, default 50. */
   readonly tags: readonly Readonly<Record<string, unknown>>[];
   readonly runtime?: TestRuntime;
-  /** As `DriverConfig.agent`; default `test`. */
+  /** See `DriverConfig.agent`; default `test`. */
   readonly agent?: string;
-  /** As `DriverConfig.identity`. */
+  /** See `DriverConfig.identity`. */
   readonly identity?: string;
-  /** Nothing stays at the server when it is disposed of. */
+  /** Whether disposing it removes session and subscriptions at the server. */
   readonly final?: boolean;
 }
 
-/** Opens with a time-out of its own. Rejects as `Driver.open` does. */
+/** Opens with a separate timeout. Rejects as `Driver.open` does. */
 export async function openOpcuaSource({
   stateDir,
   sharedDir,
@@ -50,7 +50,7 @@ export async function openOpcuaSource({
   return opcuaDriver.open(config, runtime ?? testRuntime(), AbortSignal.timeout(60_000));
 }
 
-/** The same, trusting the server's certificate when it is refused, as an operator would. */
+/** The same. If the server's certificate is refused, trusts it as an operator would, and retries. */
 export async function openTrusting(setup: OpcuaSourceSetup): Promise<Source> {
   try {
     return await openOpcuaSource(setup);
@@ -66,19 +66,19 @@ export interface Collector extends AsyncDisposable {
   readonly source: Source;
   readonly readings: readonly Reading[];
   readonly descriptions: readonly Description[];
-  /** What was told of missing values. */
+  /** The reported gaps. */
   readonly gaps: readonly TagGap[];
-  /** Keep-alives so far. */
+  /** The number of keep-alives so far. */
   readonly keepAlives: number;
-  /** What `deliveries` threw. */
+  /** Resolves with the error that `deliveries` threw. */
   readonly failure: Promise<unknown>;
-  /** Resolves with the first reading, of those so far and those to come, that fits. */
+  /** Resolves with the first reading that matches, including earlier ones. */
   reading(fits: (reading: Reading) => boolean): Promise<Reading>;
   /** Values of a tag so far, in order. */
   values(tag: number): unknown[];
 }
 
-/** Pulls until it is disposed or the source fails; acknowledges everything unless told otherwise. */
+/** Pulls until it is disposed or the source fails. Acknowledges everything by default. */
 export function collect(source: Source, { acknowledge = true } = {}): Collector {
   const stop = new AbortController();
   const readings: Reading[] = [];

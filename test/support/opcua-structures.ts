@@ -1,5 +1,5 @@
-// Structured values for the server of the tests: a data type with nested structures, arrays, a matrix and an enumeration,
-// and variables that hold it.
+// Structured values for the test server: a data type with nested structures, arrays, a matrix and an enumeration, and
+// variables of this type.
 import { ensureDatatypeExtracted } from "node-opcua-address-space";
 import { DataType } from "node-opcua-client";
 import type { OPCUAServer } from "node-opcua-server";
@@ -8,7 +8,7 @@ type Space = NonNullable<OPCUAServer["engine"]["addressSpace"]>;
 type Namespace = ReturnType<Space["registerNamespace"]>;
 type Folder = Parameters<Namespace["addFolder"]>[0];
 
-/** What stands in the variable `Drive`, NodeId `s=Drive`; `Drives` has an array of such. */
+/** The value of the variable `Drive`, NodeId `s=Drive`. `Drives` holds an array of them. */
 export interface Drive {
   readonly running: boolean;
   readonly total: readonly [number, number];

@@ -1,4 +1,5 @@
-// open62541 as a peer: an OPC UA server in C, as it runs in many devices. Needs cargo, whose registry carries the source, CMake,
+// open62541 as a peer: an OPC UA server in C, as many devices contain it. Needs cargo, whose registry has the source,
+// CMake,
 // a C compiler and OpenSSL.
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -10,16 +11,16 @@ import { peerCache, peerProgram } from "./peer-program.ts";
 import { peerServer } from "./peer-server.ts";
 
 const run = promisify(execFile);
-/** The package whose folder `open62541` is the source of open62541 1.5.10. */
+/** The package that contains the source of open62541 1.5.10 in its folder `open62541`. */
 const source = { name: "open62541-sys", version: "0.6.6" } as const;
 
 export interface Open62541Options {
   readonly port?: number;
   readonly mostSessions?: number;
   readonly mostSubscriptions?: number;
-  /** Shortest publishing interval in milliseconds. */
+  /** The shortest publishing interval in milliseconds. */
   readonly fastestPublishing?: number;
-  /** DER files: with them it offers security, and the user `reader` with the password `rope`. */
+  /** DER files. With them it offers security, and the user `reader` with the password `rope`. */
   readonly identity?: { readonly certificateFile: string; readonly keyFile: string };
 }
 
@@ -33,7 +34,7 @@ export interface Open62541 extends AsyncDisposable {
   readonly port: number;
   /** Sets a variable below `Objects/Line`: Temp or Count, both Double. */
   set(name: "Temp" | "Count", value: number): void;
-  /** What its own diagnostics count. */
+  /** The counts of its own diagnostics. */
   count(): Promise<Counted>;
   /** Ends it at once, as a power cut would. */
   kill(): Promise<void>;
@@ -65,7 +66,7 @@ export async function open62541(options: Open62541Options = {}): Promise<Open625
   };
 }
 
-/** Path of the compiled server. */
+/** The path of the compiled server. */
 export function open62541Program(): Promise<string> {
   const server = join(import.meta.dirname, "open62541/server.c");
   return peerProgram(`open62541-${source.version}`, [server], async (making, output) => {
@@ -77,7 +78,7 @@ export function open62541Program(): Promise<string> {
   });
 }
 
-/** Fetches the source with cargo, which builds nothing of it, and compiles the library. */
+/** Downloads the source with cargo, without building it there, and compiles the library. */
 async function buildLibrary(making: string, library: string): Promise<void> {
   const manifest = join(making, "Cargo.toml");
   await writeFile(
@@ -89,7 +90,8 @@ async function buildLibrary(making: string, library: string): Promise<void> {
   const { stdout } = await run("cargo", ["metadata", "--format-version", "1", "--manifest-path", manifest], {
     maxBuffer: 64 * 1024 * 1024,
   });
-  const { packages } = JSON.parse(stdout) as { packages: { name: string; manifest_path: string }[] }; // cargo's own format
+  // the format of cargo
+  const { packages } = JSON.parse(stdout) as { packages: { name: string; manifest_path: string }[] };
   const found = packages.find(({ name }) => name === source.name)?.manifest_path ?? "";
   const tree = join(found, "../open62541");
   const build = join(making, "build");

@@ -1,6 +1,8 @@
-// The real buffer on a disk in memory, the real dispatcher and a service that misbehaves by a script, in simulated time:
-// whatever happens, the service ends with the value appended last for each input and time, or with every value of an input
-// that keeps them all.
+// The real buffer on a disk in memory, the real dispatcher and a service that misbehaves by a script, in simulated
+// time.
+// Whatever happens, the service must end with the value appended last for each input and time, or with every value of
+// an
+// input with `sameTime: keep`.
 import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
 import type { BufferReader, PointBuffer } from "../../src/core/buffer.ts";
@@ -19,12 +21,12 @@ import type { OrderModelOptions, Sample, Step } from "./order-story.ts";
 import { ManualClock, seeded, testRuntime } from "./runtime.ts";
 import { failingFrom, poisonFrom, SinkWorld } from "./scripted-sink.ts";
 
-const inputs = ["a", "b", "c"] as InputId[]; // they are valid ones
+const inputs = ["a", "b", "c"] as InputId[]; // valid Input IDs
 const maxLagMs = 5_000;
 const config = bufferOptions.parse({ reserveFreeDisk: "0", sync: "20ms", ackDelay: "1ms" });
 const never = new Promise<never>(() => {});
 const noStop = new AbortController().signal;
-/** So long a correct uploader takes at most to deliver everything, back-off of parked inputs included. */
+/** The maximum time in which a correct uploader delivers everything, including the back-off of parked inputs. */
 const longestMs = 6 * 3_600_000;
 
 interface Life {
@@ -39,7 +41,7 @@ export class OrderModel {
   readonly #world = new ManualClock();
   readonly #service = new SinkWorld(inputs, 300);
   readonly #messages: Point[][] = [];
-  /** Messages before this index were acknowledged. */
+  /** The number of messages that were acknowledged. */
   #acknowledged = 0;
   readonly #held = new Set<InputId>();
   readonly #rejects: Reject[] = [];
@@ -48,7 +50,7 @@ export class OrderModel {
   #disk = new MemoryDisk();
   #unread: "none" | "oldest" = "none";
   #life!: Life;
-  /** Why something ended that must not. */
+  /** The error with which a part ended that must not end. */
   #failure: Error | undefined;
 
   private constructor(options: OrderModelOptions) {
@@ -160,7 +162,7 @@ export class OrderModel {
     return value === "failing" ? failingFrom + ++this.#lastValue : this.#lastValue;
   }
 
-  /** As a broker does: in order, and again what was not acknowledged. */
+  /** Delivers as a broker does: in order, and unacknowledged messages again. */
   #deliver(from: number): void {
     const { buffer, crash } = this.#life;
     for (let i = Math.max(0, from); i < this.#messages.length; i++)
@@ -210,7 +212,7 @@ export class OrderModel {
     const dispatcher = new Dispatcher(
       {
         reader,
-        catalog: { learn: () => {} } as unknown as Catalog, // what is used of it
+        catalog: { learn: () => {} } as unknown as Catalog, // the only part that is used
         rejects: this.#rejectsOf(crash),
         tally: new UploadTally(runtime, 1),
         sink: this.#service.sink(clock),
@@ -237,7 +239,7 @@ export class OrderModel {
     return { reader, stop, running };
   }
 
-  /** Keeps refused points in memory; while the disk is full they wait, and a crash forgets those. */
+  /** Keeps refused points in memory. While the disk is full they wait, and a crash loses the waiting ones. */
   #rejectsOf(crash: { now: boolean }): Rejects {
     const waiting: { readonly points: readonly Reject[]; readonly kept: () => void }[] = [];
     const flush = async () => {
@@ -259,7 +261,7 @@ export class OrderModel {
       add,
       flush,
     };
-    return rejects as unknown as Rejects; // what is used of them
+    return rejects as unknown as Rejects; // the only part that is used
   }
 
   async #stopUploading(): Promise<void> {
@@ -269,7 +271,10 @@ export class OrderModel {
     await this.#through(reader[Symbol.asyncDispose]());
   }
 
-  /** All is well from now on, until everything is delivered; first without the inputs over which the service fails. */
+  /**
+   * Ends all faults and waits until everything is delivered; first everything except the inputs on which the service
+   * fails.
+   */
   async #end(): Promise<void> {
     this.#service.isAway = false;
     this.#service.script.length = 0;
@@ -302,7 +307,7 @@ export class OrderModel {
     } while (!isOver());
   }
 
-  /** Lets time pass until it settles. */
+  /** Advances time until the promise settles. */
   async #through<T>(promise: PromiseLike<T>): Promise<T> {
     let isSettled = false;
     const settle = () => {

@@ -1,8 +1,8 @@
-// What the service may end with, whatever happened on the way.
+// The values with which the service may end, whatever happened before.
 import type { InputId, Point } from "../../src/core/point.ts";
 import { keyOf } from "./scripted-sink.ts";
 
-/** `input time`, what the service has there, and what it may have. */
+/** `input time`, the stored value, and the allowed values. */
 export type Difference = [key: string, stored: number | undefined | string, allowed: (number | undefined | string)[]];
 
 interface Refused {
@@ -11,11 +11,11 @@ interface Refused {
   readonly value: number;
 }
 
-/** Shifted values of one time stay far below this distance. */
+/** Shifted values of one time stay well within this distance. */
 const secondMicros = 1e6;
 const secondOf = (time: number) => Math.floor(time / secondMicros) * secondMicros;
 
-/** `appended` in the order of its appends; its times are whole seconds. `stored`: `keyOf` → value. */
+/** `appended` is in the order of the appends, with times in whole seconds. `stored` maps `keyOf` to the value. */
 export function differencesOf(
   appended: readonly Point[],
   refused: readonly Refused[],
@@ -26,7 +26,7 @@ export function differencesOf(
   return [...replacedWrongly(others, refused, stored), ...keptWrongly(kept, refused, stored)];
 }
 
-/** The value appended last, of those that the service did not refuse for good. */
+/** Only the value appended last may be stored, not counting values that the service refused permanently. */
 function replacedWrongly(
   points: readonly Point[],
   rejects: readonly Refused[],
@@ -36,7 +36,7 @@ function replacedWrongly(
   const refused = new Set(rejects.map(({ input, time, value }) => `${keyOf(input, time)} ${value}`));
   const differences: Difference[] = [];
   for (const [key, values] of appended) {
-    // What the service refused for good may have been delivered again, and taken then.
+    // A permanently refused value may have been delivered again and then accepted.
     const allowed: (number | undefined)[] = [];
     for (const { value } of values.toReversed()) {
       allowed.push(value);
@@ -48,13 +48,16 @@ function replacedWrongly(
   return differences;
 }
 
-/** Every value at a time of its own within the second, in the order of their appends; delivered again they may be there twice. */
+/**
+ * Every value must have its own time within the second, in the order of the appends. Redelivered values may be stored
+ * twice.
+ */
 function keptWrongly(
   points: readonly Point[],
   rejects: readonly Refused[],
   stored: ReadonlyMap<string, number>,
 ): Difference[] {
-  /** `input second` → what of it reached the service, or was refused for good, by time. */
+  /** By `input second`: values that the service received or permanently refused, with their times. */
   const found = new Map<string, Refused[]>();
   const add = (one: Refused) => {
     const key = keyOf(one.input, secondOf(one.time));
@@ -62,7 +65,7 @@ function keptWrongly(
   };
   for (const [key, value] of stored) {
     const [input = "", time] = key.split(" ");
-    add({ input: input as InputId, time: Number(time), value }); // one of those that were appended
+    add({ input: input as InputId, time: Number(time), value }); // one of the appended inputs
   }
   for (const one of rejects) if (stored.get(keyOf(one.input, one.time)) !== one.value) add(one);
   const differences: Difference[] = [];

@@ -1,4 +1,4 @@
-// The property "last append wins": stories that went wrong once, and random ones.
+// The property "last append wins": sequences that once failed, and random ones.
 import fc from "fast-check";
 import { expect } from "vitest";
 import { OrderModel } from "./order-model.ts";
@@ -34,7 +34,7 @@ const examples: [OrderModelOptions & { keep: number }, Step[]][] = [
       { do: "append", samples: [fresh(0)] },
     ],
   ],
-  // A late record overtook one that waited for an unreadable segment, although both had a point of the same time.
+  // A late record overtook one that waited for an unreadable segment, although both had a point with the same time.
   [
     { maxBytes: 3_000, keep: 0 },
     [
@@ -64,7 +64,7 @@ const examples: [OrderModelOptions & { keep: number }, Step[]][] = [
       { do: "pass", ms: 1100 },
     ],
   ],
-  // Nothing came any more, and nobody asked again for a segment that could not be read for a moment.
+  // No further point was appended, and a segment that had been unreadable for a moment was not read again.
   [
     { maxBytes: 3_000, keep: 0 },
     [
@@ -90,7 +90,9 @@ const examples: [OrderModelOptions & { keep: number }, Step[]][] = [
       { do: "pass", ms: 3 },
     ],
   ],
-  // What a block had left out was settled in vain when the block was settled after it, and came again after the kill.
+  // Points that a block had omitted were settled, and then the block. The first settlement was lost, and the points
+  // came again
+  // after the kill.
   [
     { maxBytes: 100_000, keep: 0 },
     [
@@ -110,7 +112,7 @@ const examples: [OrderModelOptions & { keep: number }, Step[]][] = [
       { do: "append", samples: [fresh(2), fresh(2, 4)] },
     ],
   ],
-  // Points of a parked input waited for their block, of which the rest was answered with 500 for ever.
+  // Points of a parked input waited for their block, whose remaining points were always answered with 500.
   [
     { maxBytes: 3_000, keep: 0 },
     [
@@ -154,7 +156,7 @@ const examples: [OrderModelOptions & { keep: number }, Step[]][] = [
       { do: "pass", ms: 1_100 },
     ],
   ],
-  // The same, as a backlog of two points: it goes before what is fresh.
+  // The same with a backlog of two points, which is sent before fresh points.
   [
     { maxBytes: 3_000, keep: 0 },
     [
@@ -169,7 +171,7 @@ const examples: [OrderModelOptions & { keep: number }, Step[]][] = [
   ],
 ];
 
-/** Runs `count` random stories, and those in which a value was wrong once. */
+/** Runs `count` random sequences, and the known counterexamples. */
 export async function expectLastAppends(count: number): Promise<void> {
   const property = fc.asyncProperty(orderOptions, orderSteps, async (options, steps) => {
     const model = await OrderModel.run(options, steps);

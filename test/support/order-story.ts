@@ -1,4 +1,4 @@
-// What happens in the stories of "last append wins", and random ones.
+// The events in the tests of "last append wins", and random sequences of them.
 import fc from "fast-check";
 import type { Answer } from "./scripted-sink.ts";
 
@@ -10,7 +10,7 @@ export interface Sample {
   readonly time: "fresh" | "same" | "old";
   /** Which earlier point, or how many seconds ago. */
   readonly back: number;
-  /** `poison`: refused for good. `failing`: the service answers 500 to whatever carries it. */
+  /** `poison`: permanently refused. `failing`: the service answers 500 to each request that contains it. */
   readonly value: "new" | "last" | "poison" | "failing";
 }
 
@@ -19,27 +19,27 @@ export type Step =
   | { readonly do: "pass"; readonly ms: number }
   | { readonly do: "answer"; readonly answers: readonly Answer[] }
   | { readonly do: "outage"; readonly isAway: boolean | "answering" }
-  /** kill -9. What was not acknowledged is delivered again, and at least the last `again` messages. */
+  /** SIGKILL. Unacknowledged messages are delivered again, and at least the last `again` ones. */
   | { readonly do: "kill"; readonly again: number }
-  /** The same, and of what was not synced each write may be lost. */
+  /** The same, and each unsynced write may be lost. */
   | { readonly do: "powerCut"; readonly again: number; readonly seed: number }
   | { readonly do: "reload" }
   | { readonly do: "stop" }
   /** The points of an input wait for its metadata. */
   | { readonly do: "hold"; readonly input: number; readonly isHeld: boolean }
-  /** Refused points cannot be written down. */
+  /** Refused points cannot be written to disk. */
   | { readonly do: "fill"; readonly isFull: boolean }
   /** The oldest segment cannot be read, unless it is the only one. */
   | { readonly do: "unread"; readonly which: "none" | "oldest" }
-  /** Requests of more bytes are answered with 413. */
+  /** Larger requests are answered with 413. */
   | { readonly do: "limit"; readonly bytes: number }
   /** −32021 names the inputs of this mask. */
   | { readonly do: "forbid"; readonly inputs: number };
 
 export interface OrderModelOptions {
-  /** Largest request in bytes. */
+  /** The largest request in bytes. */
   readonly maxBytes: number;
-  /** Mask of the inputs with `sameTime: keep`; 0 by default. */
+  /** The mask of the inputs with `sameTime: keep`; default 0. */
   readonly keep?: number;
 }
 
@@ -131,6 +131,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 export const orderSteps = fc.array(step, { minLength: 5, maxLength: 60 });
 export const orderOptions = fc.record({
   maxBytes: fc.constantFrom(3_000, 100_000),
-  // Most stories are about values that replace each other.
+  // Most sequences are about values that replace each other.
   keep: fc.oneof({ weight: 2, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: mask }),
 });

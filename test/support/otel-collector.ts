@@ -1,5 +1,5 @@
-// An OpenTelemetry collector as a peer: it receives OTLP/HTTP and passes what it understood on to the test as JSON. Its sources
-// (`otel-collector/`) were written by the collector's own builder. Needs Go, which fetches the modules.
+// An OpenTelemetry collector as a peer: it receives OTLP/HTTP and passes the decoded data to the test as JSON. The
+// collector's own builder generated its sources (`otel-collector/`). Needs Go to download the modules.
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ import { temporaryFolder } from "./temporary-folder.ts";
 
 const run = promisify(execFile);
 
-/** Path of the program. */
+/** The path of the program. */
 export function otelCollectorProgram(): Promise<string> {
   const folder = join(import.meta.dirname, "otel-collector");
   const sources = ["go.mod", "go.sum", "main.go", "components.go", "main_others.go"].map((name) => join(folder, name));
@@ -29,12 +29,12 @@ export function otelCollectorProgram(): Promise<string> {
 
 export interface OtelCollector extends AsyncDisposable {
   readonly url: string;
-  /** Bodies that it passed on, in the order of arrival. */
+  /** The bodies that it passed on, in the order of arrival. */
   readonly metrics: readonly unknown[];
   readonly logs: readonly unknown[];
 }
 
-/** Resolves when it takes requests. */
+/** Resolves when it accepts requests. */
 export async function otelCollector(): Promise<OtelCollector> {
   const program = await otelCollectorProgram();
   await using opened = new AsyncDisposableStack();

@@ -1,4 +1,4 @@
-// Another release of Node than the one that runs, from npm, in the user's cache: for tests of what must hold on both.
+// Another Node release from npm, in the user's cache, for tests of behaviour that must hold on both.
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rename, rm } from "node:fs/promises";
@@ -8,13 +8,13 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** Path of a Node of this version, as in `26.10.0`. Rejects when it cannot be had for this machine. */
+/** The path of a Node of this version, such as `26.10.0`. Rejects when it is not available for this machine. */
 export async function otherNode(version: string): Promise<string> {
   const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "tagferry-peers");
   const folder = join(cache, `node-${version}`);
   const node = join(folder, "package", "bin", "node");
   if (existsSync(node)) return node;
-  // Complete or not there at all: two test files may make it at the same time.
+  // Renamed when complete, because two test files may create it at the same time.
   await mkdir(cache, { recursive: true });
   const making = await mkdtemp(`${folder}.`);
   const name = `node-linux-${process.arch}`;

@@ -1,8 +1,9 @@
-// Reads what tcpdump kept of a loopback: what each client sent to its server, in order. Reference: pcap file format,
-// RFC 791, 793, 768; link type Ethernet, IPv4 without fragments.
+// Reads a tcpdump capture of a loopback interface: the bytes that each client sent to its server, in order. References:
+// pcap
+// file format, RFC 791, 793, 768; link type Ethernet, IPv4 without fragments.
 import { readFile } from "node:fs/promises";
 
-/** What went one way over one connection, or between two ports of UDP, from the side that spoke first. */
+/** The bytes of one direction of a connection, or between two UDP ports, from the side that sent first. */
 export interface ClientTraffic {
   readonly transport: "tcp" | "udp";
   readonly server: number;
@@ -19,7 +20,7 @@ interface Flow {
   readonly transport: "tcp" | "udp";
   readonly server: number;
   readonly pieces: Buffer[];
-  /** Sequence number of the byte that comes next. */
+  /** The sequence number of the next byte. */
   next: number;
 }
 
@@ -49,7 +50,7 @@ export async function clientTraffic(file: string): Promise<readonly ClientTraffi
     const flow = open.get(key);
     if (!flow) continue;
     const bytes = payload.subarray((payload[12]! >> 4) * 4);
-    // Sent again: what is known of it is left out.
+    // A retransmission: skips the known part.
     const known = (flow.next - sequence) >>> 0;
     if (known >= bytes.length) continue;
     flow.pieces.push(bytes.subarray(known));

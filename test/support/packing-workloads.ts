@@ -1,4 +1,4 @@
-// The workloads that packing is judged by, fixed and seeded: points of many series as a buffer would hand them over.
+// The workloads for packing, fixed and seeded: points of many series as a buffer would yield them.
 import type { Series } from "../../src/core/block.ts";
 import type { InputId } from "../../src/core/point.ts";
 import { seeded } from "./runtime.ts";
@@ -6,7 +6,7 @@ import { seeded } from "./runtime.ts";
 const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
 const second = 1e6;
 
-/** A random walk with one or two decimals, as measured values are: 4.3 characters on average. */
+/** A random walk with one or two decimals, like measured values: 4.3 characters on average. */
 function walk(times: readonly number[], tag: number, random: () => number): Series {
   const scale = 10 ** (1 + (tag % 2));
   let value = random() * 100;
@@ -30,7 +30,7 @@ export function polled(seconds: number, tags = 1_000): Series[] {
   return each(tags, (tag) => tag).map((tag) => walk(times, tag, random));
 }
 
-/** B: 1,000 tags once a second, each with a phase of its own in milliseconds and 2 ms of jitter to both sides. */
+/** B: 1,000 tags once a second, each with its own phase in milliseconds and a jitter of ±2 ms. */
 export function unrelated(seconds: number, tags = 1_000): Series[] {
   const random = seeded(2);
   return each(tags, (tag) => tag).map((tag) => {
@@ -57,7 +57,7 @@ export function grouped(seconds: number): Series[] {
   });
 }
 
-/** D: tags that change when they change, at rates that follow a power law: 10 a second, 5.7, 4.2, ... */
+/** D: tags stored on change, at rates that follow a power law: 10 a second, 5.7, 4.2, ... */
 export function changing(seconds: number, tags = 1_000): Series[] {
   const random = seeded(4);
   return each(tags, (tag) => tag).map((tag) => {

@@ -1,4 +1,4 @@
-// Window, packer and writer driven without an uploader: plans, frames, and what is in them.
+// Window, packer and writer without an uploader: plans, frames and their contents.
 import { Block, type BlockId, type Series } from "../../src/core/block.ts";
 import type { Lane } from "../../src/core/buffer.ts";
 import type { Steps } from "../../src/lib/in-slices.ts";
@@ -17,21 +17,21 @@ export function finished<T>(work: Steps<T>): T {
   }
 }
 
-/** A window that holds these series, as one block. */
+/** A window that holds these series as one block. */
 export function windowOf(series: readonly Series[], lane: Lane = "live"): Window {
   const window = new Window(series.reduce((sum, { times }) => sum + times.length + 8, 0));
   window.add(lane, Block.of(1 as BlockId, series), 0);
   return window;
 }
 
-/** The next frame of a lane; nothing is taken out. */
+/** The next frame of a lane. The points stay in the window. */
 export function planOf(window: Window, maxBytes: number, packer = new Packer()): PackedPlan | undefined {
   const candidates = { queues: window.filled("live"), since: (queue: SeriesQueue) => window.since(queue) };
   const limits = { maxBytes, envelopeBytes: packingEnvelope.bytes, maxSeries: 20_000, urgentBefore: -1 };
   return finished(packer.plan(candidates, limits));
 }
 
-/** All frames that it takes to send everything. */
+/** All frames that deliver the whole window. */
 export function framesOf(window: Window, maxBytes: number): PackedPlan[] {
   const packer = new Packer();
   const frames: PackedPlan[] = [];

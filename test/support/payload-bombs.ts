@@ -1,4 +1,4 @@
-// Run as a worker with little memory: decodes payloads of 1 MiB that claim or hold as much as they can, one after the other.
+// Run as a worker with little memory: decodes payloads of 1 MiB in turn that announce or contain as much as possible.
 
 import { epochMicros } from "../../src/core/point.ts";
 import { type DecoderName, DecoderTable } from "../../src/source/mqtt/decoders/decoder.ts";

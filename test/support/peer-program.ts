@@ -1,4 +1,4 @@
-// Programs that peers consist of, compiled once for each state of their source and kept in the user's cache.
+// The programs of peers, compiled once for each version of their source and kept in the user's cache.
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm } from "node:fs/promises";
@@ -8,8 +8,9 @@ import { join } from "node:path";
 export const peerCache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "tagferry-peers");
 
 /**
- * Path of the program `name` built from these files. `make` compiles it as `output`, in a folder of its own; it is called only
- * where the program of this very source is not in the cache. Rejects as `make` does.
+ * The path of the program `name`, built from these files. `make` compiles it to `output` in a temporary folder. It is
+ * called
+ * only if the cache has no program of this source. Rejects as `make` does.
  */
 export async function peerProgram(
   name: string,
@@ -20,7 +21,7 @@ export async function peerProgram(
   for (const source of sources) hash.update(await readFile(source));
   const program = join(peerCache, `${name}-${hash.digest("hex").slice(0, 12)}`);
   if (existsSync(program)) return program;
-  // Complete or not there at all: two test files may make it at the same time.
+  // Renamed when complete, because two test files may build it at the same time.
   const making = `${program}.${process.pid}`;
   await mkdir(making, { recursive: true });
   try {

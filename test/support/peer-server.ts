@@ -1,17 +1,17 @@
-// A server that is not ours in a process of its own: its first line says that it is ready, and it ends with its input.
+// A third-party server in its own process: its first line shows that it is ready, and it ends with its input.
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
 export interface PeerServer extends AsyncDisposable {
-  /** What it said when it was ready. */
+  /** Its first line. */
   readonly ready: string;
-  /** Tells it something, as one line. Without effect once it has ended. */
+  /** Sends it a line. Has no effect after it has ended. */
   tell(line: string): void;
-  /** Ends it at once, as a power cut would. Resolves when it is gone. */
+  /** Ends it at once, as a power cut would. Resolves when it has ended. */
   kill(): Promise<void>;
 }
 
-/** Resolves with its first line; `onLine` gets those after it. Rejects with what it complained of when it ends before. */
+/** Resolves with its first line. `onLine` gets the later ones. Rejects with its error output when it ends before. */
 export async function peerServer(
   command: string,
   args: readonly string[],

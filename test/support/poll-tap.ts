@@ -1,17 +1,17 @@
-// A way to a device that records when each connection sends something.
+// A proxy to a device that records when each connection sends something.
 
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 
 export interface PollTap extends AsyncDisposable {
   readonly port: number;
-  /** Each request: number of its connection, and when it arrived (`performance.now`). */
+  /** Each request: the number of its connection, and the time of arrival (`performance.now`). */
   readonly requests: readonly { readonly connection: number; readonly at: number }[];
-  /** Connections open now. */
+  /** The number of connections open now. */
   readonly open: number;
 }
 
-/** Listens on a free port of 127.0.0.1 and leads to `port`. */
+/** Listens on a free port of 127.0.0.1 and forwards to `port`. */
 export async function pollTap(port: number): Promise<PollTap> {
   const requests: { connection: number; at: number }[] = [];
   const sockets = new Set<Socket>();

@@ -1,4 +1,4 @@
-// Python packages for peers that npm does not bring: a virtual environment in the user's cache, made when it is missing.
+// Python packages for peers that npm does not provide: a virtual environment in the user's cache, created when missing.
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";
@@ -8,13 +8,16 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** Path of a Python that has exactly these packages, as in `pymodbus[serial]==3.11.3`. Rejects when it cannot be made. */
+/**
+ * The path of a Python with exactly these packages, such as `pymodbus[serial]==3.11.3`. Rejects if it cannot be
+ * created.
+ */
 export async function pythonWith(...requirements: readonly string[]): Promise<string> {
   const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "tagferry-peers");
   const folder = join(cache, requirements.join("+").replaceAll(/[^\w.+=-]/g, "_"));
   const python = join(folder, "bin", "python");
   if (existsSync(python)) return python;
-  // Complete or not there at all: two test files may make it at the same time.
+  // Renamed when complete, because two test files may create it at the same time.
   const making = `${folder}.${process.pid}`;
   await mkdir(cache, { recursive: true });
   await run("python3", ["-m", "venv", making]);

@@ -1,4 +1,4 @@
-// Deliveries of any kind in columns, and the same ones as plain readings, for tests that hold the two against each other.
+// Random deliveries in columns, and the same deliveries as plain readings, for comparing both.
 import fc from "fast-check";
 import { epochMicros } from "../../src/core/point.ts";
 import type { ReadingBatch, ReadPlace } from "../../src/core/reading.ts";
@@ -24,14 +24,14 @@ const bound: readonly ReadPlace[] = batchRules.map((_, tag) => ({
   captures: { n: "1" },
   address: `hr:${tag}`,
 }));
-/** A driver gives the same list again for the same places. */
+/** A driver yields the same list object for the same places. */
 const lists: readonly (readonly ReadPlace[])[] = [
   [
     ...bound,
     { tag: tagId(6), captures: { n: "2" }, address: "hr:20" },
     // A second address.
     { tag: tagId(0), captures: {}, address: "hr:21" },
-    // More Input IDs than the tag may have, and a tag that there is not.
+    // More Input IDs than the tag may have, and an unknown tag.
     { tag: tagId(6), captures: { n: "3" }, address: "hr:22" },
     { tag: tagId(99), captures: {}, address: "hr:23" },
   ],
@@ -66,11 +66,11 @@ const columns = fc.record({
   clock: fc.constantFrom("agent", "device"),
   booleans: fc.boolean(),
   hasOneTime: fc.boolean(),
-  /** The places from the first on, without `rows`. */
+  /** The batch covers the places from the first on, without `rows`. */
   isWhole: fc.boolean(),
 });
 
-/** A delivery, and what follows it. */
+/** A delivery, and the time until the next one. */
 export const batchStep = fc.record({
   batches: fc.array(columns, { maxLength: 3 }),
   alive: fc.boolean(),
@@ -100,5 +100,5 @@ export function batchesOf({ batches }: BatchStep, now: number): ReadingBatch[] {
   });
 }
 
-/** What a driver gives beside readings. */
+/** The other members of a delivery. */
 export const restOf = ({ alive }: BatchStep): Pick<Delivery, "descriptions" | "alive"> => ({ descriptions: [], alive });

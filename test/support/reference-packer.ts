@@ -1,16 +1,20 @@
-// A packer that is slow and knows nothing of ours: fills a frame greedily in a random order, again and again, and keeps the
-// best. Its size model is written down anew, from the shape of a request.
+// A slow packer that is independent of the product's: fills a frame greedily in a random order, many times, and keeps
+// the best
+// frame. It computes sizes by itself, from the format of a request.
 import type { Series } from "../../src/core/block.ts";
 
 interface Column {
-  /** Numbers of its times among all times. */
+  /** The indices of its times among all times. */
   readonly rows: Int32Array;
-  /** Bytes of its first n cells, commas included. */
+  /** The bytes of its first n cells, including commas. */
   readonly text: Float64Array;
   readonly name: number;
 }
 
-/** `{"jsonrpc":"2.0","method":"integration.insert","id":1000000000,"params":{…` up to the first time, and the end. */
+/**
+ * The bytes of `{"jsonrpc":"2.0","method":"integration.insert","id":1000000000,"params":{…` up to the first time, and
+ * of the end.
+ */
 const around = (integration: string) =>
   JSON.stringify({
     jsonrpc: "2.0",
@@ -19,7 +23,7 @@ const around = (integration: string) =>
     params: { integration, data: { times: [], series: {} } },
   }).length;
 
-/** Bytes of a time in quotes and its comma. */
+/** The bytes of a time in quotes and its comma. */
 function timeBytes(micros: number): number {
   const iso = new Date(micros / 1_000).toISOString().slice(0, -1);
   const rest = String(Math.round(micros % 1_000)).padStart(3, "0");
@@ -27,7 +31,7 @@ function timeBytes(micros: number): number {
     .length;
 }
 
-/** Points of the best frame of `maxBytes` among `restarts`. */
+/** The number of points of the best frame of `maxBytes` in `restarts` attempts. */
 export function bestFrame(
   series: readonly Series[],
   options: {
@@ -50,7 +54,7 @@ export function bestFrame(
       }
       return number;
     });
-    // `"name":[` and `],`, less the comma that its last cell has not.
+    // `"name":[` and `],`, without the comma that follows no last cell.
     return { rows, text, name: JSON.stringify(input).length + 3 };
   });
   let best = 0;
@@ -69,7 +73,7 @@ function fill(
   let points = 0;
   // The last time and the last series have no comma.
   let bytes = around(integration) - 2;
-  /** What the first `count` points of a column would make of the frame. */
+  /** The size of the frame with the first `count` points of a column. */
   const withColumn = ({ rows, text, name }: Column, count: number) => {
     let fresh = 0;
     let stamps = 0;
@@ -101,7 +105,7 @@ function fill(
   return points;
 }
 
-/** By depth, by how many begin at the same time, by chance: as much of each as chance says. */
+/** A random mix of three orders: by depth, by the number of columns with the same first time, and random. */
 function randomOrder(columns: readonly Column[], random: () => number): Column[] {
   const [byDepth, byCompany, byChance] = [random(), random() * 2, random() ** 2 * 2];
   const company = new Map<number, { size: number; readonly draw: number }>();

@@ -1,7 +1,7 @@
 // Resident memory of another process, from /proc.
 import { readFileSync } from "node:fs";
 
-/** In MiB: now, and the most it ever was. */
+/** The current and the highest value in MiB. */
 export function residentMegabytes(pid: number): { readonly now: number; readonly most: number } {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const mebibytes = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1]) / 1_024;

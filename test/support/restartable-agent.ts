@@ -1,4 +1,4 @@
-// An agent that a drill kills, starts again as a service manager would, suspends, reloads and measures.
+// An agent that a drill kills, restarts as a service manager would, suspends, reloads and measures.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Gap, gapListSchema } from "../../src/agent/gaps/gap.ts";
@@ -8,24 +8,24 @@ import { eventually } from "./eventually.ts";
 import { integration, password } from "./service.ts";
 
 export interface RestartableAgentOptions extends Pick<AgentProcessOptions, "folder" | "entry" | "nodeOptions"> {
-  /** YAML; `more` changes with each reload. */
+  /** YAML; `more` alternates with each reload. */
   readonly configuration: (more: boolean) => string;
 }
 
-/** What the process holds. */
+/** Resources that the process holds. */
 export interface Footprint {
   readonly rssMiB: number;
   readonly descriptors: number;
 }
 
-/** Longest that anything may take on a machine that is busy with something else. */
+/** The maximum time of any step on a busy machine. */
 export const patienceMs = 180_000;
 
 export class RestartableAgent implements AsyncDisposable {
-  /** Exit statuses of SIGTERM. */
+  /** The exit statuses after SIGTERM. */
   readonly exits: (number | null)[] = [];
   reloads = 0;
-  /** Starts that failed and were tried again. */
+  /** Starts that failed and were repeated. */
   readonly failedStarts: string[] = [];
   readonly #options: RestartableAgentOptions;
   readonly #logs: AgentProcess["log"][] = [];
@@ -56,7 +56,7 @@ export class RestartableAgent implements AsyncDisposable {
     this.exits.push(await this.#running.stop());
   }
 
-  /** As by SIGSTOP and SIGCONT: its connections stay open. */
+  /** Like SIGSTOP and SIGCONT; its connections stay open. */
   suspend(): void {
     process.kill(this.#running.pid, "SIGSTOP");
   }
@@ -65,7 +65,7 @@ export class RestartableAgent implements AsyncDisposable {
     process.kill(this.#running.pid, "SIGCONT");
   }
 
-  /** SIGHUP with another list of tags. Resolves when the agent says that it is in effect. */
+  /** Sends SIGHUP with another list of tags. Resolves when the agent reports that it is in effect. */
   async reload(): Promise<void> {
     this.#more = !this.#more;
     const { log, pid } = this.#running;
@@ -92,12 +92,12 @@ export class RestartableAgent implements AsyncDisposable {
     return { rssMiB: rss / 1_024, descriptors: readdirSync(`/proc/${pid}/fd`).length };
   }
 
-  /** Its log, of all lives. */
+  /** The log of all its processes. */
   get log(): AgentProcess["log"] {
     return this.#logs.flat();
   }
 
-  /** Lines of level 50 and more. */
+  /** Log lines of level 50 and above. */
   get errors(): AgentProcess["log"] {
     return this.log.filter(({ level }) => Number(level) >= 50 || level === undefined);
   }

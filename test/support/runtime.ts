@@ -1,4 +1,4 @@
-// A `Runtime` for tests: a clock that stands still until it is moved, and logs and counters that can be read.
+// A `Runtime` for tests: a clock that stands still until it is advanced, and logs and counters that can be read.
 import type { EpochMicros } from "../../src/core/point.ts";
 import { epochMicros } from "../../src/core/point.ts";
 import type { Clock, LogFields, Logger, MetricDeclaration, Metrics, Runtime } from "../../src/core/runtime.ts";
@@ -12,11 +12,11 @@ export interface LogLine {
 
 export interface TestRuntime extends Runtime {
   readonly lines: readonly LogLine[];
-  /** Sum of a counter or the last value of a gauge over all its labels, or of those given. */
+  /** The sum of a counter, or the last value of a gauge, over all labels or the given ones. */
   metric(name: string, labels?: Readonly<Record<string, string>>): number;
 }
 
-/** Real time by default; give a `ManualClock` where time matters. `seed` makes `random` repeat. */
+/** Real time by default. Pass a `ManualClock` where time matters. With `seed`, `random` is reproducible. */
 export function testRuntime(options: { clock?: Clock; seed?: number } = {}): TestRuntime {
   const lines: LogLine[] = [];
   const values = new Map<string, Map<string, number>>();
@@ -70,7 +70,7 @@ export function testRuntime(options: { clock?: Clock; seed?: number } = {}): Tes
   };
 }
 
-/** Numbers from 0 to below 1 that repeat for the same seed (mulberry32). */
+/** Reproducible numbers from 0 to below 1 for a seed (mulberry32). */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -82,7 +82,7 @@ export function seeded(seed: number): () => number {
   };
 }
 
-/** Stands still until `advance`. Sleepers wake in the order of their time. */
+/** Stands still until `advance`. Sleepers wake in the order of their times. */
 export class ManualClock implements Clock {
   #wallMicros: number;
   #monotonicMs = 0;
@@ -100,7 +100,7 @@ export class ManualClock implements Clock {
     return this.#monotonicMs;
   }
 
-  /** How many wait for time to pass. */
+  /** The number of sleepers. */
   get sleeping(): number {
     return this.#sleepers.length;
   }
@@ -124,7 +124,7 @@ export class ManualClock implements Clock {
     });
   }
 
-  /** Lets `ms` milliseconds pass, step by step through everything that wakes on the way. */
+  /** Advances time by `ms` milliseconds, and wakes each sleeper in turn. */
   async advance(ms: number): Promise<void> {
     const end = this.#monotonicMs + ms;
     for (;;) {
@@ -139,7 +139,7 @@ export class ManualClock implements Clock {
     await settled();
   }
 
-  /** Moves the wall clock alone, as an operator or NTP would. */
+  /** Moves only the wall clock, as an operator or NTP would. */
   stepWall(ms: number): void {
     this.#wallMicros += ms * 1_000;
   }
@@ -150,7 +150,7 @@ export class ManualClock implements Clock {
   }
 }
 
-/** Lets everything that is ready run, without time passing. */
+/** Lets everything that is ready run, without advancing time. */
 async function settled(): Promise<void> {
   for (let i = 0; i < 10; i++) await new Promise<void>((resolve) => setImmediate(resolve));
 }

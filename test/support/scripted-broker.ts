@@ -1,15 +1,15 @@
-// A broker that does exactly what a test tells it to: packets of the wire on real sockets, no session of its own.
+// A broker that a test controls packet by packet, on real sockets and without sessions.
 import type { AddressInfo, Socket } from "node:net";
 import { createServer } from "node:net";
 import { generate, type Packet, parser } from "mqtt-packet";
 
 /** One connection as the broker sees it. */
 export interface ScriptedClient {
-  /** Packets in the order they came. */
+  /** Packets in the order of arrival. */
   readonly packets: readonly Packet[];
   readonly socket: Socket;
   send(...packets: readonly Packet[]): void;
-  /** Resolves with the first packet of this kind that has come or comes. */
+  /** Resolves with the first packet of this kind, including earlier ones. */
   received<Command extends Packet["cmd"]>(command: Command): Promise<Extract<Packet, { cmd: Command }>>;
 }
 
@@ -18,7 +18,7 @@ export interface ScriptedBroker extends AsyncDisposable {
   readonly connections: readonly ScriptedClient[];
 }
 
-/** `onPacket` is called for every packet; `version` is that of the packets sent and received. */
+/** `onPacket` is called for every packet. `version` applies to the packets sent and received. */
 export async function scriptedBroker(
   onPacket: (packet: Packet, client: ScriptedClient, connection: number) => void,
   { version = 5 }: { readonly version?: 3 | 4 | 5 } = {},
@@ -52,12 +52,12 @@ export async function scriptedBroker(
       for (const wake of waiting.splice(0)) wake();
       onPacket(packet, client, index);
     });
-    // What is not MQTT, such as a ClientHello, ends the connection, as it does at a broker.
+    // Bytes that are not MQTT, such as a ClientHello, close the connection, as a broker would.
     incoming.on("error", () => socket.destroy());
     socket.on("data", (data) => incoming.parse(data));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo; // listens on TCP
+  const { port } = server.address() as AddressInfo; // bound to a TCP port
   return {
     url: `mqtt://127.0.0.1:${port}`,
     connections,
@@ -68,7 +68,7 @@ export async function scriptedBroker(
   };
 }
 
-/** What a well-behaved MQTT 5 broker answers to CONNECT, SUBSCRIBE, UNSUBSCRIBE and PINGREQ. */
+/** Answers CONNECT, SUBSCRIBE, UNSUBSCRIBE and PINGREQ as a well-behaved MQTT 5 broker does. */
 export function politeAnswer(packet: Packet, client: ScriptedClient, { sessionPresent = false } = {}): void {
   if (packet.cmd === "connect") client.send({ cmd: "connack", reasonCode: 0, returnCode: 0, sessionPresent });
   else if (packet.cmd === "subscribe") {

@@ -1,6 +1,7 @@
-// Runs the script of `storage-script.ts` on a real disk and is killed by itself before one of its calls to it. Before that it
-// writes down what had been promised by then. `node scripted-process.ts FOLDER CALL FILE`; says the number of calls if it is
-// not killed.
+// Runs the script of `storage-script.ts` on a real disk and kills itself before one of its disk calls. Before that, it
+// writes
+// down what was promised so far. `node scripted-process.ts FOLDER CALL FILE`; prints the number of calls if it ends
+// normally.
 import { writeFileSync, writeSync } from "node:fs";
 import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
 import { emptyRun, runScript } from "./storage-script.ts";

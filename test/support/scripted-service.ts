@@ -1,4 +1,4 @@
-// The other side of the upload, with every misbehaviour one asks for: it stores what it accepts and notes what it saw.
+// A service with any misbehaviour that a test needs. It stores what it accepts and records every request.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer, type ServerOptions, Server as TlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -17,28 +17,28 @@ interface Request {
 
 export interface SeenRequest {
   readonly request: Request;
-  /** When its headers were read, on the monotonic clock in milliseconds. */
+  /** The time at which its headers were read, on the monotonic clock in milliseconds. */
   readonly start: number;
   readonly bytes: number;
   readonly headers: IncomingMessage["headers"];
 }
 
-/** Answers a request in its own way. `accept` stores it and gives the right result. */
+/** Answers a request. `accept` stores it and returns the correct result. */
 export type Behaviour = (exchange: {
   readonly request: Request;
   readonly response: ServerResponse;
-  /** `part`: what of the request is stored; all of it unless given. */
+  /** `part`: the part of the request to store; default: all of it. */
   readonly accept: (part?: Request) => Record<string, unknown>;
 }) => void | Promise<void>;
 
-/** What `status` and `body` say, whatever was asked. */
+/** Answers every request with this `status` and `body`. */
 export const answers =
   (status: number, body = "", headers: Record<string, string> = {}): Behaviour =>
   ({ response }) => {
     response.writeHead(status, headers).end(body);
   };
 
-/** A JSON-RPC response with these members beside, or instead of, the right ones. */
+/** A JSON-RPC response in which these members replace or extend the correct ones. */
 export const says =
   (members: (accept: () => Record<string, unknown>, request: Request) => Record<string, unknown>): Behaviour =>
   ({ request, response, accept }) => {
@@ -51,7 +51,7 @@ export const accepts = says((accept) => ({ result: accept() }));
 export const fails = (code: number, data?: unknown): Behaviour =>
   says(() => ({ error: { code, message: "as told", data } }));
 
-/** Stores all inputs but those that `isBad` names, which −32021 names too. */
+/** Stores all inputs except those for which `isBad` is true, and names these with −32021. */
 export const refusing =
   (isBad: (input: string, values: readonly (number | null)[]) => boolean): Behaviour =>
   (exchange) => {
@@ -72,26 +72,26 @@ export class ScriptedService implements AsyncDisposable {
   /** `input time` → value, as `integration.insert` stored them. */
   readonly stored = new Map<string, number>();
   readonly signals = new Map<string, Record<string, unknown>>();
-  /** How often a point came that was there already. */
+  /** The number of points that arrived and were already stored. */
   repeated = 0;
-  /** For the next requests to a method, one each; then `otherwise`. */
+  /** Behaviours for the next requests of a method, one each; afterwards `otherwise` applies. */
   readonly script: Record<string, Behaviour[]> = { "integration.insert": [], "integration.saveSignals": [] };
   otherwise: Behaviour = accepts;
-  /** What happens to requests before their body is read; true: that was all. */
+  /** Called before the body of a request is read. Returns true if it has handled the request. */
   atHead: ((incoming: IncomingMessage, response: ServerResponse) => boolean) | undefined;
   #open = 0;
-  /** The most requests of one method that were open at once. */
+  /** The largest number of concurrent requests of one method. */
   mostOpen = 0;
 
   private constructor(tls: ServerOptions | undefined) {
     const serve = (request: IncomingMessage, response: ServerResponse) => void this.#serve(request, response);
     this.#tls = tls !== undefined;
-    // However slow the machine is, it is not for that that a connection is closed.
+    // A long timeout, so that a slow machine does not close connections.
     const patient = { keepAliveTimeout: 60_000 };
     this.#server = tls ? createTlsServer({ ...tls, ...patient }, serve) : createServer(patient, serve);
   }
 
-  /** `port`: of one that is gone, whose place it takes, or that is at another address of this machine. */
+  /** `port`: the port of a former service that it replaces, or of one at another address of this machine. */
   static async open(tls?: ServerOptions, port = 0, address = "127.0.0.1"): Promise<ScriptedService> {
     const service = new ScriptedService(tls);
     await new Promise<void>((resolve) => service.#server.listen(port, address, resolve));
@@ -99,14 +99,14 @@ export class ScriptedService implements AsyncDisposable {
   }
 
   get port(): number {
-    return (this.#server.address() as AddressInfo).port; // it listens on TCP
+    return (this.#server.address() as AddressInfo).port; // bound to a TCP port
   }
 
   get url(): string {
     return this.#tls ? `https://localhost:${this.port}/v1` : `http://127.0.0.1:${this.port}/v1`;
   }
 
-  /** From now on it shows another certificate, also to who was connected. */
+  /** Uses another certificate from now on, and closes existing connections. */
   certify(tls: ServerOptions): void {
     if (this.#server instanceof TlsServer) this.#server.setSecureContext(tls);
     this.#server.closeAllConnections();
@@ -116,7 +116,7 @@ export class ScriptedService implements AsyncDisposable {
     return this.seen.filter(({ request }) => request.method === method);
   }
 
-  /** Milliseconds between the two starts of a method that were closest. */
+  /** The shortest interval between the starts of two requests of a method, in milliseconds. */
   closest(method: string): number {
     const starts = this.requests(method).map(({ start }) => start);
     return Math.min(...starts.slice(1).map((start, i) => start - starts[i]!));
@@ -129,18 +129,18 @@ export class ScriptedService implements AsyncDisposable {
     if (this.atHead?.(incoming, response)) return;
     const chunks: Buffer[] = [];
     try {
-      for await (const chunk of incoming) chunks.push(chunk as Buffer); // without an encoding chunks are Buffers
+      for await (const chunk of incoming) chunks.push(chunk as Buffer); // without an encoding, chunks are Buffers
     } catch {
       return;
     }
     const body = Buffer.concat(chunks);
-    const request = JSON.parse(body.toString("utf8")) as Request; // the tests look at what is wrong with it
+    const request = JSON.parse(body.toString("utf8")) as Request; // tests check invalid requests themselves
     this.seen.push({ request, start, bytes: body.length, headers: incoming.headers });
     const behaviour = this.script[request.method]?.shift() ?? this.otherwise;
     await behaviour({ request, response, accept: (part = request) => this.store(part) });
   }
 
-  /** Stores what a request carries; gives the result. */
+  /** Stores the content of a request. Returns the result. */
   store({ params: { data, inputs } }: Request): Record<string, unknown> {
     const signalsByInput: Record<string, { id: string; created: boolean }> = {};
     for (const [input, view] of Object.entries(inputs ?? {})) {

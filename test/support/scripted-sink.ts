@@ -1,26 +1,28 @@
-// A service for the dispatcher, without a network: it stores by input and time, the last write wins, and answers by a script.
+// A simulated service for the dispatcher, without a network: it stores by input and time, the last write wins, and it
+// answers
+// by a script.
 import type { InputId, SignalId } from "../../src/core/point.ts";
 import type { Clock } from "../../src/core/runtime.ts";
 import type { Frame, Outcome, Sink } from "../../src/core/sink.ts";
 
-/** What the service answers to one request. Inputs are bits of a mask, by their index in `SinkWorld.inputs`. */
+/** The answer to one request. Inputs are bits of a mask, by their index in `SinkWorld.inputs`. */
 export type Answer =
   | { readonly kind: "accept" }
-  /** −32602 although nothing is wrong with the points; `named`: inputs that the answer names. */
+  /** −32602 although the points are valid. `named`: the inputs that the answer names. */
   | { readonly kind: "refuse"; readonly named: number }
-  /** −32021. What is neither `refused` nor `unnamed` is accepted; what is `unnamed` is stored all the same. */
+  /** −32021. All other inputs are accepted. Inputs in `unnamed` are stored, but the answer does not list them. */
   | { readonly kind: "partial"; readonly refused: number; readonly unnamed: number }
-  /** `stored`: the service stored the frame, and its answer got lost; else it answers 500. */
+  /** `stored`: the frame is stored and the answer is lost; otherwise it answers 500. */
   | { readonly kind: "unavailable"; readonly stored: boolean }
   | { readonly kind: "throttled" }
-  /** 413, whatever its size. */
+  /** 413, whatever the size. */
   | { readonly kind: "tooLarge" }
   /** 401 or 403. */
   | { readonly kind: "unauthorized" };
 
-/** The service refuses frames that hold such a value, whenever they come. */
+/** The service always refuses frames with such a value. */
 export const poisonFrom = 1e6;
-/** While it `fails`, the service answers 500 to frames that hold such a value. */
+/** While `fails` is set, the service answers 500 to frames with such a value. */
 export const failingFrom = 2e6;
 
 interface Data {
@@ -34,15 +36,15 @@ export class SinkWorld {
   readonly inputs: readonly InputId[];
   /** `keyOf` → value. */
   readonly stored = new Map<string, number>();
-  /** Answers to the next requests; then all are accepted. */
+  /** Answers to the next requests; afterwards all are accepted. */
   readonly script: Answer[] = [];
-  /** Nothing is answered, or only 500. */
+  /** True: no request is answered. `answering`: every request is answered with 500. */
   isAway: boolean | "answering" = false;
-  /** It fails over values from `failingFrom` on. */
+  /** Whether it fails on values from `failingFrom` on. */
   fails = true;
   /** Larger requests are answered with 413. */
   mostBytes = Number.POSITIVE_INFINITY;
-  /** Mask of the inputs that −32021 names, whatever the script says. */
+  /** The mask of the inputs that −32021 names, whatever the script contains. */
   forbidden = 0;
   requests = 0;
   readonly #latencyMs: number;
@@ -65,7 +67,8 @@ export class SinkWorld {
 
   #answer(frame: Frame): Outcome {
     this.requests++;
-    const { data } = (JSON.parse(Buffer.from(frame.body).toString()) as { params: { data: Data } }).params; // what FrameWriter wrote
+    // FrameWriter wrote it
+    const { data } = (JSON.parse(Buffer.from(frame.body).toString()) as { params: { data: Data } }).params;
     if (this.isAway !== false)
       return {
         kind: "unavailable",
@@ -97,7 +100,8 @@ export class SinkWorld {
       if (accepted.length < all.length)
         return { kind: "partial", accepted, refused: refused.map((input) => ({ input, reason: "not now" })) };
     } else this.#store(data, all);
-    return { kind: "accepted", signals: new Map(all.map((input) => [input, "c".repeat(20) as SignalId])) }; // as the service forms them
+    // the service's format
+    return { kind: "accepted", signals: new Map(all.map((input) => [input, "c".repeat(20) as SignalId])) };
   }
 
   #next(): Answer {
@@ -116,7 +120,7 @@ export class SinkWorld {
   }
 }
 
-/** `Date` knows milliseconds only. */
+/** `Date` has a precision of milliseconds only. */
 function microsOf(text: string): number {
   const [second = "", fraction = ""] = text.slice(0, -1).split(".");
   return Date.parse(`${second}Z`) * 1_000 + Number(fraction.padEnd(6, "0"));

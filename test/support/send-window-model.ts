@@ -1,17 +1,18 @@
-// A broker with a limited send window, and a client that stores what it receives: one commit at a time, each of which
-// waits for more messages as the send window says. Time is simulated.
+// A broker with a limited send window, and a client that stores what it receives. It makes one commit at a time, each
+// of
+// which waits for further messages as the send window determines. Time is simulated.
 import { SendWindow } from "../../src/source/mqtt/reception/send-window.ts";
 
 export interface ModelOptions {
-  /** Messages that the broker keeps unacknowledged. */
+  /** The number of messages that the broker leaves unacknowledged. */
   readonly window: number;
-  /** Milliseconds from one publication to the next one; 0: the broker has an endless backlog. */
+  /** Milliseconds from one publication to the next; 0: the broker has an endless backlog. */
   readonly between: () => number;
-  /** Milliseconds from the broker to the client, and back. */
+  /** Network latency in each direction in milliseconds. */
   readonly way: number;
-  /** Milliseconds of a sync. */
+  /** The duration of a sync in milliseconds. */
   readonly sync: () => number;
-  /** Milliseconds that a commit waits for more. */
+  /** The maximum time that a commit waits for further messages, in milliseconds. */
   readonly delay: number;
   /** Whether the send window may shorten that. */
   readonly learns: boolean;
@@ -23,11 +24,11 @@ export interface ModelOptions {
 export interface ModelResult {
   readonly acknowledged: number;
   readonly commits: number;
-  /** Milliseconds from the arrival of a message to its acknowledgement, at most. */
+  /** The longest time from the arrival of a message to its acknowledgement, in milliseconds. */
   readonly longest: number;
 }
 
-/** Messages that the network carries in a millisecond. */
+/** The number of messages that the network transmits in a millisecond. */
 const perMs = 100;
 
 export function runSendWindow(options: ModelOptions): ModelResult {
@@ -60,7 +61,7 @@ export function runSendWindow(options: ModelOptions): ModelResult {
       learned.received(room, now);
       store();
     });
-    // The rest follows at the pace of the network.
+    // The others follow at the rate of the network.
     after(1, () => {
       isSending = false;
       send();

@@ -4,9 +4,9 @@ import { text as textOf } from "node:stream/consumers";
 import { basic, integration, password } from "./service.ts";
 
 export interface ServiceClient extends Disposable {
-  /** Resolves with the result; rejects with the whole answer when it is an error. */
+  /** Resolves with the result. Rejects with the whole answer when it is an error. */
   call(method: string, params: object): Promise<Record<string, unknown>>;
-  /** The same with a request that is ready as bytes. Resolves with the body of the answer. */
+  /** The same with a request as bytes. Resolves with the body of the answer. */
   post(body: Uint8Array): Promise<string>;
 }
 

@@ -1,4 +1,4 @@
-// Requests that nobody would write, by the thousand: mutated calls, random JSON, random bytes and headers.
+// Thousands of invalid requests: mutated calls, random JSON, random bytes and headers.
 import { Agent, request as httpRequest } from "node:http";
 import { text as textOf } from "node:stream/consumers";
 import fc from "fast-check";
@@ -9,7 +9,7 @@ import { basic, integration, password } from "./service.ts";
 export interface FuzzReport {
   readonly requests: number;
   readonly slowestMs: number;
-  /** HTTP status, or the number of a JSON-RPC error → how often. */
+  /** HTTP status or JSON-RPC error code → count. */
   readonly answers: ReadonlyMap<number, number>;
 }
 
@@ -36,7 +36,7 @@ const frame = {
   last: 3,
 };
 
-/** Calls that are right; what is sent is most often one of these with something else in some place. */
+/** Valid calls. Most requests are one of these with a part replaced. */
 const calls: readonly (readonly [method: string, params: object])[] = [
   ["integration.insert", { integration, data: { times, series: { a: [1, null], "b/c": [2.5, -1e300] } } }],
   ["integration.saveSignals", { integration, inputs: { a: view, b: {} }, createOnly: false }],
@@ -109,7 +109,7 @@ const key = fc.oneof(
   fc.string({ maxLength: 8 }),
 );
 
-/** Puts something else into up to three places of a value. */
+/** Replaces up to three parts of a value. */
 const mutated = fc
   .tuple(
     fc.constantFrom(...calls),
@@ -160,7 +160,7 @@ const headers = fc.record(
   { requiredKeys: ["authorization", "content-type"] },
 );
 
-/** Sends `requests` of them, several at a time. Rejects at the first answer that is no answer. */
+/** Sends `requests` of them, several at a time. Rejects at the first invalid answer. */
 export async function fuzz(service: TestService, requests: number, seed: number): Promise<FuzzReport> {
   const agent = new Agent({ keepAlive: true, maxSockets: 4 });
   const answers = new Map<number, number>();
@@ -169,7 +169,7 @@ export async function fuzz(service: TestService, requests: number, seed: number)
   let samples: [string | Uint8Array, Readonly<Record<string, string | undefined>>][] = [];
   const send = async () => {
     while (sent < requests) {
-      // By the thousand: all at once would be gigabytes.
+      // A thousand at a time, because all at once would take gigabytes.
       if (samples.length === 0) samples = fc.sample(fc.tuple(body, headers), { numRuns: 1_000, seed: seed + sent });
       const [payload, given] = samples.pop() ?? ["", {}];
       sent++;

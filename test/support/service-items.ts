@@ -1,4 +1,4 @@
-// Items with data in a local service, published from signals of the same name, and calls of API version 1.1.
+// Publishes items with data in a local service, from signals of the same name, and calls API version 1.1.
 import { integration, type TestService } from "./service.ts";
 
 type Points = readonly (readonly [time: string, value: number])[];
@@ -8,14 +8,14 @@ export async function resultOf(
   service: TestService,
   method: string,
   params: object,
-  // Tests reach into it and compare.
+  // Tests access and compare any member.
 ): Promise<Record<string, any>> /* oxlint-disable-line typescript/no-explicit-any */ {
   const { body } = await service.call(method, params, { version: "1.1" });
   if (!body?.result) throw new Error(JSON.stringify(body));
   return body.result;
 }
 
-/** Stores the points and publishes each signal with `attributes`. Resolves with the Item ID of a name. */
+/** Stores the points and publishes each signal with `attributes`. Resolves with a function from names to Item IDs. */
 export async function storeItems(
   service: TestService,
   points: Readonly<Record<string, Points>>,

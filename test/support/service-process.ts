@@ -1,5 +1,5 @@
-// The local service in a process of its own: to be killed, and to be measured apart from its clients.
-// Started with a JSON of { data, throttle }; answers every message with what it used since the one before.
+// The local service in its own process, so that it can be killed, and measured separately from its clients.
+// Started with { data, throttle } as JSON. Answers every message with its resource usage since the previous one.
 import { fork } from "node:child_process";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { fileURLToPath } from "node:url";
@@ -8,7 +8,7 @@ import { openService } from "../../src/service/service.ts";
 import { testRuntime } from "./runtime.ts";
 import { integration, password } from "./service.ts";
 
-/** Since the last question. */
+/** Since the previous message. */
 export interface ServiceUsage {
   readonly peakRssMiB: number;
   readonly longestBlockMs: number;
@@ -18,7 +18,7 @@ export interface ServiceUsage {
 export interface ServiceProcess extends AsyncDisposable {
   readonly url: string;
   usage(): Promise<ServiceUsage>;
-  /** SIGKILL; resolves when the process is gone. */
+  /** Sends SIGKILL. Resolves when the process has ended. */
   kill(): Promise<void>;
 }
 
@@ -40,7 +40,7 @@ export async function serviceProcess(data: string): Promise<ServiceProcess> {
     async usage() {
       const asked = answer();
       child.send("usage");
-      return (await asked) as ServiceUsage; // sent by `main` below
+      return (await asked) as ServiceUsage; // `main` below sends it
     },
     kill,
     [Symbol.asyncDispose]: kill,
@@ -78,7 +78,7 @@ async function main(data: string): Promise<void> {
     loop.reset();
     process.send?.(usage);
   });
-  // Without whoever started it there is nothing left to do.
+  // Ends with the process that started it.
   process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
   process.send?.(service.url);
 }

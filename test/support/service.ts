@@ -19,7 +19,7 @@ export interface RpcReply {
 interface RpcBody {
   readonly jsonrpc?: string;
   readonly id?: unknown;
-  // Tests reach into it and compare.
+  // Tests access and compare any member.
   readonly result?: Record<string, any>; // oxlint-disable-line typescript/no-explicit-any
   readonly error?: { code: number; message: string; data?: { trace: string; params?: Record<string, string[]> } };
 }
@@ -34,7 +34,7 @@ export interface TestService extends Service {
   post(body: string | Uint8Array<ArrayBuffer>, options?: CallOptions): Promise<RpcReply>;
 }
 
-/** In memory, unthrottled and with every grant, unless told otherwise. */
+/** By default in memory, unthrottled and with every grant. */
 export async function testService(
   options: Partial<LocalServiceOptions> = {},
   runtime: Runtime = testRuntime(),
@@ -83,7 +83,7 @@ export function basic(username: string, secret: string): string {
 
 function json(text: string): RpcBody | undefined {
   try {
-    return JSON.parse(text) as RpcBody; // what tests look at
+    return JSON.parse(text) as RpcBody; // tests check the members
   } catch {
     return undefined;
   }

@@ -10,9 +10,9 @@ import type { Catalog } from "../../src/upload/signals/catalog.ts";
 import { MemoryReader } from "./memory-reader.ts";
 import { ManualClock, type TestRuntime, testRuntime } from "./runtime.ts";
 
-/** A request that the service got. */
+/** A request that the service received. */
 export interface SimulatedRequest {
-  /** Seconds since the first delivery of the test was started. */
+  /** Seconds since the test started its first delivery. */
   readonly second: number;
   readonly inputs: readonly InputId[];
   readonly points: number;
@@ -46,8 +46,8 @@ export class SimulatedDelivery implements AsyncDisposable {
     this.#dispatcher = new Dispatcher(
       {
         reader,
-        catalog: { learn: () => {} } as unknown as Catalog, // what is used of it
-        rejects: rejects as unknown as Rejects, // what is used of them
+        catalog: { learn: () => {} } as unknown as Catalog, // the only part that is used
+        rejects: rejects as unknown as Rejects, // the only part that is used
         tally: this.tally,
         sink: {
           send: async (frame) => {
@@ -71,10 +71,13 @@ export class SimulatedDelivery implements AsyncDisposable {
       this.runtime,
     );
     this.#running = this.#dispatcher.run(this.#stop.signal, this.#stop.signal);
-    this.#running.catch(() => {}); // seen when it is stopped
+    this.#running.catch(() => {}); // `stop` reports the error
   }
 
-  /** `before`: the delivery whose place it takes. `connects`: whether the service takes connections. Left out: that is not known. */
+  /**
+   * `before`: the former delivery that this one continues. `connects`: whether the service accepts connections;
+   * default: unknown.
+   */
   static async start(
     answer: (frame: Frame) => Outcome | Promise<Outcome>,
     before?: Before,
@@ -103,19 +106,20 @@ export class SimulatedDelivery implements AsyncDisposable {
       ...this.#dispatcher.progress(),
       rejected: 0,
       unkept: 0,
-      catalog: { size: 0, pending: new Map(), savedCount: 0, refused: new Map() } as unknown as Catalog, // what is used of it
+      // the only part that is used
+      catalog: { size: 0, pending: new Map(), savedCount: 0, refused: new Map() } as unknown as Catalog,
       watch: undefined,
       traffic: { sentBytes: 0, receivedBytes: 0 },
     });
   }
 
-  /** Appends points of now, one of each of these inputs. */
+  /** Appends one point with the current time to each of these inputs. */
   append(...inputs: readonly string[]): void {
     const now = this.clock.now();
     this.reader.append(Object.fromEntries(inputs.map((input) => [input, [[now, 1]]])));
   }
 
-  /** Lets time pass; each second a point of each of these inputs comes. */
+  /** Advances time. Each second a point is appended to each of these inputs. */
   async pass(seconds: number, ...inputs: readonly string[]): Promise<void> {
     for (let second = 0; second < seconds; second++) {
       if (inputs.length > 0) this.append(...inputs);
@@ -123,7 +127,7 @@ export class SimulatedDelivery implements AsyncDisposable {
     }
   }
 
-  /** As the agent ends it; all that is not settled is in the buffer again. */
+  /** Stops it as the agent does. All unsettled points are in the buffer again. */
   async stop(): Promise<void> {
     this.#stop.abort(new Error("the test is over"));
     await this.#running;
@@ -136,13 +140,14 @@ export class SimulatedDelivery implements AsyncDisposable {
 
 type Before = Pick<SimulatedDelivery, "clock" | "reader" | "runtime">;
 
-/** All is stored but the points of inputs for which `isRefused` holds. */
+/** Stores all points except those of inputs for which `isRefused` is true. */
 export function storesOthers(isRefused: (input: InputId) => boolean): (frame: Frame) => Outcome {
   return ({ inputs }) => {
     const refused = inputs.filter(isRefused);
     const accepted = inputs.filter((input) => !isRefused(input));
     if (refused.length === 0)
-      return { kind: "accepted", signals: new Map(inputs.map((input) => [input, "c".repeat(20) as SignalId])) }; // as the service forms them
+      // the service's format
+      return { kind: "accepted", signals: new Map(inputs.map((input) => [input, "c".repeat(20) as SignalId])) };
     return { kind: "partial", accepted, refused: refused.map((input) => ({ input, reason: "no such unit" })) };
   };
 }

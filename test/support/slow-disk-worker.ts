@@ -1,4 +1,4 @@
-// The log thread on a disk whose syncs take `SLOW_SYNC_MS` milliseconds more, as on worn flash.
+// The log thread on a disk whose syncs take `SLOW_SYNC_MS` milliseconds longer, as on worn flash.
 import { crc32 } from "../../src/buffer/disk/files/bytes.ts";
 import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
 import { runLogThread } from "../../src/buffer/disk/worker/store-server.ts";

@@ -1,4 +1,4 @@
-// What goes wrong in the soak: one row a fault, each of which mends itself.
+// The faults of the soak test: one row per fault, each of which repairs itself.
 import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { type Fault, parseFault } from "../../src/service/config/fault.ts";
@@ -11,10 +11,10 @@ export interface SoakWorld {
   readonly plant: SoakPlant;
   readonly agent: RestartableAgent;
   readonly service: TestService;
-  /** Folder of the volume that is filled; undefined: none can be. */
+  /** The folder of the volume to fill; undefined: there is none. */
   readonly volume: string | undefined;
   readonly random: () => number;
-  /** Resolves some time later, between 0.2 and 3 s. */
+  /** Resolves after 0.2 to 3 s. */
   readonly while: () => Promise<void>;
 }
 
@@ -22,7 +22,7 @@ export interface SoakFault {
   readonly name: string;
   /** Faults of one part never overlap. */
   readonly part: "broker" | "modbus" | "opcua" | "service" | "agent" | "payload" | "disk";
-  /** Ends the life of the agent. */
+  /** Whether the fault ends the agent's process. */
   readonly ends?: true;
   run(world: SoakWorld): Promise<void>;
 }
@@ -182,7 +182,9 @@ export const soakFaults: readonly SoakFault[] = [
     },
   },
   {
-    // A segment has its blocks from the beginning: what hurts is to need another one, as each start does.
+    // A segment's blocks are allocated when it is created. A full disk affects the agent when it needs another segment,
+    // as each
+    // start does.
     name: "agent killed on a full disk",
     part: "agent",
     ends: true,
@@ -243,7 +245,7 @@ function faultOf(spec: string): Fault {
   return fault;
 }
 
-/** Another program's file takes all that is free. */
+/** Fills the volume with a file of another program. */
 function fill(path: string): void {
   const file = openSync(path, "a");
   try {
@@ -251,7 +253,7 @@ function fill(path: string): void {
       try {
         while (writeSync(file, new Uint8Array(size).fill(1)) > 0);
       } catch {
-        // Full.
+        // The disk is full.
       }
   } finally {
     closeSync(file);

@@ -1,5 +1,6 @@
-// The plant of the soak: a broker, a Modbus device and an OPC UA server behind a network that can be cut. Each writes down
-// what it handed out; every value is another one.
+// The plant of the soak test: a broker, a Modbus device and an OPC UA server behind a network that can be cut. Each
+// records
+// what it sent. All values are distinct.
 import type { MqttClient } from "mqtt";
 import type { InputId } from "../../src/core/point.ts";
 import { eventually } from "./eventually.ts";
@@ -15,18 +16,23 @@ export interface SoakPlant extends AsyncDisposable {
   readonly brokerNetwork: TcpProxy;
   readonly modbus: ModbusDevice;
   readonly opcuaNetwork: TcpProxy;
-  /** What the broker acknowledged with QoS 1: it must be in the service. */
+  /** Messages that the broker acknowledged with QoS 1: each must be in the service. */
   readonly acknowledged: readonly Held[];
-  /** What Modbus replies held, and what the OPC UA server sampled or recorded: in the service or in the gap record. */
+  /**
+   * Values of Modbus replies, and values that the OPC UA server sampled or recorded: each in the service or the gap
+   * record.
+   */
   readonly polled: readonly Held[];
-  /** Values come from now on: the agent has its session and its subscription. */
+  /** Starts to change values. The agent must have its session and its subscription. */
   begin(): void;
-  /** Nothing more is acknowledged to the publisher, and all that was is in the broker's file, while `work` runs. */
+  /** While `work` runs, the broker acknowledges no publication, and all acknowledged ones are in its file. */
   withBrokerSaved(work: () => Promise<void>): Promise<void>;
   publishRaw(topic: string, payload: string | Buffer): Promise<void>;
-  /** Ends the OPC UA server and starts it on the same port, as after a power cut when the network went first. */
+  /**
+   * Ends the OPC UA server and restarts it on the same port, as after a power cut in which the network failed first.
+   */
   restartOpcua(whileAway: () => Promise<void>): Promise<void>;
-  /** No new values from now on; publishes the marker that comes after all others. */
+  /** Stops changing values, and publishes the marker that follows all others. */
   end(): Promise<void>;
   /** The `sources` of a configuration; `more` adds a tag to each. */
   readonly sources: (more: boolean) => string;
@@ -70,7 +76,7 @@ export async function soakPlant(folder: TemporaryFolder): Promise<SoakPlant> {
   let published = 0;
   let paused = true;
   const pour = setInterval(() => {
-    // A broker that is away holds the publisher back as well: what waits in it is bounded.
+    // Limits the unacknowledged publications while the broker is unavailable.
     for (let i = 0; i < publishedAtOnce && !paused && pending.size < 1_000; i++) {
       const [topic, number, at] = [published % soakTopics, Math.floor(published / soakTopics), Date.now()];
       published++;
@@ -101,7 +107,7 @@ export async function soakPlant(folder: TemporaryFolder): Promise<SoakPlant> {
       paused = true;
       try {
         await Promise.all(pending);
-        // It writes once a second: the second file from now on was begun after the last acknowledgement.
+        // The broker writes once a second. The second file from now on was started after the last acknowledgement.
         const saves = () => broker.log.split("Saving in-memory database").length;
         const before = saves();
         await eventually(() => saves() >= before + 2, 60_000);

@@ -1,24 +1,25 @@
-// What must not be in the end of a soak: values that are missing without a word, values stored twice, errors in the log
-// that nothing explains. Pure.
+// The failures that a soak test looks for: unexplained missing values, values stored twice, unexplained errors in the
+// log.
+// Pure.
 import type { Gap } from "../../src/agent/gaps/gap.ts";
 import type { Stored } from "../../src/demo/comparison.ts";
 import { told, verdictOf } from "./gap-verdict.ts";
 import type { SoakPlant } from "./soak-plant.ts";
 
 export interface Findings {
-  /** Acknowledged by the broker and not in the service. */
+  /** Values that the broker acknowledged and the service does not have. */
   readonly missing: readonly string[];
-  /** Of MQTT, in the service under two times. */
+  /** MQTT values that the service has under two times. */
   readonly twice: readonly string[];
-  /** Read from a device, neither in the service nor in the gap record. */
+  /** Values of a device that are neither in the service nor in the gap record. */
   readonly unexplained: readonly string[];
-  /** How many of them the gap record explains. */
+  /** The number of missing values that the gap record explains. */
   readonly explained: number;
-  /** Lines of level 50 and more that no fault explains. */
+  /** Log lines of level 50 and above that no fault explains. */
   readonly errors: readonly string[];
 }
 
-/** What a fault here makes the agent log as an error. */
+/** Errors that the faults cause in the agent's log. */
 const expectedErrors: readonly RegExp[] = [
   // A full disk.
   /^points cannot be stored, reading is held back$/,
@@ -34,7 +35,7 @@ export function findings(found: {
   const { plant, stored, gaps } = found;
   const { missing, unexplained } = verdictOf(plant.polled, stored, gaps);
   return {
-    // No gap explains these.
+    // A gap does not explain an acknowledged message.
     missing: verdictOf(plant.acknowledged, stored, []).unexplained,
     twice: plant.acknowledged.filter(({ input, value }) => (stored.get(input)?.get(value)?.length ?? 0) > 1).map(told),
     unexplained,

@@ -1,4 +1,4 @@
-// The whole job for as long as one likes, with faults in every part, several at a time; and what was found in the end.
+// The whole system for a given time, with concurrent faults in every part. Returns what was found in the end.
 import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { epochMicros } from "../../src/core/point.ts";
@@ -14,10 +14,10 @@ import { type Findings, findings } from "./soak-verdict.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 export interface SoakOptions {
-  /** Shortest time that it lasts; every fault happens at least once. */
+  /** The minimum duration. Every fault happens at least once. */
   readonly durationMs: number;
   readonly seed: number;
-  /** Program to run instead of the agent, for showing that it can fail. */
+  /** A program to run instead of the agent, to show that the soak test can fail. */
   readonly entry?: string;
 }
 
@@ -27,9 +27,9 @@ export interface SoakResult extends Findings {
   readonly acknowledged: number;
   readonly polled: number;
   readonly points: { readonly appended: number; readonly accounted: number; readonly lost: number };
-  /** In the last life of the agent, each time when all was well between faults. */
+  /** Measured in the agent's last process, each time it had recovered between faults. */
   readonly footprints: readonly Footprint[];
-  /** Exit statuses of the agent when it was asked to stop. */
+  /** The exit statuses of the agent after orderly stops. */
   readonly exits: readonly (number | null)[];
   readonly failedStarts: readonly string[];
 }
@@ -37,7 +37,7 @@ export interface SoakResult extends Findings {
 const never = new AbortController().signal;
 const volumeMiB = 48;
 
-/** Resolves when it is over and everything is drained; rejects where something does not recover. */
+/** Resolves after the test, when everything is delivered. Rejects when something does not recover. */
 export async function soak(
   { durationMs, seed, entry }: SoakOptions,
   tell: (line: string) => void,
@@ -81,7 +81,7 @@ export async function soak(
   const footprints: Footprint[] = [];
   let deck = shuffled(soakFaults, random);
   while (deck.length > 0 || elapsed() < durationMs) {
-    // The second half is one life of the agent, to see what it gathers.
+    // The agent keeps running in the second half, to show leaks.
     const ending = elapsed() < durationMs / 2;
     if (deck.length === 0) deck = shuffled(ending ? soakFaults : soakFaults.filter(({ ends }) => !ends), random);
     const dealt = deal(deck, 2 + Math.floor(random() * 3));
@@ -141,7 +141,7 @@ export async function soak(
   };
 }
 
-/** A volume of its own where that can be mounted, else a folder. */
+/** A separate volume if it can be mounted, otherwise a folder. */
 function smallVolume(path: string): Disposable & { readonly path: string; readonly full: boolean } {
   mkdirSync(path);
   if (process.getuid?.() !== 0) return { path, full: false, [Symbol.dispose]: () => {} };
@@ -149,7 +149,7 @@ function smallVolume(path: string): Disposable & { readonly path: string; readon
   return {
     path,
     full: true,
-    // Lazily: after a failure the agent may still have files open.
+    // A lazy unmount, because after a failure the agent may have open files.
     [Symbol.dispose]: () => execFileSync("umount", ["-l", path]),
   };
 }

@@ -1,4 +1,4 @@
-// Writes Sparkplug B payloads as an edge node does, from the protobuf definition of the specification.
+// Writes Sparkplug B payloads as an edge node does, by the protobuf definition of the specification.
 
 export interface MetricText {
   readonly name?: string;
@@ -90,7 +90,7 @@ function text(field: number, value: string | undefined): Buffer {
   return value === undefined ? none : bytesField(field, Buffer.from(value));
 }
 
-/** A 32-bit float in field 12, else 64 bits. */
+/** A 32-bit float in field 12, otherwise 64 bits. */
 function fixed(field: number, value: number | undefined, width = field === 12 ? 4 : 8): Buffer {
   if (value === undefined) return none;
   const bytes = Buffer.alloc(width);

@@ -1,11 +1,11 @@
-// A status as a running agent would give it, to show and to change.
+// A status as a running agent would report it, for tests to show and change.
 import { overallOf } from "../../src/agent/status/overall.ts";
 import type { SourceStatus, Status, TagStatus } from "../../src/agent/status/status.ts";
 import { epochMicros } from "../../src/core/point.ts";
 
 const start = epochMicros(Date.parse("2026-03-01T08:00:00Z") * 1_000);
 
-/** Healthy and small; `changes` replace whole members. */
+/** Healthy and small. `changes` replace whole members. */
 export function statusWith(changes: Partial<Status> = {}): Status {
   const status = {
     time: epochMicros(start + 90e6),

@@ -1,4 +1,4 @@
-// A short life of a log that goes through everything it does to a disk, for tests that stop it or make it fail anywhere.
+// A short sequence that makes a log perform every kind of disk operation, for tests that interrupt it anywhere.
 import type { Disk } from "../../src/buffer/disk/files/disk.ts";
 import type { Store } from "../../src/buffer/disk/log/store.ts";
 import { AgentError } from "../../src/core/errors.ts";
@@ -23,9 +23,11 @@ export interface ScriptRun {
   readonly unsure: Set<number>;
   /** Points that were settled: they may be gone. */
   readonly settled: Set<number>;
-  /** Settled points of which the state on disk says so: they must not come again. Only right while no call fails. */
+  /** Points that are settled in the state on disk: they must not be delivered again. Valid only while no call fails. */
   readonly done: Set<number>;
-  /** Points whose settlement returned: a killed process must not find them again. Only right while no call fails. */
+  /**
+   * Points whose settlement returned: they must not be delivered again after a kill. Valid only while no call fails.
+   */
   readonly returned: Set<number>;
   /** Points that were appended more than once: they may be stored as often. */
   readonly repeated: Set<number>;
@@ -41,7 +43,7 @@ const pointOf = (number: number, variant: number): Triple => [
   variant === 0 ? number / 4 : Math.sqrt(number),
 ];
 
-/** The number of a point of the script; −1 for one that is none of it. */
+/** The number of a point of the script; −1 for any other point. */
 export function keyOf([input, time, value]: Triple): number {
   const number = (time - t0) / 1_000;
   const isValue = value === number / 4 || value === Math.sqrt(number);
@@ -60,7 +62,7 @@ export function emptyRun(): ScriptRun {
   };
 }
 
-/** What is not as it was promised to the caller of the script, wherever that was stopped or killed. Undefined: all is. */
+/** The first broken promise after the script was stopped or killed anywhere. Undefined if all were kept. */
 export function problemAfterRestart(
   open: () => OpenedStore,
   run: ScriptRun,
@@ -92,11 +94,12 @@ export function problemAfterRestart(
 }
 
 /**
- * Variants other than 0 append more and other numbers of points, in several sectors a write. Runs the script and keeps
- * `run` up to date, so that it is right whenever the script is stopped. An append that fails is tried once more.
+ * Variants other than 0 append more points in other sizes, with several sectors per write. Runs the script and keeps
+ * `run` up
+ * to date, so that it is correct whenever the script is interrupted. A failed append is tried once more.
  *
- * Three lives: the first ends in order; the second is killed between the write and the sync of an append, which the third
- * repeats.
+ * Three processes: the first ends in order. The second is killed between the write and the sync of an append, which the
+ * third repeats.
  */
 export function runScript(disk: Disk, run: ScriptRun, variant = 0, setup: StoreSetup = {}): void {
   const script = new Script(run, variant);
@@ -120,7 +123,7 @@ export function runScript(disk: Disk, run: ScriptRun, variant = 0, setup: StoreS
     for (let i = 0; i < 3; i++) script.append(store, script.newPoints(12));
     script.settle(store, take(store, "backlog", 40, ["tag1"]));
     script.tick(store);
-    // Settled, and not yet in the state when a segment is rewritten without it.
+    // These points are settled, but the state does not contain that yet when their segment is rewritten without them.
     script.settle(store, take(store, "backlog", 40, ["tag2"]));
     const cold = moment(script.later(100));
     for (let i = 0; i < 20 && store.work(cold); i++);
@@ -133,14 +136,14 @@ export function runScript(disk: Disk, run: ScriptRun, variant = 0, setup: StoreS
   }
 }
 
-/** The caller of the buffer, and what it was promised. */
+/** The caller of the buffer, and the promises that it received. */
 class Script {
   readonly #run: ScriptRun;
   readonly #variant: number;
   readonly #random: () => number;
   #at = 0;
   #next = 0;
-  /** Settled in this life, and not in the state yet as far as is known. */
+  /** Points settled by this process that may not be in the state on disk yet. */
   #settled: number[] = [];
   /** The points of the last append. */
   last: readonly Triple[] = [];
@@ -151,12 +154,12 @@ class Script {
     this.#random = seeded(variant);
   }
 
-  /** Nobody knows any more what was settled and not written down. */
+  /** After a kill, settlements that were not written are unknown. */
   forget(): void {
     this.#settled = [];
   }
 
-  /** Lets seconds pass and says how many have passed in all. */
+  /** Advances time. Returns the total number of seconds. */
   later(seconds: number): number {
     this.#at += seconds;
     return this.#at;
@@ -210,7 +213,7 @@ class Script {
 
 class Killed extends Error {}
 
-/** Passes calls on until the process that makes them is killed. */
+/** Passes calls on until the process is killed. */
 class MortalDisk {
   readonly disk: Disk;
   dieAtSync = false;

@@ -1,4 +1,4 @@
-// A buffer whose points go through a local buffer, the forwarder and the stream, to the reader of the stream.
+// A buffer whose points pass a local buffer, the forwarder and the stream, to the reader of the stream.
 
 import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
@@ -16,7 +16,7 @@ import { temporaryFolder } from "./temporary-folder.ts";
 const never = new AbortController().signal;
 const config = bufferOptions.parse({ reserveFreeDisk: "0", sync: "20ms", ackDelay: "1ms" });
 
-/** A runtime whose time runs fifty times as fast, but for the stamps of points. */
+/** A runtime whose time runs fifty times as fast, except for the timestamps of points. */
 export function hastyRuntime(): TestRuntime {
   const clock = systemClock();
   return testRuntime({
@@ -32,11 +32,15 @@ export interface Collector extends AsyncDisposable {
   readonly local: PointBuffer;
   readonly forwarder: Forwarder;
   readonly runtime: TestRuntime;
-  /** Resolves once everything appended so far is on the stream. */
+  /** Resolves once everything appended so far is in the stream. */
   forwarded(): Promise<void>;
 }
 
-/** A collector: a local buffer on a disk that outlives it, and its forwarder. `directory` is that of the kept tail. */
+/**
+ * A collector: a local buffer on a disk that is kept across restarts, and its forwarder. `directory` is that of the
+ * retained
+ * tail.
+ */
 export async function openCollector(
   options: Omit<ForwarderOptions, "buffer" | "bootEpoch">,
   disk = new MemoryDisk(),
@@ -48,7 +52,7 @@ export async function openCollector(
   const stop = new AbortController();
   let failure: Error | undefined;
   const running = forwarder.run(stop.signal).catch((error: unknown) => {
-    failure = error as Error; // as it comes from the disk or the signal
+    failure = error as Error; // the error of the disk or of the signal
   });
   return {
     local,
@@ -70,7 +74,7 @@ export async function openCollector(
 
 let generation = 0;
 
-/** The reader of one more term. */
+/** Opens a reader for a new term. */
 export function openReader(stream: PointStream, state: KeyBucket, runtime = hastyRuntime()): Promise<StreamReader> {
   return openStreamReader({ stream, state, generation: ++generation }, runtime, never);
 }

@@ -1,4 +1,4 @@
-// Collectors that publish to one stream and the reader of it, with what the service would have stored in the end.
+// Collectors that publish to one stream, and its reader, with what the service would have stored in the end.
 
 import type { KeyBucket, PointStream } from "../../src/cluster/jetstream.ts";
 import type { Block } from "../../src/core/block.ts";
@@ -15,7 +15,7 @@ const t0 = Date.parse("2026-01-01T00:00:00Z") * 1_000;
 
 export type Points = Readonly<Record<string, readonly (readonly [second: number, value: number])[]>>;
 
-/** A node whose disks outlive its process. */
+/** A node whose disks are kept across restarts of its process. */
 export interface WorldNode extends Disposable {
   start(): Promise<Collector>;
 }
@@ -30,7 +30,7 @@ export function worldNode(stream: PointStream, state: KeyBucket, node: string, k
   };
 }
 
-/** Appends to the local buffer; resolves as it acknowledges. */
+/** Appends to the local buffer. Resolves when it acknowledges. */
 export async function append({ local }: Collector, points: Points): Promise<void> {
   const all = Object.entries(points).flatMap(([input, of]) =>
     of.map(([second, value]) => ({ input: input as InputId, time: epochMicros(t0 + second * 1e6), value })),
@@ -38,7 +38,7 @@ export async function append({ local }: Collector, points: Points): Promise<void
   await local.append(all, { awaited: true }, never);
 }
 
-/** What the service stores: the last value delivered for each time, and how often points came. */
+/** The service's storage: the last value delivered for each time, and the number of points received. */
 export class ServiceStore {
   readonly values = new Map<string, number>();
   deliveries = 0;
@@ -51,7 +51,7 @@ export class ServiceStore {
       }
   }
 
-  /** Delivers everything there is, from either lane as `lane` says, and settles it. */
+  /** Delivers and settles everything, from the lane that `lane` returns. */
   async drain(reader: BufferReader, lane: () => "live" | "backlog" = () => "backlog", maxPoints = 1e6): Promise<void> {
     for (;;) {
       const options = { wait: false, maxPoints };

@@ -1,4 +1,4 @@
-// A part of this suite run once more in a process of its own: on another Node, or where somebody listens.
+// Runs a part of this suite in another process: on another Node, or while its traffic is captured.
 import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,14 +13,14 @@ export interface SuiteRun {
   readonly files: readonly string[];
   /** Whether they are `*.peer.test.ts`. */
   readonly peers: boolean;
-  /** Default: the Node that runs this. */
+  /** Default: the Node that runs this process. */
   readonly node?: string;
-  /** A command and its arguments that runs the command after them. */
+  /** A command with arguments that runs the command after them. */
   readonly within?: readonly string[];
   readonly variables?: Readonly<Record<string, string>>;
 }
 
-/** Resolves with what was counted. Rejects with all that was said when a test failed. */
+/** Resolves with the counts. Rejects with the whole output when a test failed. */
 export async function runSuite({ files, peers, node = process.execPath, within = [], variables = {} }: SuiteRun) {
   using folder = temporaryFolder();
   const inherited = Object.entries(process.env).filter(

@@ -1,22 +1,22 @@
-// A TCP proxy that stands for the network between the agent and a device, and fails when a test tells it to.
+// A TCP proxy in place of the network between the agent and a device. Fails when a test demands it.
 import type { Socket } from "node:net";
 import { connect, createServer } from "node:net";
 
 export interface TcpProxy extends AsyncDisposable {
   readonly port: number;
-  /** Connections open now. */
+  /** The number of connections open now. */
   readonly connections: number;
-  /** Cuts every connection and takes no new ones. */
+  /** Closes every connection and accepts no new ones. */
   cut(): void;
   /** Bytes that the client sent, and that the device sent, since the start. */
   readonly carried: { readonly up: number; readonly down: number };
-  /** Bytes of the device that were swallowed so far. */
+  /** The number of bytes from the device that were discarded so far. */
   readonly swallowed: number;
-  /** Swallows whatever the device sends; the connections stay open. */
+  /** Discards everything that the device sends. The connections stay open. */
   muteDevice(): void;
-  /** Everything works again for new connections. */
+  /** Ends all faults for new connections. */
   mend(): void;
-  /** Where new connections go from now on. */
+  /** The port to which new connections go. */
   target: number;
 }
 

@@ -1,11 +1,11 @@
-// A folder that is gone when the test is over.
+// A folder that is deleted when the test ends.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 export interface TemporaryFolder extends Disposable {
   readonly path: string;
-  /** Path of a file in it. */
+  /** The path of a file in it. */
   file(name: string): string;
 }
 

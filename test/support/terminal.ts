@@ -1,20 +1,20 @@
-// A program on a real terminal: a pseudo-terminal of util-linux's `script`, typed at as a person would.
+// A program on a real terminal: a pseudo-terminal of util-linux's `script`, with keys typed as by a user.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { eventually } from "./eventually.ts";
 
 export interface Terminal extends AsyncDisposable {
-  /** Everything that was shown so far, with what steers the terminal. */
+  /** Everything shown so far, including control sequences. */
   screen(): string;
-  /** Types `keys` once `shown` is on the screen, after what was waited for before. */
+  /** Types `keys` once `shown` has appeared on the screen after the previously awaited text. */
   type(shown: string, keys: string): Promise<void>;
-  /** Resolves once `shown` is on the screen, after what was waited for before. */
+  /** Resolves once `shown` has appeared on the screen after the previously awaited text. */
   sees(shown: string): Promise<void>;
   /** Resolves when the program has ended. */
   status(): Promise<number | null>;
 }
 
-/** `command` as a shell takes it, one program: some shells end by the ^C that is meant for what they run. */
+/** `command` is a shell command of one program, because some shells end on the ^C for the program that they run. */
 export function terminal(command: string, options: { readonly cwd?: string } = {}): Terminal {
   const child = spawn("script", ["-q", "-e", "-c", `exec ${command}`, "/dev/null"], {
     ...options,

@@ -1,4 +1,6 @@
-// Simulated time in which uploaders live and die as by kill -9: nothing of them goes on, what they had in hand comes again.
+// Simulated time with uploaders that are killed: nothing of a killed one continues, and the blocks that it leased are
+// free
+// again.
 import { join } from "node:path";
 import { Block, type BlockId } from "../../src/core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../src/core/buffer.ts";
@@ -12,14 +14,14 @@ import { wantedBy } from "./memory-reader.ts";
 import { type ManualClock, testRuntime } from "./runtime.ts";
 import { uploadIntegration } from "./uploading.ts";
 
-/** What a dead process waits for. */
+/** The promise that a dead process awaits. */
 const never = new Promise<never>(() => {});
 
-/** Blocks that are settled for good once `settle` was called by a process that lived to see it. */
+/** Blocks that stay settled once a living process has called `settle`. */
 export class DurableBlocks {
   readonly #free = new Map<BlockId, Block>();
   #wake = Promise.withResolvers<void>();
-  /** Of the rest of a block of which a part was taken: above those that tests give. */
+  /** IDs for the rests of divided blocks, above those that tests assign. */
   #nextId = 1_000_000;
   /** Points that were settled as refused. */
   refused = 0;
@@ -33,7 +35,7 @@ export class DurableBlocks {
     return this.#free.size;
   }
 
-  /** For one process: what it takes and does not settle is there again for the next one. */
+  /** The reader of one process. Blocks that it leases and does not settle are available to the next process. */
   reader(alive: () => boolean): BufferReader {
     const out = new Set<BlockId>();
     return {
@@ -46,7 +48,7 @@ export class DurableBlocks {
           const block = lane === "live" ? free.at(-1) : free[0];
           if (block) {
             const rest = block.series.filter((series) => !isWanted(series));
-            const id = this.#nextId++ as BlockId; // as a buffer would number it
+            const id = this.#nextId++ as BlockId; // a BlockId as the buffer assigns it
             const taken = Block.of(block.id, block.series.filter(isWanted));
             this.#free.set(taken.id, taken);
             if (rest.length > 0) this.#free.set(id, Block.of(id, rest));
@@ -79,13 +81,15 @@ export class DurableBlocks {
 }
 
 export interface LivingUploader {
-  /** kill -9: from now on nothing of it happens any more. */
+  /** Kills it: from now on nothing of it continues. */
   kill(): Promise<void>;
-  /** Why it ended by itself. */
+  /** The error with which it ended by itself. */
   failure(): unknown;
 }
 
-/** Starts an uploader in the time of `world`. `sink` is asked for as long as it lives, and its answers reach it no longer. */
+/**
+ * Starts an uploader in the time of `world`. Requests reach `sink` only while it lives; later answers do not reach it.
+ */
 export async function bornUploader(
   world: ManualClock,
   folder: string,

@@ -1,4 +1,4 @@
-// An uploader at work between a buffer in memory and a scripted service, in time that runs faster where that is wanted.
+// An uploader between a buffer in memory and a scripted service, in time that can run faster.
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { join } from "node:path";
 import type { Clock } from "../../src/core/runtime.ts";
@@ -14,8 +14,9 @@ import { temporaryFolder } from "./temporary-folder.ts";
 export const uploadIntegration = "c8ktonqsahsmemfs7lv0";
 
 /**
- * Monotonic time and sleeping run `factor` times as fast as on the wall. Time stands still within a turn of the event loop:
- * what begins in one turn begins at one time, however long the machine takes for it.
+ * Monotonic time and sleeps run `factor` times as fast as real time. Time stands still within a turn of the event loop:
+ * what
+ * begins in one turn has one start time, however slow the machine is.
  */
 export function fastClock(factor: number): Clock {
   const real = systemClock();
@@ -37,12 +38,15 @@ export function fastClock(factor: number): Clock {
 
 /** A request as it left the agent. */
 export interface Departure {
-  /** Monotonic time of the agent in milliseconds. */
+  /** The agent's monotonic time in milliseconds. */
   readonly at: number;
   readonly bytes: number;
 }
 
-/** Notes when requests to `url` begin, in the time of the agent: unlike arrivals, that does not hang on the machine. */
+/**
+ * Records when requests to `url` begin, in the agent's time. Unlike arrivals, this does not depend on the machine's
+ * load.
+ */
 function departuresTo(url: string, clock: Clock): { readonly seen: Departure[]; readonly end: () => void } {
   const channel = "undici:request:create";
   const { origin } = new URL(url);
@@ -55,7 +59,7 @@ function departuresTo(url: string, clock: Clock): { readonly seen: Departure[]; 
   return { seen, end: () => void unsubscribe(channel, note) };
 }
 
-/** Milliseconds between the two departures that were closest. */
+/** The shortest interval between two departures in milliseconds. */
 export function closest(departures: readonly Departure[]): number {
   return Math.min(...departures.slice(1).map(({ at }, i) => at - departures[i]!.at));
 }
@@ -66,9 +70,9 @@ export interface Uploading extends AsyncDisposable {
   readonly catalog: Catalog;
   readonly runtime: TestRuntime;
   readonly folder: string;
-  /** Of all methods, in their order. */
+  /** Of all methods, in order. */
   readonly departures: readonly Departure[];
-  /** Stops it as SIGTERM would; resolves when it has ended. */
+  /** Stops it as SIGTERM would. Resolves when it has ended. */
   stop(): Promise<void>;
 }
 
@@ -76,12 +80,12 @@ export interface UploadingOptions {
   readonly url: string;
   readonly speed?: number;
   readonly reader?: MemoryReader;
-  /** Kept when given. */
+  /** If given, it is kept. */
   readonly folder?: string;
   readonly service?: Record<string, unknown>;
-  /** Where it is given, signals are looked after. */
+  /** If given, the uploader watches its signals at the service. */
   readonly configured?: (input: string) => boolean;
-  /** Where names lead. */
+  /** Resolves host names. */
   readonly resolve?: Resolve;
 }
 
@@ -114,7 +118,7 @@ export async function uploading(parts: UploadingOptions): Promise<Uploading> {
     stop.signal,
   );
   const running = uploader.run(stop.signal);
-  // A failure is seen when the test stops it.
+  // `stop` reports the failure.
   running.catch(() => {});
   let ended: Promise<void> | undefined;
   const end = async () => {

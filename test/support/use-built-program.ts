@@ -1,4 +1,4 @@
-// Run by vitest before each file of end-to-end tests.
+// vitest runs this before each file of end-to-end tests.
 import { inject } from "vitest";
 import type {} from "./built-program.ts";
 

@@ -1,8 +1,8 @@
-// A disk that tells of each call before it is made.
+// A disk that announces each call before it is made.
 import type { Disk, DiskFile } from "../../src/buffer/disk/files/disk.ts";
 import type { DiskCall } from "./memory-disk.ts";
 
-/** `before` may throw; then the call is not made. */
+/** `before` may throw; the call is then not made. */
 export function watched(disk: Disk, before: (call: DiskCall) => void): Disk {
   const told = <T>(name: DiskCall, call: () => T): T => {
     before(name);

@@ -1,5 +1,6 @@
-// Leads WebSocket connections to a broker on TCP. What the broker has sent while the bridge gathers it becomes one message
-// in one frame, however large: what `ws` must not be given.
+// Forwards WebSocket connections to a broker on TCP. Everything that the broker sends while the bridge waits becomes
+// one
+// message in one frame, of any size: a frame that must not reach `ws`.
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
@@ -7,11 +8,11 @@ import { eventually } from "./eventually.ts";
 
 export interface WebSocketBridge extends AsyncDisposable {
   readonly url: string;
-  /** Bytes of the largest message sent to a client. */
+  /** The size of the largest message sent to a client, in bytes. */
   readonly largestMessage: number;
 }
 
-/** `url`: of the broker, `mqtt://…`. */
+/** `url` is that of the broker, `mqtt://…`. */
 export async function openWebSocketBridge({ url }: { readonly url: string }): Promise<WebSocketBridge> {
   const target = new URL(url);
   const sockets = new Set<Socket>();
@@ -34,7 +35,7 @@ export async function openWebSocketBridge({ url }: { readonly url: string }): Pr
     let last = 0;
     const sendWhenComplete = async () => {
       const turn = ++last;
-      // The broker wrote all of it at once: nothing more comes once the socket has been idle for a few turns.
+      // The broker wrote all of it at once, so nothing more follows after a few idle turns of the event loop.
       let idle = 0;
       await eventually(() => turn !== last || ++idle > 5);
       if (turn !== last) return;
@@ -65,7 +66,7 @@ export async function openWebSocketBridge({ url }: { readonly url: string }): Pr
     socket.on("close", () => broker.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo; // listens on TCP
+  const { port } = server.address() as AddressInfo; // bound to a TCP port
   return {
     url: `ws://127.0.0.1:${port}`,
     get largestMessage() {

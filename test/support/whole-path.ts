@@ -1,5 +1,5 @@
-// One source from its deliveries to the requests: clock, mapping, buffer with a disk that fails at times, and frames. Everything
-// but the disk and the clock of the machine is what the agent has.
+// One source from its deliveries to the requests: clock, mapping, buffer with a disk that fails at times, and frames.
+// Only the disk and the machine's clock are simulated.
 import fc from "fast-check";
 import { expect } from "vitest";
 import { AgentClock } from "../../src/agent/clock/agent-clock.ts";
@@ -25,7 +25,7 @@ import { runs } from "./property.ts";
 import { batchesOf, batchRules, batchStep, restOf } from "./reading-batches.ts";
 import { ManualClock, testRuntime } from "./runtime.ts";
 
-/** A delivery, and what the machine does meanwhile. */
+/** A delivery, and the events on the machine at the same time. */
 const pathStep = fc.record({
   delivery: batchStep,
   /** Milliseconds by which the wall clock is set. */
@@ -37,14 +37,16 @@ type PathStep = typeof pathStep extends fc.Arbitrary<infer T> ? T : never;
 
 interface PathStory {
   readonly steps: readonly PathStep[];
-  /** At its start the clock is behind the run before. */
+  /** Whether the clock at its start is behind the previous run. */
   readonly isBehind: boolean;
 }
 
-/** Longer than a clock that was set back is doubted. */
+/** Longer than the time for which a clock that was set back is in doubt. */
 const doubtMs = 130_000;
 
-/** Carries any deliveries as columns and as plain readings, and expects the same of both. Gives how many requests that took. */
+/**
+ * Processes deliveries as columns and as plain readings, and expects the same result. Returns the number of requests.
+ */
 export async function expectSamePath(count: number, mostSteps: number): Promise<number> {
   let frames = 0;
   await fc.assert(
@@ -59,7 +61,7 @@ export async function expectSamePath(count: number, mostSteps: number): Promise<
   return frames;
 }
 
-/** What becomes of the steps where the driver gives columns, or the same as plain readings. */
+/** The result of the steps when the driver yields columns, or the same as plain readings. */
 async function carried({ steps, isBehind }: PathStory, as: "columns" | "plain") {
   const machine = new ManualClock();
   const clock = new AgentClock(machine);

@@ -1,15 +1,17 @@
-/** One safeguard, what is left when it is taken out, and the test that then has to fail. */
+/** A safeguard, the code that remains when it is removed, and the test that must then fail. */
 export interface Ablation {
   readonly safeguard: string;
-  /** In `src`. */
+  /** Path below `src`. */
   readonly file: string;
   /** Occurs once in the file. */
   readonly code: string;
   readonly without: string;
-  /** In `test`. */
+  /** Path below `test`. */
   readonly test: string;
-  /** Part of the names of the tests that are run; all of the file by default. Saves time where a file takes long. */
+  /** A part of the names of the tests to run; default: all tests of the file. Shortens the run of slow files. */
   readonly name?: string;
-  /** Part of the message, where it is no assertion that fails: an error that the test would have let through, a wait without end. */
+  /**
+   * A part of the error message, where the test fails with an error other than an assertion: an exception or a timeout.
+   */
   readonly message?: string;
 }

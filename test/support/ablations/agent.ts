@@ -1,4 +1,4 @@
-// The safeguards of the pipeline and of what acknowledgement waits for: the gap record and the clock.
+// Safeguards of the pipeline, and of the gap record and the clock, which acknowledgements wait for.
 import type { Ablation } from "./ablation.ts";
 
 const pipeline = "unit/agent/pipeline.test.ts";

@@ -1,4 +1,5 @@
-// The safeguards of the buffer's accounts: which files, states and losses are its own, and what is dropped when it is full.
+// Safeguards of the buffer's counters: which files, states and losses belong to it, and which points a full buffer
+// drops.
 import type { Ablation } from "./ablation.ts";
 
 const accounts = "unit/buffer/disk/accounts.test.ts";

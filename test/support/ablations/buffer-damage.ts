@@ -1,4 +1,4 @@
-// The safeguards of the buffer against damage, against files that are not its own, and the order of its steps.
+// Safeguards of the buffer against damage and foreign files, and the order of its steps.
 import type { Ablation } from "./ablation.ts";
 
 const states = "unit/buffer/disk/crash-states.test.ts";
@@ -69,7 +69,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
     without: "",
     test: "unit/buffer/disk/scrub.test.ts",
   },
-  // What is counted as lost.
+  // What counts as lost.
   {
     safeguard: "a full buffer drops the oldest segment, leased or not",
     file: "buffer/disk/log/keeper.ts",
@@ -119,7 +119,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
     without: ",",
     test: "unit/buffer/disk/scrub.test.ts",
   },
-  // The order of things.
+  // The order of operations.
   {
     safeguard: "the state goes before the removal of what it says is settled",
     file: "buffer/disk/log/keeper.ts",

@@ -1,4 +1,4 @@
-// The safeguards of the buffer: its syncs, and what a failed write or sync leaves.
+// Safeguards of the buffer: its syncs, and its state after a failed write or sync.
 import type { Ablation } from "./ablation.ts";
 
 const states = "unit/buffer/disk/crash-states.test.ts";
@@ -161,7 +161,7 @@ export const bufferAblations: readonly Ablation[] = [
     without: "",
     test: "unit/buffer/disk/node-disk.test.ts",
   },
-  // What a failed write or sync leaves.
+  // The state after a failed write or sync.
   {
     safeguard: "the loop for short writes",
     file: "buffer/disk/files/disk.ts",
@@ -176,7 +176,7 @@ export const bufferAblations: readonly Ablation[] = [
     without: "",
     test: "unit/buffer/disk/faults.test.ts",
   },
-  // Who may write, and what must be known of it.
+  // Exclusive access, and the identity of the buffer.
   {
     safeguard: "a shared lock is none to write under",
     file: "buffer/disk/worker/store-server.ts",

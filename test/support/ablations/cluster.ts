@@ -1,4 +1,4 @@
-// The safeguards of delivery by one agent of several.
+// Safeguards of a cluster, in which one of several agents delivers.
 import type { Ablation } from "./ablation.ts";
 
 const rate = "unit/cluster/delivery-rate.test.ts";

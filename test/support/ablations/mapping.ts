@@ -1,4 +1,5 @@
-// The safeguards of the mapping: no reading is lost, stored with a wrong value or time, or under another's input unseen.
+// Safeguards of the mapping: no reading is lost, stored with a wrong value or time, or silently stored under another
+// input.
 import type { Ablation } from "./ablation.ts";
 
 const values = "unit/mapping/values.test.ts";

@@ -1,4 +1,4 @@
-// The safeguards of Modbus: a wrong, late or damaged reply is never a value.
+// Safeguards of Modbus: a wrong, late or damaged reply never becomes a value.
 import type { Ablation } from "./ablation.ts";
 
 const mbap = "unit/source/modbus/mbap-framing.test.ts";

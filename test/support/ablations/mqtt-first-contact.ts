@@ -1,4 +1,4 @@
-// The safeguards of MQTT that concern the connection as a whole, and the Input IDs of elements of a payload.
+// Safeguards of MQTT that concern the whole connection, and the Input IDs of payload elements.
 import type { Ablation } from "./ablation.ts";
 
 const load = "unit/config/load.test.ts";

@@ -1,5 +1,6 @@
-// The safeguards of MQTT: a message is acknowledged once, in the order of arrival, on its own connection, and not before it
-// is on disk.
+// Safeguards of MQTT: a message is acknowledged once, in the order of arrival, on its own connection, and after it is
+// on
+// disk.
 import type { Ablation } from "./ablation.ts";
 
 const inbox = "unit/source/mqtt/inbox.test.ts";

@@ -1,4 +1,5 @@
-// The safeguards of OPC UA: every message the server has is had once and in order, and acknowledged when it is on disk.
+// Safeguards of OPC UA: every message of the server is processed once and in order, and acknowledged once it is on
+// disk.
 import type { Ablation } from "./ablation.ts";
 
 const sequence = "unit/source/opcua/sequence.test.ts";

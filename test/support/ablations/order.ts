@@ -1,4 +1,4 @@
-// The safeguards of "last append wins", each found by the model of buffer, dispatcher and service together.
+// Safeguards of "last append wins". The model of buffer, dispatcher and service detects the removal of each.
 import type { Ablation } from "./ablation.ts";
 
 const model = "unit/upload/last-append-wins.test.ts";

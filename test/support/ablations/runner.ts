@@ -1,5 +1,6 @@
-// Runs test files on changed sources, one change after the other, in one process: what a test run costs beyond its tests
-// is paid once. Started in a copy of the project. Reads one `Trial` a line and writes one `Result` a line.
+// Runs test files on changed sources, one change after the other, in one process, so that the start-up cost of a test
+// run is
+// paid once. Started in a copy of the project. Reads one `Trial` per line and writes one `Result` per line.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -7,18 +8,18 @@ import type { TestCase } from "vitest/node";
 import { createVitest } from "vitest/node";
 
 export interface Trial {
-  /** What is changed; undefined: nothing. `code` occurs once in `file`. */
+  /** The change; undefined: none. `code` occurs once in `file`. */
   readonly change?: { readonly file: string; readonly code: string; readonly without: string };
   readonly tests: readonly string[];
-  /** Part of the names of the tests to run; all by default. */
+  /** A part of the names of the tests to run; default: all. */
   readonly name?: string | undefined;
 }
 
 export interface Result {
   readonly passed: number;
-  /** Tests that failed, with the message of their first error, and errors that no test caught. */
+  /** Failed tests with the message of their first error, and errors outside of tests. */
   readonly failed: readonly { readonly name: string; readonly message: string }[];
-  /** What kept a file from being loaded. */
+  /** Errors that kept a file from loading. */
   readonly broken: readonly string[];
 }
 
@@ -40,10 +41,10 @@ await vitest.close();
 
 async function attempt({ change, tests, name }: Trial): Promise<Result> {
   const undo = change && apply(change);
-  // Those of the trial before.
+  // Errors of the previous trial.
   vitest.state.clearErrors();
   try {
-    // Names hold characters that mean something in a regular expression.
+    // Names may contain special characters of regular expressions.
     if (name === undefined) vitest.resetGlobalTestNamePattern();
     else vitest.setGlobalTestNamePattern(new RegExp(name.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")));
     const specifications = await vitest.globTestSpecifications([...tests]);
@@ -51,7 +52,7 @@ async function attempt({ change, tests, name }: Trial): Promise<Result> {
       return { passed: 0, failed: [], broken: [`not all found: ${tests.join(", ")}`] };
     const wanted = new Set(specifications.map(({ moduleId }) => moduleId));
     const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications);
-    // Those of earlier trials are there, too.
+    // Includes modules of earlier trials.
     const modules = testModules.filter(({ moduleId }) => wanted.has(moduleId));
     const all = modules.flatMap((module) => [...module.children.allTests()]);
     return {

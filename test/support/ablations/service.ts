@@ -1,4 +1,5 @@
-// The safeguards of the local service: its files are for its user alone, guesses are slowed down, right secrets are not.
+// Safeguards of the local service: its files are private to its user, guessing is slowed down, and valid secrets are
+// not.
 import type { Ablation } from "./ablation.ts";
 
 const files = "integration/service-files.test.ts";

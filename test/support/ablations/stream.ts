@@ -1,4 +1,4 @@
-// The safeguards of points on the stream of the cluster.
+// Safeguards of points on the stream of the cluster.
 import type { Ablation } from "./ablation.ts";
 
 const loss = "unit/buffer/jetstream/cluster-loss.test.ts";

@@ -1,5 +1,6 @@
-// The safeguards of the upload: nothing is settled that the service does not have or that is not written down, nothing is
-// sent too fast, and trouble ends when it is over.
+// Safeguards of delivery: a point is settled only when the service has it or it is recorded as refused, requests are
+// not sent
+// too fast, and delivery recovers after each fault.
 import type { Ablation } from "./ablation.ts";
 
 const refusedInputs = "unit/upload/refused-inputs.test.ts";

@@ -1,4 +1,4 @@
-// A copy of the project in which safeguards are taken out, and the process that runs tests on it: see `runner.ts`.
+// A copy of the project from which safeguards are removed, and the process that runs tests on it: see `runner.ts`.
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, symlinkSync } from "node:fs";
@@ -29,7 +29,9 @@ export class Workbench implements AsyncDisposable {
     symlinkSync(join(root, "node_modules"), this.#copy.file("node_modules"));
   }
 
-  /** One at a time. Rejects when the tests do not end within `withinMs`: they loop without a pause. */
+  /**
+   * Not to be called concurrently. Rejects when the tests do not end within `withinMs`, for example in an endless loop.
+   */
   async attempt(trial: Trial, withinMs: number): Promise<Result> {
     this.#runner ??= this.#start();
     const { process: child, results, stderr } = this.#runner;
@@ -41,7 +43,7 @@ export class Workbench implements AsyncDisposable {
     if (next !== "late" && next.done !== true) return JSON.parse(next.value) as Result;
     this.#runner = undefined;
     await kill(child);
-    // It may have been killed while the change was in its place.
+    // The runner may have been killed before it restored the file.
     if (trial.change) cpSync(join(root, trial.change.file), this.#copy.file(trial.change.file));
     throw new Error(next === "late" ? `the tests did not end within ${withinMs} ms` : `the runner ended: ${stderr()}`);
   }
@@ -58,7 +60,7 @@ export class Workbench implements AsyncDisposable {
     const child = spawn(process.execPath, [this.#copy.file("test/support/ablations/runner.ts")], {
       cwd: this.#copy.path,
       env: { ...env, ...shortWaits },
-      // A group of its own, so that its workers end with it.
+      // Its own process group, so that its workers end with it.
       detached: true,
     });
     let stderr = "";
@@ -81,5 +83,5 @@ async function kill(child: ChildProcessWithoutNullStreams): Promise<void> {
   await ended;
 }
 
-/** What does not come true without a safeguard is not waited for as long as on a machine that is busy. */
+/** Without a safeguard a condition may never become true. Waits for it are shorter than on a busy machine. */
 const shortWaits = { TAGFERRY_WITHIN_MS: "5000" };

@@ -1,4 +1,4 @@
-// Clarify's Go client as a peer: connects a signal to an item and takes it away again, and prints what came back as JSON.
+// Clarify's Go client as a peer: connects a signal to an item, disconnects it again, and prints the answers as JSON.
 package main
 
 import (

@@ -43,7 +43,7 @@ func stamped(value float64) *ua.DataValue {
 	}
 }
 
-// The library keeps its sessions to itself.
+// The library does not export its sessions.
 func sessions(s *server.Server) int {
 	return reflect.ValueOf(s).Elem().FieldByName("sb").Elem().FieldByName("s").Len()
 }

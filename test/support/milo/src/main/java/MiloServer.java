@@ -1,8 +1,8 @@
 // An OPC UA server on Eclipse Milo, an independent stack. Arguments: folder of its keys, port (0: any), and namespaces
-// that come before that of the line. Prints its port, then does as told on standard input, and ends with it:
-//   set NAME VALUE SECONDS   a value, with its source time in seconds since 1970
+// before that of the line. Prints its port, then follows commands on standard input, and ends with it:
+//   set NAME VALUE SECONDS   sets a value with a source timestamp in seconds since 1970
 //   trust FILE               trusts a client's certificate
-// and tells `held NAME VALUE` when every item that monitors the variable has been given this value.
+// Prints `held NAME VALUE` when every item that monitors the variable has received this value.
 import java.io.BufferedReader;
 import java.io.FileInputStream;
 import java.io.FileOutputStream;
@@ -186,7 +186,7 @@ public final class MiloServer {
     return all;
   }
 
-  /** The server's keys; the same folder gives the same. */
+  /** The server's keys. The same folder gives the same ones. */
   private record Identity(KeyPair keys, X509Certificate certificate) {
     static Identity in(Path folder) throws Exception {
       Files.createDirectories(folder);
@@ -216,7 +216,7 @@ public final class MiloServer {
     }
   }
 
-  /** What stands below `Objects/Line`. */
+  /** The variables below `Objects/Line`. */
   private static final class Line extends ManagedNamespaceWithLifecycle {
     private final SubscriptionModel subscriptions;
     private final Map<String, UaVariableNode> variables = new LinkedHashMap<>();
@@ -229,7 +229,7 @@ public final class MiloServer {
       getLifecycleManager().addStartupTask(this::addNodes);
     }
 
-    /** A value in the type that the variable has. */
+    /** Sets a value, converted to the variable's type. */
     void set(String name, String text, BigDecimal seconds) {
       UaVariableNode variable = variables.get(name);
       Object old = variable.getValue().getValue().getValue();
@@ -267,7 +267,7 @@ public final class MiloServer {
       addDrive(line);
     }
 
-    /** A structure with a nested one and a matrix, encoded by hand; the server tells how it is made up. */
+    /** A structure with a nested one and a matrix, encoded by hand. The server publishes its type definition. */
     private void addDrive(UaFolderNode line) {
       NodeId axis = addStructure("AxisType", field("Position", NodeIds.Double, -1));
       NodeId drive =
@@ -359,7 +359,7 @@ public final class MiloServer {
       variables.put(name, node);
     }
 
-    /** An item as the sampling sees it, which notes the value that it was given last. */
+    /** A monitored item as the sampling sees it. Records the last value that it received. */
     private final class Watched implements InvocationHandler {
       private final DataItem item;
       private final DataItem proxy =
