@@ -8,8 +8,6 @@ import { seed } from "../support/property.ts";
 const durationMs = Number(process.env.TAGFERRY_DRILL_MINUTES ?? 3) * 60_000;
 /** The agents space their requests for a service that may register a request this long after it was sent. */
 const countedWithinMs = 500;
-/** After a change of the stream's leader, settled messages that are then trimmed are reported as lost, falsely. */
-const falseAlarm = /the stream of the cluster has lost messages that were not delivered/;
 
 test("whatever fails in a cluster, what was acknowledged arrives, the last value wins, and the agents keep one rate", {
   // For a slow or busy machine. Each wait within the drill has its own limit.
@@ -21,8 +19,7 @@ test("whatever fails in a cluster, what was acknowledged arrives, the last value
   console.log(JSON.stringify(rest));
 
   for (const { name } of clusterDrillFaults) expect(faults[name], name).toBeGreaterThan(0);
-  expect(result).toMatchObject({ missing: [], unexplained: [], notLast: [], lost: 0 });
-  expect(result.errors.filter((line) => !falseAlarm.test(line))).toEqual([]);
+  expect(result).toMatchObject({ missing: [], unexplained: [], notLast: [], lost: 0, errors: [] });
   expect(result.acknowledged).toBeGreaterThan(1_000);
   expect(result.sameTimes).toBeGreaterThan(100);
   const total = Object.values(faults).reduce((sum, count) => sum + count, 0);

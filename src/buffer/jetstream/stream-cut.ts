@@ -9,7 +9,7 @@ import type { InputId } from "../../core/point.ts";
 import { RangeSet } from "../disk/accounts/range-set.ts";
 import type { InputTable } from "../disk/format/input-table.ts";
 import { OpenFrame } from "./frame-lease.ts";
-import type { PartialFrame, SettledFrames } from "./settled-frames.ts";
+import type { PartialFrame, SettledFrames, StoredSettlement } from "./settled-frames.ts";
 import { decodeFrame, epochKey, type FrameHeader, type StreamFrame } from "./stream-frame.ts";
 import type { StreamNames } from "./stream-names.ts";
 
@@ -65,6 +65,8 @@ export class StreamCutter {
   /** Positions without free points, and positions of late frames, which the live lane skips. */
   readonly #taken = new RangeSet();
   readonly #late = new RangeSet();
+  /** Positions settled under earlier leaders. The servers may still remove them: such a message is not lost. */
+  readonly #formerlyDone = new RangeSet();
   readonly #open = new Map<string, OpenFrame>();
   readonly #partial = new Map<string, readonly number[]>();
   readonly #decoded = new Map<number, ReadFrame>();
@@ -74,6 +76,7 @@ export class StreamCutter {
   /** By dictionary: positions of frames whose input names the cluster has lost, and the highest number used. */
   readonly #nameless = new Map<string, Nameless>();
   #stream = "";
+  #created = "";
   #first = 1;
   #last = 0;
 
@@ -113,15 +116,20 @@ export class StreamCutter {
 
   /**
    * Applies the current state of the stream. Positions are valid as long as the same server leads it without a break. A
-   * new leader may have lost messages and reused their sequences.
+   * new leader may have lost messages and reused their sequences. `before`: the settlement of the earlier term.
    */
-  follow(state: StreamState, done: readonly number[] = []): void {
-    const stream = `${state.created} ${state.leader}`;
-    if (stream !== this.#stream || state.lastSequence < this.#last) this.#forgetPositions();
+  follow(state: StreamState, before?: Pick<StoredSettlement, "stream" | "whole">): void {
+    const { created, lastSequence } = state;
+    const stream = `${created} ${state.leader}`;
+    if (stream !== this.#stream || lastSequence < this.#last) this.#forgetPositions();
+    if (created !== this.#created) this.#formerlyDone.clear();
     this.#stream = stream;
-    for (const [from, to] of new RangeSet(done).ranges()) this.#finish(from, to);
+    this.#created = created;
+    if (before?.stream === stream) for (const [from, to] of new RangeSet(before.whole).ranges()) this.#finish(from, to);
+    else if (before?.stream.startsWith(`${created} `)) this.#formerlyDone.addAll(new RangeSet(before.whole));
+    this.#formerlyDone.remove(lastSequence + 1, Number.POSITIVE_INFINITY);
     this.#dropBefore(state.firstSequence);
-    this.#last = state.lastSequence;
+    this.#last = lastSequence;
   }
 
   /** Resolves undefined if nothing is free. Rejects as the stream does. */
@@ -203,6 +211,7 @@ export class StreamCutter {
   }
 
   #forgetPositions(): void {
+    this.#formerlyDone.addAll(this.#done);
     for (const ranges of [this.#done, this.#taken, this.#late]) ranges.clear();
     for (const frame of this.#open.values()) frame.sequence = undefined;
     for (const known of [this.#decoded, this.#unwanted, this.#nameless, this.#ahead]) known.clear();
@@ -211,12 +220,19 @@ export class StreamCutter {
 
   #dropBefore(first: number): void {
     if (first <= this.#first) return;
-    const gone = first - this.#first - this.#done.countIn(this.#first, first);
     // A reader that does not know the stream yet does not know which messages were delivered.
-    if (gone > 0 && this.#first > 1) this.#parts.onLost(gone);
-    for (const ranges of [this.#done, this.#taken, this.#late]) ranges.remove(0, first);
+    if (this.#first > 1) this.#countLost(this.#first, first);
+    for (const ranges of [this.#done, this.#formerlyDone, this.#taken, this.#late]) ranges.remove(0, first);
     for (const at of this.#unwanted.keys()) if (at < first) this.#unwanted.delete(at);
     this.#first = first;
+  }
+
+  /** The messages from `from` to before `to` are not in the stream any more. */
+  #countLost(from: number, to: number): void {
+    const delivered = this.#done.within(from, to);
+    delivered.addAll(this.#formerlyDone.within(from, to));
+    const lost = to - from - delivered.count;
+    if (lost > 0) this.#parts.onLost(lost);
   }
 
   /** The next position that may have free points: ascending for the backlog, descending for the live lane. */
@@ -256,7 +272,7 @@ export class StreamCutter {
     const message = await this.#fetch(at, lane);
     if (!message) return "behind";
     if (message.sequence !== at) {
-      this.#parts.onLost(Math.min(message.sequence, this.#last + 1) - at);
+      this.#countLost(at, Math.min(message.sequence, this.#last + 1));
       this.#finish(at, message.sequence);
       return "nothing";
     }

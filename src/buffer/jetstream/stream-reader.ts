@@ -191,7 +191,7 @@ export class StreamReader implements BufferReader {
     if (!state) return;
     const before = this.#before;
     this.#before = undefined;
-    this.#cutter.follow(state, before?.stream === `${state.created} ${state.leader}` ? before.whole : []);
+    this.#cutter.follow(state, before);
     if (this.#cutter.isDrained) this.#settled.drained();
     await this.#trim();
   }

@@ -59,9 +59,25 @@ export const streamAblations: readonly Ablation[] = [
   {
     safeguard: "positions do not outlive the leader of the stream",
     file: "buffer/jetstream/stream-cut.ts",
-    code: "stream !== this.#stream || state.lastSequence < this.#last",
-    without: "state.lastSequence < 0 && stream !== this.#stream",
+    code: "stream !== this.#stream || lastSequence < this.#last",
+    without: "lastSequence < 0 && stream !== this.#stream",
     test: loss,
+  },
+  {
+    safeguard: "messages settled under another leader of the stream do not count as lost",
+    file: "buffer/jetstream/stream-cut.ts",
+    code: "    this.#formerlyDone.addAll(this.#done);\n",
+    without: "",
+    test: terms,
+    name: "do not count as lost",
+  },
+  {
+    safeguard: "messages settled in an earlier term, under another leader, do not count as lost",
+    file: "buffer/jetstream/stream-cut.ts",
+    code: "this.#formerlyDone.addAll(new RangeSet(before.whole))",
+    without: "this.#formerlyDone.clear()",
+    test: terms,
+    name: "do not count as lost",
   },
   {
     safeguard: "late frames go in the order of the stream alone",

@@ -85,6 +85,72 @@ test("what is settled does not come again when another server leads the stream",
   expect(service.deliveries).toBe(2);
 });
 
+test.each([
+  { what: "the same reader", reopens: false, isFollowed: true },
+  { what: "the same reader, with nothing behind them", reopens: false, isFollowed: false },
+  { what: "the next reader", reopens: true, isFollowed: true },
+  { what: "the next reader, with nothing behind them", reopens: true, isFollowed: false },
+])(
+  "settled messages that the servers remove after a change of their leader do not count as lost: $what",
+  async ({ reopens, isFollowed }) => {
+    const { stream, node, reader: open } = memoryWorld();
+    using gateway = node("gw1");
+    await using collector = await gateway.start();
+    const service = new ServiceStore();
+    const settled = 3;
+    for (let i = 1; i <= settled; i++) {
+      await append(collector, { a: [[i, i]] });
+      await collector.forwarded();
+    }
+    // The request is under way when the leader changes.
+    stream.before = (call) => {
+      if (call === "purgeBefore") throw unreachable();
+    };
+    await using former = await open();
+    await service.drain(former);
+    if (isFollowed) {
+      await append(collector, { a: [[9, 9]] });
+      await collector.forwarded();
+    }
+    stream.loseLast(0);
+    let removals = 0;
+    stream.before = (call) => {
+      if (call === "next" && removals++ === 0) stream.dropFirst(settled);
+    };
+    await using next = reopens ? await open() : undefined;
+    const reader = next ?? former;
+    await service.drain(reader);
+    await service.drain(reader);
+
+    expect(removals).toBeGreaterThan(0);
+    expect(reader.lostMessages).toBe(0);
+    expect(service.deliveries).toBe(isFollowed ? settled + 1 : settled);
+  },
+);
+
+test("messages that were lost behind the settled ones count as lost although the leader has changed", async () => {
+  const { stream, node, reader: open } = memoryWorld();
+  using gateway = node("gw1");
+  await using collector = await gateway.start();
+  const service = new ServiceStore();
+  await append(collector, { a: [[1, 1]] });
+  await collector.forwarded();
+  await using reader = await open();
+  await service.drain(reader);
+  for (let i = 2; i <= 4; i++) {
+    await append(collector, { a: [[i, i]] });
+    await collector.forwarded();
+  }
+  stream.loseLast(0);
+  let removals = 0;
+  stream.before = (call) => {
+    if (call === "next" && removals++ === 0) stream.dropFirst(stream.messages.length - 1);
+  };
+  await service.drain(reader);
+
+  expect(reader.lostMessages).toBe(2);
+});
+
 test("fresh points of any collector go first while a backlog drains", async () => {
   const { node, reader: open } = memoryWorld();
   using first = node("gw1");
