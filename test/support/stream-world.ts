@@ -31,7 +31,7 @@ export function worldNode(stream: PointStream, state: KeyBucket, node: string, k
 }
 
 /** Appends to the local buffer. Resolves when it acknowledges. */
-export async function append({ local }: Collector, points: Points): Promise<void> {
+export async function append({ local }: Pick<Collector, "local">, points: Points): Promise<void> {
   const all = Object.entries(points).flatMap(([input, of]) =>
     of.map(([second, value]) => ({ input: input as InputId, time: epochMicros(t0 + second * 1e6), value })),
   );

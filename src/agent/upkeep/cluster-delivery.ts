@@ -102,6 +102,7 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
   const backOff = new BackOff({ minMs: 1_000, maxMs: 60_000, random: runtime.random });
   const bootEpoch = randomBytes(6).toString("hex");
   let forwarder: Forwarder | undefined;
+  let hasTakenOver = false;
   // Set below: the cluster asks for its first report before.
   const published: { signals?: PublishedSignals } = {};
   let sources: ClusterSources | undefined;
@@ -123,6 +124,7 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
     const directory = join(dataDir, "forwarded", integration);
     while (!stop.signal.aborted) {
       forwarder = new Forwarder({ buffer, stream, state, node, bootEpoch, directory }, runtime);
+      if (hasTakenOver) forwarder.sourceMoved();
       try {
         await forwarder.run(stop.signal);
       } catch (error) {
@@ -173,7 +175,12 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
     },
     readSources(read) {
       const { leaseTtl: ttlMs } = options;
-      sources = new ClusterSources({ cluster, node, ttlMs, dataDir, identity: integration, sources: read }, runtime);
+      const onTakeover = () => {
+        hasTakenOver = true;
+        forwarder?.sourceMoved();
+      };
+      const given = { cluster, node, ttlMs, dataDir, identity: integration, sources: read, onTakeover };
+      sources = new ClusterSources(given, runtime);
       return sources;
     },
     get loss() {

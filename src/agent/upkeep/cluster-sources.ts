@@ -33,6 +33,8 @@ export interface ClusterSourcesOptions {
   /** See `DriverConfig.identity`. */
   readonly identity: string;
   readonly sources: Sources;
+  /** Called before this agent starts a source that another agent has read. */
+  readonly onTakeover: () => void;
 }
 
 interface Held {
@@ -159,6 +161,7 @@ export class ClusterSources implements AsyncDisposable {
     if (!term.isHeld) return;
     const { former } = state;
     this.#runtime.log.info({ source, ...(former && { before: former.node }) }, "this agent reads the source");
+    if (former) this.#options.onTakeover();
     this.#held.set(source, { term, state });
     void this.#keepSaved(source, state, term.signal);
     await this.#apply();

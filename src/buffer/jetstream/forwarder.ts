@@ -113,8 +113,8 @@ export class Forwarder {
   }
 
   /**
-   * To be called when a source was moved to or from this node, before its first reading is appended. Points up to the
-   * latest time published by any node are then late, so that the order in the stream decides which value wins.
+   * To be called when this node takes a source over from another one, before its first reading is appended. Points up to
+   * the latest time published by any node are then late, so that the order in the stream decides which value wins.
    */
   sourceMoved(): void {
     this.#hasMoved = true;
