@@ -104,7 +104,7 @@ export class ClusterSources implements AsyncDisposable {
     await Promise.all(
       [...this.#holding.keys()].filter((name) => !shared.includes(name)).map((name) => this.#end(name)),
     );
-    const { started, restarted, stopped, unchanged } = await this.#apply();
+    const { started, restarted, unchanged } = await this.#apply();
     for (const source of shared) if (!this.#holding.has(source)) this.#hold(source);
     const elsewhere = sources.filter((source) => isShared(source) && !this.#held.has(source.name));
     const formerly = (source: ConfiguredSource) => before.find(({ name }) => name === source.name);
@@ -112,7 +112,7 @@ export class ClusterSources implements AsyncDisposable {
     return {
       started: [...started, ...names(elsewhere.filter((source) => !formerly(source)))],
       restarted: [...restarted, ...names(elsewhere.filter((source) => isChanged(formerly(source), source)))],
-      stopped: [...new Set([...stopped, ...names(before.filter(({ name }) => !names(sources).includes(name)))])],
+      stopped: names(before.filter(({ name }) => !names(sources).includes(name))),
       unchanged: [...unchanged, ...names(elsewhere.filter((source) => isSame(formerly(source), source)))],
     };
   }
