@@ -72,7 +72,9 @@ export class SourceHandover {
     for (const { key, value, revision } of await state.list(`${filesKey(source)}.`)) {
       const name = tokenName(key.slice(key.lastIndexOf(".") + 1));
       if (!isStateFile(name)) continue;
-      files.set(name, { bytes: await decompress(value, { maxOutputLength: mostUnpacked }), revision });
+      // The driver does without a damaged file, as after the loss of its disk. The next save replaces it.
+      const bytes = await decompress(value, { maxOutputLength: mostUnpacked }).catch(() => undefined);
+      if (bytes) files.set(name, { bytes, revision });
     }
     // After its own term, this agent's files are the newest ones.
     if (former && former.node !== node) await replaceFiles(folder, files);
@@ -93,16 +95,20 @@ export class SourceHandover {
   async #save(upTo: EpochMicros): Promise<void> {
     const { state, source, node, folder } = this.#options;
     const present = await filesIn(folder);
-    for (const [name, { revision }] of this.#files)
-      if (!present.has(name)) {
-        await state.delete(fileKey(source, name), revision);
-        this.#files.delete(name);
-      }
+    const remove = async (name: string, { revision }: Written) => {
+      await state.delete(fileKey(source, name), revision);
+      this.#files.delete(name);
+    };
+    for (const [name, written] of this.#files) if (!present.has(name)) await remove(name, written);
     for (const [name, bytes] of present) {
       const before = this.#files.get(name);
       if (before && Buffer.compare(before.bytes, bytes) === 0) continue;
       const value = await compress(bytes);
-      if (value.length > mostBytes) continue;
+      if (value.length > mostBytes) {
+        // An older version would not fit the other files.
+        if (before) await remove(name, before);
+        continue;
+      }
       const revision = await this.#write(fileKey(source, name), value, before?.revision);
       if (revision !== undefined) this.#files.set(name, { bytes, revision });
     }
@@ -148,7 +154,7 @@ function parsed(value: Uint8Array): FormerReader | undefined {
 
 /** Certificates and keys stay on their machine, and no path leads out of the folder. */
 function isStateFile(name: string): boolean {
-  return /^[\w-][\w.-]*(\/[\w-][\w.-]*)?\.(json|times)$/.test(name);
+  return /^[\w-][\w.-]*(\/[\w-][\w.-]*){0,2}\.(json|times)$/.test(name);
 }
 
 /** State files by their paths below `folder`. */

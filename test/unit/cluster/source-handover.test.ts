@@ -1,6 +1,7 @@
 // What the reader of a source hands over to the next one: the time up to which it has recorded, and its driver's files.
+import { randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { SourceHandover } from "../../../src/cluster/source-handover.ts";
 import { epochMicros } from "../../../src/core/point.ts";
@@ -14,7 +15,7 @@ function site() {
   const open = (node: string, isHeld = () => true) =>
     SourceHandover.open({ state, source: "line.1", node, folder: place(node), isHeld });
   const put = (node: string, name: string, text: string) => {
-    mkdirSync(join(place(node), "set"), { recursive: true });
+    mkdirSync(dirname(join(place(node), name)), { recursive: true });
     writeFileSync(join(place(node), name), text);
   };
   const get = (node: string, name: string) => readFileSync(join(place(node), name), "utf8");
@@ -48,6 +49,19 @@ test("an agent that read the source last goes on with its own files", async () =
   at.put("gw1", "session.json", "newer");
   expect((await at.open("gw1")).former).toBeUndefined();
   expect(at.get("gw1", "session.json")).toBe("newer");
+});
+
+test("the files of each server of a redundant set are handed over, keys and certificates are not", async () => {
+  using at = site();
+  const first = await at.open("gw1");
+  at.put("gw1", "servers/0a1b2c3d4e5f/history.json", "history");
+  at.put("gw1", "servers/0a1b2c3d4e5f/pki/own.json.pem", "key");
+  at.put("gw1", "pki/own/private/key.pem", "key");
+  await first.save(epochMicros(1_000));
+  await at.open("gw2");
+  expect(at.get("gw2", "servers/0a1b2c3d4e5f/history.json")).toBe("history");
+  const handed = await at.state.list("files.");
+  expect(handed.map(({ key }) => key)).toEqual(["files.line=2e1.servers=2f0a1b2c3d4e5f=2fhistory=2ejson"]);
 });
 
 test("a file that is gone is not handed over", async () => {
@@ -93,4 +107,32 @@ test("a write whose answer was lost does not shut the reader out", async () => {
   await first.save(epochMicros(3_000));
   expect((await at.open("gw2")).former).toEqual({ node: "gw1", upTo: 3_000 });
   expect(at.get("gw2", "session.json")).toBe("three");
+});
+
+test("a file that has become too large is not handed over in an older version", async () => {
+  using at = site();
+  const first = await at.open("gw1");
+  at.put("gw1", "session.json", "old");
+  at.put("gw1", "other.json", "other");
+  await first.save(epochMicros(1_000));
+  // Compression makes hexadecimal digits half as long.
+  at.put("gw1", "session.json", randomBytes(600 * 1_024).toString("hex"));
+  await first.save(epochMicros(2_000));
+  const second = await at.open("gw2");
+  expect(second.former).toEqual({ node: "gw1", upTo: 2_000 });
+  expect(readdirSync(at.place("gw2"))).toEqual(["other.json"]);
+});
+
+test("a damaged file in the cluster keeps no agent from reading the source", async () => {
+  using at = site();
+  const first = await at.open("gw1");
+  at.put("gw1", "session.json", "session");
+  await first.save(epochMicros(1_000));
+  await at.state.create("files.line=2e1.other=2ejson", Buffer.from("not compressed"));
+  const second = await at.open("gw2");
+  expect(readdirSync(at.place("gw2"))).toEqual(["session.json"]);
+  at.put("gw2", "other.json", "its own");
+  await second.save(epochMicros(2_000));
+  await at.open("gw3");
+  expect(at.get("gw3", "other.json")).toBe("its own");
 });
