@@ -70,7 +70,7 @@ export async function drain(node: string, options: OrderOptions, io: Console): P
       ? `${node} is drained, but goes on: no other agent is alive and not drained`
       : left
         ? `${node} is drained: it does not deliver, and reads only sources with run: here`
-        : `${node} is told to drain and still delivers or reads; tagferry cluster status shows when it has stopped`;
+        : `${node} has the order to drain and still delivers or reads; tagferry cluster status shows when it has stopped`;
   const hint = `undo: tagferry cluster drain ${node} --undo`;
   printResult(options, { node, drained: true, left }, () => [visible(text), visible(hint)], io);
 }

@@ -120,7 +120,7 @@ const spacings = ({ seen }: Site) =>
     .slice(1)
     .map(({ at }, i) => at - seen.toSorted((a, b) => a.at - b.at)[i]!.at);
 
-test.each([seed, seed + 1, seed + 2])("agents and commands keep one rate, whoever delivers (seed %i)", async (from) => {
+test.each([seed, seed + 1, seed + 2])("agents and commands keep one rate at takeovers (seed %i)", async (from) => {
   using site = new Site(from);
   const running = Promise.allSettled([
     site.agent("gw1"),
