@@ -4,7 +4,8 @@
 //   source.LINE                {node, upTo}                  written every third of `leaseTtl`, and at the end
 //   files.LINE.session=2ejson  the file, compressed          written when it has changed
 //
-// Every write names the revision that it replaces. A suspended process that resumes therefore changes nothing.
+// Every write names the revision that it replaces, and the lease is checked before it is sent. A suspended process that
+// resumes therefore changes nothing.
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -93,9 +94,10 @@ export class SourceHandover {
   }
 
   async #save(upTo: EpochMicros): Promise<void> {
-    const { state, source, node, folder } = this.#options;
+    const { state, source, node, folder, isHeld } = this.#options;
     const present = await filesIn(folder);
     const remove = async (name: string, { revision }: Written) => {
+      if (!isHeld()) return;
       await state.delete(fileKey(source, name), revision);
       this.#files.delete(name);
     };
@@ -120,15 +122,13 @@ export class SourceHandover {
     this.#upTo = upTo;
   }
 
-  /** Undefined: another agent has written the entry. */
+  /** Undefined: the lease is lost, so the entry belongs to another agent. */
   async #write(key: string, value: Uint8Array, revision: number | undefined): Promise<number | undefined> {
     const { state, isHeld } = this.#options;
-    const written = await (revision === undefined ? state.create(key, value) : state.update(key, value, revision));
-    if (written !== undefined) return written;
-    // While this agent holds the lease, the entry is its own, and the answer to an earlier write was lost.
-    const entry = await state.get(key);
-    if (!isHeld()) return undefined;
-    return await (entry ? state.update(key, value, entry.revision) : state.create(key, value));
+    const put = async (last: number | undefined) =>
+      isHeld() ? await (last === undefined ? state.create(key, value) : state.update(key, value, last)) : undefined;
+    // While this agent holds the lease, an entry in the way is its own: the answer to an earlier write was lost.
+    return (await put(revision)) ?? (await put((await state.get(key))?.revision));
   }
 }
 

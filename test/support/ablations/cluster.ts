@@ -129,8 +129,8 @@ export const clusterAblations: readonly Ablation[] = [
   {
     safeguard: "a former reader that resumes changes nothing",
     file: "cluster/source-handover.ts",
-    code: "    if (!isHeld()) return undefined;\n",
-    without: "",
+    code: "isHeld() ? await (last",
+    without: "key ? await (last",
     test: "unit/cluster/source-handover.test.ts",
     name: "former reader",
   },

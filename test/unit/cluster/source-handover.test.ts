@@ -92,6 +92,24 @@ test("a former reader that resumes changes nothing", async () => {
   expect(at.get("gw3", "session.json")).toBe("second");
 });
 
+test("a former reader that resumes changes nothing either before the next one has written", async () => {
+  using at = site();
+  let isHeld = true;
+  const first = await at.open("gw1", () => isHeld);
+  at.put("gw1", "session.json", "first");
+  at.put("gw1", "names.json", "names");
+  await first.save(epochMicros(1_000));
+  await at.open("gw2");
+  isHeld = false;
+  at.put("gw1", "session.json", "resumed");
+  at.put("gw1", "other.json", "resumed");
+  rmSync(join(at.place("gw1"), "names.json"));
+  await first.save(epochMicros(9_000));
+  expect((await at.open("gw3")).former).toEqual({ node: "gw1", upTo: 1_000 });
+  expect(readdirSync(at.place("gw3")).toSorted()).toEqual(["names.json", "session.json"]);
+  expect(at.get("gw3", "session.json")).toBe("first");
+});
+
 test("a write whose answer was lost does not shut the reader out", async () => {
   using at = site();
   const first = await at.open("gw1");
