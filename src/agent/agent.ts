@@ -313,8 +313,10 @@ export async function openWaitingAgent(
       return { ok: false, reason: `points cannot be stored: the disk has not answered for ${seconds} s` };
     },
     async reload(next) {
-      wanted = next.sources;
-      const changes = await (shared ?? sources).change(next.sources);
+      const isRead = (name: string) => sources.running.some(({ configured }) => configured.name === name);
+      // The cluster opens at the next start. Until then no lease keeps other agents from reading a source.
+      wanted = shared ? next.sources : next.sources.filter(({ run, name }) => run === "here" || isRead(name));
+      const changes = await (shared ?? sources).change(wanted);
       parts.addresses.keepSources(next.sources.map((source) => source.name));
       for (const source of changes.stopped) gaps.sourceRemoved(source);
       current = next;

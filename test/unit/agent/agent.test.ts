@@ -259,3 +259,24 @@ test("an agent that starts in 1970 reports it, and delivers the values read mean
   expect(agent.status().warnings).toEqual([]);
   expect(service.bodies).not.toContain('"1970-');
 });
+
+test("a source that other agents may read is not started by a reload that adds the cluster, which needs a restart", async () => {
+  using folder = temporaryFolder();
+  const config = (text: string) =>
+    load(
+      `${head}agent: { name: gw1, dataDir: ${JSON.stringify(folder.path)}, ownSignals: off }\n${text}`,
+      withPassword,
+    );
+  const source = (run: string) => `{ type: simulator, run: ${run}, tags: [{ input: ${run}, wave: sine }] }`;
+  const sink: Sink = {
+    send: async () => ({ kind: "unavailable", cause: new Error("away") }),
+    async [Symbol.asyncDispose]() {},
+  };
+  const before = await config(`sources: { own: ${source("here")} }\n`);
+  await using agent = await openAgent(before, { version: "0", sink }, testRuntime(), new AbortController().signal);
+  const after = `cluster: { servers: [nats://a] }\nsources: { own: ${source("here")}, line: ${source("anywhere")} }\n`;
+  const { needRestart, started } = await agent.reload(await config(after));
+
+  expect([needRestart, started]).toEqual([["cluster"], []]);
+  expect(agent.status().sources.map(({ name }) => name)).toEqual(["own"]);
+});
