@@ -177,7 +177,9 @@ function exchange(
       onRequestStart(controller) {
         const abort = () => controller.abort(signal.reason);
         if (signal.aborted) abort();
-        else if (turn?.start() === false) controller.abort(new NotSentError("its turn was over before it was sent"));
+        // Thrown: `controller.abort` would close the connection, and where connecting takes longer than a turn, no request
+        // would ever start.
+        else if (turn?.start() === false) throw new NotSentError("its turn was over before it was sent");
         else signal.addEventListener("abort", abort);
       },
       onResponseStart(_controller, status, headers) {

@@ -14,6 +14,8 @@ const body = Buffer.from("{}");
 class Peer implements AsyncDisposable {
   requests = 0;
   readonly sockets = new Set<unknown>();
+  /** Also those without a request. */
+  connections = 0;
   url = "";
   readonly #server: Server;
 
@@ -23,6 +25,7 @@ class Peer implements AsyncDisposable {
       const answer = answers[this.requests++];
       request.resume().on("end", () => answer?.(request, response));
     });
+    this.#server.on("connection", () => this.connections++);
   }
 
   static async open(...answers: readonly ((request: IncomingMessage, response: ServerResponse) => void)[]) {
@@ -133,4 +136,6 @@ test("a request whose turn ended before its connection opened is not sent, and t
   isOpen = true;
   expect(await post.post(body, {}, 100, signal, turn)).toMatchObject({ status: 200 });
   expect(peer.requests).toBe(1);
+  // Where connecting takes longer than a turn, only a connection that stays open can ever carry the request.
+  expect(peer.connections).toBe(1);
 });
