@@ -44,7 +44,7 @@ async function collector(answer: (response: ServerResponse, seen: Seen) => void)
   };
 }
 
-async function exporting(url: string, metrics = false) {
+async function exporting(url: string, metrics = false, caFile?: string) {
   const runtime = testRuntime({ clock: fastClock(500) });
   let emit: (line: string) => void = () => {};
   const options = {
@@ -53,6 +53,7 @@ async function exporting(url: string, metrics = false) {
     every: 5_000,
     metrics,
     logs: true,
+    caFile,
   };
   const registry = metricsRegistry();
   registry.gauge({ name: "lag_seconds", help: "Lag" }).set(1);
@@ -98,11 +99,43 @@ test("lines that a failing collector did not take are sent again, those that it 
   // A failure is logged once, not at each attempt.
   expect(agent.runtime.lines.map(({ message }) => message)).toEqual([
     "export failed",
-    "metrics and log lines are exported again",
+    "exported again",
     "export failed",
-    "metrics and log lines are exported again",
+    "exported again",
   ]);
   expect(JSON.stringify(agent.runtime.lines)).not.toContain("canary");
+});
+
+test("what an export logs itself waits for the next one, so a collector that rejects lines is not flooded", async () => {
+  const rejecting = JSON.stringify({ partialSuccess: { rejectedLogRecords: "1" } });
+  using service = await collector((response, { path }) => {
+    // As the log of an agent does with the line of the exporter.
+    if (path === "/v1/logs") agent.log("the collector rejected a part of an export");
+    response.writeHead(200).end(rejecting);
+  });
+  await using agent = await exporting(service.url, true);
+  agent.log("first");
+  await eventually(() => service.seen.filter(({ path }) => path === "/v1/metrics").length === 3);
+
+  const logs = service.seen.filter(({ path }) => path === "/v1/logs");
+  expect(logs.length).toBeLessThanOrEqual(3);
+  expect(agent.runtime.lines.map(({ fields, message }) => [message, fields["signal"]])).toEqual([
+    ["the collector rejected a part of an export", "metrics"],
+    ["the collector rejected a part of an export", "logs"],
+  ]);
+});
+
+test("the reason of a failure names collector and option as the configuration does", async () => {
+  await expect(exporting("http://127.0.0.1:1", false, "/no/such.pem")).rejects.toMatchObject({
+    code: "SERVICE_UNREACHABLE",
+    message: expect.stringMatching(/^otlp\.caFile \/no\/such\.pem cannot be read/),
+  });
+
+  await using agent = await exporting("http://otel.service.invalid:4318");
+  agent.log("first");
+  await eventually(() => agent.runtime.lines.length > 0);
+
+  expect(agent.runtime.lines[0]?.fields).toMatchObject({ reason: expect.stringContaining("otel.service.invalid") });
 });
 
 test("a collector that hangs keeps neither the log nor the end of the agent waiting", async () => {

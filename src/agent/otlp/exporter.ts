@@ -41,6 +41,11 @@ const mostAnswerBytes = 64 * 1024;
 /** How long the last lines may take when the agent stops. */
 const lastWithinMs = 1_000;
 
+/** The HTTP client names the options of the service, which has the same ones. */
+function ownOptions(text: string): string {
+  return text.replace(/\bservice\.(?=(?:caFile|url)\b)/g, "otlp.");
+}
+
 /** Exports until it is disposed of. Rejects with `SERVICE_UNREACHABLE` if `caFile` is unreadable. */
 export async function startOtlpExport(parts: ExporterParts, runtime: Runtime): Promise<AsyncDisposable> {
   const { options, metrics, identity, onLine } = parts;
@@ -52,12 +57,19 @@ export async function startOtlpExport(parts: ExporterParts, runtime: Runtime): P
   await using opened = new AsyncDisposableStack();
   const { caFile } = options;
   const base = options.url.replace(/\/+$/, "");
-  const open = async (signal: Signal) =>
-    opened.use(await HttpPost.open({ url: `${base}/v1/${signal}`, caFile, connections: 1 }, runtime.clock));
+  const open = async (signal: Signal) => {
+    const post = HttpPost.open({ url: `${base}/v1/${signal}`, caFile, connections: 1 }, runtime.clock);
+    return opened.use(
+      await post.catch((cause: unknown) => {
+        throw new AgentError("SERVICE_UNREACHABLE", ownOptions(reasonOf(cause)), { cause });
+      }),
+    );
+  };
   const posts = { metrics: await open("metrics"), logs: await open("logs") };
   const headers = Object.fromEntries(Object.entries(options.headers).map(([name, value]) => [name, value.reveal()]));
   const backOff = new BackOff({ minMs: 5_000, maxMs: 60_000, random: runtime.random });
-  let isFailing = false;
+  const failing = new Set<Signal>();
+  const rejecting = new Set<Signal>();
 
   async function send(signal: Signal, body: object, stop: AbortSignal): Promise<Outcome> {
     const outcome = await post(signal, body, stop);
@@ -72,45 +84,52 @@ export async function startOtlpExport(parts: ExporterParts, runtime: Runtime): P
       const { status, text } = await posts[signal].post(compressed, all, mostAnswerBytes, stop);
       if (status >= 200 && status <= 299) {
         const rejected = /"rejected(?:DataPoints|LogRecords)":\s*"?([1-9]\d*)/.exec(text)?.[1];
-        if (rejected === undefined) return went();
-        if (signal === "logs") dropped.add(Number(rejected));
-        log.warn({ signal, rejected: Number(rejected) }, "the collector rejected a part of an export");
-        return went();
+        if (rejected === undefined) rejecting.delete(signal);
+        else {
+          if (signal === "logs") dropped.add(Number(rejected));
+          if (!rejecting.has(signal))
+            log.warn({ signal, rejected: Number(rejected) }, "the collector rejected a part of an export");
+          rejecting.add(signal);
+        }
+        return went(signal);
       }
-      failed(`HTTP ${status} from ${base}`);
+      failed(signal, `HTTP ${status} from ${base}`);
       // The codes that the OTLP specification permits to retry, and the credentials, which an operator can correct.
       return [401, 403, 408, 429, 502, 503, 504].includes(status) ? "failed" : "refused";
     } catch (error) {
       if (isAbort(error, stop)) throw error;
-      // The client speaks of the option of the service.
-      failed(reasonOf(error).replaceAll("service.", "otlp."));
+      failed(signal, ownOptions(reasonOf(error)));
       return "failed";
     }
   }
 
-  function went(): Outcome {
+  function went(signal: Signal): Outcome {
     backOff.reset();
-    if (isFailing) log.info({}, "metrics and log lines are exported again");
-    isFailing = false;
+    if (failing.delete(signal)) log.info({ signal }, "exported again");
     return "accepted";
   }
 
-  function failed(reason: string): void {
-    if (!isFailing) log.warn({ reason, hint: "check otlp.url, otlp.headers and the collector" }, "export failed");
-    isFailing = true;
+  function failed(signal: Signal, reason: string): void {
+    const hint = "check otlp.url, otlp.headers and the collector";
+    if (!failing.has(signal)) log.warn({ signal, reason, hint }, "export failed");
+    failing.add(signal);
   }
 
-  /** False: the collector did not take them; those that can be sent again wait. */
+  /**
+   * Sends the lines that wait. Those that the export itself logs wait for the next one, or it might never end. False: the
+   * collector did not take them; those that can be sent again wait.
+   */
   async function sendLogs(stop: AbortSignal): Promise<boolean> {
-    for (;;) {
-      dropped.add(queue.takeDropped());
+    dropped.add(queue.takeDropped());
+    for (let left = queue.size; left > 0; ) {
       const lines = queue.first();
-      if (lines.length === 0) return true;
+      left -= lines.length;
       const outcome = await send("logs", logsBody(lines, identity, runtime.clock.now() / 1_000), stop);
       if (outcome === "failed") return false;
       if (outcome === "refused") dropped.add(lines.length);
       queue.remove(lines);
     }
+    return true;
   }
 
   async function sendMetrics(stop: AbortSignal): Promise<boolean> {
@@ -134,7 +153,7 @@ export async function startOtlpExport(parts: ExporterParts, runtime: Runtime): P
     async [Symbol.asyncDispose]() {
       stopping.abort(new AgentError("SERVICE_UNREACHABLE", "the agent stops"));
       await running;
-      if (!isFailing) await sendLogs(AbortSignal.timeout(lastWithinMs)).catch(() => false);
+      if (failing.size === 0) await sendLogs(AbortSignal.timeout(lastWithinMs)).catch(() => false);
       await owned.disposeAsync();
     },
   };

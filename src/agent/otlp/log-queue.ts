@@ -11,6 +11,10 @@ export class LogQueue {
   #length = 0;
   #dropped = 0;
 
+  get size(): number {
+    return this.#lines.length;
+  }
+
   add(line: string): void {
     this.#lines.push(line);
     this.#length += line.length;
