@@ -3,6 +3,7 @@ import { z } from "zod";
 import { bufferOptions } from "../buffer/disk/options.ts";
 import { clusterOptions } from "../cluster/options.ts";
 import { duration, listenAddress, secret } from "../lib/fields.ts";
+import { holdsUser } from "../lib/without-secrets.ts";
 import { tagOptions } from "../mapping/options.ts";
 import { serviceOptions } from "../upload/client/options.ts";
 import { logLevels } from "./config.ts";
@@ -93,6 +94,7 @@ export const httpOptions = z.strictObject({
 export const otlpOptions = z.strictObject({
   url: z
     .url({ protocol: /^https?$/, error: "must be an http or https address, as in https://collector.example.com:4318" })
+    .refine((url) => !holdsUser(url), "must not hold a name or password, which stand in headers")
     .describe("Base address of the collector; requests go to {url}/v1/metrics and {url}/v1/logs."),
   headers: z
     .record(z.string().regex(/^[A-Za-z0-9-]{1,64}$/, { error: "must be the name of an HTTP header" }), secret())
