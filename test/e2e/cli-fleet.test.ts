@@ -1,5 +1,6 @@
 // One table of many agents, for the operator and for monitoring.
 import { writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { expect, test } from "vitest";
@@ -30,6 +31,20 @@ async function silent() {
   await new Promise((resolve) => server.once("listening", resolve));
   const { port } = server.address() as AddressInfo;
   return { url: `http://127.0.0.1:${port}`, [Symbol.dispose]: () => void server.close() };
+}
+
+/** Answers every request with this. */
+async function saying(answer: object) {
+  const server = createHttpServer((_, response) => void response.end(JSON.stringify(answer))).listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    [Symbol.dispose]() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
 }
 
 const south = statusWith();
@@ -89,6 +104,22 @@ test("one table shows every agent, also those that do not answer, and the exit s
     { url: hung.url, level: "unreachable", text: expect.stringContaining("nothing came within 1s") },
     { url: gone.url, level: "unreachable", text: expect.stringContaining("ECONNREFUSED") },
   ]);
+});
+
+test("what a foreign program answers in place of an agent is bounded and cannot control the terminal", async () => {
+  const rude = `\u001b]0;x\u0007\u009b2J\u202e${"long ".repeat(100_000)}`;
+  const agent = { name: rude, version: rude, config: { checksum: rude } };
+  using foreign = await saying({ status: { ...south, agent, overall: { level: "bad", text: rude } } });
+  using flood = await saying({ status: south, more: "x".repeat(5 * 2 ** 20) });
+
+  for (const more of [[], ["--json"]]) {
+    const { status, stdout } = await command(["fleet", "status", foreign.url, flood.url, ...more]);
+    expect(status).toBe(69);
+    expect(stdout).not.toMatch(/[^\P{Cc}\n]|\u202e/u);
+    expect(stdout).toContain("\\u001b]0;x");
+    expect(stdout).toContain("the answer is longer than 4 MiB");
+    expect(stdout.length).toBeLessThan(10_000);
+  }
 });
 
 test.for([

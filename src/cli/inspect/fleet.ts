@@ -18,11 +18,15 @@ interface FleetOptions {
   readonly json?: boolean;
 }
 
+/** A text of an agent, which may be any program. */
+const shortText = z.string().transform((text) => text.slice(0, mostLength));
+const mostLength = 300;
+
 /** The parts of `/api/view` that are used. Other versions of the agent may send more, or less. */
 const answeredView = z.object({
   status: z.object({
-    overall: z.object({ level: z.enum(["good", "warn", "bad"]), text: z.string() }),
-    agent: z.object({ name: z.string(), version: z.string(), config: z.object({ checksum: z.string() }).optional() }),
+    overall: z.object({ level: z.enum(["good", "warn", "bad"]), text: shortText }),
+    agent: z.object({ name: shortText, version: shortText, config: z.object({ checksum: shortText }).optional() }),
     sources: z.array(z.object({ state: z.string() })),
     buffer: z.object({ losses: z.array(z.object({ points: z.number() })).default([]) }),
     upload: z.object({ lagMs: z.number().optional(), backlogPoints: z.number(), refusedPoints: z.number() }),
@@ -50,6 +54,8 @@ interface FleetRow {
 
 /** Agents that are asked at the same time. */
 const atATime = 16;
+/** Of an answer without tags. A source takes about 200 bytes in it, more with an error. */
+const mostBytes = 4 * 2 ** 20;
 
 /** Resolves with `unreachable` if any agent does not answer, with `failed` if one needs an operator. */
 export async function fleetStatus(
@@ -84,7 +90,11 @@ async function urlsOf(target: string, { environment }: Console): Promise<readonl
 
 async function rowOf(url: string, withinMs: number, token: string | undefined, signal: AbortSignal): Promise<FleetRow> {
   try {
-    const { data } = await askAgent(url, "/api/view?count=0", answeredView, signal, { withinMs, token });
+    const { data } = await askAgent(url, "/api/view?count=0", answeredView, signal, {
+      withinMs,
+      token,
+      mostBytes,
+    });
     const { agent, overall, sources, buffer, upload } = data.status;
     return {
       url,

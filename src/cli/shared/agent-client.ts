@@ -47,7 +47,7 @@ export async function agentUrl({ url, config, caFile }: AgentQuery, { environmen
   if (url !== undefined) return url;
   if (config === undefined) return defaultUrl;
   const { listen, tls } = await placeOfAgent(config, environment);
-  // Its own certificate proves the agent, whoever has issued it.
+  // A self-signed certificate proves itself; one of an authority needs `--ca-file`.
   if (tls) await trustAlso(tls.certFile);
   if (listen.port !== 0) return addressOf(listen, tls);
   throw new AgentError("AGENT_UNREACHABLE", `${config}: http.listen takes any free port, so --url is needed`);
@@ -64,6 +64,8 @@ interface AgentCall {
   readonly token?: string | undefined;
   /** Timeout in milliseconds. */
   readonly withinMs?: number;
+  /** Longest answer. */
+  readonly mostBytes?: number;
 }
 interface AgentAnswer {
   readonly status: number;
@@ -77,7 +79,7 @@ export async function askAgent<Schema extends z.ZodType>(
   path: string,
   schema: Schema,
   signal: AbortSignal,
-  call: Pick<AgentCall, "token" | "withinMs"> = {},
+  call: Pick<AgentCall, "token" | "withinMs" | "mostBytes"> = {},
 ) {
   return parsedAnswer(schema, await callAgent(url, { ...call, path }, signal));
 }
@@ -117,7 +119,7 @@ function noAgent(message: string, cause?: unknown): AgentError {
 /** Resolves with any answer. Rejects with `AGENT_UNREACHABLE` or `signal.reason`. */
 export async function callAgent(
   url: string,
-  { method = "GET", path, token, withinMs = timeoutMs }: AgentCall,
+  { method = "GET", path, token, withinMs = timeoutMs, mostBytes = allTagsBytes }: AgentCall,
   signal: AbortSignal,
 ): Promise<AgentAnswer> {
   const target = URL.parse(path, url);
@@ -133,7 +135,7 @@ export async function callAgent(
       },
       signal: AbortSignal.any([signal, AbortSignal.timeout(withinMs)]),
     });
-    return { status: answer.status, text: await textOf(answer), origin };
+    return { status: answer.status, text: await textOf(answer, mostBytes), origin };
   } catch (error) {
     signal.throwIfAborted();
     throw noAgent(`no agent answers at ${origin}: ${causeOf(error, withinMs)}`, error);
@@ -141,9 +143,9 @@ export async function callAgent(
 }
 
 /** Longest answer; 10,000 tags take about 4 MiB. */
-const mostBytes = 64 * 2 ** 20;
+const allTagsBytes = 64 * 2 ** 20;
 
-async function textOf(answer: Response): Promise<string> {
+async function textOf(answer: Response, mostBytes: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of answer.body ?? []) {

@@ -24,7 +24,8 @@ export function printResult(
   lines: () => readonly string[],
   io: Pick<Console, "print">,
 ): void {
-  if (json) io.print(JSON.stringify(result, exactNumber, 2));
+  // In JSON, line breaks stand between texts only, and an escape stands for the character itself.
+  if (json) io.print(JSON.stringify(result, exactNumber, 2).split("\n").map(visible).join("\n"));
   else for (const line of lines()) io.print(line);
 }
 
