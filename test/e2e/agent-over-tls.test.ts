@@ -1,4 +1,6 @@
 // The page, /metrics and the commands with http.tls and http.readToken set.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { get } from "node:https";
 import { join, resolve } from "node:path";
@@ -56,6 +58,11 @@ test("only who sends a token may look; programs and browsers can; health and com
       { status: 401, asks: expect.stringMatching(/^Basic/) },
     ]);
   for (const path of ["/healthz", "/readyz"]) expect(await ask(page + path)).toMatchObject({ status: 200 });
+  const healthcheck = spawn(process.execPath, [resolve(import.meta.dirname, "../../packaging/healthcheck.js")], {
+    env: { TAGFERRY_HEALTH_URL: `${page}/healthz` },
+    stdio: "ignore",
+  });
+  expect(await once(healthcheck, "exit")).toEqual([0, null]);
   const basic = (password: string) => `Basic ${btoa(`anybody:${password}`)}`;
   for (const authorization of [`Bearer ${readToken}`, `Bearer ${token}`, basic(readToken)])
     expect(await ask(`${page}/metrics`, authorization)).toMatchObject({
