@@ -102,6 +102,16 @@ test("only who sends a token may look; programs and browsers can; health and com
   expect(JSON.stringify(agent.log)).not.toMatch(/canary/);
 });
 
+test("where only http.readToken is set, a reload takes the token that may change something", async () => {
+  using folder = temporaryFolder();
+  const port = await freePort();
+  const withoutToken = configuration(folder.path, port).replace(`  token: ${token}\n`, "");
+  await using agent = await startAgent({ folder: folder.path, configuration: withoutToken });
+  const file = join(folder.path, "tagferry.yaml");
+  expect(await command(["reload", "-c", file, "--ca-file", tls("ca.pem")])).toMatchObject({ status: 0 });
+  expect(JSON.stringify(agent.log)).not.toContain("refused");
+});
+
 test("a certificate and a key that do not belong together end the agent with 78 and name both files", async () => {
   using folder = temporaryFolder();
   const file = folder.file("tagferry.yaml");

@@ -99,7 +99,7 @@ export async function askAgentAs<Schema extends z.ZodType>(
   io: Console,
 ) {
   const answer = await callAgent(url, { path }, io.signal);
-  return parsedAnswer(schema, answer.status === 401 ? await callWithToken(url, { path }, options, io) : answer);
+  return parsedAnswer(schema, answer.status === 401 ? await callWithToken(url, { path }, options, io, "read") : answer);
 }
 
 /** The JSON and its parsed form. Throws `AGENT_UNREACHABLE` if it is not the JSON of an agent. */
@@ -186,9 +186,10 @@ export async function callWithToken(
   call: Pick<AgentCall, "method" | "path">,
   options: AgentQuery,
   io: Console,
+  right: "read" | "change" = "change",
 ): Promise<AgentAnswer> {
   const ask = (token: string | undefined) => callAgent(url, { ...call, withinMs: controlTimeoutMs, token }, io.signal);
-  let answer = await ask(await knownToken(options, io));
+  let answer = await ask(await knownToken(options, right, io));
   if (answer.status === 401) {
     const { reason, tokenFile } = answerAs(refusal, answer).data;
     // A token of this machine must not be sent to another one.
@@ -209,12 +210,17 @@ function refused({ origin }: AgentAnswer, reason: string): AgentError {
   return new AgentError("AGENT_REFUSED", `the agent at ${origin} refuses: ${reason}`);
 }
 
-async function knownToken({ tokenFile, config }: AgentQuery, io: Console): Promise<string | undefined> {
+async function knownToken(
+  { tokenFile, config }: AgentQuery,
+  right: "read" | "change",
+  io: Console,
+): Promise<string | undefined> {
   if (tokenFile !== undefined) return await tokenOf(tokenFile);
   const place = config === undefined ? undefined : await agentPlace(config, io.environment);
-  return (
-    place && ((place.token ?? place.readToken)?.reveal() ?? (await tokenIn(join(place.dataDir, controlTokenName))))
-  );
+  if (!place) return undefined;
+  const { token, readToken, dataDir } = place;
+  const known = token ?? (right === "read" ? readToken : undefined);
+  return known?.reveal() ?? (await tokenIn(join(dataDir, controlTokenName)));
 }
 
 /** The token in a file. The path comes from the network, so only `control.token` files are read and sent. */
