@@ -18,7 +18,7 @@ test("the role hands over files and credentials, reloads, checks, and lets nothi
   using folder = temporaryFolder();
   const { path } = folder;
   const etc = folder.file("etc");
-  for (const name of ["etc", "files/conf.d"]) mkdirSync(folder.file(name), { recursive: true });
+  for (const name of ["etc", "gateways/gw1/conf.d"]) mkdirSync(folder.file(name), { recursive: true });
   const configuration = (name: string) => `version: 1
 agent: { name: gw1, dataDir: ${path}/data, ownSignals: off }
 service: { url: "http://127.0.0.1:1/v1", integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: "\${credential:service_password}" } } }
@@ -49,7 +49,6 @@ sources: { ${name}: { type: simulator, tags: [{ input: ${name}.sine }] } }
     ansible_become: false,
     tagferry_owner: String(process.getuid?.()),
     tagferry_group: String(process.getgid?.()),
-    tagferry_files: folder.file("files"),
     tagferry_credentials: { service_password: secret, read_token: readToken },
     tagferry_folder: etc,
     tagferry_command: tagferry,
@@ -86,9 +85,9 @@ sources: { ${name}: { type: simulator, tags: [{ input: ${name}.sine }] } }
     });
   };
 
-  writeFileSync(folder.file("files/tagferry.yaml"), configuration("second"));
+  writeFileSync(folder.file("gateways/gw1/tagferry.yaml"), configuration("second"));
   writeFileSync(
-    folder.file("files/conf.d/hall.yaml"),
+    folder.file("gateways/gw1/conf.d/hall.yaml"),
     "sources: { hall: { type: simulator, tags: [{ input: hall.sine }] } }\n",
   );
   const rolled = await roll();
@@ -101,7 +100,7 @@ sources: { ${name}: { type: simulator, tags: [{ input: ${name}.sine }] } }
   // A second run of the role changes nothing.
   expect((await roll()).output).toMatch(/changed=0 .*failed=0/);
 
-  writeFileSync(folder.file("files/tagferry.yaml"), configuration("third").replace("input: ", "inpt: "));
+  writeFileSync(folder.file("gateways/gw1/tagferry.yaml"), configuration("third").replace("input: ", "inpt: "));
   const refused = await roll();
   expect(refused.failed).toBe(true);
   expect(refused.output).toContain("unknown key");
