@@ -74,3 +74,11 @@ Dir::Etc::SourceList "${root}/etc/sources.list"; Dir::Etc::SourceParts "/dev/nul
   writeFileSync(release, readFileSync(release, "utf8").replace("Suite: canary", "Suite: canary2"));
   expect(apt("canary", "apt-get", "update", "-o", "APT::Update::Error-Mode=any").status).not.toBe(0);
 });
+
+test("the script names a program that is missing", () => {
+  const { status, stderr } = spawnSync("/bin/sh", [script, "repository", "stable", "key", "a.deb"], {
+    env: { PATH: "/nowhere" },
+    encoding: "utf8",
+  });
+  expect([status, stderr]).toEqual([1, "apt-repository: dpkg-scanpackages is missing; install dpkg-dev and gpg\n"]);
+});
