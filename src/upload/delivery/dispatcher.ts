@@ -29,7 +29,7 @@ export interface DispatcherParts {
   readonly limit: LearnedLimit;
   readonly integration: string;
   readonly maxLagMs: number;
-  /** Time between requests while one carries everything. At most `leastIntervalMs`: as often as the pacer permits. */
+  /** Time between requests while one carries everything. Up to `leastIntervalMs`, the pacer alone decides. */
   readonly intervalMs: number;
   /** Whether the points of an input must wait for its metadata. */
   readonly holds: (input: InputId) => boolean;
