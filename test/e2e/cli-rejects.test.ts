@@ -172,6 +172,14 @@ function refusing(service: ScriptedService, input: string): void {
   };
 }
 
+/** The outcome of `retry`, repeated while delivery has not begun: the agent is ready before. */
+function onceDelivering(retry: () => ReturnType<typeof command>): ReturnType<typeof command> {
+  return eventually(async () => {
+    const outcome = await retry();
+    return !outcome.stderr.includes("does not deliver at present") && outcome;
+  });
+}
+
 test("a running agent sends refused points again, and what is refused again stays with the new reason", async () => {
   using home = temporaryFolder();
   await using service = await ScriptedService.open();
@@ -181,7 +189,7 @@ test("a running agent sends refused points again, and what is refused again stay
   await using agent = await startAgent({ folder: home.path, configuration });
   const retry = () => command(["rejects", "retry", "-c", file, "--url", agent.page]);
 
-  expect(await retry()).toMatchObject({
+  expect(await onceDelivering(retry)).toMatchObject({
     status: 1,
     stdout: "2 points delivered, 1 point refused again, see tagferry rejects list\n",
   });
@@ -196,6 +204,18 @@ test("a running agent sends refused points again, and what is refused again stay
   expect((await agent.status()).upload.refusedPoints).toBe(0);
 });
 
+test("a retry is followed at an agent that requires a token for reading", async () => {
+  using home = temporaryFolder();
+  await using service = await ScriptedService.open();
+  refusing(service, "none");
+  const file = await refusedPoints(home, service.url);
+  const configuration = `${readFileSync(file, "utf8")}http: { listen: "127.0.0.1:0", readToken: 0123456789abcdef }\n`;
+  writeFileSync(file, configuration);
+  await using agent = await startAgent({ folder: home.path, configuration });
+  const retry = () => command(["rejects", "retry", "-c", file, "--url", agent.page]);
+  expect(await onceDelivering(retry)).toMatchObject({ status: 0, stdout: "3 points delivered\n" });
+});
+
 test("an agent that ends during a retry keeps the undecided points as refused", async () => {
   using home = temporaryFolder();
   await using service = await ScriptedService.open();
@@ -206,7 +226,7 @@ test("an agent that ends during a retry keeps the undecided points as refused", 
     await using agent = await startAgent({ folder: home.path, configuration });
     const token = readFileSync(home.file("data/control.token"), "utf8").trim();
     const headers = { "content-type": "application/json", authorization: `Bearer ${token}` };
-    // The agent is ready before it starts to deliver.
+    // As `onceDelivering`.
     const begun = await eventually(async () => {
       const answer = await fetch(`${agent.page}/api/rejects/retry`, { method: "POST", headers });
       return answer.status === 200 && (await answer.text());

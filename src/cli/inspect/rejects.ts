@@ -9,7 +9,7 @@ import { AgentError, isAgentError } from "../../core/errors.ts";
 import { countRejects, RejectFiles } from "../../upload/delivery/reject-files.ts";
 import { type Retried, retryRejects } from "../../upload/retry-rejects.ts";
 import { openCatalog } from "../../upload/signals/catalog.ts";
-import { type AgentQuery, agentUrl, answerAs, askAgent, callWithToken } from "../shared/agent-client.ts";
+import { type AgentQuery, agentUrl, answerAs, askAgentAs, callWithToken } from "../shared/agent-client.ts";
 import type { ConfigOptions } from "../shared/arguments.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import type { Console } from "../terminal/console.ts";
@@ -103,7 +103,7 @@ async function askedOfAgent(options: RetryOptions, io: Console): Promise<Retried
   while (progress.running) {
     io.progress(progressBar(progress.accepted + progress.refused, progress.points, "points"));
     await setTimeout(pollMs, undefined, { signal: io.signal });
-    const { retry } = (await askAgent(url, "/api/rejects", answered, io.signal)).data;
+    const { retry } = (await askAgentAs(options, url, "/api/rejects", answered, io)).data;
     if (!retry)
       throw new AgentError("AGENT_UNREACHABLE", "the agent has stopped delivering; undecided points stay refused");
     progress = retry;
