@@ -28,6 +28,8 @@ interface Current {
   readonly sendable: ReadonlyMap<string, RejectLine>;
 }
 
+const stops = "the uploader stops";
+
 export class RejectRetry {
   readonly #files: RejectFiles;
   readonly #rejects: Rejects;
@@ -53,7 +55,7 @@ export class RejectRetry {
 
   /** Resolves once the points wait for the next requests. A retry that runs goes on. Rejects as `node:fs` does. */
   async start(): Promise<RetryProgress> {
-    if (this.#ended) throw new Error("the uploader stops");
+    if (this.#ended) throw new Error(stops);
     if (this.#progress?.running) return this.#progress;
     this.#progress = { running: true, points: 0, accepted: 0, refused: 0, unsendable: 0 };
     try {
@@ -65,6 +67,7 @@ export class RejectRetry {
   }
 
   async #begin(): Promise<RetryProgress> {
+    if (this.#ended) throw new Error(stops);
     const { lines, points, kept, sendable } = await sendableOf(this.#files.lines());
     this.#progress = {
       running: points.length > 0,
@@ -125,6 +128,8 @@ export class RejectRetry {
   /** Puts undecided points back, before the uploader is disposed. The points stay in the retry file if that fails. */
   async end(): Promise<void> {
     this.#ended = true;
+    // Waits for a retry that begins or ends, since the next uploader writes to the same files.
+    await this.#rejects.alone(async () => {});
     await this.#finish();
   }
 

@@ -399,4 +399,12 @@ export const uploadAblations: readonly Ablation[] = [
     test: "e2e/cli-rejects.test.ts",
     name: "an agent that ends during a retry",
   },
+  {
+    safeguard: "waiting for a retry that takes refused points out while the uploader ends",
+    file: "upload/delivery/reject-retry.ts",
+    code: "    await this.#rejects.alone(async () => {});\n",
+    without: "",
+    test: "unit/upload/reject-retry.test.ts",
+    name: "the end of the uploader waits",
+  },
 ];
