@@ -122,7 +122,7 @@ export class InputState {
 
   /** Undefined: each value is stored. */
   report: ReportState | undefined;
-  /** Undefined: nobody looks at the page of this input. */
+  /** Undefined: the page of this input is not open. */
   observer: ReadingObserver | undefined;
 
   constructor(of: InputTag, input: InputId) {

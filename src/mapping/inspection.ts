@@ -1,4 +1,4 @@
-// What becomes of each reading of one input, while somebody looks at its page: the raw value, the point, and the rule
+// What becomes of each reading of one input, while its page is open: the raw value, the point, and the rule
 // that stored it or held it back.
 import type { Reading } from "../core/source.ts";
 import type { InputState, ReadingObserver } from "./input-state.ts";
@@ -13,8 +13,10 @@ const mostReadings = 20;
 const longestRaw = 200;
 
 interface Before {
+  readonly readings: number;
   readonly stored: number;
   readonly bad: number;
+  readonly filtered: number;
   readonly held: boolean;
   readonly stretch: number;
   readonly storedValue: number;
@@ -51,21 +53,30 @@ class Inspection implements ReadingObserver {
   }
 
   observe(state: InputState, reading: Reading, nowMs: number, map: () => void): void {
-    const { stored, bad, report } = state;
-    const held = report?.held !== undefined;
-    const before = { stored, bad, held, stretch: report?.stretch ?? 0, storedValue: report?.storedValue ?? Number.NaN };
+    const { readings, stored, bad, report } = state;
+    const before = {
+      readings,
+      stored,
+      bad,
+      filtered: report?.filtered ?? 0,
+      held: report?.held !== undefined,
+      stretch: report?.stretch ?? 0,
+      storedValue: report?.storedValue ?? Number.NaN,
+    };
     map();
-    const { value: raw, time, clock, quality, address } = reading;
+    const { value: raw, time, clock, quality, address, historical } = reading;
+    // The state keeps the value of the latest reading of the device's present.
+    const isLatest = !historical && state.readings > before.readings;
     const text = typeof raw === "string" ? JSON.stringify(raw) : raw === undefined ? undefined : String(raw);
     this.#readings.push({
       ...(text !== undefined && { raw: text.length <= longestRaw ? text : `${text.slice(0, longestRaw)}…` }),
       type: typeof raw,
-      ...(!Number.isNaN(state.value) && { value: state.value }),
+      ...(isLatest && !Number.isNaN(state.value) && { value: state.value }),
       time,
       clock,
       quality,
       address,
-      stored: state.stored > before.stored,
+      stored: isStored(state, reading, before),
       why: whyOf(state, this.#rule, reading, before),
     });
     if (this.#readings.length > mostReadings) this.#readings.shift();
@@ -73,14 +84,21 @@ class Inspection implements ReadingObserver {
   }
 }
 
-function whyOf(state: InputState, { report: rule }: TagRule, { historical }: Reading, before: Before): string {
+/** A reading may release a point that waited without being stored itself. */
+function isStored({ stored, report }: InputState, { historical }: Reading, before: Before): boolean {
+  const isHeldBack = !historical && report && (report.held !== undefined || report.filtered > before.filtered);
+  return stored > before.stored && isHeldBack !== true;
+}
+
+function whyOf(state: InputState, { report: rule }: TagRule, reading: Reading, before: Before): string {
   const { report } = state;
-  if (state.bad > before.bad) return state.reason ?? "it is not usable";
-  if (historical) return "it is from the history of the device";
+  if (state.readings === before.readings) return `it is from ${reading.address}, and ${state.boundTo} feeds this input`;
+  if (state.bad > before.bad) return (reading.historical ? reading.reason : state.reason) ?? "it is not usable";
+  if (reading.historical) return "it is from the history of the device";
   if (!report || rule === undefined || rule === "off") return "every good reading is stored";
   const deadband = bandText(report.deadband);
   const last = before.storedValue;
-  if (state.stored > before.stored) {
+  if (isStored(state, reading, before)) {
     if (before.stretch !== report.stretch) return "it is the first one after a start or a gap";
     const isChange = Math.abs(state.value - last) > report.deadband;
     return isChange ? `it differs from ${last} by more than ${deadband}` : "the heartbeat has elapsed";

@@ -84,7 +84,7 @@ export interface InspectedReading {
   readonly raw?: string;
   /** Type of `raw` in the program: `number`, `bigint`, `boolean` or `string`. */
   readonly type: string;
-  /** In the signal's unit. Left out: no usable value. */
+  /** In the signal's unit. Left out: no usable value, or a value of the history or of a refused address. */
   readonly value?: number;
   readonly time: EpochMicros;
   /** Whose clock gave `time`. */

@@ -44,6 +44,30 @@ test("report by exception says which of its rules decided", async () => {
   ]);
 });
 
+test("a reading of another address and one of the history say so, and take no value of another reading", () => {
+  const tried = tryMapping([{}]);
+  tried.mapping.inspect(0, "a");
+  tried.read(1);
+  tried.read(2, { address: "hr:9" });
+  tried.read(3, { historical: true });
+  expect(told(tried)).toEqual([
+    ["3", undefined, true, "it is from the history of the device"],
+    ["2", undefined, false, "it is from hr:9, and hr:0 feeds this input"],
+    ["1", 1, true, "every good reading is stored"],
+  ]);
+});
+
+test("a reading that releases the one that waited is stored only if it is stored itself", async () => {
+  const tried = tryMapping([{ report: { deadband: 1, minInterval: "1s" } }]);
+  tried.mapping.inspect(0, "a");
+  tried.read(10);
+  await tried.clock.advance(100);
+  tried.read(20);
+  await tried.clock.advance(1_000);
+  expect(tried.read(20.5)).toEqual([["a", 20]]);
+  expect(told(tried)?.[0]).toEqual(["20.5", 20.5, false, "it differs from 20 by no more than 1"]);
+});
+
 test("recording ends when nobody has looked for 30 s, and the points are the same as without", async () => {
   const tried = tryMapping([{}]);
   tried.mapping.inspect(0, "a");
