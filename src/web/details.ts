@@ -12,6 +12,8 @@ import type { History } from "./history.ts";
 interface ShownTag {
   readonly status: object;
   readonly place?: { readonly file: string };
+  /** Reads the text at `place` from the disk. Called at most every 10 s. Resolves with undefined if it cannot be read. */
+  readonly readText?: () => Promise<string | undefined>;
 }
 
 export interface DetailOptions {
@@ -21,8 +23,8 @@ export interface DetailOptions {
   readonly rejects?: () => Promise<RejectReasons>;
   /** Progress of the last retry of refused points; undefined: none. */
   readonly retry?: () => object | undefined;
-  /** One tag; resolves with undefined if there is none. */
-  readonly tag?: (source: string, tag: number, input: string) => Promise<ShownTag | undefined>;
+  /** One tag; undefined: there is none. */
+  readonly tag?: (source: string, tag: number, input: string) => ShownTag | undefined;
   /** Values of an input from the service over the last `spanMs` milliseconds. Cached for 30 s. */
   readonly series?: (input: string, spanMs: number) => Promise<object>;
   /** Certificates of devices. Called at most every 2 s. */
@@ -54,18 +56,22 @@ export function openDetails(options: DetailOptions, history: History, { clock }:
   const rejects = shared(async () => await options.rejects?.(), clock);
   const certificates = shared(async () => (await options.certificates?.()) ?? [], clock);
   const series = new SeriesCache(options, clock);
+  const texts = new RecentAnswers<string | undefined>(textMs, clock);
   return {
     "/api/tag": async (query, local) => {
       const input = query.get("input") ?? "";
-      const found = await options.tag?.(query.get("source") ?? "", Number(query.get("tag")), input);
+      const found = options.tag?.(query.get("source") ?? "", Number(query.get("tag")), input);
       if (!found) return { found: false };
-      const { place } = found;
+      const { place, readText, ...rest } = found;
       const shown = place && { ...place, file: local ? place.file : elsewhere };
+      const at = JSON.stringify(place);
+      const text = readText && (await (texts.get(at) ?? texts.set(at, readText())));
       const values = history.tag(input);
       return {
         found: true,
-        ...found,
+        ...rest,
         place: shown,
+        text,
         history: { times: history.times.slice(history.times.length - values.length), values },
       };
     },
@@ -88,25 +94,23 @@ const spans = [3_600_000, 86_400_000, 7 * 86_400_000, 30 * 86_400_000];
 const seriesMs = 30_000;
 /** Requests of this page that wait for their turn at the service. */
 const mostWaiting = 4;
+const textMs = 10_000;
 
 class SeriesCache {
   readonly #options: DetailOptions;
-  readonly #clock: Clock;
-  readonly #answers = new Map<string, { readonly at: number; readonly answer: Promise<object> }>();
+  readonly #answers: RecentAnswers<object>;
   #waiting = 0;
 
   constructor(options: DetailOptions, clock: Clock) {
     this.#options = options;
-    this.#clock = clock;
+    this.#answers = new RecentAnswers(seriesMs, clock);
   }
 
   /** Never rejects: `ok: false` has the reason and the remedy. */
   read(input: string, spanMs: number): Promise<object> {
-    const now = this.#clock.monotonic();
-    for (const [key, { at }] of this.#answers) if (now - at > seriesMs) this.#answers.delete(key);
     const key = `${spanMs} ${input}`;
     const known = this.#answers.get(key);
-    if (known) return known.answer;
+    if (known) return known;
     const { series } = this.#options;
     if (!series || !spans.includes(spanMs))
       return Promise.resolve({ ok: false, reason: "since must be 1h, 1d, 7d or 30d" });
@@ -119,8 +123,42 @@ class SeriesCache {
         (error: unknown) => ({ ok: false, reason: reasonOf(error), remedy: remedyOf(error) }),
       )
       .finally(() => this.#waiting--);
-    this.#answers.set(key, { at: now, answer });
+    return this.#answers.set(key, answer);
+  }
+}
+
+/** Any client may ask for any key, so only so many answers are kept. */
+const mostAnswers = 32;
+
+/** The latest answers by key, each shared for `ms` milliseconds. */
+class RecentAnswers<T> {
+  readonly #ms: number;
+  readonly #clock: Clock;
+  readonly #answers = new Map<string, { readonly at: number; readonly answer: Promise<T> }>();
+
+  constructor(ms: number, clock: Clock) {
+    this.#ms = ms;
+    this.#clock = clock;
+  }
+
+  get(key: string): Promise<T> | undefined {
+    this.#drop(({ at }) => this.#clock.monotonic() - at > this.#ms);
+    return this.#answers.get(key)?.answer;
+  }
+
+  /** Returns `answer`. */
+  set(key: string, answer: Promise<T>): Promise<T> {
+    this.#drop(() => this.#answers.size >= mostAnswers);
+    this.#answers.set(key, { at: this.#clock.monotonic(), answer });
     return answer;
+  }
+
+  /** Drops answers, oldest first, as long as `isOver`. */
+  #drop(isOver: (oldest: { readonly at: number }) => boolean): void {
+    for (const [key, oldest] of this.#answers) {
+      if (!isOver(oldest)) return;
+      this.#answers.delete(key);
+    }
   }
 }
 

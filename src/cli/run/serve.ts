@@ -67,9 +67,10 @@ export async function serve(
       gaps: (sinceMs, most) => agent.gaps(sinceMs, most),
       ...pageDetails(file, config),
       retry: () => agent.rejectRetry(),
-      tag: async (source, tag, input) => {
+      tag: (source, tag, input) => {
         const detail = agent.tag(source, tag, input);
-        return detail && { ...detail, text: detail.place && (await tagText(detail.place)) };
+        const place = detail?.place;
+        return detail && { ...detail, ...(place && { readText: () => tagText(place) }) };
       },
       series: (input, spanMs) => agent.series(input, spanMs, io.signal),
       metrics: () => metrics.text(),

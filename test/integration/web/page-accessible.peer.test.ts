@@ -44,7 +44,7 @@ const web = {
   snapshot: troubled,
   rejects: async () => ({ points: 2, unreadable: 0, reasons: [{ ...reason, inputs: new Map([["a", 2]]) }] }),
   configFile: "/etc/tagferry.yaml",
-  tag: async () => ({
+  tag: () => ({
     status: tagWith(),
     stored: 1,
     filtered: 0,

@@ -134,7 +134,7 @@ const detail = {
   })),
   source: { name: "hall", type: "mqtt", url: "mqtt://broker.local", state: "online" },
   place: { file: "/etc/tagferry/tagferry.yaml", line: 42, column: 9 },
-  text: "- { input: hall.room1.temp, topic: sensors/room1/env, value: $.t }",
+  readText: async () => "- { input: hall.room1.temp, topic: sensors/room1/env, value: $.t }",
 };
 
 const screens = {
@@ -149,7 +149,7 @@ test.each(situations)("%s", async (name, path, headline, changes) => {
     const snapshot = () => statusWith({ time: now, buffer: fresh, sources: plant, tags, ...changes });
     await using opened = await openPage(
       browser,
-      { snapshot, tag: async () => detail, configFile: "/etc/tagferry/tagferry.yaml" },
+      { snapshot, tag: () => detail, configFile: "/etc/tagferry/tagferry.yaml" },
       { path, ...context },
     );
     const { page, complaints } = opened;

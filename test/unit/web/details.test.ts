@@ -159,8 +159,37 @@ test("values from the service are shared for 30 s, spans are fixed, and few requ
   expect(asked).toHaveLength(6);
 });
 
+test("the text of a tag is read from the disk once in 10 s, however often its page asks", async () => {
+  const clock = new ManualClock();
+  let reads = 0;
+  const readText = async () => `- input: b${++reads}`;
+  const tag = () => ({ status: {}, place: { file: "/etc/agent.yaml", line: 3 }, readText });
+  const details = openDetails({ tag }, new History(), { clock });
+  const ask = async () => details["/api/tag"]?.(new URLSearchParams({ input: "b" }), true);
+  await Promise.all([ask(), ask()]);
+  expect(await ask()).toMatchObject({ found: true, text: "- input: b1" });
+  await clock.advance(11_000);
+  expect(await ask()).toMatchObject({ text: "- input: b2" });
+});
+
+test("answers about inputs that do not exist do not collect", async () => {
+  let asked = 0;
+  const series = async () => {
+    asked++;
+    throw new Error("unknown");
+  };
+  const details = openDetails({ series }, new History(), { clock: new ManualClock() });
+  const read = async (n: number) =>
+    details["/api/series"]?.(new URLSearchParams({ input: `input${n}`, since: "1h" }), true);
+  for (let n = 0; n < 100; n++) expect(await read(n)).toMatchObject({ ok: false });
+  await read(99);
+  expect(asked).toBe(100);
+  await read(0);
+  expect(asked).toBe(101);
+});
+
 test("where a tag is written is shown to this machine only", async () => {
-  const tag = async () => ({ status: {}, place: { file: "/etc/plant 1/agent.yaml", line: 3 } });
+  const tag = () => ({ status: {}, place: { file: "/etc/plant 1/agent.yaml", line: 3 } });
   const details = openDetails({ tag }, new History(), { clock: new ManualClock() });
   const shown = (local: boolean) =>
     details["/api/tag"]?.(new URLSearchParams({ source: "a", tag: "0", input: "b" }), local);
