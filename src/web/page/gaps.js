@@ -7,22 +7,28 @@ import { words } from "./words.js";
 const asked = new Lookup("api/gaps?since=7d&most=100", 2_000);
 const list = new ShortList(byId("gaps"), 6);
 
-/** Gaps of one tag: those that name it, and those of its whole source. */
+/** Gaps of one tag: those that name it, and those that may include it. */
 export function showTagGaps({ gaps: summary, time }, { source, input }) {
   const now = time / 1_000;
   void asked.refresh(summary.revision, () => showTagGaps({ gaps: summary, time }, { source, input }));
-  const own = (asked.answer?.gaps ?? []).filter(
-    (gap) => gap.source === source && (gap.inputs.length === 0 || gap.inputs.includes(input)),
-  );
-  setText(
-    byId("gaps-count"),
-    own.length === 0 ? "none in the last 7 days" : `${format.count(own.length)} in the last 7 days`,
-  );
-  setText(
-    byId("gaps-note"),
-    own.some(({ inputs }) => inputs.length === 0) ? "Gaps of all tags of the source are among them." : "",
-  );
+  if (!asked.answer) return;
+  const { gaps, more } = asked.answer;
+  const own = gaps.filter((gap) => (gap.source ?? source) === source && (names(gap, input) || mayInclude(gap)));
+  const number = own.length === 0 ? "none" : format.count(own.length);
+  const read = `among the latest ${format.count(gaps.length)} of ${format.count(gaps.length + more)} gaps`;
+  setText(byId("gaps-count"), `${number} ${more > 0 ? read : "in the last 7 days"}`);
+  const isUnsure = own.some((gap) => !names(gap, input));
+  setText(byId("gaps-note"), isUnsure ? "Gaps of several tags that may include this one are among them." : "");
   list.show(own, keyOf, create, (row, gap) => update(row, gap, now));
+}
+
+function names({ inputs }, input) {
+  return inputs.includes(input);
+}
+
+/** A gap of a source or of the buffer names no tag, and one of many tags not all of them. */
+function mayInclude({ inputs, tags }) {
+  return inputs.length === 0 || tags > inputs.length;
 }
 
 export function showGaps(summary, now) {

@@ -47,6 +47,24 @@ const open = (web: Partial<WebOptions>, status: Partial<Status> = {}, width = 1_
   openPage(browser, { snapshot: () => statusWith(status), ...web }, { viewport: { width, height: 900 }, path });
 const openDelivery = (web: Partial<WebOptions>, status: Partial<Status> = {}) => open(web, status, 1_200, "/delivery");
 
+test("the page of a tag claims no more about its gaps than the record that it has read", async () => {
+  const path = "/tag?source=press&tag=0&input=press.speed";
+  const other = gapWith(1, { source: "hall" });
+  const said = async (list: GapList) => {
+    await using opened = await open({ gaps: () => list }, {}, 1_200, path);
+    await opened.page.locator("#gaps-count", { hasText: /./ }).waitFor();
+    return [await opened.page.locator("#gaps-count").innerText(), await opened.page.locator(".gap").count()];
+  };
+  expect(await said(gapList([other]))).toEqual(["none in the last 7 days", 0]);
+  expect(await said({ ...gapList([other]), more: 5 })).toEqual(["none among the latest 1 of 6 gaps", 0]);
+  const many = gapWith(2, { tags: 2_000, inputs: ["press.force"] });
+  const { source: _, ...ofBuffer } = gapWith(3, { cause: "buffer" });
+  expect(await said(gapList([many, gapWith(4, { tags: 1, inputs: ["press.force"] }), ofBuffer]))).toEqual([
+    "2 in the last 7 days",
+    2,
+  ]);
+});
+
 test("gaps are shown with their outcome, open ones first, and updated when they change", async () => {
   let revision = 1;
   const over = { to: at(-300), from: at(-420), state: "lost", cause: "agentDown", reason: "it was stopped" } as const;
