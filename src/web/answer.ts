@@ -41,7 +41,7 @@ export async function loadPage(): Promise<ReadonlyMap<string, PageFile>> {
   const files = await loadPageFiles(new URL("./page/", import.meta.url), {
     ...pages,
     // One file, since browsers paint only after the last style sheet has arrived.
-    "/page.css": "page.css panels.css tables.css lists.css",
+    "/page.css": "page.css headline.css panels.css tables.css lists.css",
     "/icon.svg": "icon.svg",
     ...Object.fromEntries(scripts.map((name) => [`/${name}.js`, `${name}.js`])),
   });
