@@ -4,15 +4,11 @@ import { openBuffer as openDiskBuffer } from "../buffer/registry.ts";
 import type { Config } from "../config/config.ts";
 import { changedSections } from "../config/config.ts";
 import type { BufferStats } from "../core/buffer.ts";
-import { AgentError } from "../core/errors.ts";
-import type { InputId } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
 import { Since } from "../lib/since.ts";
 import { InputOwners } from "../mapping/input-owners.ts";
-import type { RetryProgress } from "../upload/delivery/reject-retry.ts";
 import { openCatalog } from "../upload/signals/catalog.ts";
-import { type ItemSeries, itemSeries, spanBefore } from "../upload/signals/item-series.ts";
 import { bufferOf } from "./buffer-of.ts";
 import { AgentClock } from "./clock/agent-clock.ts";
 import { ClockFile, resumeClock } from "./clock/clock-file.ts";
@@ -34,6 +30,7 @@ import { type TagDetail, tagDetail } from "./status/tag-detail.ts";
 import { BoundAddresses } from "./upkeep/bound-addresses.ts";
 import type { ClusterStatus } from "./upkeep/cluster-delivery.ts";
 import { startDelivery } from "./upkeep/delivery.ts";
+import { type UploaderCalls, uploaderCalls } from "./upkeep/uploader-calls.ts";
 
 export interface AgentOptions {
   readonly version: string;
@@ -51,7 +48,7 @@ export interface AgentOptions {
  * The running agent. Disposing it stops the sources, stores what they have read, and gives the request in flight 5 s.
  * Undelivered points stay on disk.
  */
-export interface Agent extends AsyncDisposable {
+export interface Agent extends AsyncDisposable, UploaderCalls {
   status(): Status;
   /** The status with `count` tags from index `first` on; beyond the end, the last tags. */
   statusOf(first: number, count: number): StatusPart;
@@ -65,18 +62,6 @@ export interface Agent extends AsyncDisposable {
   gaps(sinceMs: number, most: number): GapList;
   /** One tag with its latest readings, which are recorded from the first call on. Undefined: there is none. */
   tag(source: string, tag: number, input: string): TagDetail | undefined;
-  /**
-   * The stored values of an input over the last `spanMs` milliseconds, from the service. Rejects as `itemSeries` does,
-   * and with `SERVICE_UNREACHABLE` if this agent does not deliver at present.
-   */
-  series(input: string, spanMs: number, signal: AbortSignal): Promise<ItemSeries>;
-  /**
-   * Sends refused points again with the next requests. Resolves once they wait. Rejects with `SERVICE_UNREACHABLE` if
-   * this agent does not deliver at present.
-   */
-  retryRejects(): Promise<RetryProgress>;
-  /** The last retry of refused points. Undefined: none since delivery began. */
-  rejectRetry(): RetryProgress | undefined;
   /** Whether the agent itself makes progress. An unreachable service or device does not make it unhealthy. */
   health(): { readonly ok: boolean; readonly reason?: string };
   /** Starts new sources, restarts changed ones and stops removed ones. Unchanged sources keep running. */
@@ -289,22 +274,7 @@ export async function openWaitingAgent(
       const configured = current.sources.find((each) => each.name === name);
       return source && tagDetail({ ...source, configured }, tag, input);
     },
-    async series(input, spanMs, ending) {
-      const id = catalog.entry(input as InputId)?.id; // any other text has no entry
-      const caller = delivery.uploader?.caller;
-      if (id === undefined || !caller) {
-        const why = caller ? `the service has no signal ${input} yet` : "this agent does not deliver at present";
-        throw new AgentError("SERVICE_UNREACHABLE", why);
-      }
-      return await itemSeries(caller, { input: input as InputId, id }, spanBefore(runtime.clock.now(), spanMs), ending);
-    },
-    async retryRejects() {
-      const { uploader } = delivery;
-      if (uploader) return await uploader.retry.start();
-      const message = "this agent does not deliver at present, so refused points cannot be sent again";
-      throw new AgentError("SERVICE_UNREACHABLE", message);
-    },
-    rejectRetry: () => delivery.uploader?.retry.progress,
+    ...uploaderCalls(delivery, catalog, runtime.clock),
     health() {
       const { degraded } = buffer.stats();
       if (degraded !== undefined) return { ok: false, reason: `points cannot be stored: ${degraded}` };
