@@ -226,7 +226,7 @@ test("an agent that ends during a retry keeps the undecided points as refused", 
     await using agent = await startAgent({ folder: home.path, configuration });
     const token = readFileSync(home.file("data/control.token"), "utf8").trim();
     const headers = { "content-type": "application/json", authorization: `Bearer ${token}` };
-    // As `onceDelivering`.
+    // The agent is ready before it starts to deliver.
     const begun = await eventually(async () => {
       const answer = await fetch(`${agent.page}/api/rejects/retry`, { method: "POST", headers });
       return answer.status === 200 && (await answer.text());

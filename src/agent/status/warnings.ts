@@ -51,7 +51,7 @@ const lossRemedies: Readonly<Record<string, string>> = {
   maxAge: "raise buffer.maxAge, or see why delivery failed for so long",
   reserveFreeDisk: "free disk space or lower buffer.reserveFreeDisk; with buffer.whenFull: block sources wait instead",
   diskFull: "free disk space; with buffer.whenFull: block sources wait instead",
-  damaged: "check the disk; what could not be read is kept beside the buffer",
+  damaged: "check the disk; what could not be read is kept next to the buffer",
   missing: "check the disk and who removes files from the data directory",
   diskLied: "check the disk: it had confirmed what it did not keep",
 };

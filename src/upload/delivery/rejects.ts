@@ -33,7 +33,7 @@ export class Rejects {
   /** Time of the last failed write, in monotonic milliseconds. Undefined: writes succeed. */
   #failedAt: number | undefined;
   #count: number;
-  /** Settles when nobody writes to the files. */
+  /** Settles after the latest change of the files. */
   #last: Promise<unknown> = Promise.resolve();
 
   private constructor(path: string, count: number, runtime: Runtime) {

@@ -1,5 +1,5 @@
-// OPC UA servers that wait until a person trusts their certificate. That is done by a command: whoever may look at this
-// page is not thereby the one who may decide.
+// OPC UA servers that wait until a person trusts their certificate. A command does that, since a reader of this page
+// need not be a person who may decide.
 import { byId, cells, element, keyed, setHidden, setText } from "./element.js";
 import { Lookup, listRow } from "./figures.js";
 import * as format from "./format.js";

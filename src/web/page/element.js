@@ -42,8 +42,8 @@ export function setClass(node, className) {
 
 /** What shows when the mouse rests on it. */
 export function setTitle(node, text) {
-  if (node.told === text) return;
-  node.told = text;
+  if (node.titled === text) return;
+  node.titled = text;
   node.title = plain(text);
 }
 

@@ -1,4 +1,4 @@
-// What panels are made of: pills, figures with bars, lists that begin short, and what is asked for beside the stream.
+// What panels are made of: pills, figures with bars, lists that begin short, and requests next to the stream.
 import { element, keyed, setClass, setHidden, setStyle, setText } from "./element.js";
 
 export function pill(node, text, colour) {
@@ -96,7 +96,7 @@ export class Lookup {
       this.#key = key;
       show();
     } catch {
-      // That the agent is silent is told by the stream.
+      // The stream shows that the agent does not answer.
     } finally {
       this.#busy = false;
     }

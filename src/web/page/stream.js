@@ -1,4 +1,4 @@
-// The stream of views: opened for what the page asks for, opened again when that changes, closed while nobody looks.
+// The stream of views: opened with the query of the page, again when that changes, and closed while the page is hidden.
 import { byId, setHidden, setText } from "./element.js";
 import * as format from "./format.js";
 
