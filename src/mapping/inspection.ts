@@ -22,18 +22,38 @@ interface Before {
   readonly storedValue: number;
 }
 
-/** One input of `tag` with its latest readings, which are recorded from the first call on. Undefined: unknown. */
-export function inspectInput(tag: TagInputs | undefined, input: string, nowMs: number): InspectedInput | undefined {
-  const state = tag?.inputs().find((each) => each.input === input);
-  if (!tag) return undefined;
-  const rules = ruleTexts(tag.rule);
-  if (!state) {
-    const [unread] = tag.rule.input === input && tag.size === 0 ? tagsIn([tag], 0, 1).tags : [];
-    return unread && { state: unread, rules, latest: [] };
+/** Inputs of a source that are recorded at a time. Any client may ask for any input, and each one slows its readings. */
+const mostInspected = 64;
+
+export class Inspections {
+  /** In the order in which their recording began. */
+  readonly #recorded = new Set<InputState>();
+
+  /** One input of `tag` with its latest readings, which are recorded from the first call on. Undefined: unknown. */
+  of(tag: TagInputs | undefined, input: string, nowMs: number): InspectedInput | undefined {
+    const state = tag?.inputs().find((each) => each.input === input);
+    if (!tag) return undefined;
+    const rules = ruleTexts(tag.rule);
+    if (!state) {
+      const [unread] = tag.rule.input === input && tag.size === 0 ? tagsIn([tag], 0, 1).tags : [];
+      return unread && { state: unread, rules, latest: [] };
+    }
+    const { observer } = state;
+    const inspection = observer instanceof Inspection ? observer : this.#record(state, new Inspection(tag.rule, nowMs));
+    return { state: tagState(state), rules, latest: inspection.read(nowMs) };
   }
-  const inspection = state.observer instanceof Inspection ? state.observer : new Inspection(tag.rule, nowMs);
-  state.observer = inspection;
-  return { state: tagState(state), rules, latest: inspection.read(nowMs) };
+
+  #record(state: InputState, inspection: Inspection): Inspection {
+    this.#recorded.delete(state);
+    for (const oldest of this.#recorded) {
+      if (this.#recorded.size < mostInspected) break;
+      oldest.observer = undefined;
+      this.#recorded.delete(oldest);
+    }
+    this.#recorded.add(state);
+    state.observer = inspection;
+    return inspection;
+  }
 }
 
 class Inspection implements ReadingObserver {

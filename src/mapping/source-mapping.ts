@@ -12,7 +12,7 @@ import { RepeatedList } from "../lib/repeated-list.ts";
 import { MappingCounters } from "./convert.ts";
 import { AddressBinding, type AddressMemory, InputOwners, RefusedState } from "./input-owners.ts";
 import { InputNumbers, InputState, ReportState } from "./input-state.ts";
-import { inspectInput } from "./inspection.ts";
+import { Inspections } from "./inspection.ts";
 import type { InputWatch, InspectedInput, Mapping, RefusedInput, TagState, TimeFaults } from "./mapping.ts";
 import type { TagRule } from "./options.ts";
 import { PointColumnsWriter } from "./point-columns.ts";
@@ -56,6 +56,7 @@ class SourceMapping implements Mapping {
   readonly #plans = new WeakMap<readonly ReadPlace[], (InputState | undefined)[]>();
 
   readonly #inputs = new RepeatedList<InputId>();
+  readonly #inspections = new Inspections();
 
   constructor(parts: MappingParts, runtime: Runtime) {
     const { source, rules, catalog, owners, watch, addresses, ambiguities = new Map() } = parts;
@@ -167,7 +168,7 @@ class SourceMapping implements Mapping {
   }
 
   inspect(tag: number, input: string): InspectedInput | undefined {
-    return inspectInput(this.#tags[tag], input, this.#runtime.clock.monotonic());
+    return this.#inspections.of(this.#tags[tag], input, this.#runtime.clock.monotonic());
   }
 
   refusals(): readonly RefusedInput[] {

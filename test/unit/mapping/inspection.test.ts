@@ -1,6 +1,6 @@
 // What the page of a tag shows of each reading: the raw value, the point, and the rule that stored or suppressed it.
 import { expect, test } from "vitest";
-import { tryMapping } from "../../support/mapping.ts";
+import { tagId, tryMapping } from "../../support/mapping.ts";
 
 const told = (tried: ReturnType<typeof tryMapping>) =>
   tried.mapping.inspect(0, "a")?.latest.map(({ raw, value, stored, why }) => [raw, value, stored, why]);
@@ -76,6 +76,24 @@ test("recording ends when nobody has looked for 30 s, and the points are the sam
   tried.read(2);
   tried.read(3);
   expect(told(tried)).toEqual([]);
+  for (let visit = 0; visit < 70; visit++) {
+    tried.mapping.inspect(0, "a");
+    await tried.clock.advance(31_000);
+    tried.read(4);
+  }
+  tried.mapping.inspect(0, "a");
+  tried.read(5);
+  expect(told(tried)?.map(([raw]) => raw)).toEqual(["5"]);
+});
+
+test("few inputs are recorded at a time, the latest that a page asked for", () => {
+  const tried = tryMapping(Array.from({ length: 65 }, (_, i) => ({ input: `a${i}` })));
+  const latest = (i: number) => tried.mapping.inspect(i, `a${i}`)?.latest.length;
+  const read = (i: number) => tried.read(1, { tag: tagId(i), address: `hr:${i}` });
+  for (let i = 0; i < 65; i++) read(i);
+  for (let i = 0; i < 65; i++) expect(latest(i)).toBe(0);
+  for (let i = 0; i < 65; i++) read(i);
+  expect([latest(64), latest(1), latest(0)]).toEqual([1, 1, 0]);
 });
 
 test("a tag without a reading has its rules, and an unknown one is none", () => {
