@@ -63,11 +63,7 @@ test("a longer time comes from the service, with the range of each bucket, and a
     const times = [0, 1, 2].map((i) => base.time / 1_000 + i * 120_000);
     return { times, values: [1, 2, 3], min: [0, 1, 2], max: [2, 3, 4], bucketMs: 120_000 };
   };
-  await using opened = await openPage(
-    browser,
-    { snapshot: () => statusWith(), tag: () => detail, series },
-    { path },
-  );
+  await using opened = await openPage(browser, { snapshot: () => statusWith(), tag: () => detail, series }, { path });
   const { page } = opened;
   await page.getByRole("button", { name: "24 h" }).click();
   await page.getByText("from the service, mean, least and greatest of 2 min").waitFor();
