@@ -1,5 +1,7 @@
 // Maps messages to points with the tags of an MQTT source as in a configuration, without a broker.
-import type { z } from "zod";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
 import { formatIssue } from "../../src/config/issue.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import type { Point } from "../../src/core/point.ts";
@@ -9,6 +11,36 @@ import { mqttDriver } from "../../src/source/mqtt/driver.ts";
 import { openReception, type Reception } from "../../src/source/mqtt/reception/reception.ts";
 import { environmentOf } from "./config.ts";
 import { ManualClock, testRuntime } from "./runtime.ts";
+
+/** Folders with the messages of a device or system, and the points of the tags next to them. */
+export const payloadFixtures = join(import.meta.dirname, "../fixtures/mqtt");
+
+export const messagesFile = z.array(
+  z
+    .strictObject({
+      topic: z.string(),
+      payload: z.string().optional(),
+      hex: z.string().optional(),
+      retained: z.boolean().default(false),
+    })
+    .transform(({ topic, payload = "", hex, retained }) => ({
+      topic,
+      payload: hex === undefined ? Buffer.from(payload) : Buffer.from(hex, "hex"),
+      retained,
+    })),
+);
+export const pointsFile = z.array(z.tuple([z.string(), z.string(), z.number()]));
+
+/** `messages.json` or `points.json` of the fixture `name`. */
+export function readFixture<T extends z.ZodType>(file: T, name: string, part: "messages" | "points"): z.output<T> {
+  return file.parse(JSON.parse(readFileSync(join(payloadFixtures, name, `${part}.json`), "utf8")));
+}
+
+/** A point as a fixture has it: Input ID, time with microseconds, value. */
+export function brief({ input, time, value }: Point): [string, string, number] {
+  const micros = String(time % 1_000).padStart(3, "0");
+  return [input, new Date(Math.floor(time / 1_000)).toISOString().replace("Z", `${micros}Z`), value];
+}
 
 export interface ReceivedMessage {
   readonly topic: string;
@@ -25,10 +57,22 @@ export interface MappedMessages {
   readonly warnings: readonly string[];
 }
 
-/** `tagsYaml` is the list of tags. Messages arrive on 2026-08-01. Rejects with the errors of the configuration. */
-export async function mapMessages(tagsYaml: string, messages: readonly ReceivedMessage[]): Promise<MappedMessages> {
+/** `tagsYaml` is the list of tags. As `mapConfigured`. */
+export function mapMessages(tagsYaml: string, messages: readonly ReceivedMessage[]): Promise<MappedMessages> {
+  return mapConfigured(configuration(tagsYaml), messages, { SERVICE_PASSWORD: "x" });
+}
+
+/**
+ * `text` is a configuration with one source, `variables` its environment. Messages arrive on 2026-08-01. Rejects with the
+ * errors of the configuration.
+ */
+export async function mapConfigured(
+  text: string,
+  messages: readonly ReceivedMessage[],
+  variables: Readonly<Record<string, string>>,
+): Promise<MappedMessages> {
   const runtime = testRuntime({ clock: new ManualClock("2026-08-01T00:00:00Z") });
-  const { tags, rules, warnings } = await configured(tagsYaml);
+  const { tags, rules, warnings } = await configured(text, variables);
   using mapping = openMapping({ source: "line", rules, catalog: { describe: () => {} } }, runtime);
   const link = { acknowledge: () => {}, resume: () => {}, publish: () => {} };
   const options = { source: "line", tags, maxPayload: 1_048_576, requestRebirth: false };
@@ -50,8 +94,7 @@ async function takeSome(reception: Reception) {
   return await taken;
 }
 
-async function configured(tagsYaml: string) {
-  const text = `
+const configuration = (tagsYaml: string) => `
 version: 1
 service:
   url: http://127.0.0.1:8420/v1
@@ -63,7 +106,9 @@ sources:
     url: mqtt://127.0.0.1
     tags:
 ${tagsYaml.replaceAll(/^/gm, "      ")}`;
-  const environment = environmentOf({ SERVICE_PASSWORD: "x" }, { "/site/agent.yaml": text });
+
+async function configured(text: string, variables: Readonly<Record<string, string>>) {
+  const environment = environmentOf(variables, { "/site/agent.yaml": text });
   const { sources, warnings } = await loadConfig("agent.yaml", environment, [mqttDriver]).catch((error: unknown) => {
     throw new Error(JSON.stringify(error instanceof Error ? error.cause : error, undefined, 2));
   });

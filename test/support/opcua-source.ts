@@ -51,14 +51,19 @@ export async function openOpcuaSource({
 }
 
 /** The same. If the server's certificate is refused, trusts it as an operator would, and retries. */
-export async function openTrusting(setup: OpcuaSourceSetup): Promise<Source> {
+export function openTrusting(setup: OpcuaSourceSetup): Promise<Source> {
+  return trusting(setup.sharedDir ?? setup.stateDir, () => openOpcuaSource(setup));
+}
+
+/** If the server's certificate is refused, trusts it in `folder` as an operator would, and opens again. */
+export async function trusting(folder: string, open: () => Promise<Source>): Promise<Source> {
   try {
-    return await openOpcuaSource(setup);
+    return await open();
   } catch (error) {
     const thumbprint = /trust accept ([0-9a-f]{40})/.exec(String(error))?.[1];
     if (thumbprint === undefined) throw error;
-    await trustCertificate(setup.sharedDir ?? setup.stateDir, thumbprint);
-    return openOpcuaSource(setup);
+    await trustCertificate(folder, thumbprint);
+    return open();
   }
 }
 
