@@ -35,6 +35,9 @@ const installed = ["serialport"];
 /** Draws the timeline page, in the browser: two files of it are part of the page. */
 const plotLibrary = "node_modules/uplot";
 
+/** Configurations that `browse --recipe` prints. Their fixtures are for the tests. */
+const recipes = "config/recipes";
+
 /** Fills `folder`, which is emptied first. */
 export async function release(folder: string, architecture: Architecture): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
@@ -44,6 +47,8 @@ export async function release(folder: string, architecture: Architecture): Promi
     cpSync(join(root, pages), join(folder, basename(pages)), { recursive: true });
   for (const file of ["uPlot.iife.min.js", "uPlot.min.css"])
     cpSync(join(root, plotLibrary, "dist", file), join(folder, "timeline", file));
+  for (const name of readdirSync(join(root, recipes)))
+    cpSync(join(root, recipes, name, "recipe.yaml"), join(folder, basename(recipes), name, "recipe.yaml"));
   cpSync(join(root, "systemd"), join(folder, "systemd"), { recursive: true });
   const beside = new Set(installed.flatMap((name) => closure(name, root)));
   for (const path of beside) copyPackage(path, join(folder, relative(root, path)), architecture);

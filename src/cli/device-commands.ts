@@ -1,5 +1,6 @@
 // Declares the commands about devices and their certificates.
 import { Option } from "commander";
+import { recipeNames } from "./discover/recipes.ts";
 import { type CommandLine, jsonOption, numberFrom, parseDurationArgument, parsedOption } from "./shared/arguments.ts";
 import type { ProtocolTexts } from "./shared/protocols.ts";
 
@@ -15,6 +16,10 @@ export function addDeviceCommands(line: CommandLine, protocols: ProtocolTexts): 
     takes: [
       `[url]  ${protocols.addressExamples().join(", ")} …; registers are narrowed down by ?unit=1&from=0&to=2000`,
       "--yaml  print tags to paste into a configuration",
+      new Option(
+        "--recipe [name]",
+        "look at no device, print a complete configuration for this one, to be adapted; without a name list them",
+      ).choices(recipeNames()),
       jsonOption,
       `--endpoints  ${secured}: list the ways into the server and what protects each`,
       line.configOption("configuration that --source stands in"),

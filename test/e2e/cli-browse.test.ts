@@ -1,7 +1,9 @@
 // Browsing devices before configuring them, over real protocols on loopback.
-import { writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
+import { z } from "zod";
 import { loadConfig } from "../../src/config/load.ts";
 import { command } from "../support/command.ts";
 import { environmentOf, head, withPassword } from "../support/config.ts";
@@ -11,6 +13,8 @@ import { openMqttBroker } from "../support/mqtt-broker.ts";
 import { opcuaServer, user } from "../support/opcua-server.ts";
 import { openOpcuaSource, openTrusting } from "../support/opcua-source.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const recipeList = z.object({ recipes: z.array(z.object({ name: z.string(), what: z.string() })) });
 
 /** Parses `yaml` as part of a source, as if the user had pasted it there. */
 async function pasted(source: string, yaml: string) {
@@ -285,4 +289,22 @@ test.each([
   const { status, stdout, stderr } = await command(args);
   expect(status).not.toBe(0);
   expect(stdout + stderr).not.toContain("canary-5c1e");
+});
+
+test("recipes are listed by name and printed as they are in config/recipes, without a device", async () => {
+  const { status, stdout } = await command(["browse", "--recipe", "--json"]);
+  expect(status).toBe(0);
+  const { recipes } = recipeList.parse(JSON.parse(stdout));
+  const files = join(import.meta.dirname, "../../config/recipes");
+  expect(recipes.map(({ name }) => name)).toEqual(readdirSync(files).toSorted());
+  expect((await command(["browse", "--recipe"])).stdout).toMatch(/^ {2}shelly +Shelly Plus/m);
+  for (const { name, what } of recipes) {
+    const printed = await command(["browse", "--recipe", name]);
+    expect(printed.stdout).toBe(readFileSync(join(files, name, "recipe.yaml"), "utf8"));
+    expect(printed.stdout).toContain(`# ${what}\n`);
+  }
+  expect(await command(["browse", "--recipe", "toaster"])).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining("Allowed choices are beckhoff-twincat"),
+  });
 });

@@ -14,7 +14,7 @@ declare module "vitest" {
 
 const builds = join(root, ".cache", "program");
 /** All inputs of a build. The lock file stands for the libraries. */
-const sources = ["src", "packaging", "systemd", "package.json", "package-lock.json"];
+const sources = ["src", "config/recipes", "packaging", "systemd", "package.json", "package-lock.json"];
 /** Several, because a run that started before a change of the sources still uses its build. */
 const mostKept = 5;
 

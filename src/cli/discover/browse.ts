@@ -9,18 +9,22 @@ import type { Console } from "../terminal/console.ts";
 import { columns, count, printResult, visible } from "../terminal/text.ts";
 import { browseTarget, type TargetOptions } from "./browse-target.ts";
 import { browsedYaml } from "./browsed.ts";
+import { printRecipe } from "./recipes.ts";
 
 interface BrowseOptions extends TargetOptions {
   readonly yaml?: boolean;
   readonly json?: boolean;
   /** Lists only the endpoints of the device. */
   readonly endpoints?: boolean;
+  /** Prints this recipe and looks at no device; `true` lists the recipes. */
+  readonly recipe?: string | true;
 }
 
 const longestValue = 40;
 
 /** Rejects with `CONFIG_INVALID` for an invalid address, and as `Driver.browse` does. */
 export async function browse(url: string | undefined, options: BrowseOptions, io: Console): Promise<void> {
+  if (options.recipe !== undefined) return printRecipe(options.recipe, options, io);
   const { driver, target } = await browseTarget(url, options, io);
   try {
     return await browseAt(driver, target, options, io);
