@@ -43,6 +43,7 @@ export const longFiles: readonly string[] = [
   "test/integration/opcua-reconnect.test.ts",
   "test/integration/opcua-servers.test.ts",
   "test/integration/opcua.test.ts",
+  "test/integration/recipes.test.ts",
   "test/integration/upload-crashes.test.ts",
   "test/integration/upload-credentials.test.ts",
   "test/integration/upload-faults.test.ts",
