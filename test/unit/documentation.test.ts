@@ -1,5 +1,5 @@
 // Statements of the documents about files and configurations are true.
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { command } from "../support/command.ts";
@@ -71,10 +71,17 @@ test.each([
   expect(titles.filter(isMissing).map(([cell]) => cell)).toEqual([]);
 });
 
-test("every test named in the first five minutes exists", () => {
-  const files = [...textOf("docs/first-five-minutes.md").matchAll(/`((?:e2e|unit)\/[^`\s]+\.test\.ts)`/g)];
-  expect(files.length).toBeGreaterThan(10);
-  expect(files.filter(([, file = ""]) => !existsSync(join(root, "test", file)))).toEqual([]);
+test("every row of the troubleshooting page names a test that exists", () => {
+  const rows = textOf("docs/troubleshooting.md").matchAll(/^\| (?!symptom|cause \| meaning|---).*\|$/gm);
+  const tests = [...rows].map(([row]) => [row, /`([^`\s]+\.test\.ts)` \|$/.exec(row)?.[1]] as const);
+  expect(tests.length).toBeGreaterThan(30);
+  expect(tests.filter(([, file]) => file === undefined || !existsSync(join(root, "test", file)))).toEqual([]);
+});
+
+test("every document of the folder is in its table of contents", () => {
+  const contents = textOf("docs/README.md");
+  const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md") && name !== "README.md");
+  expect(pages.filter((name) => !contents.includes(`](${name})`))).toEqual([]);
 });
 
 test("the table of commands in the README has every command, and no other", async () => {
