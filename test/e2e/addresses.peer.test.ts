@@ -92,6 +92,7 @@ test("of motors with one name only one feeds the signal, and the others are list
     );
     expect(warnings).toContainEqual({
       level: "error",
+      title: "readings refused for 1 Input ID",
       message: expect.stringMatching(
         /^line3\.Current is fed by line3 Line3\/Motors\/M01\/Current; refused: line3 Line3\/Motors\/M02\/Current, .* and 8 more/,
       ),
