@@ -70,7 +70,7 @@ export interface OpcuaServer extends AsyncDisposable {
   readonly unacknowledged: number;
   /** Discards the unacknowledged messages, like servers that keep none. */
   forget(): void;
-  /** Ends all sessions, as after their timeout. `subscriptions`: whether these end as well. */
+  /** Ends all sessions, as after their timeout. With `kept` their subscriptions continue to exist. */
   endSessions(subscriptions?: "deleted" | "kept"): void;
   /** Deletes all monitored items and keeps the subscriptions. */
   dropItems(): void;

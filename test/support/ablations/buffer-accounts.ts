@@ -8,28 +8,28 @@ const scrub = "unit/buffer/disk/scrub.test.ts";
 
 export const bufferAccountAblations: readonly Ablation[] = [
   {
-    safeguard: "a point that is not later than its input's mark is late",
+    safeguard: "marking a point that is not later than its input's mark as late",
     file: "buffer/disk/segments/input-marks.ts",
     code: "if (time > mark && time > this.floor) {",
     without: "if (true) {",
     test: "unit/buffer/disk/input-marks.test.ts",
   },
   {
-    safeguard: "only a repeat of the newest value is dropped",
+    safeguard: "dropping only duplicates of the newest value",
     file: "buffer/disk/segments/input-marks.ts",
     code: "if (Object.is(this.#values[input], value)) continue;",
     without: "continue;",
     test: "unit/buffer/disk/input-marks.test.ts",
   },
   {
-    safeguard: "leased points of a dropped segment are lost only when they come back",
+    safeguard: "counting leased points of a dropped segment as lost only when they are released",
     file: "buffer/disk/blocks/block-shelf.ts",
     code: "    for (const [id, series] of blocks)\n      this.dropped.add(id,",
     without: "    for (const [id, series] of new Map<number, SeriesOut>())\n      this.dropped.add(id,",
     test: overflow,
   },
   {
-    safeguard: "what comes back after its segment was dropped is lost",
+    safeguard: "counting released points of a dropped segment as lost",
     file: "buffer/disk/blocks/dropped-blocks.ts",
     code: "    this.#accounts.losses.add(block.reason, loss);\n",
     without: "",
@@ -37,7 +37,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
     name: "a segment with leased",
   },
   {
-    safeguard: "a settlement of points that nothing brings back is synced",
+    safeguard: "syncing a settlement of points of a dropped segment",
     file: "buffer/disk/log/store.ts",
     code: "this.#keeper.writeSettled(hasDropped);",
     without: "this.#keeper.writeSettled(false);",
@@ -45,7 +45,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
     name: "the same holds for",
   },
   {
-    safeguard: "points of a segment that is put back are not lost any more",
+    safeguard: "removing points of a restored segment from the losses",
     file: "buffer/disk/recovery/reconciling.ts",
     code: "  for (const segment of segments) restoreFound(segment, accounts);\n",
     without: "",
@@ -53,7 +53,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
     name: "put back",
   },
   {
-    safeguard: "the state does not settle a missing segment that is put back",
+    safeguard: "ignoring settled ranges of a restored segment that was missing",
     file: "buffer/disk/recovery/recovery.ts",
     code: "if (!known || isFoundAgain(state, segment)) continue;",
     without: "if (!known) continue;",
@@ -61,7 +61,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
     name: "a segment that is put",
   },
   {
-    safeguard: "a segment that cannot be read holds what was left in it",
+    safeguard: "counting the points of an unreadable segment as stored",
     file: "buffer/disk/segments/segment-opening.ts",
     code: "sealedUpTo(endOfUnreadable(found, limit, options), found, options)",
     without: "sealedUpTo(limit, found, options)",
@@ -69,7 +69,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
     name: "a compacted segment that",
   },
   {
-    safeguard: "an unreadable segment holds back only what may replace points that are asked for",
+    safeguard: "limiting the effect of an unreadable segment to the requested points",
     file: "buffer/disk/blocks/unread-segments.ts",
     code: "touches(each) && mayHold(each)) ||",
     without: "touches(each)) ||",
@@ -77,28 +77,28 @@ export const bufferAccountAblations: readonly Ablation[] = [
     name: "a segment with only",
   },
   {
-    safeguard: "a segment of another buffer is none of this one",
+    safeguard: "ignoring a segment of another buffer",
     file: "buffer/disk/segments/segment-finding.ts",
     code: 'if (typeof header !== "object" || header.stream !== stream || !Number',
     without: 'if (typeof header !== "object" || !Number',
     test: "unit/buffer/disk/store.test.ts",
   },
   {
-    safeguard: "checking the payloads of sealed segments in an outage",
+    safeguard: "checking the payloads of sealed segments during an outage",
     file: "buffer/disk/log/scrubber.ts",
     code: '        if (!isPayloadWhole(bytes, at, header, checksum)) return "damaged";\n',
     without: "",
     test: scrub,
   },
   {
-    safeguard: "the first loss of a reason is counted",
+    safeguard: "counting the first loss of each reason",
     file: "buffer/disk/buffer-metrics.ts",
     code: "      this.#before.set(`lost ${reason}`, 0);\n",
     without: "",
     test: "unit/buffer/disk/buffer-metrics.test.ts",
   },
   {
-    safeguard: "the state says what is removed with the points that are leased of it",
+    safeguard: "recording the leased points of a removed segment in the state",
     file: "buffer/disk/blocks/dropped-blocks.ts",
     code: "      const loss = lossOf(block);\n      removed.lose(block.first, block.end, loss.points, block.reason);\n",
     without: "      const loss = lossOf(block);\n",

@@ -7,7 +7,7 @@ const takeover = "integration/mqtt/takeover.test.ts";
 
 export const mqttFirstContactAblations: readonly Ablation[] = [
   {
-    safeguard: "the choice among addresses that was made when a second one came",
+    safeguard: "remembering the choice among addresses when a second one appears",
     file: "mapping/input-owners.ts",
     code: "      this.contested(state);\n",
     without: "",
@@ -15,7 +15,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     name: "an address feeds its",
   },
   {
-    safeguard: "a warning where the certificate of the broker is not verified",
+    safeguard: "warning when the broker's certificate is not verified",
     file: "source/mqtt/config/connection-checks.ts",
     code: 'if (verify === "none" && urls.some(isTls))',
     without: "if (urls.length === 0)",
@@ -23,7 +23,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     name: "an unverified certificate is",
   },
   {
-    safeguard: "one client identifier for one source of a broker",
+    safeguard: "reserving a client identifier for one source of a broker",
     file: "config/source-config.ts",
     code: "driver.claims?.(options, owner) ?? []",
     without: "[]",
@@ -31,7 +31,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     name: "with one client identifier",
   },
   {
-    safeguard: "naming a takeover of which the broker says nothing",
+    safeguard: "reporting a takeover for which the broker gives no reason",
     file: "source/mqtt/connection/takeover-watch.ts",
     code: "return this.#closings < suspicious ?",
     without: "return this.#closings >= 0 ?",
@@ -54,7 +54,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     name: "before it reads an acknowledgement",
   },
   {
-    safeguard: "a takeover whose reason is lost after one that the broker named",
+    safeguard: "recognising a takeover without a reason after one with a reason",
     file: "source/mqtt/connection/takeover-watch.ts",
     code: "this.#closings = suspicious;",
     without: "this.#closings = 0;",
@@ -62,7 +62,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     name: "a takeover stays the",
   },
   {
-    safeguard: "naming a takeover at one of several brokers",
+    safeguard: "reporting a takeover at one of several brokers",
     file: "source/mqtt/reception/source.ts",
     code: 'failures.find(({ code }) => code === "SOURCE_TAKEN_OVER") ?? ',
     without: "",
@@ -77,7 +77,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     test: "unit/agent/takeover-pause.test.ts",
   },
   {
-    safeguard: "a pause of its own after a takeover",
+    safeguard: "a separate back-off after a takeover",
     file: "agent/pipeline.ts",
     code: 'isAgentError(error, "SOURCE_TAKEN_OVER")\n      ? takeovers.next(runtime.clock.monotonic())\n      : ',
     without: "",
@@ -85,14 +85,14 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     name: "a session taken over",
   },
   {
-    safeguard: "showing a takeover while the connection is good",
+    safeguard: "showing a takeover while the connection is open",
     file: "agent/status/source-monitor.ts",
     code: "(this.#flapping && !this.#isSteady()) || this.#wasTakenOver()",
     without: "(this.#flapping && !this.#isSteady())",
     test: "unit/agent/source-monitor.test.ts",
   },
   {
-    safeguard: "asking a port that does not answer MQTT whether it speaks TLS",
+    safeguard: "testing for TLS on a port that does not answer MQTT",
     file: "source/mqtt/connection/connect.ts",
     code: "if (first && (await needsTls(url, signal)))",
     without: "if (first && signal.aborted)",
@@ -100,21 +100,21 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     name: "to a port that speaks TLS",
   },
   {
-    safeguard: "no token of a broker's address in a log or a status",
+    safeguard: "removing tokens of a broker's address from log and status",
     file: "source/mqtt/connection/failure.ts",
     code: 'return url.replace(/[?#].*$/s, "?***");',
     without: "return url;",
     test: "integration/mqtt/secrets.test.ts",
   },
   {
-    safeguard: "no position in a batch in an Input ID",
+    safeguard: "keeping positions in a batch out of Input IDs",
     file: "source/mqtt/reading/element.ts",
     code: "((positions >> k) & 1) === 1 && (k < batchDepth || isLeaf(k, value))",
     without: "k < 0",
     test: batch,
   },
   {
-    safeguard: "no value of an element of a batch without its name",
+    safeguard: "dropping a value of a batch element without a name",
     file: "source/mqtt/reading/element.ts",
     code: "!isLeftOut(k, found, address) || isTold(k, texts, route)",
     without: "k >= 0",
@@ -122,7 +122,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     name: "elements that have no name",
   },
   {
-    safeguard: "an error where a text of the signal alone has the name of the element",
+    safeguard: "an error when only a signal text contains the element's name",
     file: "source/mqtt/config/input-ids.ts",
     code: "captureNames.filter(tells)",
     without: "captureNames",
@@ -130,7 +130,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     name: "several values of each message",
   },
   {
-    safeguard: "no value under an Input ID that nothing but its position distinguishes",
+    safeguard: "dropping a value that only its position identifies",
     file: "source/mqtt/reading/element.ts",
     code: 'made[name] !== "" || tag.fills',
     without: "made[name] !== undefined || tag.fills",
@@ -138,7 +138,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     name: "only its position",
   },
   {
-    safeguard: "telling objects with the same texts apart",
+    safeguard: "distinguishing objects with equal texts",
     file: "source/mqtt/reading/element.ts",
     code: 'sorted.map((member) => member.map((text) => quoted(text)).join("=")).join(",")',
     without: 'sorted.map(([, text]) => text).join(".")',
@@ -146,7 +146,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     name: "objects with equal texts",
   },
   {
-    safeguard: "no position of a record below .** in an Input ID",
+    safeguard: "keeping the position of a record below .** out of an Input ID",
     file: "source/mqtt/decoders/json-path.ts",
     code: "inRecord || (list && !Array.isArray(value))",
     without: "inRecord",
@@ -154,7 +154,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     name: "only its position",
   },
   {
-    safeguard: "an error where several values of each message come to one Input ID",
+    safeguard: "an error when several values of each message give one Input ID",
     file: "source/mqtt/config/input-ids.ts",
     code: 'if (names.includes("i") || depth === named) return undefined;',
     without: "if (depth >= 0) return undefined;",
@@ -162,14 +162,14 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     name: "several values of each message",
   },
   {
-    safeguard: "a quality code that is a signed number",
+    safeguard: "accepting a quality code that is a signed number",
     file: "source/mqtt/decoders/quality.ts",
     code: "(number & each.mask) >>> 0 === each.value >>> 0",
     without: "number % (each.mask + 1) === each.value",
     test: "unit/source/mqtt/quality.test.ts",
   },
   {
-    safeguard: "a bad reading where a device leaves a bad value out",
+    safeguard: "a bad reading when a device omits a bad value",
     file: "source/mqtt/reading/tag-reader.ts",
     code: 'absent && tag.missing === "skip" && !isBad',
     without: 'absent && tag.missing === "skip"',

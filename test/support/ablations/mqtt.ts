@@ -11,14 +11,14 @@ const backPressure = "integration/mqtt/back-pressure.test.ts";
 
 export const mqttAblations: readonly Ablation[] = [
   {
-    safeguard: "no acknowledgement before that of an earlier batch",
+    safeguard: "acknowledging batches in order",
     file: "source/mqtt/reception/inbox.ts",
     code: "this.#unacknowledged.splice(0, pending < 0 ? this.#unacknowledged.length : pending)",
     without: "this.#unacknowledged.splice(this.#unacknowledged.indexOf(batch), 1)",
     test: inbox,
   },
   {
-    safeguard: "a message of several batches is acknowledged with the last",
+    safeguard: "acknowledging a message of several batches with the last one",
     file: "source/mqtt/reception/inbox.ts",
     code: "    const before = batch.readings.length;\n    read(batch);\n",
     without:
@@ -26,7 +26,7 @@ export const mqttAblations: readonly Ablation[] = [
     test: inbox,
   },
   {
-    safeguard: "giving out what waits when the connection is lost",
+    safeguard: "delivering waiting messages when the connection is lost",
     file: "lib/hand-over.ts",
     code: "      const taken = takeNow();\n      if (taken !== undefined) return taken;\n      if (this.#failure) throw this.#failure.error;",
     without:
@@ -35,14 +35,14 @@ export const mqttAblations: readonly Ablation[] = [
     message: "Error: lost",
   },
   {
-    safeguard: "the bound of what waits",
+    safeguard: "the bound of waiting messages",
     file: "source/mqtt/reception/inbox.ts",
     code: "return second !== undefined || (first !== undefined && this.#isFull(first));",
     without: "return false;",
     test: inbox,
   },
   {
-    safeguard: "no acknowledgement on arrival",
+    safeguard: "delaying the acknowledgement beyond the arrival",
     file: "source/mqtt/connection/client.ts",
     code: "(message) => handler.receive(message)",
     without:
@@ -51,7 +51,7 @@ export const mqttAblations: readonly Ablation[] = [
     name: "no message is acknowledged",
   },
   {
-    safeguard: "QoS 2 is confirmed by PUBREC",
+    safeguard: "confirming QoS 2 with PUBREC",
     file: "source/mqtt/connection/message.ts",
     code: "packet >= exactlyOnce ? 0x50 : 0x40",
     without: "0x40",
@@ -60,7 +60,7 @@ export const mqttAblations: readonly Ablation[] = [
     message: "timed out",
   },
   {
-    safeguard: "acknowledging what no tag wants",
+    safeguard: "acknowledging a message without a matching tag",
     file: "source/mqtt/reception/inbox.ts",
     code: "    this.#waiting.shift();\n    this.release(first);\n",
     without: "    this.#waiting.shift();\n",
@@ -75,21 +75,21 @@ export const mqttAblations: readonly Ablation[] = [
     test: oversize,
   },
   {
-    safeguard: "the place of an oversized message in the order of acknowledgements",
+    safeguard: "acknowledging an oversized message in its order",
     file: "source/mqtt/connection/packet-reader.ts",
     code: "if (toDiscard === 0) deliver(skipped);",
     without: "if (toDiscard === 0) skipped = undefined;",
     test: oversize,
   },
   {
-    safeguard: "properties that are too large count",
+    safeguard: "limiting the size of properties",
     file: "source/mqtt/connection/packet-reader.ts",
     code: " || body - cursor > maxProperties",
     without: "",
     test: oversize,
   },
   {
-    safeguard: "the library receives no message",
+    safeguard: "keeping messages from the library",
     file: "source/mqtt/connection/packet-reader.ts",
     code: "      parser._write = (chunk: Buffer, _encoding, done) => own.write(chunk, done);\n",
     without: "",
@@ -97,7 +97,7 @@ export const mqttAblations: readonly Ablation[] = [
     message: "timed out",
   },
   {
-    safeguard: "no nesting for each packet that the library takes at once",
+    safeguard: "avoiding recursion for each packet of the library",
     file: "source/mqtt/connection/packet-reader.ts",
     code: "    if (isReading) return;\n",
     without: "",
@@ -106,7 +106,7 @@ export const mqttAblations: readonly Ablation[] = [
     message: "Maximum call stack",
   },
   {
-    safeguard: "the socket is not read while nothing is taken",
+    safeguard: "pausing the socket while no message is consumed",
     file: "source/mqtt/connection/packet-reader.ts",
     code: "stalled = !receive(message);",
     without: "receive(message);",
@@ -114,7 +114,7 @@ export const mqttAblations: readonly Ablation[] = [
     name: "at most 10,000 readings",
   },
   {
-    safeguard: "giving out at the stop what has arrived",
+    safeguard: "delivering received messages at a stop",
     file: "source/mqtt/reception/reception.ts",
     code: "      for (let batch = inbox.takeNow(); batch; batch = inbox.takeNow()) yield deliveryOf(batch);\n",
     without: "",

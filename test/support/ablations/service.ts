@@ -10,35 +10,35 @@ const guesses = "unit/service/guess-brake.test.ts";
 
 export const serviceAblations: readonly Ablation[] = [
   {
-    safeguard: "making the databases for the user of the service alone",
+    safeguard: "creating the database files for the user of the service only",
     file: "service/store/store.ts",
     code: "    keepPrivate(data);\n",
     without: "",
     test: files,
   },
   {
-    safeguard: "closing files of an earlier start to others",
+    safeguard: "removing other users' access to files of an earlier start",
     file: "service/store/store.ts",
     code: "if ((statSync(path).mode & 0o777) !== 0o600) chmodSync(path, 0o600);",
     without: "statSync(path);",
     test: files,
   },
   {
-    safeguard: "making the databases before SQLite does",
+    safeguard: "creating the database files before SQLite does",
     file: "service/store/store.ts",
     code: "  for (const name of databases) create(join(folder, name));\n",
     without: "",
     test: files,
   },
   {
-    safeguard: "closing the log of a killed service to others",
+    safeguard: "removing other users' access to the log of a killed service",
     file: "service/store/store.ts",
     code: '"lock-journal", logFile, ',
     without: '"lock-journal", ',
     test: files,
   },
   {
-    safeguard: "the brake on wrong passwords",
+    safeguard: "delaying refusals of wrong passwords",
     file: "service/http/rpc-endpoint.ts",
     code: "      if (basicCredentials(request.headers.authorization)) await refusals.turn(request, response);\n",
     without: "",
@@ -46,7 +46,7 @@ export const serviceAblations: readonly Ablation[] = [
     name: "of many wrong passwords",
   },
   {
-    safeguard: "letting the right password in before the brake",
+    safeguard: "accepting the right password before the delay",
     file: "service/http/rpc-endpoint.ts",
     code: "    if (!caller) {\n",
     without: "    await refusals.turn(request, response);\n    if (!caller) {\n",
@@ -64,7 +64,7 @@ export const serviceAblations: readonly Ablation[] = [
     message: "Test timed out",
   },
   {
-    safeguard: "the brake on wrong client secrets",
+    safeguard: "delaying refusals of wrong client secrets",
     file: "service/http/token-endpoint.ts",
     code: "    await refusals.turn(request, response);\n",
     without: "",
@@ -72,7 +72,7 @@ export const serviceAblations: readonly Ablation[] = [
     name: "wrong secrets of a client",
   },
   {
-    safeguard: "counting token requests after the secret was right",
+    safeguard: "counting token requests only after the secret was verified",
     file: "service/http/token-endpoint.ts",
     code: '  const same = sameText(integration?.clientSecret?.reveal() ?? "", given?.clientSecret ?? "");\n',
     without:
@@ -82,42 +82,42 @@ export const serviceAblations: readonly Ablation[] = [
     message: "fetch failed",
   },
   {
-    safeguard: "the bound of the refusals that wait",
+    safeguard: "the bound of delayed refusals",
     file: "service/http/guess-brake.ts",
     code: "    if (wait > longestMs) return undefined;\n",
     without: "",
     test: guesses,
   },
   {
-    safeguard: "the brake on each address",
+    safeguard: "the delay per address",
     file: "service/http/guess-brake.ts",
     code: "waitOf(ofOneAddress, next, now), ",
     without: "",
     test: guesses,
   },
   {
-    safeguard: "the brake on all addresses",
+    safeguard: "the delay over all addresses",
     file: "service/http/guess-brake.ts",
     code: ", waitOf(ofAll, nextOfAll, now)",
     without: "",
     test: guesses,
   },
   {
-    safeguard: "forgetting addresses whose turns are over",
+    safeguard: "forgetting addresses whose delays are over",
     file: "service/http/guess-brake.ts",
     code: "    this.#forget(now);\n",
     without: "",
     test: guesses,
   },
   {
-    safeguard: "taking the addresses of an IPv6 network for one",
+    safeguard: "treating the addresses of an IPv6 network as one",
     file: "service/http/guess-brake.ts",
     code: ".slice(0, 4).join",
     without: ".join",
     test: guesses,
   },
   {
-    safeguard: "answering queries on threads of their own",
+    safeguard: "answering queries on separate threads",
     file: "service/worker/store-threads.ts",
     code: "if (this.#readers.length > 0 && method",
     without: "if (this.#readers.length < 0 && method",
@@ -125,7 +125,7 @@ export const serviceAblations: readonly Ablation[] = [
     name: "that is sent while",
   },
   {
-    safeguard: "telling the threads that read what was written, before the answer",
+    safeguard: "refreshing the reading threads before a write is answered",
     file: "service/worker/store-threads.ts",
     code: "reader.refresh(answer.changes)",
     without: "void reader",
@@ -133,7 +133,7 @@ export const serviceAblations: readonly Ablation[] = [
     name: "a query finds the",
   },
   {
-    safeguard: "letting queries wait for a moment in which the log can be emptied",
+    safeguard: "pausing queries to truncate the write-ahead log",
     file: "service/worker/store-threads.ts",
     code: "      this.#queries.pause();\n      await this.#queries.onPendingZero();\n",
     without: "",
@@ -149,7 +149,7 @@ export const serviceAblations: readonly Ablation[] = [
     name: "that is sent while",
   },
   {
-    safeguard: "forgetting the last blocks that a rollback has removed",
+    safeguard: "reloading the last blocks after a rollback",
     file: "service/store/store.ts",
     code: "      this.points.reload();\n",
     without: "",
@@ -157,7 +157,7 @@ export const serviceAblations: readonly Ablation[] = [
     name: "after a rollback",
   },
   {
-    safeguard: "answering a query from one state of the file",
+    safeguard: "answering a query from one snapshot of the file",
     file: "service/worker/store-worker.ts",
     code: "store.snapshot(() => atOnce(dispatch(input, store)))",
     without: "atOnce(dispatch(input, store))",
@@ -165,7 +165,7 @@ export const serviceAblations: readonly Ablation[] = [
     name: "sees all of each or nothing",
   },
   {
-    safeguard: "answering a repeated write with the outcome that came too late",
+    safeguard: "answering a repeated write with the outcome of the one that timed out",
     file: "service/http/rpc-endpoint.ts",
     code: "(written && this.#late.take(written, key))",
     without: "undefined",
@@ -173,7 +173,7 @@ export const serviceAblations: readonly Ablation[] = [
     name: "a repeated write that",
   },
   {
-    safeguard: "running a save again where another one came in between",
+    safeguard: "running a repeated save again if another one came in between",
     file: "service/http/late-outcomes.ts",
     code: "if (!isInsert(method)) for",
     without: "if (key === method) for",
@@ -196,7 +196,7 @@ export const serviceAblations: readonly Ablation[] = [
     name: "a state that began before the window",
   },
   {
-    safeguard: "refusing a group that would be cut",
+    safeguard: "refusing a group that would be truncated",
     file: "service/method/evaluate-params.ts",
     code: "if (total > maxGroup && !query.isLimited)",
     without: "if (total > Number.POSITIVE_INFINITY && !query.isLimited)",
