@@ -6,11 +6,11 @@ export function addClusterCommands(line: CommandLine): void {
   const more = "The order lies in the cluster: it needs no running agent here, and outlasts restarts.";
   line.group(
     "cluster",
-    "the agents that share an integration: who delivers, who reads which source, and changes of that",
+    "the agents that share an integration: which one delivers, which reads each source, and commands to change that",
     [
       {
         name: "status",
-        what: "the agents, who of them delivers, and who reads the sources that several can read; takes up to 6 s",
+        what: "the agents, which of them delivers, and which reads each shared source; takes up to 6 s",
         takes: [config, jsonOption],
         example: "tagferry cluster status -c tagferry.yaml",
         run: async () => (await import("./cluster/cluster.ts")).clusterStatus,
@@ -30,7 +30,7 @@ export function addClusterCommands(line: CommandLine): void {
           "<source>  name of the source",
           "[node]  agent.name; not with --undo",
           config,
-          "--undo  let run of the source decide again",
+          "--undo  apply run of the source again",
           jsonOption,
         ],
         more,
@@ -39,7 +39,7 @@ export function addClusterCommands(line: CommandLine): void {
       },
       {
         name: "remove",
-        what: "forget an agent that will not come back; what it has handed over is delivered",
+        what: "forget an agent that will not come back; the points that it passed to the cluster are delivered",
         takes: ["<node>  agent.name", config, jsonOption],
         example: "tagferry cluster remove gw3",
         run: async () => (await import("./cluster/cluster.ts")).remove,

@@ -129,7 +129,7 @@ export class JoinedCluster implements AsyncDisposable {
         this.#answeredAt = clock.monotonic();
         reason = "";
       } catch (error) {
-        if (reasonOf(error) !== reason) log.warn({ reason: reasonOf(error) }, "it is not known who delivers");
+        if (reasonOf(error) !== reason) log.warn({ reason: reasonOf(error) }, "it is not known which agent delivers");
         reason = reasonOf(error);
         this.#delivers = undefined;
         this.#stream = undefined;

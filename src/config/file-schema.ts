@@ -77,7 +77,7 @@ export const httpOptions = z.strictObject({
     })
     .optional()
     .describe(
-      "Without it everybody who reaches the port may read the page, /api and /metrics. Programs send it as a bearer token, browsers as the password of any user. /healthz and /readyz need none.",
+      "Without it every client that reaches the port may read the page, /api and /metrics. Programs send it as a bearer token, browsers as the password of any user. /healthz and /readyz need none.",
     ),
   tls: z
     .strictObject({

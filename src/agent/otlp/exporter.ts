@@ -22,7 +22,7 @@ export interface ExporterParts {
 const counters = {
   exports: {
     name: "otlp_exports_total",
-    help: "Requests to the OpenTelemetry collector, by what became of them",
+    help: "Requests to the OpenTelemetry collector, by outcome",
     labels: ["signal", "outcome"],
   },
   dropped: {

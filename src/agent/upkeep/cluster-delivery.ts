@@ -74,7 +74,7 @@ function adaptStream(stream: PointStream, runtime: Runtime): AsyncDisposable {
       before = error.message;
     }
   }
-  const failure = "the limits of the stream are not looked after any more";
+  const failure = "the limits of the stream are no longer maintained";
   return repeat(adapt, { everyMs: adaptEveryMs, first: "now", failure }, runtime);
 }
 

@@ -141,7 +141,7 @@ export class ClusterSources implements AsyncDisposable {
       stop: () => this.#stop(source),
     };
     const ended = holdSource(source, options, this.#runtime, stop.signal).catch((error: unknown) =>
-      this.#runtime.log.error({ source, err: error }, "the lease of the source is not followed any more"),
+      this.#runtime.log.error({ source, err: error }, "the lease of the source is no longer maintained"),
     );
     this.#holding.set(source, { stop, ended });
   }

@@ -106,7 +106,7 @@ export async function move(
   const read = await within(cluster, isRead, io);
   const text = read
     ? `${node} reads ${source} while it runs`
-    : `${node} is to read ${source} and does not yet; tagferry cluster status shows when it does`;
+    : `${node} does not read ${source} yet; tagferry cluster status shows when it does`;
   const hint = `undo: tagferry cluster move ${source} --undo`;
   printResult(options, { source, node, moved: true, read }, () => [visible(text), visible(hint)], io);
 }
@@ -123,7 +123,7 @@ export async function remove(node: string, options: ConfigOptions, io: Console):
   await takeBackOrder(cluster.state, { kind: "drain", node });
   for (const { name, movedTo } of sources)
     if (movedTo === node) await takeBackOrder(cluster.state, { kind: "move", source: name, node });
-  const text = `${node} is removed; what it has handed over is delivered, what it has not is in its data directory`;
+  const text = `${node} is removed; the points that it passed to the cluster are delivered, the others stay in its data directory`;
   printResult(options, { node, removed: true }, () => [visible(text)], io);
 }
 

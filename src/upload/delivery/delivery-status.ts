@@ -74,7 +74,7 @@ export interface DeliveryStatus {
 
 const requests = {
   name: "upload_requests_total",
-  help: "Requests to store points, by what became of them.",
+  help: "Requests to store points, by outcome.",
   labels: ["outcome"],
 } as const;
 const points = { name: "upload_points_total", help: "Points the service has accepted." } as const;

@@ -4,7 +4,7 @@ import type { HistogramDeclaration, MetricDeclaration } from "../../../core/runt
 /** `outcome`: ok, exception, timeout (also if the device closed the connection), contested (see `Result`). */
 export const requestsTotal: MetricDeclaration<"source" | "unit" | "outcome"> = {
   name: "source_modbus_requests_total",
-  help: "Modbus requests by what became of them",
+  help: "Modbus requests by outcome",
   labels: ["source", "unit", "outcome"],
 };
 

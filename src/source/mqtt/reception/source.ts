@@ -40,7 +40,7 @@ export async function openMqttSource(config: MqttConfig, runtime: Runtime, signa
   const { url, servers, verify } = config.options;
   const log = runtime.log.child({ part: "source", source: config.name, driver: "mqtt" });
   if (verify === "none")
-    log.warn({ url: shownUrl(url) }, "the broker's certificate is not checked; anybody can pass for it");
+    log.warn({ url: shownUrl(url) }, "the broker's certificate is not verified; any server can impersonate it");
   const failures: AgentError[] = [];
   for (const each of [url, ...servers]) {
     try {
