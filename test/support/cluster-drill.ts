@@ -1,6 +1,6 @@
 // Three servers, three agents and one integration under concurrent faults for a given time. Returns what is wrong in
 // the end.
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Gap } from "../../src/agent/gaps/gap.ts";
@@ -206,6 +206,7 @@ export async function clusterDrill(
 
 function keepLogs(agents: readonly DrillAgent[]): void {
   if (logFolder === undefined) return;
+  mkdirSync(logFolder, { recursive: true });
   for (const { name, process } of agents)
     writeFileSync(join(logFolder, `${name}.ndjson`), process.log.map((line) => `${JSON.stringify(line)}\n`).join(""));
 }
