@@ -32,9 +32,9 @@ test("a SIGHUP applies the configuration: changed sources restart, the others co
 
   writeFileSync(file, twoSources(folder.path, "b.new", "20m"));
   process.kill(agent.pid, "SIGHUP");
-  const told = await eventually(() => agent.log.find(({ msg }) => msg === "configuration reloaded"));
+  const reloaded = await eventually(() => agent.log.find(({ msg }) => msg === "configuration reloaded"));
 
-  expect(told).toMatchObject({ started: [], restarted: ["b"], stopped: [] });
+  expect(reloaded).toMatchObject({ started: [], restarted: ["b"], stopped: [] });
   expect(agent.log.find(({ sections }) => sections !== undefined)).toMatchObject({ sections: ["service"] });
   await eventually(async () =>
     (await agent.status()).tags.some(({ input, value }) => input === "b.new" && value !== undefined),

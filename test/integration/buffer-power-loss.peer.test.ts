@@ -21,7 +21,7 @@ async function cut(volume: LoopVolume, disk: Disk, count: number, enough: (lost:
   const folder = `${volume.path}/data/buffer`;
   let [lost, total, next, compacted] = [0, 0, 0, 0];
   /** Points that were acknowledged and are not settled yet. */
-  const owed = new Set<string>();
+  const unsettled = new Set<string>();
   for (let cycle = 0; cycle <= count && !enough(lost); cycle++) {
     const at = cycle * 100;
     disk.makeFolder(folder);
@@ -32,7 +32,7 @@ async function cut(volume: LoopVolume, disk: Disk, count: number, enough: (lost:
       blocks.push(block);
       for (const point of block.points) there.add(keyOf(point));
     }
-    for (const key of owed) if (!there.has(key)) lost++;
+    for (const key of unsettled) if (!there.has(key)) lost++;
     const { losses } = store.stats();
     if (losses.length > 0) {
       store.close(moment(at + 1));
@@ -42,7 +42,7 @@ async function cut(volume: LoopVolume, disk: Disk, count: number, enough: (lost:
     for (const block of blocks)
       if (random() < 0.75) {
         settle(store, block);
-        for (const point of block.points) owed.delete(keyOf(point));
+        for (const point of block.points) unsettled.delete(keyOf(point));
       } else store.release([block.id]);
     store.tick(moment(at + 10));
     if (cycle === count) break;
@@ -61,7 +61,7 @@ async function cut(volume: LoopVolume, disk: Disk, count: number, enough: (lost:
         // treats an
         // aborted transaction like a written one. Only an append that returned before the cut counts as acknowledged.
         volume.throwIfCut();
-        for (const point of points) owed.add(keyOf(point));
+        for (const point of points) unsettled.add(keyOf(point));
         total += points.length;
         if (i % 50 === 49) store.tick(moment(at + 12 + i / 5));
       }

@@ -9,8 +9,8 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 test("an adapter that returns under another number is read again, and others are not disturbed", async () => {
   using folder = temporaryFolder();
-  await using beside = await modbusDevice();
-  beside.unit(1).set("hr", 0, [9]);
+  await using neighbour = await modbusDevice();
+  neighbour.unit(1).set("hr", 0, [9]);
   const adapter = folder.file("by-id-adapter");
   const plugIn = async (words: readonly number[]) => {
     const server = await libmodbus("rtu", words);
@@ -21,7 +21,7 @@ test("an adapter that returns under another number is read again, and others are
   };
   const first = await plugIn([7]);
   await using line = keepReading({ url: `rtu://${adapter}${first.search}`, timeout: "200ms" }, [{ at: "hr:0" }]);
-  await using other = keepReading({ url: beside.url, timeout: "10s" }, [{ at: "hr:0" }]);
+  await using other = keepReading({ url: neighbour.url, timeout: "10s" }, [{ at: "hr:0" }]);
   await eventually(() => line.count("good") >= 3);
 
   await first.server[Symbol.asyncDispose]();

@@ -19,13 +19,13 @@ function allRight(readings: readonly Reading[], valueOf: (tag: number) => number
 
 test("a gateway that stops answering is closed, reached again when it answers, and other sources are not affected", async () => {
   await using gateway = await modbusDevice();
-  await using beside = await modbusDevice();
+  await using neighbour = await modbusDevice();
   await using network = await tcpProxy(gateway.port);
   for (const unit of [1, 2, 3]) gateway.unit(unit).set("hr", 0, [unit]);
-  beside.unit(1).set("hr", 0, [9]);
+  neighbour.unit(1).set("hr", 0, [9]);
   const tags = [1, 2, 3].map((unit) => ({ at: "hr:0", unit }));
   await using kept = keepReading({ url: `tcp://127.0.0.1:${network.port}`, timeout: "100ms" }, tags);
-  await using other = keepReading({ url: beside.url, timeout: "10s" }, [{ at: "hr:0" }]);
+  await using other = keepReading({ url: neighbour.url, timeout: "10s" }, [{ at: "hr:0" }]);
   await eventually(() => kept.count("good") >= 9);
 
   network.muteDevice();

@@ -95,7 +95,7 @@ test("every thread returns signals in the order of their creation, also after th
 test.each([
   ["small", 50, 20_000, 40],
   ["large", 50, 1_000, 1_000],
-])("a query that runs beside %s inserts sees all of each or nothing", async (_, signals, stored, rows) => {
+])("a query during %s inserts sees all of each or nothing", async (_, signals, stored, rows) => {
   using folder = temporaryFolder();
   await using service = await testService({ data: folder.path });
   // So many points that a query takes longer than a small insert.

@@ -19,9 +19,9 @@ test("old points that cannot be deleted are reported, and deleted the next time"
   other.exec("BEGIN IMMEDIATE");
   const blocks = () => other.prepare("SELECT count(*) AS blocks FROM block").get()?.["blocks"];
   await clock.advance(10 * 86_400_000);
-  const told = () => runtime.lines.filter(({ message }) => message === "old points could not be deleted");
+  const failures = () => runtime.lines.filter(({ message }) => message === "old points could not be deleted");
   // The deletion may have been tried more than once in those days.
-  await eventually(() => told().length > 0);
+  await eventually(() => failures().length > 0);
   expect((await service.call("platform.selectItems", {})).body?.result).toEqual({});
   expect(blocks()).toBe(1);
   other.exec("ROLLBACK");

@@ -65,8 +65,8 @@ test("a repeated write that was answered with a timeout is not run again: its ou
   expect([repeated.status, repeated.body?.id]).toEqual([200, "second"]);
   // The result of the first run: the signal was created.
   expect(repeated.body?.result?.["signalsByInput"][`n${n}s0`]).toMatchObject({ created: true });
-  const anew = await service.post(requestOf(n, "3"));
-  expect(anew.body?.result?.["signalsByInput"][`n${n}s0`]).toMatchObject({ created: false });
+  const later = await service.post(requestOf(n, "3"));
+  expect(later.body?.result?.["signalsByInput"][`n${n}s0`]).toMatchObject({ created: false });
 });
 
 test("repeating a save that was answered with a timeout overwrites metadata saved in between", async () => {

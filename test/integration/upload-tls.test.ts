@@ -57,7 +57,7 @@ test.for([
   ["has expired", "its certificate has expired: it must be renewed", { from: -2 * dayMs, to: -dayMs }],
   ["is not valid yet", "its certificate is not valid yet: is the clock here right?", { from: dayMs, to: 2 * dayMs }],
 ] as const)(
-  "a certificate that %s is told as such, and the one that replaces it is taken",
+  "a certificate that %s is reported as such, and the one that replaces it is accepted",
   async ([, message, time]) => {
     using folder = temporaryFolder();
     const { cert, issue } = authority();
@@ -68,7 +68,7 @@ test.for([
     await using upload = await uploading({ url: service.url, speed: 200, service: { caFile } });
     upload.reader.append({ a: [[1e15, 1]] });
     await eventually(() => upload.reader.empty);
-    const told = service.seen.length;
+    const requestsBefore = service.seen.length;
     service.certify(issue({ names: ["localhost"], ...time }));
     upload.catalog.describe("b" as InputId, { engUnit: "V" });
     upload.reader.append({ a: [[1e15 + 1e6, 2]], b: [[1e15, 3]] });
@@ -79,7 +79,7 @@ test.for([
     expect(status.lastError).toMatchObject({ current: true, message: expect.stringContaining(message) });
     expect(status.lastError?.message).toContain(`says ${new Date().toISOString().slice(0, 10)}`);
     expect(status.lastError?.hint).toContain("the clock of this machine");
-    expect([service.seen.length, upload.reader.empty, upload.catalog.pending.size]).toEqual([told, false, 1]);
+    expect([service.seen.length, upload.reader.empty, upload.catalog.pending.size]).toEqual([requestsBefore, false, 1]);
     service.certify(right);
     await eventually(() => upload.reader.empty && upload.catalog.pending.size === 0);
     expect([service.stored.size, service.signals.size, upload.uploader.status().rejected]).toEqual([3, 1, 0]);

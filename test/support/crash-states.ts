@@ -80,9 +80,9 @@ export function lookAtCrashStates(options: CrashStatesOptions): CrashStates {
 
 /** Undefined if every promise was kept. */
 function problemOf(disk: MemoryDisk, run: ScriptRun, variant: number, end: "killed" | "powerCut"): string | undefined {
-  let mended = 0;
+  let unsealed = 0;
   disk.fault = (call, path) => {
-    if (call === "setSize" && path.includes("/seg-")) mended++;
+    if (call === "setSize" && path.includes("/seg-")) unsealed++;
     return undefined;
   };
   const problem = problemAfterRestart(() => openStore(disk, { at: 1_000, seed: 77 }), run, end);
@@ -90,5 +90,5 @@ function problemOf(disk: MemoryDisk, run: ScriptRun, variant: number, end: "kill
   // At a start, the segment being written is scanned in full. A second one is scanned if the earlier kill came before
   // the
   // sync of a seal, which does not happen in the first script.
-  return mended > (variant === 0 ? 1 : 2) ? `${mended} segments had no totals` : undefined;
+  return unsealed > (variant === 0 ? 1 : 2) ? `${unsealed} segments had no totals` : undefined;
 }

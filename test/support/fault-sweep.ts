@@ -80,8 +80,8 @@ function problemsOf({ code, times, whenFull }: FaultSweep, failing: number): str
   if (missing > lost.length + (staysFull ? run.settled.size : 0)) problems.push(`says that ${missing} points are lost`);
 
   for (const error of run.errors) {
-    const told = error instanceof AgentError ? error.code : error instanceof Error && "code" in error && error.code;
-    if (told !== "BUFFER_UNAVAILABLE" && told !== code) problems.push(`an append rejected with ${String(error)}`);
+    const found = error instanceof AgentError ? error.code : error instanceof Error && "code" in error && error.code;
+    if (found !== "BUFFER_UNAVAILABLE" && found !== code) problems.push(`an append rejected with ${String(error)}`);
   }
   if (times === "once" && code === "short" && run.errors.length > 0) problems.push("a short write made an append fail");
   return problems;

@@ -20,7 +20,11 @@ export async function npmPackage(name: string, version: string): Promise<unknown
  * A folder from which a package of exactly this version and its peer dependencies can be required. Rejects like
  * `npmPackage`.
  */
-export async function npmPackageFolder(name: string, version: string, ...beside: readonly string[]): Promise<string> {
+export async function npmPackageFolder(
+  name: string,
+  version: string,
+  ...peerDependencies: readonly string[]
+): Promise<string> {
   const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "tagferry-peers");
   const folder = join(cache, `npm-${name.replaceAll(/[^\w.-]/g, "_")}@${version}`);
   if (!existsSync(folder)) {
@@ -28,7 +32,9 @@ export async function npmPackageFolder(name: string, version: string, ...beside:
     const making = `${folder}.${process.pid}`;
     await mkdir(making, { recursive: true });
     const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--silent"];
-    await run("npm", ["install", "--prefix", making, ...quiet, `${name}@${version}`, ...beside], { cwd: making });
+    await run("npm", ["install", "--prefix", making, ...quiet, `${name}@${version}`, ...peerDependencies], {
+      cwd: making,
+    });
     await rename(making, folder).catch(() => rm(making, { recursive: true, force: true }));
   }
   return folder;

@@ -4,25 +4,25 @@ import type { DiskCall } from "./memory-disk.ts";
 
 /** `before` may throw; the call is then not made. */
 export function watched(disk: Disk, before: (call: DiskCall) => void): Disk {
-  const told = <T>(name: DiskCall, call: () => T): T => {
+  const announced = <T>(name: DiskCall, call: () => T): T => {
     before(name);
     return call();
   };
   const watchedFile = (file: DiskFile): DiskFile => ({
-    write: (bytes, position) => told("write", () => file.write(bytes, position)),
-    read: (into, position) => told("read", () => file.read(into, position)),
-    setSize: (bytes) => told("setSize", () => file.setSize(bytes)),
-    size: () => told("size", () => file.size()),
-    sync: () => told("sync", () => file.sync()),
-    close: () => told("close", () => file.close()),
+    write: (bytes, position) => announced("write", () => file.write(bytes, position)),
+    read: (into, position) => announced("read", () => file.read(into, position)),
+    setSize: (bytes) => announced("setSize", () => file.setSize(bytes)),
+    size: () => announced("size", () => file.size()),
+    sync: () => announced("sync", () => file.sync()),
+    close: () => announced("close", () => file.close()),
   });
   return {
-    makeFolder: (path) => told("makeFolder", () => disk.makeFolder(path)),
-    list: (folder) => told("list", () => disk.list(folder)),
-    open: (path, mode) => told("open", () => watchedFile(disk.open(path, mode))),
-    remove: (path) => told("remove", () => disk.remove(path)),
-    rename: (from, to) => told("rename", () => disk.rename(from, to)),
-    syncFolder: (folder) => told("syncFolder", () => disk.syncFolder(folder)),
-    free: (folder) => told("free", () => disk.free(folder)),
+    makeFolder: (path) => announced("makeFolder", () => disk.makeFolder(path)),
+    list: (folder) => announced("list", () => disk.list(folder)),
+    open: (path, mode) => announced("open", () => watchedFile(disk.open(path, mode))),
+    remove: (path) => announced("remove", () => disk.remove(path)),
+    rename: (from, to) => announced("rename", () => disk.rename(from, to)),
+    syncFolder: (folder) => announced("syncFolder", () => disk.syncFolder(folder)),
+    free: (folder) => announced("free", () => disk.free(folder)),
   };
 }

@@ -105,16 +105,16 @@ test("names and reasons with markup or bidirectional controls are shown literall
 });
 
 test("a failing source shows its error and the remedy until it recovers", async () => {
-  let mended = false;
+  let repaired = false;
   const failing = { state: "waiting" as const, error: "10.0.0.5:502: connection refused", remedy: "check the cable" };
-  await using opened = await openPage(() => statusWith({ sources: [sourceWith(mended ? {} : failing)] }));
+  await using opened = await openPage(() => statusWith({ sources: [sourceWith(repaired ? {} : failing)] }));
   const { page } = opened;
   await page
     .locator(".problem", { hasText: "10.0.0.5:502: connection refused" })
     .getByText("check the cable")
     .waitFor();
   await page.locator(".source .trouble", { hasText: "10.0.0.5:502: connection refused: check the cable" }).waitFor();
-  mended = true;
+  repaired = true;
   await page.locator("#overall", { hasText: "Data arrives and is delivered." }).waitFor();
   await page.locator(".problem", { hasText: "offline" }).waitFor({ state: "detached" });
   // The details of healthy sources are collapsed.

@@ -23,12 +23,12 @@ async function watching(start: string, options: Partial<ClockWatchOptions> = {})
     file: { async write() {} },
   } as const;
   const watch = await ClockWatch.open({ ...parts, ...options }, runtime);
-  const told = () => runtime.lines.map(({ message }) => message);
-  return { clock, own, runtime, watch, told };
+  const messages = () => runtime.lines.map(({ message }) => message);
+  return { clock, own, runtime, watch, messages };
 }
 
 test("1970 is not trusted, however long it lasts, until the clock is set", async () => {
-  const { clock, runtime, watch, told } = await watching("1970-01-01T00:00:30Z");
+  const { clock, runtime, watch, messages } = await watching("1970-01-01T00:00:30Z");
   expect(watch.doubt?.reason).toBe("it says 1970-01-01T00:00:30.000Z, which is impossible");
   await clock.advance(3_600_000);
   expect(watch.trusted).toBe(false);
@@ -38,7 +38,7 @@ test("1970 is not trusted, however long it lasts, until the clock is set", async
   expect(watch.trusted).toBe(true);
   await watch.released;
   expect(runtime.metric("clock_trusted")).toBe(1);
-  expect(told()).toEqual([
+  expect(messages()).toEqual([
     "the clock is not set: readings that it would stamp wait until it is",
     "the wall clock was set",
     "the clock is set, readings that waited get their right times",
@@ -48,13 +48,13 @@ test("1970 is not trusted, however long it lasts, until the clock is set", async
 
 test("a clock behind the last run is distrusted for two minutes; a plant without time synchronisation continues after that", async () => {
   const lastRan = micros("2026-05-01T12:00:00Z");
-  const { clock, watch, told } = await watching("2026-05-01T09:00:00Z", { lastRan });
+  const { clock, watch, messages } = await watching("2026-05-01T09:00:00Z", { lastRan });
   expect(watch.doubt?.reason).toContain("the agent ran until 2026-05-01T12:00:00.000Z");
   await clock.advance(119_000);
   expect(watch.trusted).toBe(false);
   await clock.advance(2_000);
   expect(watch.trusted).toBe(true);
-  expect(told()).toContain("the clock is trusted nevertheless");
+  expect(messages()).toContain("the clock is trusted nevertheless");
   await watch[Symbol.asyncDispose]();
   const corrected = await watching("2026-05-01T11:59:30Z", { lastRan });
   expect(corrected.watch.trusted).toBe(true);
@@ -76,7 +76,7 @@ test.for<["yes" | "notYet" | "unknown", boolean, boolean]>([
 });
 
 test("with `write` no reading waits for the clock; the status reports the wrong clock, and each step is logged and counted", async () => {
-  const { clock, runtime, watch, told } = await watching("1970-01-01T01:00:00Z", { policy: "write" });
+  const { clock, runtime, watch, messages } = await watching("1970-01-01T01:00:00Z", { policy: "write" });
   expect(watch.holding).toBe(false);
   expect(watch.doubt).toEqual({
     reason: "it says 1970-01-01T01:00:00.000Z, which is impossible",
@@ -85,7 +85,7 @@ test("with `write` no reading waits for the clock; the status reports the wrong 
   clock.stepWall(-5_000);
   await clock.advance(1_000);
   expect(runtime.metric("clock_steps_total")).toBe(1);
-  expect(told()).toContain("the wall clock was set");
+  expect(messages()).toContain("the wall clock was set");
   await watch[Symbol.asyncDispose]();
 });
 

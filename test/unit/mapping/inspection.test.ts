@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { tagId, tryMapping } from "../../support/mapping.ts";
 
-const told = (tried: ReturnType<typeof tryMapping>) =>
+const inspected = (tried: ReturnType<typeof tryMapping>) =>
   tried.mapping.inspect(0, "a")?.latest.map(({ raw, value, stored, why }) => [raw, value, stored, why]);
 
 test("readings are recorded from the first look on, newest first, with their raw value and the rule", () => {
@@ -16,7 +16,7 @@ test("readings are recorded from the first look on, newest first, with their raw
   tried.read(210);
   tried.read(400);
   tried.read("x");
-  expect(told(tried)).toEqual([
+  expect(inspected(tried)).toEqual([
     ['"x"', undefined, false, 'the text "x" is no number; values makes numbers of words'],
     ["400", undefined, false, "is 40, above valid.max 30"],
     ["210", 21, true, "every good reading is stored"],
@@ -35,7 +35,7 @@ test("report by exception says which of its rules decided", async () => {
   await at(2_000, 12);
   await at(100, 14);
   await at(21_000, 14.2);
-  expect(told(tried)?.map(([, , stored, why]) => [stored, why])).toEqual([
+  expect(inspected(tried)?.map(([, , stored, why]) => [stored, why])).toEqual([
     [true, expect.stringMatching(/heartbeat|differs/)],
     [false, "minInterval has not elapsed; it waits"],
     [true, "it differs from 10 by more than 1"],
@@ -50,7 +50,7 @@ test("a reading of another address and one of the history say so, and take no va
   tried.read(1);
   tried.read(2, { address: "hr:9" });
   tried.read(3, { historical: true });
-  expect(told(tried)).toEqual([
+  expect(inspected(tried)).toEqual([
     ["3", undefined, true, "it is from the history of the device"],
     ["2", undefined, false, "it is from hr:9, and hr:0 feeds this input"],
     ["1", 1, true, "every good reading is stored"],
@@ -65,7 +65,7 @@ test("a reading that releases the one that waited is stored only if it is stored
   tried.read(20);
   await tried.clock.advance(1_000);
   expect(tried.read(20.5)).toEqual([["a", 20]]);
-  expect(told(tried)?.[0]).toEqual(["20.5", 20.5, false, "it differs from 20 by no more than 1"]);
+  expect(inspected(tried)?.[0]).toEqual(["20.5", 20.5, false, "it differs from 20 by no more than 1"]);
 });
 
 test("recording ends when nobody has looked for 30 s, and the points are the same as without", async () => {
@@ -75,7 +75,7 @@ test("recording ends when nobody has looked for 30 s, and the points are the sam
   await tried.clock.advance(31_000);
   tried.read(2);
   tried.read(3);
-  expect(told(tried)).toEqual([]);
+  expect(inspected(tried)).toEqual([]);
   for (let visit = 0; visit < 70; visit++) {
     tried.mapping.inspect(0, "a");
     await tried.clock.advance(31_000);
@@ -83,7 +83,7 @@ test("recording ends when nobody has looked for 30 s, and the points are the sam
   }
   tried.mapping.inspect(0, "a");
   tried.read(5);
-  expect(told(tried)?.map(([raw]) => raw)).toEqual(["5"]);
+  expect(inspected(tried)?.map(([raw]) => raw)).toEqual(["5"]);
 });
 
 test("few inputs are recorded at a time, the latest that a page asked for", () => {

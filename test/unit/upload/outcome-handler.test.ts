@@ -53,7 +53,7 @@ function openStory(others: Partial<OutcomeHandlerParts> = {}) {
 test.each([
   ["unavailable", unavailable, 2_000, 15_000],
   ["unauthorized", unauthorized, 10_000, 60_000],
-] as const)("after %s the waits grow, and begin anew after the next request that is accepted", async (...row) => {
+] as const)("after %s the waits grow, and start again after the next accepted request", async (...row) => {
   const [, outcome, first, longest] = row;
   const { wait } = openStory();
   const waits: number[] = [];

@@ -36,23 +36,23 @@ test("every instant without a connection is covered by a row, over outages, stop
           await story.later(1_000);
           return (await readGapFolder(story.folder)).life?.sources.line !== undefined;
         });
-        for (const told of events) {
-          await story.later(told.afterMs);
+        for (const step of events) {
+          await story.later(step.afterMs);
           const now = story.clock.now();
-          if (told.kind === "restart") {
+          if (step.kind === "restart") {
             away ??= now;
-            await story.restart(told);
-          } else if (told.kind === "lost") {
+            await story.restart(step);
+          } else if (step.kind === "lost") {
             story.source.lost(new AgentError("SOURCE_UNREACHABLE", "gone"));
             away ??= now;
-          } else if (told.kind === "read") {
+          } else if (step.kind === "read") {
             if (away === undefined) story.read();
           } else {
             back();
             story.source.online(
-              told.kind === "online"
+              step.kind === "online"
                 ? connected
-                : { recovery: told.kind === "kept" ? { how: "kept", by: "it" } : { how: "history" } },
+                : { recovery: step.kind === "kept" ? { how: "kept", by: "it" } : { how: "history" } },
             );
           }
         }

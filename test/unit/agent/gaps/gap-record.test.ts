@@ -184,7 +184,7 @@ test.each([
   ["before anything is settled, in order", 1, false],
   ["before anything is settled, by a kill", 3_000, true],
   ["while others are looked for", 20_000, false],
-])("what is lost of some tags stays known when the source starts anew %s", (_, afterMs, killed) =>
+])("losses of some tags stay recorded when the source starts again %s", (_, afterMs, killed) =>
   told(async (story) => {
     const from = story.clock.now();
     story.source.lost(unreachable);

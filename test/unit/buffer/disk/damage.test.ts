@@ -201,7 +201,7 @@ test.each<[string, (disk: MemoryDisk, path: string) => void]>([
       }),
   ],
   ["deleted", (disk, path) => disk.remove(path)],
-])("all states %s: everything comes again, and the books say that they begin anew", (_, spoil) => {
+])("all states %s: all points are delivered again, and the counters report that they start again", (_, spoil) => {
   const { disk } = written(5, true);
   for (const path of statesOf(disk)) spoil(disk, path);
 

@@ -74,8 +74,8 @@ test.each([
   ["", "auto", "unreadable", ", is none of format auto"],
   ["x".repeat(1_000), "auto", "unreadable", `${"x".repeat(40)}, is none of format auto`],
 ] as const)("%s as %s is no time that can be right: %s", (value, format, kind, text) => {
-  const told = { kind, text: `the time in the payload, ${text}` };
-  expect(payloadTime(value, format, undefined, now)).toMatchObject(told);
+  const expectedFault = { kind, text: `the time in the payload, ${text}` };
+  expect(payloadTime(value, format, undefined, now)).toMatchObject(expectedFault);
 });
 
 test("a time in the future is reported with the fault, and stored if the rule permits it", () => {

@@ -228,12 +228,12 @@ test("of two tags of one node the one with the later first value has its own gap
   const clock = new ManualClock();
   const now = clock.now();
   const seconds = (count: number) => epochMicros(now + count * 1e6);
-  const told: unknown[] = [];
+  const reported: unknown[] = [];
   const gaps = await backfill(folder.path, {
     runtime: testRuntime({ clock }),
     maxGapMs: undefined, // gaps are only reported, and closed as filled ones are
     deliver: async (_readings, lost, stored) => {
-      told.push(...lost);
+      reported.push(...lost);
       stored();
     },
   });
@@ -247,7 +247,7 @@ test("of two tags of one node the one with the later first value has its own gap
   gaps.stored(fast, seconds(0));
   await eventually(async () => {
     await clock.advance(1_000);
-    return told.length > 0;
+    return reported.length > 0;
   });
   gaps.stored(fast, seconds(3));
   // The slow tag is published for the first time, with its current value.

@@ -7,12 +7,12 @@ import { opcuaLink } from "../../../support/opcua-link.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 
 test("four requests wait at the server, and acknowledgements of an abandoned request are repeated with the next", async () => {
-  const told: number[] = [];
+  const sent: number[] = [];
   let [refused, asked] = [0, 0];
   const link = opcuaLink((request, signal) => {
     const acknowledged = request instanceof ua.PublishRequest ? (request.subscriptionAcknowledgements ?? []) : [];
     asked++;
-    told.push(...acknowledged.map(({ sequenceNumber }) => sequenceNumber));
+    sent.push(...acknowledged.map(({ sequenceNumber }) => sequenceNumber));
     if (acknowledged.length > 0 && refused++ === 0)
       return Promise.reject(new AgentError("SOURCE_UNREACHABLE", "Publish: BadTimeout"));
     return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
@@ -42,8 +42,8 @@ test("four requests wait at the server, and acknowledgements of an abandoned req
   });
   publisher.acknowledge({ subscription: 1, sequenceNumber: 7 });
   const running = publisher.run(stop.signal);
-  await eventually(() => told.length === 2);
-  expect(told).toEqual([7, 7]);
+  await eventually(() => sent.length === 2);
+  expect(sent).toEqual([7, 7]);
   // One acknowledgement is sent twice.
   expect(asked).toBe(5);
   stop.abort(new Error("enough"));
