@@ -23,7 +23,8 @@ export default defineConfig({
     testTimeout: 90_000,
     hookTimeout: 90_000,
     pool: "forks",
-    maxWorkers: 2,
+    // Peer tests mostly wait for brokers, servers and restarts: two of them leave most of two cores idle.
+    maxWorkers: peers ? 3 : 2,
     passWithNoTests: true,
     // Results for `.ci/run`, which adds up those of several runs.
     reporters: process.env.TAGFERRY_RESULTS
