@@ -27,8 +27,7 @@ export async function debianPackage(folder: string, architecture: Architecture):
     put(`${home}/bin/node`, readFileSync(nodeBinary(architecture, stage)), 0o755);
     put("usr/bin/tagferry", launcher, 0o755);
     put("lib/systemd/system/tagferry.service", readFileSync(join(root, "systemd/tagferry.service")));
-    for (const file of readdirSync(join(root, "config")))
-      cpSync(join(root, "config", file), join(stage, "usr/share/doc/tagferry/examples", file));
+    cpSync(join(root, "config"), join(stage, "usr/share/doc/tagferry/examples"), { recursive: true });
     for (const file of ["README.md", "SECURITY.md", "docs"])
       cpSync(join(root, file), join(stage, "usr/share/doc/tagferry", file), { recursive: true });
     put("usr/share/doc/tagferry/changelog.gz", gzipSync(readFileSync(join(root, "CHANGELOG.md")), { level: 9 }));
