@@ -392,14 +392,6 @@ export const uploadAblations: readonly Ablation[] = [
     name: "resumes the TLS session",
   },
   {
-    safeguard: "restoring undecided points when the agent ends during a retry of refused points",
-    file: "upload/uploader.ts",
-    code: "        await retry.end();\n",
-    without: "        void retry;\n",
-    test: "e2e/cli-rejects.test.ts",
-    name: "an agent that ends during a retry",
-  },
-  {
     safeguard: "waiting for a retry that takes refused points out while the uploader ends",
     file: "upload/delivery/reject-retry.ts",
     code: "    await this.#rejects.alone(async () => {});\n",
