@@ -15,9 +15,12 @@ test("every line of the table of safeguards quotes code that occurs once in its 
 });
 
 test("every line of the table of safeguards names a test that exists", () => {
-  const stale = ablations.filter(
-    ({ test: path, name = "" }) => !readFileSync(join(import.meta.dirname, "..", path), "utf8").includes(name),
-  );
+  // The title of a test, or the first column of the table that a title with %s is filled from.
+  const titlesOf = (path: string) =>
+    [...readFileSync(join(import.meta.dirname, "..", path), "utf8").matchAll(/[([]\s*["`]([^"`\n]+)["`],/g)].map(
+      ([, title = ""]) => title,
+    );
+  const stale = ablations.filter(({ test: path, name = "" }) => !titlesOf(path).some((title) => title.includes(name)));
 
   expect(stale.map(({ test: path, name }) => `${path}: ${name}`)).toEqual([]);
 });

@@ -77,7 +77,7 @@ export const clusterAblations: readonly Ablation[] = [
     code: 'known?.code.startsWith("CLUSTER_")',
     without: "false",
     test: "unit/agent/delivery-terms.test.ts",
-    name: "standstill",
+    name: "cannot begin its term",
   },
   {
     safeguard: "the wait of a new reader until the former one has noticed its loss",

@@ -155,6 +155,7 @@ export const serviceAblations: readonly Ablation[] = [
     without: "",
     test: "unit/service/point-store.test.ts",
     name: "after a rollback",
+    message: "Cannot read properties of undefined",
   },
   {
     safeguard: "answering a query from one snapshot of the file",

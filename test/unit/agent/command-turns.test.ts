@@ -132,6 +132,7 @@ test.each([seed, seed + 1, seed + 2])("agents and commands keep one rate at take
     await site.pass(15_000);
     const first = site.delivers;
     site.cut.add(first);
+    await site.pass(15_000);
     // Turns are files, which take real time: on a loaded machine the clock of the test runs ahead of them.
     while (site.delivers === first) await site.pass(1_000);
     site.cut.delete(first);
