@@ -121,8 +121,8 @@ export const serviceAblations: readonly Ablation[] = [
     file: "service/worker/store-threads.ts",
     code: "if (this.#readers.length > 0 && method",
     without: "if (this.#readers.length < 0 && method",
-    test: readers,
-    name: "that is sent while",
+    test: "unit/service/store-threads.test.ts",
+    name: "a query does not wait for a write",
   },
   {
     safeguard: "refreshing the reading threads before a write is answered",

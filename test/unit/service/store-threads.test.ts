@@ -54,6 +54,26 @@ function longQuery(): RpcInput {
 
 const shortQuery = () => inputOf("platform.selectItems", { items: { include: true } });
 
+test("a query does not wait for a write that was sent before it", async () => {
+  using folder = temporaryFolder();
+  await using threads = await StoreThreads.open(folder.path);
+  // Afterwards the reading thread is open.
+  await threads.call(shortQuery(), waits);
+  // One thread answers in the order of the calls. Larger writes compensate for delays of the reading thread by load.
+  let overtaken = false;
+  for (let signals = 1_000; signals <= 16_000 && !overtaken; signals *= 2) {
+    const inputs = Object.fromEntries(Array.from({ length: signals }, (_, n) => [`${signals}-${n}`, {}]));
+    let written = false;
+    const write = threads
+      .call(inputOf("integration.saveSignals", { integration, inputs }), waits)
+      .then(() => (written = true));
+    await threads.call(shortQuery(), waits);
+    overtaken = !written;
+    await write;
+  }
+  expect(overtaken).toBe(true);
+});
+
 test("short queries do not wait for a long one, which ends when it is aborted", async () => {
   using folder = temporaryFolder();
   await using threads = await StoreThreads.open(folder.path);
