@@ -11,11 +11,12 @@ import type { ListenAddress } from "../lib/fields.ts";
 import { http } from "../lib/http.ts";
 import { hostInUrl, listen } from "../lib/listen.ts";
 import { repeat } from "../lib/repeat.ts";
-import { answerJson, end, loadPage, start } from "./answer.ts";
+import { answerJson, end, start } from "./answer.ts";
 import { type Control, denial, hasReadToken, isAllowedHost, isLocal } from "./control.ts";
 import { cachedFor, configFileFor, type DetailOptions, openDetails } from "./details.ts";
 import { intervalOf, streamViews, viewOf, viewOfPart } from "./events.ts";
 import { figureHistory, History, historyStepMs, sampleOf } from "./history.ts";
+import { loadPages } from "./pages.ts";
 import { isPlain, parseTagQuery, type TagQuery } from "./tag-view.ts";
 
 export interface Health {
@@ -58,7 +59,7 @@ const snapshotAgeMs = 250;
 
 /** Rejects with `PORT_IN_USE` (in use, foreign address or no permission). Disposing closes every connection. */
 export async function openWeb(options: WebOptions, runtime: Runtime, signal: AbortSignal): Promise<Web> {
-  const page = await loadPage();
+  const page = await loadPages();
   signal.throwIfAborted();
   const closing = new AbortController();
   const history = new History();

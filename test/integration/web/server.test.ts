@@ -68,7 +68,7 @@ test("every route answers its content", async () => {
   const metrics = await ask(`${web.url}/metrics`);
   expect(metrics.body).toContain("tagferry_up 1");
   expect(metrics.headers["content-type"]).toBe("text/plain; version=0.0.4; charset=utf-8");
-  expect((await ask(web.url)).body).toContain("<title>tagferry</title>");
+  expect((await ask(web.url)).body).toContain("<title>Overview</title>");
   expect(await ask(`${web.url}/healthz`)).toMatchObject({ status: 200, body: '{"ok":true}' });
   expect((await ask(`${web.url}/../package.json`)).status).toBe(404);
   expect((await ask(`${web.url}/%2e%2e/server.ts`)).status).toBe(404);
