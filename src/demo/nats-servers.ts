@@ -2,10 +2,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { delimiter, join } from "node:path";
 import { AgentError } from "../core/errors.ts";
-import { listen } from "../lib/listen.ts";
+import { onFreePorts } from "./free-ports.ts";
 
 export interface DemoServer {
   readonly name: string;
@@ -43,10 +42,13 @@ export function natsServerProgram(named: string | undefined, path: string): stri
 
 /** Resolves once the servers take connections. Disposing them ends the processes. */
 export async function openNatsServers(program: string, folder: string): Promise<DemoServers> {
+  // Routes name each other's ports, so the servers cannot choose them.
+  return await onFreePorts(6, (ports) => openOn(ports, program, folder));
+}
+
+async function openOn(free: readonly number[], program: string, folder: string): Promise<DemoServers> {
   await using opening = new AsyncDisposableStack();
-  const ports = await Promise.all(
-    ["n1", "n2", "n3"].map(async (name) => ({ name, client: await freePort(), routes: await freePort() })),
-  );
+  const ports = ["n1", "n2", "n3"].map((name, i) => ({ name, client: free[i] ?? 0, routes: free[i + 3] ?? 0 }));
   const routes = ports.map((server) => `"nats://${host}:${server.routes}"`).join(", ");
   await mkdir(folder, { recursive: true });
   const servers = await Promise.all(
@@ -78,7 +80,8 @@ function ready(child: ChildProcess, name: string): Promise<void> {
     child.once("exit", () => reject(new AgentError("PACKAGE_MISSING", `nats-server ${name} ended: ${log.trim()}`)));
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       log = (log + text).slice(-2_000);
-      if (log.includes("Server is ready")) resolve();
+      // It takes clients first and then servers, and ends if the port for either is taken.
+      if (log.includes("Server is ready") && log.includes("Listening for route connections")) resolve();
     });
   });
 }
@@ -89,12 +92,4 @@ export async function killed(child: ChildProcess): Promise<void> {
   const gone = new Promise((resolve) => child.once("exit", resolve));
   child.kill("SIGKILL");
   await gone;
-}
-
-/** Routes name each other's ports, so the servers cannot choose them. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  const port = await listen(server, { host, port: 0 }, "a route of the demo");
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -5,9 +5,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { get } from "node:https";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
+import { onFreePorts } from "../../src/demo/free-ports.ts";
 import { startAgent } from "../support/agent-process.ts";
 import { command } from "../support/command.ts";
-import { freePort } from "../support/mosquitto.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const tls = (name: string) => resolve(import.meta.dirname, "../fixtures/tls", name);
@@ -24,6 +24,11 @@ http:
   token: ${token}
 sources: { demo: { type: simulator, tags: [{ input: demo.sine }] } }
 `;
+
+/** Commands read the port from the file, so the agent cannot choose it. */
+function startWith(folder: string, change: (configuration: string) => string) {
+  return onFreePorts(1, ([port = 0]) => startAgent({ folder, configuration: change(configuration(folder, port)) }));
+}
 
 function ask(url: string, authorization?: string): Promise<{ status: number; asks: string | undefined; text: string }> {
   const {
@@ -47,10 +52,9 @@ function ask(url: string, authorization?: string): Promise<{ status: number; ask
 
 test("only who sends a token may look; programs and browsers can; health and commands need nothing more", async () => {
   using folder = temporaryFolder();
-  const port = await freePort();
-  await using agent = await startAgent({ folder: folder.path, configuration: configuration(folder.path, port) });
+  await using agent = await startWith(folder.path, (text) => text);
   const { page } = agent;
-  expect(page).toBe(`https://127.0.0.1:${port}`);
+  expect(page).toMatch(/^https:\/\/127.0.0.1:\d+$/);
 
   for (const path of ["/", "/metrics", "/api/status", "/api/view", "/api/events", "/api/gaps", "/no"])
     expect([path, await ask(page + path)]).toMatchObject([
@@ -104,9 +108,7 @@ test("only who sends a token may look; programs and browsers can; health and com
 
 test("where only http.readToken is set, a reload takes the token that may change something", async () => {
   using folder = temporaryFolder();
-  const port = await freePort();
-  const withoutToken = configuration(folder.path, port).replace(`  token: ${token}\n`, "");
-  await using agent = await startAgent({ folder: folder.path, configuration: withoutToken });
+  await using agent = await startWith(folder.path, (text) => text.replace(`  token: ${token}\n`, ""));
   const file = join(folder.path, "tagferry.yaml");
   expect(await command(["reload", "-c", file, "--ca-file", tls("ca.pem")])).toMatchObject({ status: 0 });
   expect(JSON.stringify(agent.log)).not.toContain("refused");

@@ -3,7 +3,6 @@
 # when it is held ({"held": id}), counts its sessions and subscriptions when asked ({"count": id}), and ends with it.
 import asyncio
 import json
-import socket
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
@@ -38,12 +37,6 @@ class OneUser(UserManager):
         if username == "reader" and password == "rope":
             return User(role=UserRole.User, name=username)
         return None
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 async def add_drive(server, line, index):
@@ -104,7 +97,7 @@ async def add_old(server, line, index):
 
 
 async def main():
-    port = options.get("port") or free_port()
+    port = options["port"]
     server = Server(user_manager=OneUser())
     await server.init()
     server.set_endpoint(f"opc.tcp://127.0.0.1:{port}")

@@ -1,5 +1,6 @@
 // asyncua as a peer: an OPC UA server on a third-party stack.
 import { join } from "node:path";
+import { onFreePorts } from "../../src/demo/free-ports.ts";
 import { peerServer } from "./peer-server.ts";
 import { pythonWith } from "./python.ts";
 
@@ -31,6 +32,11 @@ export interface Asyncua extends AsyncDisposable {
 /** Resolves when it answers. Rejects when Python or the package is not available. */
 export async function asyncua(options: AsyncuaOptions): Promise<Asyncua> {
   const python = await pythonWith("asyncua==2.1.0");
+  if (options.port !== undefined) return await asyncuaOn(python, options);
+  return await onFreePorts(1, ([port = 0]) => asyncuaOn(python, { ...options, port }));
+}
+
+async function asyncuaOn(python: string, options: AsyncuaOptions): Promise<Asyncua> {
   const script = join(import.meta.dirname, "asyncua-server.py");
   const waiting = new Map<number, () => void>();
   const counting = new Map<number, (counted: Said) => void>();

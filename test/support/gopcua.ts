@@ -2,6 +2,7 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { onFreePorts } from "../../src/demo/free-ports.ts";
 import type { Counted } from "./open62541.ts";
 import { peerProgram } from "./peer-program.ts";
 import { peerServer } from "./peer-server.ts";
@@ -34,8 +35,13 @@ export function gopcuaProgram(): Promise<string> {
 }
 
 /** Resolves when it answers. Rejects when it cannot be built. */
-export async function gopcua({ port = 0, identity }: GopcuaOptions = {}): Promise<Gopcua> {
+export async function gopcua({ port, identity }: GopcuaOptions = {}): Promise<Gopcua> {
   const program = await gopcuaProgram();
+  if (port !== undefined) return await gopcuaOn(port, program, identity);
+  return await onFreePorts(1, ([free = 0]) => gopcuaOn(free, program, identity));
+}
+
+async function gopcuaOn(port: number, program: string, identity: GopcuaOptions["identity"]): Promise<Gopcua> {
   const waiting: ((counted: Counted) => void)[] = [];
   const files = identity ? [identity.certificateFile, identity.keyFile] : [];
   const server = await peerServer(program, [String(port), ...files], (line) => {

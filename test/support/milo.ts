@@ -6,6 +6,7 @@ import { mkdir, readFile, rename, rm } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { onFreePorts } from "../../src/demo/free-ports.ts";
 import { peerServer } from "./peer-server.ts";
 
 export interface MiloOptions {
@@ -30,8 +31,18 @@ export interface Milo extends AsyncDisposable {
 }
 
 /** Resolves when it answers. Rejects when Java, Maven or its packages are not available. */
-export async function milo({ folder, port = 0, before = [] }: MiloOptions): Promise<Milo> {
+export async function milo({ port, ...options }: MiloOptions): Promise<Milo> {
   const program = await miloProgram();
+  if (port !== undefined) return await miloOn(port, program, options);
+  return await onFreePorts(1, ([free = 0]) =>
+    miloOn(free, program, options).catch((cause: unknown) => {
+      // Milo does not say why it could not bind any of its endpoints.
+      throw /No endpoints bound/.test(String(cause)) ? new Error("address in use", { cause }) : cause;
+    }),
+  );
+}
+
+async function miloOn(port: number, program: string, { folder, before = [] }: MiloOptions): Promise<Milo> {
   const classPath = `${join(program, "classes")}:${join(program, "lib", "*")}`;
   const held = new Set<string>();
   const server = await peerServer(

@@ -1,8 +1,8 @@
 // mosquitto as a peer: a third-party broker with a password file, unlimited queues and persistence.
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { statSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { connectAsync, type MqttClient } from "mqtt";
+import { onFreePorts } from "../../src/demo/free-ports.ts";
 import { eventually } from "./eventually.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
@@ -69,7 +69,7 @@ export async function openMosquitto(options: MosquittoOptions = {}): Promise<Mos
   let plainPort = 0;
   const publishers: MqttClient[] = [];
 
-  async function run(): Promise<boolean> {
+  async function run(): Promise<true> {
     const path = folder.file("mosquitto.conf");
     writeFileSync(path, `${configuration().join("\n")}\n`);
     // The kernel ends it when this process ends for any reason, because a killed test cleans up nothing.
@@ -82,10 +82,12 @@ export async function openMosquitto(options: MosquittoOptions = {}): Promise<Mos
       own += text;
       log += text;
     });
-    return await eventually(() => {
+    const state = await eventually(() => {
       if (/ running/.test(own)) return "running";
       return started.exitCode === null ? undefined : "ended";
-    }).then((state) => state === "running");
+    });
+    if (state === "ended") throw new Error(`mosquitto ended: ${own}`);
+    return true;
   }
 
   async function stop(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
@@ -100,11 +102,10 @@ export async function openMosquitto(options: MosquittoOptions = {}): Promise<Mos
     await eventually(run);
   }
 
-  // mosquitto cannot choose a free port, and another program may take the port before it does. Hence the retries.
-  await eventually(async () => {
-    port = await freePort();
-    plainPort = protocol === "mqtt" ? port : await freePort();
-    return await run();
+  await onFreePorts(2, async ([first = 0, second = 0]) => {
+    port = first;
+    plainPort = protocol === "mqtt" ? port : second;
+    await run();
   });
 
   return {
@@ -143,16 +144,4 @@ export async function openMosquitto(options: MosquittoOptions = {}): Promise<Mos
       folder[Symbol.dispose]();
     },
   };
-}
-
-/** A port that was free a moment ago, for programs that cannot choose one. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" && address ? address.port : 0));
-    });
-  });
 }

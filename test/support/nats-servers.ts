@@ -5,8 +5,8 @@ import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { onFreePorts } from "../../src/demo/free-ports.ts";
 import { eventually } from "./eventually.ts";
-import { freePort } from "./mosquitto.ts";
 import { peerProgram } from "./peer-program.ts";
 import { type TcpProxy, tcpProxy } from "./tcp-proxy.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
@@ -62,16 +62,23 @@ export function natsServerProgram(): Promise<string> {
 
 /** Resolves when the cluster has a leader and accepts connections. */
 export async function openNatsServers(options: NatsServersOptions = {}): Promise<NatsServers> {
-  const { count = 3, config = [], syncAlways = false } = options;
   const program = await natsServerProgram();
+  const { count = 3 } = options;
+  return await onFreePorts(3 * count, (ports) => openOn(ports, program, count, options));
+}
+
+async function openOn(
+  free: readonly number[],
+  program: string,
+  count: number,
+  { config = [], syncAlways = false }: NatsServersOptions,
+): Promise<NatsServers> {
   const folder = temporaryFolder();
-  const ports = await Promise.all(
-    Array.from({ length: count }, async () => ({
-      client: await freePort(),
-      routes: await freePort(),
-      monitor: await freePort(),
-    })),
-  );
+  const ports = Array.from({ length: count }, (_, i) => ({
+    client: free[3 * i]!,
+    routes: free[3 * i + 1]!,
+    monitor: free[3 * i + 2]!,
+  }));
   // A server connects to each other one through a separate proxy. The advertised port is unreachable: otherwise servers
   // that
   // learn of each other by gossip would bypass the proxies.
@@ -81,6 +88,8 @@ export async function openNatsServers(options: NatsServersOptions = {}): Promise
       if (i !== j) proxies.push({ ends: [i, j], proxy: await tcpProxy(ports[j]!.routes) });
   const running = new Map<number, ChildProcess>();
   const logs: string[] = [];
+  /** Each starts one of the servers. Rejects with its log if it ends before it accepts connections. */
+  const launches: (() => Promise<true>)[] = [];
 
   const servers = ports.map(({ client, routes, monitor }, i): NatsServer => {
     const data = folder.file(`n${i + 1}`);
@@ -104,6 +113,27 @@ export async function openNatsServers(options: NatsServersOptions = {}): Promise
     const child = () => running.get(i);
     const proxiesTo = (other?: NatsServer) =>
       proxies.filter(({ ends }) => ends.includes(i) && (!other || ends.includes(servers.indexOf(other))));
+    const launch = async (): Promise<true> => {
+      // The kernel ends it when this process ends for any reason, because a killed test cleans up nothing.
+      const started = spawn("setpriv", ["--pdeathsig", "KILL", program, "-c", path], {
+        stdio: ["ignore", "ignore", "pipe"],
+      });
+      running.set(i, started);
+      let log = "";
+      started.stderr.setEncoding("utf8").on("data", (text: string) => {
+        log = (log + text).slice(-8_000);
+        logs[i] = log;
+      });
+      // It takes clients first and then servers, and ends if the port for either is taken.
+      const signs = ["Server is ready", ...(count > 1 ? ["Listening for route connections"] : [])];
+      const state = await eventually(() => {
+        if (signs.every((sign) => log.includes(sign))) return "ready";
+        return started.exitCode === null && started.signalCode === null ? undefined : "ended";
+      });
+      if (state === "ended") throw new Error(`nats-server n${i + 1} ended: ${log}`);
+      return true;
+    };
+    launches.push(launch);
     const server: NatsServer = {
       name: `n${i + 1}`,
       port: client,
@@ -123,21 +153,9 @@ export async function openNatsServers(options: NatsServersOptions = {}): Promise
         ending.kill("SIGKILL");
         await ended;
       },
-      async start() {
-        // The kernel ends it when this process ends for any reason, because a killed test cleans up nothing.
-        const started = spawn("setpriv", ["--pdeathsig", "KILL", program, "-c", path], {
-          stdio: ["ignore", "ignore", "pipe"],
-        });
-        running.set(i, started);
-        let log = "";
-        started.stderr.setEncoding("utf8").on("data", (text: string) => {
-          log = (log + text).slice(-8_000);
-          logs[i] = log;
-        });
-        await eventually(() => {
-          if (started.exitCode !== null) throw new Error(`nats-server ended: ${log}`);
-          return log.includes("Server is ready");
-        });
+      // After a kill, another process may hold one of its ports for a while.
+      start: async () => {
+        await eventually(launch);
       },
       suspend: () => void child()?.kill("SIGSTOP"),
       resume: () => void child()?.kill("SIGCONT"),
@@ -172,7 +190,7 @@ export async function openNatsServers(options: NatsServersOptions = {}): Promise
     },
   };
   try {
-    await Promise.all(servers.map((server) => server.start()));
+    await Promise.all(launches.map((launch) => launch()));
     await all.healthy();
   } catch (error) {
     await all[Symbol.asyncDispose]();

@@ -7,8 +7,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { onFreePorts } from "../../src/demo/free-ports.ts";
 import { eventually } from "./eventually.ts";
-import { freePort } from "./mosquitto.ts";
 import { peerProgram } from "./peer-program.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
@@ -37,6 +37,10 @@ export interface OtelCollector extends AsyncDisposable {
 /** Resolves when it accepts requests. */
 export async function otelCollector(): Promise<OtelCollector> {
   const program = await otelCollectorProgram();
+  return await onFreePorts(1, ([port = 0]) => collectorOn(port, program));
+}
+
+async function collectorOn(port: number, program: string): Promise<OtelCollector> {
   await using opened = new AsyncDisposableStack();
   const folder = opened.use(temporaryFolder());
   const received: Record<string, unknown[]> = { "/v1/metrics": [], "/v1/logs": [] };
@@ -55,7 +59,6 @@ export async function otelCollector(): Promise<OtelCollector> {
     sink.closeAllConnections();
     sink.close();
   });
-  const port = await freePort();
   const pipeline = { receivers: ["otlp"], exporters: ["otlp_http"] };
   const config = {
     receivers: { otlp: { protocols: { http: { endpoint: `127.0.0.1:${port}` } } } },
@@ -76,10 +79,11 @@ export async function otelCollector(): Promise<OtelCollector> {
     complaint = (complaint + String(chunk)).slice(-4_000);
   });
   opened.defer(() => ended(child));
-  await eventually(() => {
-    if (child.exitCode !== null) throw new Error(complaint);
-    return complaint.includes("Everything is ready");
+  const state = await eventually(() => {
+    if (complaint.includes("Everything is ready")) return "ready";
+    return child.exitCode === null ? undefined : "ended";
   }, 60_000);
+  if (state === "ended") throw new Error(complaint);
   const owned = opened.move();
   return {
     url: `http://127.0.0.1:${port}`,

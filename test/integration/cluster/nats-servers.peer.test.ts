@@ -1,5 +1,7 @@
 // The peer itself: the properties of three real servers that the cluster tests rely on.
+import { createServer } from "node:net";
 import { expect, test } from "vitest";
+import { listen } from "../../../src/lib/listen.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type NatsServer, openNatsServers } from "../../support/nats-servers.ts";
 
@@ -36,4 +38,18 @@ test("three servers elect a leader, again when it is killed, isolated, or has lo
   isolated.rejoin();
   await cluster.healthy();
   expect((await seenBy(isolated)).size).toBe(3);
+});
+
+test("a killed server whose port another process has taken starts as soon as the port is free again", async () => {
+  await using cluster = await openNatsServers();
+  const server = cluster.servers[0]!;
+  await server.kill();
+  const other = createServer();
+  await listen(other, { host: "127.0.0.1", port: server.port }, "another process");
+  const started = server.start();
+  const first = server.pid;
+  await eventually(() => server.pid !== first);
+  other.close();
+  await started;
+  await cluster.healthy();
 });

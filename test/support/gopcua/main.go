@@ -3,7 +3,7 @@
 //	set NAME VALUE    sets a variable below Objects/Line (Temp or Count, both Double), stamped now
 //	count             prints "count SESSIONS SUBSCRIPTIONS"
 //
-// Arguments: port (0: any), then optionally certificate and key (PEM): with them it offers security and takes user names.
+// Arguments: port, then optionally certificate and key (PEM): with them it offers security and takes user names.
 package main
 
 import (
@@ -13,7 +13,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log"
-	"net"
 	"os"
 	"reflect"
 	"strconv"
@@ -24,15 +23,6 @@ import (
 	"github.com/gopcua/opcua/server/attrs"
 	"github.com/gopcua/opcua/ua"
 )
-
-func freePort() int {
-	probe, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer probe.Close()
-	return probe.Addr().(*net.TCPAddr).Port
-}
 
 func stamped(value float64) *ua.DataValue {
 	return &ua.DataValue{
@@ -58,9 +48,6 @@ func main() {
 	port, err := strconv.Atoi(os.Args[1])
 	if err != nil {
 		log.Fatal(err)
-	}
-	if port == 0 {
-		port = freePort()
 	}
 	log.SetOutput(os.Stderr)
 	options := []server.Option{

@@ -12,8 +12,6 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.math.BigDecimal;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Files;
@@ -92,7 +90,7 @@ public final class MiloServer {
   public static void main(String[] arguments) throws Exception {
     Security.addProvider(new BouncyCastleProvider());
     Path folder = Path.of(arguments[0]);
-    int port = arguments[1].equals("0") ? freePort() : Integer.parseInt(arguments[1]);
+    int port = Integer.parseInt(arguments[1]);
     Identity identity = Identity.in(folder);
     MemoryTrustListManager trusted = new MemoryTrustListManager();
     OpcUaServer server = serverOn(port, identity, trusted);
@@ -111,12 +109,6 @@ public final class MiloServer {
     line.shutdown();
     server.shutdown().get();
     System.exit(0);
-  }
-
-  private static int freePort() throws Exception {
-    try (ServerSocket probe = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      return probe.getLocalPort();
-    }
   }
 
   private static X509Certificate certificateIn(Path file) throws Exception {
