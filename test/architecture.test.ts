@@ -20,6 +20,7 @@ const floors: readonly (readonly string[])[] = [
   ["buffer/jetstream"],
   ["source", "buffer"],
   ["config"],
+  ["discover"],
   ["agent"],
   ["web"],
   ["cli"],

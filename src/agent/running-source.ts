@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { ConfiguredSource } from "../config/config.ts";
 import { ambiguitiesOf } from "../config/config.ts";
+import { sourceAddress } from "../config/source-address.ts";
 import type { PointBuffer } from "../core/buffer.ts";
 import type { EpochMicros } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
@@ -18,7 +19,6 @@ import { runPipeline } from "./pipeline.ts";
 import { SourceMonitor } from "./status/source-monitor.ts";
 import type { BoundAddresses } from "./upkeep/bound-addresses.ts";
 import { leasedClock } from "./upkeep/leased-clock.ts";
-import { sourceAddress } from "./upkeep/source-address.ts";
 
 /** Disposing it stops the source, stores what it has read and releases its Input IDs. */
 export interface RunningSource extends AsyncDisposable {

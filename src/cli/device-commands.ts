@@ -1,8 +1,8 @@
 // Declares the commands about devices and their certificates.
 import { Option } from "commander";
+import type { ProtocolTexts } from "../discover/protocols.ts";
 import { recipeNames } from "./discover/recipes.ts";
 import { type CommandLine, jsonOption, numberFrom, parseDurationArgument, parsedOption } from "./shared/arguments.ts";
-import type { ProtocolTexts } from "./shared/protocols.ts";
 
 export function addDeviceCommands(line: CommandLine, protocols: ProtocolTexts): void {
   const secured = protocols.protocolsOf("security");

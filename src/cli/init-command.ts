@@ -1,10 +1,10 @@
 // The arguments of `tagferry init`. Flags about a source follow the `--source` they belong to.
 import { InvalidArgumentError, Option } from "commander";
+import type { ProtocolTexts } from "../discover/protocols.ts";
 import { securityModes } from "../lib/security-mode.ts";
 import type { InitOptions, SourceAnswers } from "./configure/init-options.ts";
 import { type CommandLine, parsedOption } from "./shared/arguments.ts";
 import { localConfig } from "./shared/default-config.ts";
-import type { ProtocolTexts } from "./shared/protocols.ts";
 import type { Console } from "./terminal/console.ts";
 import type { ExitStatus } from "./terminal/exit-status.ts";
 

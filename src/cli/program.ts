@@ -1,6 +1,7 @@
 // Declares the command line. Each command loads its own file when it runs.
 import { Argument, Command, CommanderError } from "commander";
 import { reasonOf, remedyOf } from "../core/errors.ts";
+import type { ProtocolTexts } from "../discover/protocols.ts";
 import { withoutSecrets } from "../lib/without-secrets.ts";
 import { addClusterCommands } from "./cluster-commands.ts";
 import { shells } from "./configure/completion.ts";
@@ -8,7 +9,6 @@ import { addDeviceCommands } from "./device-commands.ts";
 import { addInitCommand } from "./init-command.ts";
 import { addInspectionCommands, addSignalsCommands } from "./inspection-commands.ts";
 import { CommandLine, jsonOption, parseDurationArgument, parsedOption } from "./shared/arguments.ts";
-import type { ProtocolTexts } from "./shared/protocols.ts";
 import { type Console, processConsole } from "./terminal/console.ts";
 import { exitStatus, exitStatusOf } from "./terminal/exit-status.ts";
 import { version } from "./terminal/version.ts";
@@ -38,7 +38,7 @@ export async function runCommand(args: readonly string[], io: Console): Promise<
   return await exitStatusOf(async () => {
     try {
       const needsDrivers = !withoutDrivers.includes(args[0] ?? "");
-      const line = commands(io, needsDrivers ? await import("./shared/protocols.ts") : noTexts);
+      const line = commands(io, needsDrivers ? await import("../discover/protocols.ts") : noTexts);
       await line.program.parseAsync(args, { from: "user" });
       return line.status;
     } catch (error) {

@@ -1,5 +1,6 @@
 // Combines the state of the parts into one `Status`.
 import type { Config } from "../../config/config.ts";
+import { sourceAddress } from "../../config/source-address.ts";
 import type { BufferStats } from "../../core/buffer.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import { withoutSecrets } from "../../lib/without-secrets.ts";
@@ -10,7 +11,6 @@ import type { GapSummary } from "../gaps/gap.ts";
 import type { ClusterStatus } from "../upkeep/cluster-delivery.ts";
 import type { StandbySource } from "../upkeep/cluster-sources.ts";
 import type { RunningDelivery } from "../upkeep/delivery.ts";
-import { sourceAddress } from "../upkeep/source-address.ts";
 import { backlogStatus, type Progress } from "./backlog-trend.ts";
 import { overallOf } from "./overall.ts";
 import { refusalWarnings, refusedInputsOf } from "./refused-inputs.ts";

@@ -1,9 +1,10 @@
 // `tagferry cluster`: the members of a cluster, and the operator's orders to them.
 import { giveOrder, removeMember, takeBackOrder } from "../../cluster/membership.ts";
+import { visible } from "../../lib/visible.ts";
 import type { ConfigOptions } from "../shared/arguments.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed } from "../terminal/exit-status.ts";
-import { columns, count, printResult, span, visible } from "../terminal/text.ts";
+import { columns, count, printResult, span } from "../terminal/text.ts";
 import { type ClusterAccess, type ClusterState, openCluster } from "./cluster-view.ts";
 
 interface OrderOptions extends ConfigOptions {

@@ -10,10 +10,11 @@ import { formatIssue } from "../../config/issue.ts";
 import { configIssues, loadConfig, locateTags } from "../../config/load.ts";
 import type { Claims, RefusedTags } from "../../config/source-config.ts";
 import { formatByteSize } from "../../lib/byte-size.ts";
+import { visible } from "../../lib/visible.ts";
 import { drivers } from "../../source/registry.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { columns, count, number, percent, printResult, span, visible } from "../terminal/text.ts";
+import { columns, count, number, percent, printResult, span } from "../terminal/text.ts";
 import type { Reached } from "./check-online.ts";
 
 interface CheckOptions {

@@ -1,5 +1,5 @@
 // The configuration that `tagferry init` writes, with comments for manual editing. Pure.
-import { drivers } from "../../source/registry.ts";
+import { type InitSource, sourceText, yamlText as text } from "../../discover/source-yaml.ts";
 
 export interface InitAnswers {
   readonly file: string;
@@ -10,22 +10,6 @@ export interface InitAnswers {
   /** Reference to the password: `${file:service_password}`. */
   readonly password: string;
   readonly sources: readonly InitSource[];
-}
-
-export interface InitSource {
-  readonly name: string;
-  readonly type: string;
-  readonly url?: string | undefined;
-  readonly username?: string | undefined;
-  readonly password?: string | undefined;
-  readonly caFile?: string | undefined;
-  /** `replyUnit: any`: accepts replies with another unit than requested. */
-  readonly anyUnit?: boolean | undefined;
-  /** `security.mode`; undefined: the best that the server offers. */
-  readonly securityMode?: string | undefined;
-  readonly allowInsecurePassword?: boolean | undefined;
-  /** `tags:` or `devices:`, as `browse --yaml` prints it. Undefined: a commented-out example is written. */
-  readonly tags?: string | undefined;
 }
 
 export function initFile(answers: InitAnswers): string {
@@ -57,49 +41,4 @@ defaults:
   # signal: { labels: { site: [north] } }    # to be published as an item, a signal needs labels, a name and a unit
 
 ${sources.length === 0 ? "sources: {}    # tagferry browse URL --yaml lists what a device offers\n" : `sources:\n${sources.map(sourceText).join("\n")}`}`;
-}
-
-function sourceText(source: InitSource): string {
-  const { name, type, url, username, password, caFile, anyUnit = false } = source;
-  const { securityMode, allowInsecurePassword = false, tags } = source;
-  const lines = [
-    `${name}:    # stands in logs, metrics and status`,
-    `  type: ${type}`,
-    ...(url === undefined ? [] : [`  url: ${text(url)}`]),
-    ...(caFile === undefined ? [] : [`  caFile: ${text(caFile)}    # the authorities whose certificates are trusted`]),
-    ...(anyUnit ? ["  replyUnit: any    # the device echoes another unit than was asked"] : []),
-    ...(securityMode === undefined
-      ? []
-      : [
-          `  security: { mode: ${securityMode} }${securityMode === "none" ? "    # everything can be read and changed on the way" : ""}`,
-        ]),
-    ...(username === undefined ? [] : [`  username: ${text(username)}`]),
-    ...(password === undefined ? [] : [`  password: ${text(password)}`]),
-    ...(allowInsecurePassword
-      ? ["  allowInsecurePassword: true    # the password is not protected on the way, or the server not verified"]
-      : []),
-    ...tagLines(type, tags).map((line) => `  ${line}`),
-  ];
-  return lines.map((line) => `  ${line}\n`).join("");
-}
-
-function tagLines(type: string, tags: string | undefined): readonly string[] {
-  const driver = drivers.find((each) => each.type === type);
-  const example = driver?.example.entries ?? [];
-  if (tags === undefined && type === "simulator") return ["tags:", ...example.map((line) => `  ${line}`)];
-  const lines = tags?.split("\n") ?? [];
-  // A list with only commented-out entries is empty.
-  if (lines.some((line) => /^\s*- /.test(line))) return lines;
-  const key = driver?.device ? "devices" : "tags";
-  const found = lines.slice(1);
-  return [`${key}: []    # as in the line below`, ...(found.length > 0 ? found : example.map((line) => `# ${line}`))];
-}
-
-/** As YAML: unquoted if unambiguous, otherwise quoted. */
-function text(value: string): string {
-  return /^[A-Za-z][A-Za-z0-9_./-]*(:\/\/[A-Za-z0-9_.:/-]+)?$/.test(value) &&
-    !/^(true|false|null|yes|no|on|off)$/i.test(value) &&
-    !value.endsWith(":")
-    ? value
-    : JSON.stringify(value);
 }

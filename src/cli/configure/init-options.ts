@@ -7,11 +7,11 @@ import { agentOptions, sourceName } from "../../config/file-schema.ts";
 import { formatIssue, Issues } from "../../config/issue.ts";
 import { parseYaml } from "../../config/yaml-file.ts";
 import { AgentError } from "../../core/errors.ts";
+import { driverOfAddress } from "../../discover/protocols.ts";
 import { securityModes } from "../../lib/security-mode.ts";
 import { holdsUser } from "../../lib/without-secrets.ts";
 import { drivers } from "../../source/registry.ts";
 import { serviceOptions } from "../../upload/client/options.ts";
-import { driverOfAddress } from "../shared/protocols.ts";
 import type { Console } from "../terminal/console.ts";
 import type { Judge, PasswordPlace } from "./question.ts";
 

@@ -3,13 +3,14 @@
 import { dataDirOf, nameOf } from "../../config/environment.ts";
 import { agentOptions } from "../../config/file-schema.ts";
 import { AgentError } from "../../core/errors.ts";
+import type { BrowsedDevice } from "../../discover/browsed.ts";
+import { addressExamples } from "../../discover/protocols.ts";
+import { configuredUrl, type InitSource } from "../../discover/source-yaml.ts";
+import { browsedYaml } from "../../discover/tags-yaml.ts";
 import { serviceOptions } from "../../upload/client/options.ts";
-import type { BrowsedDevice } from "../discover/browsed.ts";
-import { browsedYaml } from "../discover/browsed.ts";
-import { addressExamples } from "../shared/protocols.ts";
-import type { InitAnswers, InitSource } from "./init-file.ts";
+import type { InitAnswers } from "./init-file.ts";
 import { type InitOptions, passwordPlace, sourceAddressProblem } from "./init-options.ts";
-import { askSource, configuredUrl, freeName } from "./init-source.ts";
+import { askSource, freeName } from "./init-source.ts";
 import {
   answer,
   askedSecret,

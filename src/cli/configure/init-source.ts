@@ -3,12 +3,12 @@ import { dirname, resolve } from "node:path";
 import { sourceName } from "../../config/file-schema.ts";
 import type { BrowsedNode, BrowseTarget } from "../../core/commissioning.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
-import { browsedYaml } from "../discover/browsed.ts";
+import { driverOfAddress, hasOption } from "../../discover/protocols.ts";
+import { configuredUrl, type InitSource } from "../../discover/source-yaml.ts";
+import { browsedYaml } from "../../discover/tags-yaml.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
-import { driverOfAddress, hasOption } from "../shared/protocols.ts";
 import { count } from "../terminal/text.ts";
 import { firstContact, loginAllowed, passwordWithoutSecurity } from "./first-contact.ts";
-import type { InitSource } from "./init-file.ts";
 import { passwordPlace, type SourceAnswers } from "./init-options.ts";
 import {
   answer,
@@ -134,13 +134,6 @@ async function lookAt(target: BrowseTarget, interview: SourceInterview): Promise
   io.progress(undefined);
   io.complain(`  ${count(nodes.length, "node")} found`);
   return nodes.length === 0 ? undefined : browsedYaml(nodes, inputs);
-}
-
-/** Removes parameters that only apply to browsing. */
-export function configuredUrl(url: string): string {
-  const [address = "", query = ""] = url.replace("//***@", "//").split("?");
-  const rest = query.split("&").filter((part) => part !== "" && !/^(unit|from|to|replyUnit)=/.test(part));
-  return rest.length === 0 ? address : `${address}?${rest.join("&")}`;
 }
 
 export function freeName(type: string, others: readonly InitSource[]): string {

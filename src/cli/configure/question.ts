@@ -3,10 +3,10 @@
 import { dirname, resolve } from "node:path";
 import { fileProblem } from "../../config/environment.ts";
 import { AgentError } from "../../core/errors.ts";
+import type { InitSource } from "../../discover/source-yaml.ts";
 import { withoutSecrets } from "../../lib/without-secrets.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed } from "../terminal/exit-status.ts";
-import type { InitSource } from "./init-file.ts";
 
 /** Location of a password. It is never an argument, since all users of the machine can see arguments. */
 export type PasswordPlace =

@@ -2,10 +2,11 @@
 import { configJsonSchema } from "../../config/json-schema.ts";
 import { loadConfig } from "../../config/load.ts";
 import { configReference } from "../../config/reference.ts";
+import { visible } from "../../lib/visible.ts";
 import { drivers } from "../../source/registry.ts";
 import type { ConfigOptions } from "../shared/arguments.ts";
 import type { Console } from "../terminal/console.ts";
-import { printResult, visible } from "../terminal/text.ts";
+import { printResult } from "../terminal/text.ts";
 
 export async function schema({ reference }: { readonly reference?: boolean }, io: Pick<Console, "print">) {
   io.print(reference ? configReference(drivers).trimEnd() : JSON.stringify(configJsonSchema(drivers), undefined, 2));

@@ -1,11 +1,12 @@
 // The plots of `tagferry read` in the terminal.
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
+import { visible } from "../../lib/visible.ts";
 import type { MethodCaller } from "../../upload/client/method-caller.ts";
 import { itemData } from "../../upload/signals/item-data.ts";
 import { formatRfcDuration } from "../../wire/rfc-duration.ts";
 import { formatTimestamp, parseTimestamp } from "../../wire/timestamp.ts";
 import type { Console } from "../terminal/console.ts";
-import { count, number, visible } from "../terminal/text.ts";
+import { count, number } from "../terminal/text.ts";
 import type { ReadItem, ReadQuery } from "./read-rows.ts";
 
 const height = 10;

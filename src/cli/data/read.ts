@@ -4,6 +4,7 @@ import { inputsOf } from "../../agent/own-signals.ts";
 import { loadConfig } from "../../config/load.ts";
 import { nearest } from "../../config/suggest.ts";
 import { epochMicros, isInputId } from "../../core/point.ts";
+import { visible } from "../../lib/visible.ts";
 import type { ConfiguredInputs } from "../../mapping/input-template.ts";
 import type { MethodCaller } from "../../upload/client/method-caller.ts";
 import { readKeptSignals } from "../../upload/signals/catalog-file.ts";
@@ -16,7 +17,6 @@ import { commandRuntime } from "../shared/command-runtime.ts";
 import { openServiceCaller } from "../shared/service-caller.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { visible } from "../terminal/text.ts";
 import { plotItems } from "./read-plot.ts";
 import { DataRows, type ReadItem, type ReadQuery, type RowFormat } from "./read-rows.ts";
 

@@ -1,9 +1,10 @@
 // The findings and the plan of `tagferry signals`, as a table and as JSON. Pure.
 
+import { visible } from "../../lib/visible.ts";
 import type { AttributeChange } from "../../upload/signals/attribute-map.ts";
 import type { PlannedItem } from "../../upload/signals/item-publisher.ts";
 import type { SignalSaveView } from "../../wire/signal-view.ts";
-import { columns, count, visible } from "../terminal/text.ts";
+import { columns, count } from "../terminal/text.ts";
 
 export interface SignalStep {
   readonly input: string;

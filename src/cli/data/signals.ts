@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { inputsOf } from "../../agent/own-signals.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { Logger } from "../../core/runtime.ts";
+import { visible } from "../../lib/visible.ts";
 import { saveViewIn } from "../../upload/client/method-caller.ts";
 import { signalView } from "../../upload/signals/attribute-map.ts";
 import { readKeptSignals } from "../../upload/signals/catalog-file.ts";
@@ -16,7 +17,7 @@ import { commandRuntime, silent } from "../shared/command-runtime.ts";
 import { openServiceCaller } from "../shared/service-caller.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { columns, count, printResult, visible } from "../terminal/text.ts";
+import { columns, count, printResult } from "../terminal/text.ts";
 import { planJson, planLines, type SignalPlan, type SignalStep, toSave } from "./signal-plan.ts";
 
 interface SignalsOptions extends ConfigOptions {

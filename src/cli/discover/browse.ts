@@ -3,12 +3,13 @@
 import type { BrowsedNode, BrowseTarget } from "../../core/commissioning.ts";
 import type { Driver } from "../../core/driver.ts";
 import { AgentError, credentialsHint, isAgentError } from "../../core/errors.ts";
+import { browsedYaml } from "../../discover/tags-yaml.ts";
+import { visible } from "../../lib/visible.ts";
 import { withoutSecrets } from "../../lib/without-secrets.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import type { Console } from "../terminal/console.ts";
-import { columns, count, printResult, visible } from "../terminal/text.ts";
+import { columns, count, printResult } from "../terminal/text.ts";
 import { browseTarget, type TargetOptions } from "./browse-target.ts";
-import { browsedYaml } from "./browsed.ts";
 import { printRecipe } from "./recipes.ts";
 
 interface BrowseOptions extends TargetOptions {

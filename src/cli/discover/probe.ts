@@ -2,12 +2,12 @@
 
 import type { ProbeRow } from "../../core/commissioning.ts";
 import { AgentError } from "../../core/errors.ts";
+import { driverOf } from "../../discover/target.ts";
 import { scaled } from "../../lib/power-of-ten.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, printResult } from "../terminal/text.ts";
-import { driverOf } from "./browse-target.ts";
 
 interface ProbeOptions {
   readonly at: string;

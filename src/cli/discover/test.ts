@@ -4,6 +4,7 @@ import type { Config, ConfiguredSource } from "../../config/config.ts";
 import { loadConfig } from "../../config/load.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { isAbort } from "../../lib/abort.ts";
+import { visible } from "../../lib/visible.ts";
 import { InputOwners } from "../../mapping/input-owners.ts";
 import type { RefusedInput } from "../../mapping/mapping.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
@@ -11,7 +12,7 @@ import { commandRuntime } from "../shared/command-runtime.ts";
 import { type Looked, look, type Told } from "../shared/source-look.ts";
 import type { Console, Screen } from "../terminal/console.ts";
 import { CommandFailed, deviceFailure, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { columns, count, exactNumber, span, visible } from "../terminal/text.ts";
+import { columns, count, exactNumber, span } from "../terminal/text.ts";
 
 interface TestOptions {
   readonly config: string;

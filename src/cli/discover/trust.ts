@@ -1,11 +1,12 @@
 // `tagferry trust`: certificates of devices. The operator compares and decides; nothing is trusted automatically.
 import { loadConfig } from "../../config/load.ts";
 import type { KnownCertificate } from "../../core/commissioning.ts";
+import { certificateStores, knownCertificates, protocolsWith } from "../../discover/protocols.ts";
+import { visible } from "../../lib/visible.ts";
 import type { ConfigOptions } from "../shared/arguments.ts";
-import { certificateStores, knownCertificates, protocolsWith } from "../shared/protocols.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { printResult, visible } from "../terminal/text.ts";
+import { printResult } from "../terminal/text.ts";
 
 /** Prints every certificate that the agent knows. If no source uses certificates, prints a note and no error. */
 export async function listTrust(options: ConfigOptions, io: Console): Promise<void> {

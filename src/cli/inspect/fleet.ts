@@ -5,10 +5,11 @@ import PQueue from "p-queue";
 import { z } from "zod";
 import { fileProblem } from "../../config/environment.ts";
 import { isAgentError } from "../../core/errors.ts";
+import { visible } from "../../lib/visible.ts";
 import { askAgent, tokenOf, trustAlso } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { columns, count, number, printResult, span, visible } from "../terminal/text.ts";
+import { columns, count, number, printResult, span } from "../terminal/text.ts";
 
 interface FleetOptions {
   readonly tokenFile?: string;

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { lockFolder } from "../../buffer/disk/files/lock.ts";
 import { loadConfig } from "../../config/load.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
+import { visible } from "../../lib/visible.ts";
 import { countRejects, RejectFiles } from "../../upload/delivery/reject-files.ts";
 import { type Retried, retryRejects } from "../../upload/retry-rejects.ts";
 import { openCatalog } from "../../upload/signals/catalog.ts";
@@ -14,7 +15,7 @@ import type { ConfigOptions } from "../shared/arguments.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { columns, count, printResult, progressBar, visible } from "../terminal/text.ts";
+import { columns, count, printResult, progressBar } from "../terminal/text.ts";
 import { version } from "../terminal/version.ts";
 
 const mostInputs = 5;

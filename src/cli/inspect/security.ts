@@ -6,9 +6,10 @@ import { fileProblem } from "../../config/environment.ts";
 import { loadConfig } from "../../config/load.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { isLoopback, leavesMachine } from "../../lib/loopback.ts";
+import { visible } from "../../lib/visible.ts";
 import { type AgentQuery, agentUrl, answerAs, askAgentAs, callWithToken } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
-import { columns, count, printResult, visible } from "../terminal/text.ts";
+import { columns, count, printResult } from "../terminal/text.ts";
 
 type SecurityOptions = AgentQuery & { readonly config: string };
 

@@ -3,9 +3,10 @@ import { z } from "zod";
 import { wordOf, words } from "../../agent/status/words.ts";
 import { epochMicros } from "../../core/point.ts";
 import { formatByteSize } from "../../lib/byte-size.ts";
+import { visible } from "../../lib/visible.ts";
 import { type AgentQuery, agentUrl, askAgentAs } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
-import { columns, count, number, percent, printResult, span, visible } from "../terminal/text.ts";
+import { columns, count, number, percent, printResult, span } from "../terminal/text.ts";
 
 const micros = z.number().transform(epochMicros);
 const problem = { error: z.string().optional(), remedy: z.string().optional() };

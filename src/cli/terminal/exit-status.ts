@@ -2,9 +2,9 @@
 import { AgentError, errorCodes, fileFailure, isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/runtime.ts";
 import { isAbort } from "../../lib/abort.ts";
+import { visible } from "../../lib/visible.ts";
 import { withoutSecrets } from "../../lib/without-secrets.ts";
 import type { Console } from "./console.ts";
-import { visible } from "./text.ts";
 
 /** Exit statuses; from 64 on those of sysexits.h. */
 export const exitStatus = {

@@ -1,4 +1,5 @@
 // Formats the output of commands. Escapes everything that controls a terminal.
+import { visible } from "../../lib/visible.ts";
 import type { Console } from "./console.ts";
 
 /** Table rows with padded columns, indented by two. */
@@ -7,14 +8,6 @@ export function columns(lines: readonly (readonly string[])[]): readonly string[
   const widths: number[] = [];
   for (const cells of shown) for (const [i, cell] of cells.entries()) widths[i] = Math.max(widths[i] ?? 0, cell.length);
   return shown.map((cells) => `  ${cells.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join("  ")}`.trimEnd());
-}
-
-/** Control characters, bidirectional controls, and line and paragraph separators. */
-const unseen = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
-
-/** Escapes characters that control a terminal (`\u001b`) in text from devices or the service. */
-export function visible(text: string): string {
-  return text.replace(unseen, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** Prints JSON with `--json`, otherwise the lines. Integers that JSON would round become texts. */

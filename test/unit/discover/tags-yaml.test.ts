@@ -1,7 +1,8 @@
 // Tags to paste: which are active, and which the user has to choose.
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { browsedYaml } from "../../../src/cli/discover/browsed.ts";
+import { browsedYaml } from "../../../src/discover/tags-yaml.ts";
+import { head, load, withPassword } from "../../support/config.ts";
 
 const register = (address: number, type = "u16", value = 42) => ({
   address: `hr:${address} ${type}`,
@@ -19,4 +20,12 @@ test("the first hundred of many plain registers of a unit become tags, the other
   expect(tags).toHaveLength(101);
   expect(tags.at(-1)).toMatchObject({ at: "hr:200 f32" });
   expect(text).toContain("# - { input: unit1.hr:149, at: hr:149 u16 }   # 42");
+});
+
+test("a reference in the name that a device gives itself stays a text", async () => {
+  const node = "ns=1;s=${file:/etc/passwd} and $${x}";
+  const yaml = browsedYaml([{ address: node, name: "${HOME}", depth: 0, value: 1, signal: {}, tag: { node } }]);
+  const tags = yaml.replaceAll(/^/gm, "    ");
+  const config = await load(`${head}sources:\n  s:\n    type: opcua\n    url: opc.tcp://h\n${tags}\n`, withPassword);
+  expect(config.sources[0]?.tags[0]).toMatchObject({ node: "ns=1;s=${file:/etc/passwd} and $${x}" });
 });

@@ -1,0 +1,67 @@
+// Tags for a configuration from what browsing found. Pure.
+import { stringify } from "yaml";
+import type { BrowsedNode } from "../core/commissioning.ts";
+import { visible } from "../lib/visible.ts";
+import { uniqueInput, usualInput } from "./input-names.ts";
+
+/** A register without any information except a value other than 0. */
+const plainRegister = /^(?:hr|ir):\d+ [ui]16$/;
+/** Beyond this many plain registers of a unit the operator must choose, since each costs time on the bus. */
+const mostPlain = 100;
+
+/**
+ * `tags:`, or `devices:` for tags of units. Adds a unique Input ID for each tag to `inputs`. Texts are commented out.
+ */
+export function browsedYaml(nodes: readonly BrowsedNode[], inputs: Set<string> = new Set()): string {
+  const units = new Map<number, string[]>();
+  const identities = new Map<number, string[]>();
+  const plain = new Map<number, number>();
+  const lines: string[] = [];
+  const path: string[] = [];
+  for (const { name, depth, value, signal, tag } of nodes) {
+    path.length = Math.min(path.length, depth);
+    path[depth] = name;
+    if (value === undefined && tag["input"] === undefined && Object.keys(signal).length === 0) continue;
+    const { unit, ...own } = tag;
+    if (typeof value === "string" && typeof unit === "number" && Object.keys(own).length === 0) {
+      // Identification data of a unit does not need polling.
+      identities.set(unit, [...(identities.get(unit) ?? []), visible(`# ${name}: ${value}`)]);
+      continue;
+    }
+    // Levels that the device did not list have no name.
+    const names = path.filter((each) => each !== undefined);
+    const input = uniqueInput(usualInput({ path: names, tag }), inputs);
+    const text = tagEntry({ tag, signal }, input);
+    const line = typeof value === "string" ? `# - ${text}   # a text; needs values: { … }` : `- ${text}`;
+    if (typeof unit !== "number") {
+      lines.push(`  ${line}`);
+      continue;
+    }
+    const isPlain = typeof own["at"] === "string" && plainRegister.test(own["at"]) && Object.keys(signal).length === 0;
+    if (isPlain) plain.set(unit, (plain.get(unit) ?? 0) + 1);
+    const tooMany = isPlain && (plain.get(unit) ?? 0) > mostPlain;
+    const tagLines = units.get(unit) ?? [];
+    tagLines.push(tooMany ? `# ${line}   # ${String(value)}` : line);
+    units.set(unit, tagLines);
+  }
+  if (units.size === 0) return ["tags:", ...lines].join("\n");
+  const devices = [...units].flatMap(([unit, tags]) => deviceLines(unit, [...(identities.get(unit) ?? []), ...tags]));
+  return ["devices:", ...devices.map((line) => `  ${line}`)].join("\n");
+}
+
+/** An entry of `devices` with these lines in its `tags`. */
+export function deviceLines(unit: number, tags: readonly string[]): readonly string[] {
+  return [`- unit: ${unit}`, "  tags:", ...tags.map((line) => `    ${line}`)];
+}
+
+/** `{ input: …, … }` on one line, the Input ID first, without the unit, which stands in `devices`. */
+export function tagEntry({ tag, signal }: Pick<BrowsedNode, "tag" | "signal">, input: string): string {
+  const { unit: _unit, input: _proposed, ...own } = tag;
+  // OPC UA nodes describe themselves to the agent.
+  const described = "node" in own || Object.keys(signal).length === 0 ? {} : { signal };
+  // A line break in a name is escaped, so that the text stays on one line.
+  const oneLine = { lineWidth: 0, singleQuote: false, doubleQuotedMinMultiLineLength: Number.MAX_SAFE_INTEGER };
+  const text = stringify({ input, ...own, ...described }, { collectionStyle: "flow", ...oneLine }).trimEnd();
+  // What a device calls itself is no reference to a file or a variable of the agent.
+  return text.replaceAll("${", () => "$${");
+}
