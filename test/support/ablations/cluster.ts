@@ -184,6 +184,7 @@ export const clusterAblations: readonly Ablation[] = [
     code: "    await gate.pass(signal);\n",
     without: "",
     test: turns,
+    name: "cannot renew its lease",
   },
   {
     safeguard: "dropping a command's request that would start too late after its turn",
@@ -191,6 +192,7 @@ export const clusterAblations: readonly Ablation[] = [
     code: "clock.monotonic() - askedAt < startWithinMs",
     without: "askedAt > 0",
     test: turns,
+    name: "more than 700 ms after its question",
   },
   {
     safeguard: "holding a command's turn until the service must have registered its request",
@@ -198,5 +200,6 @@ export const clusterAblations: readonly Ablation[] = [
     code: "clock.sleep(startWithinMs + transitMs, signal)",
     without: "clock.sleep(1, signal)",
     test: turns,
+    name: "must have registered the request before it",
   },
 ];

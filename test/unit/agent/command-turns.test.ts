@@ -1,6 +1,5 @@
 // Commands on any machine get their turns from the agent that delivers. The service sees one rate, also while another
-// agent
-// takes over.
+// agent takes over.
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { giveTurns } from "../../../src/agent/upkeep/command-turns.ts";
@@ -8,6 +7,7 @@ import type { RequestChannel } from "../../../src/cluster/jetstream.ts";
 import { acquireLease } from "../../../src/cluster/lease.ts";
 import { leaseGate } from "../../../src/cluster/lease-gate.ts";
 import { turnGate } from "../../../src/cluster/turn-request.ts";
+import type { RequestGate } from "../../../src/core/sink.ts";
 import { Pacer, TurnFolder } from "../../../src/upload/client/pacer.ts";
 import { eventually } from "../../support/eventually.ts";
 import { linkTo, memoryBucket, unreachable } from "../../support/memory-bucket.ts";
@@ -148,6 +148,76 @@ test.each([seed, seed + 1, seed + 2])("agents and commands keep one rate at take
   for (const requests of counts.values()) expect(requests.length).toBeGreaterThan(1);
   site.stop.abort(new Error("stop"));
   await running;
+});
+
+/** An agent that gives turns while `gate` lets it, and the answer to the question of a command. */
+function turnsOf(gate: RequestGate) {
+  const folder = temporaryFolder();
+  const clock = new ManualClock();
+  const stop = new AbortController();
+  const reply = Promise.withResolvers<(data: Uint8Array) => Promise<Uint8Array>>();
+  const channel: RequestChannel = {
+    ask: () => Promise.reject(unreachable()),
+    answer: (answer) => Promise.resolve(reply.resolve(answer)),
+  };
+  const options = { channel, gate, stateDir: folder.path, requestsPerSecond: 1 };
+  const given = giveTurns(options, testRuntime({ clock }), stop.signal);
+  return {
+    clock,
+    /** Asks until the answer is another than to wait. */
+    async ask(id: string): Promise<string> {
+      await given;
+      const answer = await reply.promise;
+      const data = Buffer.from(JSON.stringify({ id, method, done: false }));
+      for (;;) {
+        const said = Buffer.from(await answer(data)).toString("utf8");
+        if (said !== "wait") return said;
+        await clock.advance(10);
+      }
+    },
+    [Symbol.dispose]() {
+      stop.abort(new Error("stop"));
+      folder[Symbol.dispose]();
+    },
+  };
+}
+
+const openGate: RequestGate = { isOpen: true, pass: async () => {} };
+
+test("a command gets no turn from an agent that cannot renew its lease", async () => {
+  using turns = turnsOf({ ...openGate, pass: () => Promise.reject(unreachable()) });
+
+  await expect(turns.ask("a")).rejects.toMatchObject({ code: "CLUSTER_UNREACHABLE" });
+});
+
+test("the next command waits until the service must have registered the request before it", async () => {
+  using turns = turnsOf(openGate);
+  const first = { answer: await turns.ask("a"), at: turns.clock.monotonic() };
+  const second = { answer: await turns.ask("b"), at: turns.clock.monotonic() };
+
+  expect([first.answer, second.answer]).toEqual(["go", "go"]);
+  // The first command may start until 700 ms after its question, its bytes take up to 500 ms, and then a second passes.
+  expect(second.at - first.at).toBeGreaterThanOrEqual(700 + 500 + 1_000);
+});
+
+test("a command's request that would start more than 700 ms after its question is not sent", async () => {
+  const clock = new ManualClock();
+  const channel: RequestChannel = {
+    ask: async () => {
+      await clock.sleep(300, new AbortController().signal);
+      return Buffer.from("go");
+    },
+    answer: () => Promise.reject(unreachable()),
+  };
+  const gate = turnGate(method, channel, clock);
+  const passed = gate.pass(new AbortController().signal);
+  await clock.advance(300);
+  await passed;
+  await clock.advance(399);
+  const before = gate.isOpen;
+  await clock.advance(1);
+
+  expect({ before, after: gate.isOpen }).toEqual({ before: true, after: false });
 });
 
 test("without an agent that delivers, a command ends with the reason", async () => {
