@@ -6,7 +6,7 @@ import { changedSections } from "../config/config.ts";
 import type { BufferStats } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
-import { Since } from "../lib/since.ts";
+import { Since } from "../lib/time/since.ts";
 import { InputOwners } from "../mapping/input-owners.ts";
 import { openCatalog } from "../upload/signals/catalog.ts";
 import { bufferOf } from "./buffer-of.ts";

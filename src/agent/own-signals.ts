@@ -6,7 +6,7 @@ import { epochMicros } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
 import type { Captures, Reading, TagId } from "../core/source.ts";
-import { repeat } from "../lib/repeat.ts";
+import { repeat } from "../lib/flow/repeat.ts";
 import type { InputOwners } from "../mapping/input-owners.ts";
 import { type ConfiguredInputs, configuredInputs } from "../mapping/input-template.ts";
 import { type TagRule, tagOptions } from "../mapping/options.ts";

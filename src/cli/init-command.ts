@@ -1,7 +1,7 @@
 // The arguments of `tagferry init`. Flags about a source follow the `--source` they belong to.
 import { InvalidArgumentError, Option } from "commander";
 import type { ProtocolTexts } from "../discover/protocols.ts";
-import { securityModes } from "../lib/security-mode.ts";
+import { securityModes } from "../lib/text/security-mode.ts";
 import type { InitOptions, SourceAnswers } from "./configure/init-options.ts";
 import { type CommandLine, parsedOption } from "./shared/arguments.ts";
 import { localConfig } from "./shared/default-config.ts";

@@ -2,7 +2,7 @@
 import { Argument, Command, CommanderError } from "commander";
 import { reasonOf, remedyOf } from "../core/errors.ts";
 import type { ProtocolTexts } from "../discover/protocols.ts";
-import { withoutSecrets } from "../lib/without-secrets.ts";
+import { withoutSecrets } from "../lib/text/without-secrets.ts";
 import { addClusterCommands } from "./cluster-commands.ts";
 import { shells } from "./configure/completion.ts";
 import { addDeviceCommands } from "./device-commands.ts";

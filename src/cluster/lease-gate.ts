@@ -8,7 +8,7 @@
 import { isAgentError } from "../core/errors.ts";
 import type { Clock } from "../core/runtime.ts";
 import type { RequestGate } from "../core/sink.ts";
-import { orAbort } from "../lib/abort.ts";
+import { orAbort } from "../lib/flow/abort.ts";
 import type { LeaseTerm } from "./lease.ts";
 
 export const startWithinMs = 700;

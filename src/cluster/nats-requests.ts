@@ -2,7 +2,7 @@
 import type { NatsConnection } from "@nats-io/transport-node";
 import { isAgentError } from "../core/errors.ts";
 import type { Clock } from "../core/runtime.ts";
-import { isAbort } from "../lib/abort.ts";
+import { isAbort } from "../lib/flow/abort.ts";
 import type { RequestChannel } from "./jetstream.ts";
 import type { NatsLink } from "./nats-connection.ts";
 

@@ -12,7 +12,7 @@ import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import { z } from "zod";
 import { type EpochMicros, epochMicros } from "../core/point.ts";
-import { writeAtomically } from "../lib/atomic-file.ts";
+import { writeAtomically } from "../lib/files/atomic-file.ts";
 import type { KeyBucket } from "./jetstream.ts";
 import { keyToken, tokenName } from "./key-token.ts";
 

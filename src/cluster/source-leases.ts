@@ -1,7 +1,7 @@
 // Ensures with one lease per source that exactly one agent reads a source that several agents could read.
 import { reasonOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
-import { isAbort } from "../lib/abort.ts";
+import { isAbort } from "../lib/flow/abort.ts";
 import type { KeyBucket } from "./jetstream.ts";
 import { keyToken } from "./key-token.ts";
 import { acquireLease, type LeaseTerm, renewals } from "./lease.ts";

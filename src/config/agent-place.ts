@@ -1,7 +1,7 @@
 // Finds the agent of a configuration for commands that connect to it. Other parts of the file may be invalid.
 
 import type { Secret } from "../core/secret.ts";
-import type { ListenAddress } from "../lib/fields.ts";
+import type { ListenAddress } from "../lib/values/fields.ts";
 import { checkNode } from "./check-node.ts";
 import type { Config } from "./config.ts";
 import type { Environment } from "./environment.ts";

@@ -2,7 +2,7 @@
 
 import type { z } from "zod";
 import { reasonOf } from "../core/errors.ts";
-import { shownValue } from "../lib/without-secrets.ts";
+import { shownValue } from "../lib/text/without-secrets.ts";
 import { isHidden } from "./excerpt.ts";
 import type { Issues, Place } from "./issue.ts";
 import { type ConfigNode, childNode, childPath, plain, type ScalarNode } from "./node.ts";

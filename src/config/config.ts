@@ -5,7 +5,7 @@ import type { ClusterOptions } from "../cluster/options.ts";
 import type { Ambiguity, Driver, DriverTag } from "../core/driver.ts";
 import { Secret } from "../core/secret.ts";
 import type { TagId } from "../core/source.ts";
-import type { ListenAddress } from "../lib/fields.ts";
+import type { ListenAddress } from "../lib/values/fields.ts";
 import { placeholders } from "../mapping/input-template.ts";
 import type { TagRule } from "../mapping/options.ts";
 import type { ServiceOptions } from "../upload/client/options.ts";

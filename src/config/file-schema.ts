@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { bufferOptions } from "../buffer/disk/options.ts";
 import { clusterOptions } from "../cluster/options.ts";
-import { duration, listenAddress, secret } from "../lib/fields.ts";
-import { holdsUser } from "../lib/without-secrets.ts";
+import { holdsUser } from "../lib/text/without-secrets.ts";
+import { duration, listenAddress, secret } from "../lib/values/fields.ts";
 import { tagOptions } from "../mapping/options.ts";
 import { serviceOptions } from "../upload/client/options.ts";
 import { logLevels } from "./config.ts";

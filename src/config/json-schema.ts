@@ -1,8 +1,8 @@
 // Generates the JSON Schema of the configuration for editors, from the schemas that validate it.
 import { z } from "zod";
 import type { Driver } from "../core/driver.ts";
-import { formatByteSize } from "../lib/byte-size.ts";
-import { formatDuration } from "../lib/duration.ts";
+import { formatDuration } from "../lib/time/duration.ts";
+import { formatByteSize } from "../lib/values/byte-size.ts";
 import { tagOptions } from "../mapping/options.ts";
 import { cascadedOfSource } from "./expand.ts";
 import { cascadedKeys, runOption, sections } from "./file-schema.ts";

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import type { Driver } from "../core/driver.ts";
 import { AgentError, isAgentError } from "../core/errors.ts";
-import { isLoopback, leavesMachine } from "../lib/loopback.ts";
+import { isLoopback, leavesMachine } from "../lib/network/loopback.ts";
 import { drivers as allDrivers } from "../source/registry.ts";
 import { checkNode, nodeAt, unknownKey, warnLiteralSecrets } from "./check-node.ts";
 import type { Config, ConfiguredSource } from "./config.ts";

@@ -2,7 +2,7 @@
 import { isMap, isPair, isScalar, isSeq, parseDocument, Scalar, visit, type YAMLMap } from "yaml";
 import { z } from "zod";
 import type { Driver } from "../core/driver.ts";
-import { shownValue } from "../lib/without-secrets.ts";
+import { shownValue } from "../lib/text/without-secrets.ts";
 import { isHidden, isHiddenKey, shownKey } from "./excerpt.ts";
 import { sections } from "./file-schema.ts";
 import { schemasAt } from "./schema-walk.ts";

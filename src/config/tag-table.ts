@@ -1,6 +1,6 @@
 // Reads `tagsFrom` and `devicesFrom`: spreadsheets whose rows become entries of the file.
 import { dirname, join } from "node:path";
-import { type CellFault, csvRows } from "../lib/csv.ts";
+import { type CellFault, csvRows } from "../lib/values/csv.ts";
 import type { Environment } from "./environment.ts";
 import { readTextFile } from "./environment.ts";
 import type { Issues } from "./issue.ts";

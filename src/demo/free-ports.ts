@@ -2,7 +2,7 @@
 import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
 import { inspect } from "node:util";
-import { listen } from "../lib/listen.ts";
+import { listen } from "../lib/network/listen.ts";
 
 const host = "127.0.0.1";
 /** Above are the ports that Linux gives to outgoing connections, and to servers that bind port 0. */

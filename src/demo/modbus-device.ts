@@ -1,7 +1,7 @@
 // A simulated gateway with meters: a Modbus TCP server for functions 3 and 4, with new values in each reply.
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import type { Runtime } from "../core/runtime.ts";
-import { orAbort } from "../lib/abort.ts";
+import { orAbort } from "../lib/flow/abort.ts";
 import { type DeviceOptions, inputId, longestStopMs, type SimulatedDevice, until } from "./device.ts";
 import { Meter, meter } from "./registers.ts";
 

@@ -1,8 +1,8 @@
 // A simulated hall: an MQTT broker (aedes) with login and sessions, and a client that publishes JSON with QoS 1.
 import { type AddressInfo, createServer } from "node:net";
 import type { Runtime } from "../core/runtime.ts";
-import { orAbort } from "../lib/abort.ts";
-import { repeat } from "../lib/repeat.ts";
+import { orAbort } from "../lib/flow/abort.ts";
+import { repeat } from "../lib/flow/repeat.ts";
 import { type DeviceOptions, inputId, longestStopMs, type SimulatedDevice, until } from "./device.ts";
 
 export const mqttLogin = { username: "gateway", password: "demo" };

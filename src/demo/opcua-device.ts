@@ -3,8 +3,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Runtime } from "../core/runtime.ts";
-import { orAbort } from "../lib/abort.ts";
-import { repeat } from "../lib/repeat.ts";
+import { orAbort } from "../lib/flow/abort.ts";
+import { repeat } from "../lib/flow/repeat.ts";
 import { type DeviceOptions, inputId, longestStopMs, type SimulatedDevice, until } from "./device.ts";
 import { NotificationLedger } from "./notification-ledger.ts";
 

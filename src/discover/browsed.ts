@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import type { BrowsedNode } from "../core/commissioning.ts";
-import { type SecurityMode, securityModes } from "../lib/security-mode.ts";
+import { type SecurityMode, securityModes } from "../lib/text/security-mode.ts";
 import { signalAttributes } from "../wire/signal-view.ts";
 
 /** A node as JSON carries it. */

@@ -1,7 +1,7 @@
 // Tags for a configuration from what browsing found. Pure.
 import { stringify } from "yaml";
 import type { BrowsedNode } from "../core/commissioning.ts";
-import { visible } from "../lib/visible.ts";
+import { visible } from "../lib/text/visible.ts";
 import { uniqueInput, usualInput } from "./input-names.ts";
 
 /** A register without any information except a value other than 0. */

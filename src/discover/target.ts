@@ -7,7 +7,7 @@ import type { BrowseTarget } from "../core/commissioning.ts";
 import type { Driver } from "../core/driver.ts";
 import { AgentError } from "../core/errors.ts";
 import { Secret } from "../core/secret.ts";
-import { holdsUser, shownValue, withoutSecrets } from "../lib/without-secrets.ts";
+import { holdsUser, shownValue, withoutSecrets } from "../lib/text/without-secrets.ts";
 import { drivers } from "../source/registry.ts";
 import { addressExamples, driverOfAddress } from "./protocols.ts";
 

@@ -1,6 +1,6 @@
 // Tag fields that all protocols share: the Input ID and the processing of readings.
 import { z } from "zod";
-import { duration } from "../lib/fields.ts";
+import { duration } from "../lib/values/fields.ts";
 import { signalAttributes } from "../wire/signal-view.ts";
 
 const valid = z

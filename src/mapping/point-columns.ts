@@ -1,7 +1,7 @@
 // Points of one delivery in columns. They grow if heartbeats or held points are added.
 
 import { type EpochMicros, epochMicros, type InputId, type Point, type PointBatch } from "../core/point.ts";
-import type { RepeatedList } from "../lib/repeated-list.ts";
+import type { RepeatedList } from "../lib/values/repeated-list.ts";
 
 export class PointColumnsWriter implements PointBatch {
   readonly #inputs: RepeatedList<InputId>;

@@ -3,7 +3,7 @@ import { type EpochMicros, epochMicros, type Point } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
 import type { Captures, Reading } from "../core/source.ts";
-import type { RateLimitedLog } from "../lib/rate-limited-log.ts";
+import type { RateLimitedLog } from "../lib/flow/rate-limited-log.ts";
 import type { MappingCounters, ReadingFailure } from "./convert.ts";
 import type { InputOwners } from "./input-owners.ts";
 import type { InputState } from "./input-state.ts";

@@ -1,7 +1,7 @@
 // Snapshots of inputs for `status`, and detection of device clocks that stand still or repeat times.
 import { type EpochMicros, epochMicros } from "../core/point.ts";
 import type { TagId } from "../core/source.ts";
-import type { RateLimitedLog } from "../lib/rate-limited-log.ts";
+import type { RateLimitedLog } from "../lib/flow/rate-limited-log.ts";
 import { InputState, RepeatedTime } from "./input-state.ts";
 import type { InputTimeFault, Mapping, TagState, TimeFaults } from "./mapping.ts";
 import type { TagRule } from "./options.ts";

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createSecureContext } from "node:tls";
 import { AgentError, reasonOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
-import { loadPageFiles, loadPlotFiles, type PageFile } from "../lib/page-files.ts";
+import { loadPageFiles, loadPlotFiles, type PageFile } from "../lib/network/page-files.ts";
 import type { Fault } from "./config/fault.ts";
 import type { LocalServiceOptions } from "./config/options.ts";
 import { CallAdmission } from "./http/admission.ts";

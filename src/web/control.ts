@@ -2,7 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import type { Secret } from "../core/secret.ts";
-import { sameText } from "../lib/same-text.ts";
+import { sameText } from "../lib/text/same-text.ts";
 
 export interface Control {
   /** Tokens that authorise a client. */

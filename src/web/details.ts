@@ -3,8 +3,8 @@ import type { GapList } from "../agent/gaps/gap.ts";
 import type { KnownCertificate } from "../core/commissioning.ts";
 import { reasonOf, remedyOf } from "../core/errors.ts";
 import type { Clock, Runtime } from "../core/runtime.ts";
-import { commandLine } from "../lib/command-line.ts";
-import { parseDuration } from "../lib/duration.ts";
+import { commandLine } from "../lib/text/command-line.ts";
+import { parseDuration } from "../lib/time/duration.ts";
 import type { RejectReasons } from "../upload/delivery/reject-files.ts";
 import type { History } from "./history.ts";
 

@@ -2,7 +2,7 @@
 import type { ServerResponse } from "node:http";
 import type { Status, StatusPart } from "../agent/status/status.ts";
 import type { Clock } from "../core/runtime.ts";
-import { commandLine } from "../lib/command-line.ts";
+import { commandLine } from "../lib/text/command-line.ts";
 import { isPlain, type TagQuery, type TagView, viewTags } from "./tag-view.ts";
 
 /** The status without tags, and the tags on screen. */

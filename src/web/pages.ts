@@ -1,6 +1,6 @@
 // The pages and their files, read once at startup. All pages have the same frame: head, name, links and notices.
 import { words } from "../agent/status/words.ts";
-import { loadPageFiles, loadPlotFiles, type PageFile } from "../lib/page-files.ts";
+import { loadPageFiles, loadPlotFiles, type PageFile } from "../lib/network/page-files.ts";
 
 interface PageParts {
   readonly path: string;

@@ -7,10 +7,10 @@ import type { Status, StatusPart, StatusSample } from "../agent/status/status.ts
 import { AgentError, reasonOf } from "../core/errors.ts";
 import { checkGridMs, type Runtime } from "../core/runtime.ts";
 import type { Secret } from "../core/secret.ts";
-import type { ListenAddress } from "../lib/fields.ts";
-import { http } from "../lib/http.ts";
-import { hostInUrl, listen } from "../lib/listen.ts";
-import { repeat } from "../lib/repeat.ts";
+import { repeat } from "../lib/flow/repeat.ts";
+import { http } from "../lib/network/http.ts";
+import { hostInUrl, listen } from "../lib/network/listen.ts";
+import type { ListenAddress } from "../lib/values/fields.ts";
 import { answerJson, end, start } from "./answer.ts";
 import { type Control, denial, hasReadToken, isAllowedHost, isLocal } from "./control.ts";
 import { cachedFor, configFileFor, type DetailOptions, openDetails } from "./details.ts";

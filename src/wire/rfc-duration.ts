@@ -1,4 +1,4 @@
-// RFC 3339 durations (ISO 8601): `PT15M`, `P1DT12H`, `P1Y3M`. `lib/duration.ts` has those of the configuration.
+// RFC 3339 durations (ISO 8601): `PT15M`, `P1DT12H`, `P1Y3M`. `lib/time/duration.ts` has those of the configuration.
 import { z } from "zod";
 
 /** Signed months and microseconds. A year is 12 months; weeks, days and clock units have a fixed length. */

@@ -1,6 +1,6 @@
 // All faults at once: about a minute, or as long as TAGFERRY_SOAK says, for example 2h.
 import { expect, test } from "vitest";
-import { parseDuration } from "../../src/lib/duration.ts";
+import { parseDuration } from "../../src/lib/time/duration.ts";
 import { seed } from "../support/property.ts";
 import { type Footprint } from "../support/restartable-agent.ts";
 import { soak } from "../support/soak.ts";

@@ -3,7 +3,7 @@
 import { createServer, type Socket } from "node:net";
 import modbusSerial from "modbus-serial";
 import { describe, expect, test } from "vitest";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { rtuCodec } from "../../src/source/modbus/connection/bus-codec.ts";
 import { BusFraming } from "../../src/source/modbus/connection/bus-framing.ts";
 import { connectTcp } from "../../src/source/modbus/connection/byte-stream.ts";

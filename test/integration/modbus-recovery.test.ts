@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { Clock } from "../../src/core/runtime.ts";
 import type { Reading } from "../../src/core/source.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { eventually } from "../support/eventually.ts";
 import { modbusDevice } from "../support/modbus-device.ts";
 import { keepReading } from "../support/modbus-keep-reading.ts";

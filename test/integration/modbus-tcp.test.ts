@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { isAgentError } from "../../src/core/errors.ts";
 import { epochMicros } from "../../src/core/point.ts";
 import type { Reading } from "../../src/core/source.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { modbusDriver } from "../../src/source/modbus/driver.ts";
 import { eventually } from "../support/eventually.ts";
 import { modbusDevice } from "../support/modbus-device.ts";

@@ -4,7 +4,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { Clock } from "../../src/core/runtime.ts";
 import type { Source } from "../../src/core/source.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { eventually } from "../support/eventually.ts";
 import { decoyCount, lineNamespace, type OpcuaServer, opcuaServer } from "../support/opcua-server.ts";
 import { collect, openOpcuaSource, openTrusting } from "../support/opcua-source.ts";

@@ -1,7 +1,7 @@
 // A gap that the last notification showed is on disk together with it, so it is known after the agent was killed.
 import { cpSync, rmSync } from "node:fs";
 import { expect, test } from "vitest";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { eventually } from "../support/eventually.ts";
 import { lineNamespace, opcuaServer } from "../support/opcua-server.ts";
 import { collect, openOpcuaSource } from "../support/opcua-source.ts";

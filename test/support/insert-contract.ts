@@ -4,7 +4,7 @@
 import { expect } from "vitest";
 import { z } from "zod";
 import { isInputId } from "../../src/core/point.ts";
-import { atOnce } from "../../src/lib/in-slices.ts";
+import { atOnce } from "../../src/lib/flow/in-slices.ts";
 import { checkFrame } from "../../src/service/call/check-frame.ts";
 import { readInsert } from "../../src/service/call/insert-reader.ts";
 import { Faults } from "../../src/service/call/rpc-fault.ts";

@@ -2,7 +2,7 @@
 import { Block, type BlockId, type Series } from "../../src/core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../src/core/buffer.ts";
 import type { InputId } from "../../src/core/point.ts";
-import { orAbort } from "../../src/lib/abort.ts";
+import { orAbort } from "../../src/lib/flow/abort.ts";
 
 export type Points = Readonly<Record<string, readonly (readonly [micros: number, value: number])[]>>;
 

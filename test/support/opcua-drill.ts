@@ -8,7 +8,7 @@ import type { Gap } from "../../src/agent/gaps/gap.ts";
 import { gapFolder, readGapFolder } from "../../src/agent/gaps/gap-file.ts";
 import { epochMicros } from "../../src/core/point.ts";
 import { readBack } from "../../src/demo/read-back.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { eventually } from "./eventually.ts";
 import { lengthOf, lostSpans, type Span, verdictOf } from "./gap-verdict.ts";
 import { lineInputs, type OpcuaLine, opcuaLine } from "./opcua-line.ts";

@@ -1,7 +1,7 @@
 // Window, packer and writer without an uploader: plans, frames and their contents.
 import { Block, type BlockId, type Series } from "../../src/core/block.ts";
 import type { Lane } from "../../src/core/buffer.ts";
-import type { Steps } from "../../src/lib/in-slices.ts";
+import type { Steps } from "../../src/lib/flow/in-slices.ts";
 import { Window } from "../../src/upload/delivery/window.ts";
 import { Envelope, type PackedPlan } from "../../src/upload/packing/frame-plan.ts";
 import { Packer } from "../../src/upload/packing/packer.ts";

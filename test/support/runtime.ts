@@ -2,7 +2,7 @@
 import type { EpochMicros } from "../../src/core/point.ts";
 import { epochMicros } from "../../src/core/point.ts";
 import type { Clock, LogFields, Logger, MetricDeclaration, Metrics, Runtime } from "../../src/core/runtime.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 
 export interface LogLine {
   readonly level: "debug" | "info" | "warn" | "error";

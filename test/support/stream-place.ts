@@ -6,7 +6,7 @@ import { Forwarder, type ForwarderOptions } from "../../src/buffer/jetstream/for
 import { openStreamReader, type StreamReader } from "../../src/buffer/jetstream/stream-reader.ts";
 import type { KeyBucket, PointStream } from "../../src/cluster/jetstream.ts";
 import type { PointBuffer } from "../../src/core/buffer.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { inProcess } from "./disk-store.ts";
 import { eventually } from "./eventually.ts";
 import { MemoryDisk } from "./memory-disk.ts";

@@ -6,7 +6,7 @@ import { Block, type BlockId } from "../../src/core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../src/core/buffer.ts";
 import type { Clock } from "../../src/core/runtime.ts";
 import type { Sink } from "../../src/core/sink.ts";
-import { orAbort } from "../../src/lib/abort.ts";
+import { orAbort } from "../../src/lib/flow/abort.ts";
 import { serviceOptions } from "../../src/upload/client/options.ts";
 import { openCatalog } from "../../src/upload/signals/catalog.ts";
 import { openUploader } from "../../src/upload/uploader.ts";

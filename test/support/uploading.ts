@@ -2,7 +2,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { join } from "node:path";
 import type { Clock } from "../../src/core/runtime.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import type { Resolve } from "../../src/upload/client/connections.ts";
 import { serviceOptions } from "../../src/upload/client/options.ts";
 import { type Catalog, openCatalog } from "../../src/upload/signals/catalog.ts";

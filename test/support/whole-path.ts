@@ -14,7 +14,7 @@ import type { Series } from "../../src/core/block.ts";
 import type { PointBuffer } from "../../src/core/buffer.ts";
 import { epochMicros } from "../../src/core/point.ts";
 import type { Delivery, Source } from "../../src/core/source.ts";
-import { batchDelivery, readingsOf } from "../../src/lib/reading-batch.ts";
+import { batchDelivery, readingsOf } from "../../src/lib/readings/reading-batch.ts";
 import { openMapping } from "../../src/mapping/source-mapping.ts";
 import { FrameWriter } from "../../src/upload/packing/frame-writer.ts";
 import { folder, inProcess } from "./disk-store.ts";

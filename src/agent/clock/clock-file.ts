@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { z } from "zod";
 import { epochMicros } from "../../core/point.ts";
 import type { Logger } from "../../core/runtime.ts";
-import { writeAtomically } from "../../lib/atomic-file.ts";
-import { readStateFile } from "../../lib/state-file.ts";
+import { writeAtomically } from "../../lib/files/atomic-file.ts";
+import { readStateFile } from "../../lib/files/state-file.ts";
 import type { Life } from "../gaps/gap-file.ts";
 import type { AgentClock, ClockEpoch } from "./agent-clock.ts";
 

@@ -3,9 +3,9 @@
 import { epochMicros } from "../../core/point.ts";
 import type { MetricDeclaration, Runtime } from "../../core/runtime.ts";
 import type { Delivery, Reading } from "../../core/source.ts";
-import { whenAborted } from "../../lib/abort.ts";
-import { isStillAhead } from "../../lib/device-time.ts";
-import { latestReadings, readingCount } from "../../lib/reading-batch.ts";
+import { whenAborted } from "../../lib/flow/abort.ts";
+import { isStillAhead } from "../../lib/readings/device-time.ts";
+import { latestReadings, readingCount } from "../../lib/readings/reading-batch.ts";
 import type { AgentClock } from "./agent-clock.ts";
 import type { ClockWatch } from "./clock-watch.ts";
 

@@ -1,7 +1,7 @@
 // Compares the machine's clock with the clocks of devices, and decides how long readings wait if they disagree.
 import type { Runtime } from "../../core/runtime.ts";
 import type { Reading } from "../../core/source.ts";
-import { formatDuration } from "../../lib/duration.ts";
+import { formatDuration } from "../../lib/time/duration.ts";
 import { type ClockVerdict, DeviceClocks } from "./device-clocks.ts";
 import type { TimeEvidence } from "./time-evidence.ts";
 

@@ -8,7 +8,7 @@ import { mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { epochMicros } from "../../core/point.ts";
-import { writeAtomically } from "../../lib/atomic-file.ts";
+import { writeAtomically } from "../../lib/files/atomic-file.ts";
 import { type Gap, gapSchema } from "./gap.ts";
 
 /** An interval may grow. This records how many of its points are accounted for, and in which row. */

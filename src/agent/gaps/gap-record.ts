@@ -1,7 +1,7 @@
 // The gap record of an agent, in memory and on disk: every interval in which tags were not recorded.
 import { epochMicros } from "../../core/point.ts";
 import { checkGridMs, type MetricDeclaration, type Runtime } from "../../core/runtime.ts";
-import { repeat } from "../../lib/repeat.ts";
+import { repeat } from "../../lib/flow/repeat.ts";
 import type { Gap, GapEvent, GapList, GapSummary } from "./gap.ts";
 import { type AccountedLosses, type GapContent, GapFile, type GapLine, readGapFolder } from "./gap-file.ts";
 import { type FirstEvent, GapRows, isFinal, isOutage, type NewGap, newest } from "./gap-rows.ts";

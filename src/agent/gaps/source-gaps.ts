@@ -6,7 +6,7 @@ import type { TagGap } from "../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Captures, Delivery, Source, TagId } from "../../core/source.ts";
-import { latestReadings } from "../../lib/reading-batch.ts";
+import { latestReadings } from "../../lib/readings/reading-batch.ts";
 import type { GapRecord } from "./gap-record.ts";
 import { GapResolution } from "./gap-resolution.ts";
 import { type GapResolutions, gapResolutions } from "./gap-resolutions.ts";

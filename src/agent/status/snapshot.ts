@@ -3,7 +3,7 @@ import type { Config } from "../../config/config.ts";
 import { sourceAddress } from "../../config/source-address.ts";
 import type { BufferStats } from "../../core/buffer.ts";
 import type { EpochMicros } from "../../core/point.ts";
-import { withoutSecrets } from "../../lib/without-secrets.ts";
+import { withoutSecrets } from "../../lib/text/without-secrets.ts";
 import type { Mapping, TagState } from "../../mapping/mapping.ts";
 import type { DeliveryStatus } from "../../upload/uploader.ts";
 import type { ClockWatch } from "../clock/clock-watch.ts";

@@ -3,7 +3,7 @@ import type { Config } from "../../config/config.ts";
 import type { BufferStats, Loss } from "../../core/buffer.ts";
 import { errorCodes } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
-import { formatByteSize } from "../../lib/byte-size.ts";
+import { formatByteSize } from "../../lib/values/byte-size.ts";
 import type { ParkedStatus } from "../../upload/delivery/parked-inputs.ts";
 import type { Named, SignalWatchStatus } from "../../upload/signals/signal-watch.ts";
 import type { DeliveryStatus } from "../../upload/uploader.ts";

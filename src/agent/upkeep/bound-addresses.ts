@@ -6,9 +6,9 @@ import type { ConfiguredSource } from "../../config/config.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { TagId } from "../../core/source.ts";
-import { isAbort } from "../../lib/abort.ts";
-import { writeAtomically } from "../../lib/atomic-file.ts";
-import { readStateFile } from "../../lib/state-file.ts";
+import { writeAtomically } from "../../lib/files/atomic-file.ts";
+import { readStateFile } from "../../lib/files/state-file.ts";
+import { isAbort } from "../../lib/flow/abort.ts";
 import type { AddressMemory } from "../../mapping/input-owners.ts";
 
 const content = z.record(z.string(), z.record(z.string(), z.record(z.string(), z.string())));

@@ -9,8 +9,8 @@ import { type ConfiguredSource, sameSource } from "../../config/config.ts";
 import { reasonOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import { orAbort } from "../../lib/abort.ts";
-import { Since } from "../../lib/since.ts";
+import { orAbort } from "../../lib/flow/abort.ts";
+import { Since } from "../../lib/time/since.ts";
 
 /** Changes of the sources that are read, as `SourceSet` makes them. */
 interface Sources {

@@ -5,7 +5,7 @@ import { startWithinMs, transitMs } from "../../cluster/lease-gate.ts";
 import { type TurnAnswer, turnRequest } from "../../cluster/turn-request.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { RequestGate, RequestTurn } from "../../core/sink.ts";
-import { orAbort } from "../../lib/abort.ts";
+import { orAbort } from "../../lib/flow/abort.ts";
 import { Pacer, TurnFolder } from "../../upload/client/pacer.ts";
 import { type Method, methods, requestLimits } from "../../wire/method.ts";
 

@@ -3,7 +3,7 @@ import type { AppendOptions, BufferReader, BufferStats, PointBuffer } from "../.
 import { AgentError } from "../../core/errors.ts";
 import type { InputId, Point, PointBatch } from "../../core/point.ts";
 import { checkGridMs, type Runtime } from "../../core/runtime.ts";
-import { orAbort } from "../../lib/abort.ts";
+import { orAbort } from "../../lib/flow/abort.ts";
 import { BufferMetrics } from "./buffer-metrics.ts";
 import { InputTable } from "./format/input-table.ts";
 import type { BufferOptions } from "./options.ts";

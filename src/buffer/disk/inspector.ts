@@ -4,7 +4,7 @@
 // last written state count as unsettled.
 import type { Loss } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
-import { attempt } from "../../lib/attempt.ts";
+import { attempt } from "../../lib/flow/attempt.ts";
 import type { BufferState, LeasedLoss } from "./accounts/buffer-state.ts";
 import { Coverage } from "./accounts/coverage.ts";
 import { StateFile } from "./accounts/state-file.ts";

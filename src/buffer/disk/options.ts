@@ -1,6 +1,6 @@
 // The `buffer` section of the configuration: limits on size and age, and delays of the sync to disk.
 import { z } from "zod";
-import { byteSize, duration } from "../../lib/fields.ts";
+import { byteSize, duration } from "../../lib/values/fields.ts";
 
 export const bufferOptions = z.strictObject({
   maxSize: byteSize({ min: 16 * 2 ** 20 })

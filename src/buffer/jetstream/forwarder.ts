@@ -13,7 +13,7 @@ import { Block } from "../../core/block.ts";
 import type { BufferReader, Loss, PointBuffer } from "../../core/buffer.ts";
 import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import { BackOff } from "../../lib/back-off.ts";
+import { BackOff } from "../../lib/flow/back-off.ts";
 import { ForwardLag } from "./forward-lag.ts";
 import { type KeptFrame, KeptTail } from "./kept-tail.ts";
 import { readSettlement, SettledFrames } from "./settled-frames.ts";

@@ -7,7 +7,7 @@
 import { type FileHandle, mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../../core/runtime.ts";
-import { syncName } from "../../lib/atomic-file.ts";
+import { syncName } from "../../lib/files/atomic-file.ts";
 import { ByteReader, ByteWriter, crc32 } from "../disk/files/bytes.ts";
 import { decodeFrame, decodeFrameHeader, type FrameHeader } from "./stream-frame.ts";
 import type { UnkeptFrame } from "./unkept-frames.ts";

@@ -10,7 +10,7 @@ import { keyToken } from "../../cluster/key-token.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
-import { writeAtomically } from "../../lib/atomic-file.ts";
+import { writeAtomically } from "../../lib/files/atomic-file.ts";
 import { InputTable } from "../disk/format/input-table.ts";
 import type { FrameHeader } from "./stream-frame.ts";
 

@@ -7,7 +7,7 @@
 import { z } from "zod";
 import type { Loss } from "../../core/buffer.ts";
 import { epochMicros } from "../../core/point.ts";
-import { readStateFile, writeStateFile } from "../../lib/state-file.ts";
+import { readStateFile, writeStateFile } from "../../lib/files/state-file.ts";
 import type { SettledFrames } from "./settled-frames.ts";
 import { epochKey, type StreamFrame } from "./stream-frame.ts";
 

@@ -1,6 +1,6 @@
 // `tagferry cluster`: the members of a cluster, and the operator's orders to them.
 import { giveOrder, removeMember, takeBackOrder } from "../../cluster/membership.ts";
-import { visible } from "../../lib/visible.ts";
+import { visible } from "../../lib/text/visible.ts";
 import type { ConfigOptions } from "../shared/arguments.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed } from "../terminal/exit-status.ts";

@@ -5,7 +5,7 @@ import type { ClusterOptions } from "../../cluster/options.ts";
 import type { Config } from "../../config/config.ts";
 import { AgentError, reasonOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import { formatByteSize } from "../../lib/byte-size.ts";
+import { formatByteSize } from "../../lib/values/byte-size.ts";
 import { connectedWithin } from "../shared/service-caller.ts";
 
 const oldestServer = "2.10.23";

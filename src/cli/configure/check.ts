@@ -9,8 +9,8 @@ import { type ConfigForecast, forecast, type SourceForecast } from "../../config
 import { formatIssue } from "../../config/issue.ts";
 import { configIssues, loadConfig, locateTags } from "../../config/load.ts";
 import type { Claims, RefusedTags } from "../../config/source-config.ts";
-import { formatByteSize } from "../../lib/byte-size.ts";
-import { visible } from "../../lib/visible.ts";
+import { visible } from "../../lib/text/visible.ts";
+import { formatByteSize } from "../../lib/values/byte-size.ts";
 import { drivers } from "../../source/registry.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";

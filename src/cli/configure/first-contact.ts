@@ -3,8 +3,8 @@
 import type { BrowseTarget, OfferedEndpoint } from "../../core/commissioning.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import { addressOverTls, driverOfAddress, knownCertificates } from "../../discover/protocols.ts";
-import { leavesMachine } from "../../lib/loopback.ts";
-import { visible } from "../../lib/visible.ts";
+import { leavesMachine } from "../../lib/network/loopback.ts";
+import { visible } from "../../lib/text/visible.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import type { SourceAnswers } from "./init-options.ts";
 import { confirmed, type Interview, type SourceInterview } from "./question.ts";

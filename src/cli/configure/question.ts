@@ -4,7 +4,7 @@ import { dirname, resolve } from "node:path";
 import { fileProblem } from "../../config/environment.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { InitSource } from "../../discover/source-yaml.ts";
-import { withoutSecrets } from "../../lib/without-secrets.ts";
+import { withoutSecrets } from "../../lib/text/without-secrets.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed } from "../terminal/exit-status.ts";
 

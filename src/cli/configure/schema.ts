@@ -2,7 +2,7 @@
 import { configJsonSchema } from "../../config/json-schema.ts";
 import { loadConfig } from "../../config/load.ts";
 import { configReference } from "../../config/reference.ts";
-import { visible } from "../../lib/visible.ts";
+import { visible } from "../../lib/text/visible.ts";
 import { drivers } from "../../source/registry.ts";
 import type { ConfigOptions } from "../shared/arguments.ts";
 import type { Console } from "../terminal/console.ts";

@@ -1,6 +1,6 @@
 // The plots of `tagferry read` in the terminal.
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
-import { visible } from "../../lib/visible.ts";
+import { visible } from "../../lib/text/visible.ts";
 import type { MethodCaller } from "../../upload/client/method-caller.ts";
 import { itemData } from "../../upload/signals/item-data.ts";
 import { formatRfcDuration } from "../../wire/rfc-duration.ts";

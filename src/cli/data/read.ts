@@ -4,7 +4,7 @@ import { inputsOf } from "../../agent/own-signals.ts";
 import { loadConfig } from "../../config/load.ts";
 import { nearest } from "../../config/suggest.ts";
 import { epochMicros, isInputId } from "../../core/point.ts";
-import { visible } from "../../lib/visible.ts";
+import { visible } from "../../lib/text/visible.ts";
 import type { ConfiguredInputs } from "../../mapping/input-template.ts";
 import type { MethodCaller } from "../../upload/client/method-caller.ts";
 import { readKeptSignals } from "../../upload/signals/catalog-file.ts";

@@ -1,6 +1,6 @@
 // The findings and the plan of `tagferry signals`, as a table and as JSON. Pure.
 
-import { visible } from "../../lib/visible.ts";
+import { visible } from "../../lib/text/visible.ts";
 import type { AttributeChange } from "../../upload/signals/attribute-map.ts";
 import type { PlannedItem } from "../../upload/signals/item-publisher.ts";
 import type { SignalSaveView } from "../../wire/signal-view.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { inputsOf } from "../../agent/own-signals.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { Logger } from "../../core/runtime.ts";
-import { visible } from "../../lib/visible.ts";
+import { visible } from "../../lib/text/visible.ts";
 import { saveViewIn } from "../../upload/client/method-caller.ts";
 import { signalView } from "../../upload/signals/attribute-map.ts";
 import { readKeptSignals } from "../../upload/signals/catalog-file.ts";

@@ -2,7 +2,7 @@
 import { loadConfig } from "../../config/load.ts";
 import type { KnownCertificate } from "../../core/commissioning.ts";
 import { certificateStores, knownCertificates, protocolsWith } from "../../discover/protocols.ts";
-import { visible } from "../../lib/visible.ts";
+import { visible } from "../../lib/text/visible.ts";
 import type { ConfigOptions } from "../shared/arguments.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";

@@ -5,7 +5,7 @@ import { nodeDisk } from "../../buffer/disk/files/node-disk.ts";
 import { BufferInspector, type InspectedPoint, type InspectedSegment } from "../../buffer/disk/inspector.ts";
 import { AgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import { epochMicros } from "../../core/point.ts";
-import { formatByteSize } from "../../lib/byte-size.ts";
+import { formatByteSize } from "../../lib/values/byte-size.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";

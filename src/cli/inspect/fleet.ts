@@ -5,7 +5,7 @@ import PQueue from "p-queue";
 import { z } from "zod";
 import { fileProblem } from "../../config/environment.ts";
 import { isAgentError } from "../../core/errors.ts";
-import { visible } from "../../lib/visible.ts";
+import { visible } from "../../lib/text/visible.ts";
 import { askAgent, tokenOf, trustAlso } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";

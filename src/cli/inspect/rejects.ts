@@ -6,7 +6,7 @@ import { z } from "zod";
 import { lockFolder } from "../../buffer/disk/files/lock.ts";
 import { loadConfig } from "../../config/load.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
-import { visible } from "../../lib/visible.ts";
+import { visible } from "../../lib/text/visible.ts";
 import { countRejects, RejectFiles } from "../../upload/delivery/reject-files.ts";
 import { type Retried, retryRejects } from "../../upload/retry-rejects.ts";
 import { openCatalog } from "../../upload/signals/catalog.ts";

@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { wordOf, words } from "../../agent/status/words.ts";
 import { epochMicros } from "../../core/point.ts";
-import { formatByteSize } from "../../lib/byte-size.ts";
-import { visible } from "../../lib/visible.ts";
+import { visible } from "../../lib/text/visible.ts";
+import { formatByteSize } from "../../lib/values/byte-size.ts";
 import { type AgentQuery, agentUrl, askAgentAs } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { columns, count, number, percent, printResult, span } from "../terminal/text.ts";

@@ -17,7 +17,7 @@ import { tagText } from "../../config/tag-places.ts";
 import { isAgentError, reasonOf } from "../../core/errors.ts";
 import type { Logger, Runtime } from "../../core/runtime.ts";
 import { knownCertificates } from "../../discover/protocols.ts";
-import { whenAborted } from "../../lib/abort.ts";
+import { whenAborted } from "../../lib/flow/abort.ts";
 import { countRejects, RejectFiles } from "../../upload/delivery/reject-files.ts";
 import type { DetailOptions } from "../../web/details.ts";
 import { openWeb } from "../../web/server.ts";

@@ -1,7 +1,7 @@
 // Reports the agent's state to systemd (sd_notify): ready, reloading, stopping, and heartbeats for its watchdog. Node cannot
 // open Unix datagram sockets, so this runs systemd's own helper, systemd-notify.
 import type { Runtime } from "../../core/runtime.ts";
-import { repeat } from "../../lib/repeat.ts";
+import { repeat } from "../../lib/flow/repeat.ts";
 
 export interface ServiceManager extends AsyncDisposable {
   /** Reports that the agent has started, with `status` for `systemctl status`, and starts the heartbeats. */

@@ -13,7 +13,7 @@ import type { Runtime } from "../../core/runtime.ts";
 import { lastLine } from "../../demo/comparison.ts";
 import { type DemoDevices, openDevices } from "../../demo/devices.ts";
 import { killed, natsServerProgram, openNatsServers } from "../../demo/nats-servers.ts";
-import { isAbort } from "../../lib/abort.ts";
+import { isAbort } from "../../lib/flow/abort.ts";
 import { openService, type Service } from "../../service/service.ts";
 import { nodeFlags } from "../shared/node-flags.ts";
 import type { Console } from "../terminal/console.ts";

@@ -9,7 +9,7 @@ import { loadConfig } from "../../config/load.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { lastLine } from "../../demo/comparison.ts";
 import { type DemoDevices, openDevices } from "../../demo/devices.ts";
-import { isAbort } from "../../lib/abort.ts";
+import { isAbort } from "../../lib/flow/abort.ts";
 import { openService, type Service } from "../../service/service.ts";
 import { openWeb, type Web } from "../../web/server.ts";
 import { pageDetails } from "../run/serve.ts";

@@ -3,7 +3,7 @@ import { openLog } from "../../agent/log/log.ts";
 import { metricsRegistry } from "../../agent/process/metrics.ts";
 import { systemRuntime } from "../../agent/runtime.ts";
 import { isAgentError } from "../../core/errors.ts";
-import { whenAborted } from "../../lib/abort.ts";
+import { whenAborted } from "../../lib/flow/abort.ts";
 import { optionsFromFlags, type ServiceFlags } from "../../service/config/flags.ts";
 import type { LocalServiceOptions } from "../../service/config/options.ts";
 import { openService } from "../../service/service.ts";

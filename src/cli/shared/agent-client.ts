@@ -8,9 +8,9 @@ import { type AgentPlace, agentPlace } from "../../config/agent-place.ts";
 import type { Config } from "../../config/config.ts";
 import { lineIn } from "../../config/environment.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
-import type { ListenAddress } from "../../lib/fields.ts";
-import { hostInUrl } from "../../lib/listen.ts";
-import { leavesMachine } from "../../lib/loopback.ts";
+import { hostInUrl } from "../../lib/network/listen.ts";
+import { leavesMachine } from "../../lib/network/loopback.ts";
+import type { ListenAddress } from "../../lib/values/fields.ts";
 import type { Console } from "../terminal/console.ts";
 import { span } from "../terminal/text.ts";
 

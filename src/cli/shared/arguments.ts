@@ -1,6 +1,6 @@
 // Declares commands, with the arguments and options that they share.
 import { type Argument, type Command, InvalidArgumentError, Option } from "commander";
-import { parseDuration } from "../../lib/duration.ts";
+import { parseDuration } from "../../lib/time/duration.ts";
 import type { Console } from "../terminal/console.ts";
 import { type CommandKind, type ExitStatus, exitStatus, failureOf } from "../terminal/exit-status.ts";
 import type { AgentQuery } from "./agent-client.ts";

@@ -9,7 +9,7 @@ import { ambiguitiesOf } from "../../config/config.ts";
 import type { EpochMicros, Point } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Delivery, Quality, Reading, Source, TagId } from "../../core/source.ts";
-import { isStillAhead } from "../../lib/device-time.ts";
+import { isStillAhead } from "../../lib/readings/device-time.ts";
 import type { InputOwners } from "../../mapping/input-owners.ts";
 import type { Mapping, RefusedInput, TagState } from "../../mapping/mapping.ts";
 import { openMapping } from "../../mapping/source-mapping.ts";

@@ -1,9 +1,9 @@
 // Maps the end of a command to an exit status and an error message, and logs uncaught errors.
 import { AgentError, errorCodes, fileFailure, isAgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/runtime.ts";
-import { isAbort } from "../../lib/abort.ts";
-import { visible } from "../../lib/visible.ts";
-import { withoutSecrets } from "../../lib/without-secrets.ts";
+import { isAbort } from "../../lib/flow/abort.ts";
+import { visible } from "../../lib/text/visible.ts";
+import { withoutSecrets } from "../../lib/text/without-secrets.ts";
 import type { Console } from "./console.ts";
 
 /** Exit statuses; from 64 on those of sysexits.h. */

@@ -1,5 +1,5 @@
 // Formats the output of commands. Escapes everything that controls a terminal.
-import { visible } from "../../lib/visible.ts";
+import { visible } from "../../lib/text/visible.ts";
 import type { Console } from "./console.ts";
 
 /** Table rows with padded columns, indented by two. */

@@ -1,7 +1,7 @@
 // Reads a large insert from its bytes directly into blocks, without a text of megabytes or a million objects. For
 // unusual requests it returns undefined, and JSON.parse and `check-frame.ts` decide.
 import { isInputId } from "../../core/point.ts";
-import { type Steps, stepWork } from "../../lib/in-slices.ts";
+import { type Steps, stepWork } from "../../lib/flow/in-slices.ts";
 import { parseTimestamp } from "../../wire/timestamp.ts";
 import { type EncodedBlock, RunEncoder } from "../store/encoded-run.ts";
 import { FrameTimes } from "./frame-times.ts";

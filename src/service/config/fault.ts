@@ -3,7 +3,7 @@
 //   <kind>[=<value>][,method=<name>][,rate=<0 to 1>][,after=<calls>][,first=<calls>][,seed=<number>]
 //
 // `delay=2s,method=insert,rate=0.1,seed=7` delays about every tenth insert, always the same ones.
-import { parseDuration } from "../../lib/duration.ts";
+import { parseDuration } from "../../lib/time/duration.ts";
 import { type Method, methods } from "../../wire/method.ts";
 
 /** Each kind with its effect. */

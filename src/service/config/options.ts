@@ -1,6 +1,6 @@
 // Options of the local service: address, data folder, integrations, and behaviour under load.
 import { z } from "zod";
-import { byteSize, duration, listenAddress, secret, unfit } from "../../lib/fields.ts";
+import { byteSize, duration, listenAddress, secret, unfit } from "../../lib/values/fields.ts";
 import { grants } from "../../wire/method.ts";
 import { integrationId } from "../../wire/signal-view.ts";
 import { parseFault } from "./fault.ts";

@@ -5,8 +5,8 @@ import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { z } from "zod";
 import type { Clock } from "../../core/runtime.ts";
-import { writeAtomically } from "../../lib/atomic-file.ts";
-import { sameText } from "../../lib/same-text.ts";
+import { writeAtomically } from "../../lib/files/atomic-file.ts";
+import { sameText } from "../../lib/text/same-text.ts";
 import type { Caller } from "../call/params.ts";
 import type { IntegrationOptions } from "../config/options.ts";
 

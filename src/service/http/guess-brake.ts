@@ -9,7 +9,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isIP } from "node:net";
 import type { Clock, Runtime } from "../../core/runtime.ts";
-import { RateLimitedLog } from "../../lib/rate-limited-log.ts";
+import { RateLimitedLog } from "../../lib/flow/rate-limited-log.ts";
 import { goneSignal, HttpRefusal } from "./messages.ts";
 
 /** A client with a wrong password retries every 5 s at most, which is below this rate. */

@@ -1,8 +1,8 @@
 // The listening socket, which can be closed and reopened on the same port.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import type { ListenAddress } from "../../lib/fields.ts";
-import { hostInUrl, listen } from "../../lib/listen.ts";
+import { hostInUrl, listen } from "../../lib/network/listen.ts";
+import type { ListenAddress } from "../../lib/values/fields.ts";
 
 /** The certificate chain and its private key as PEM. */
 export interface ServerCertificate {

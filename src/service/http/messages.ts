@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import type { Clock } from "../../core/runtime.ts";
-import { formatByteSize } from "../../lib/byte-size.ts";
+import { formatByteSize } from "../../lib/values/byte-size.ts";
 
 /** Ends a request before it becomes a call. Its body has the error format of the token endpoint. */
 export class HttpRefusal extends Error {

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock, Runtime } from "../../core/runtime.ts";
-import { orAbort } from "../../lib/abort.ts";
+import { orAbort } from "../../lib/flow/abort.ts";
 import {
   isServedVersion,
   largestRequestBytes,

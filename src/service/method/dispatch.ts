@@ -1,5 +1,5 @@
 // Executes a JSON-RPC request: parses it, finds the method, checks rights, calls, and serialises the response.
-import type { Steps } from "../../lib/in-slices.ts";
+import type { Steps } from "../../lib/flow/in-slices.ts";
 import { rpcErrors } from "../../wire/json-rpc.ts";
 import { grantOf, isSince, type Method, methods, renamedMethods, type ServedVersion } from "../../wire/method.ts";
 import { readInsert } from "../call/insert-reader.ts";

@@ -1,6 +1,6 @@
 // Buckets of a rollup. They begin at multiples of their width from an origin, not at the start of the query.
 
-import type { TimeZone } from "../../lib/time-zone.ts";
+import type { TimeZone } from "../../lib/time/time-zone.ts";
 import type { RfcDuration } from "../../wire/rfc-duration.ts";
 
 interface Bucket {

@@ -1,5 +1,5 @@
 // The points of a data query: window, rollup and series.
-import { timeZone, utc } from "../../lib/time-zone.ts";
+import { timeZone, utc } from "../../lib/time/time-zone.ts";
 import { parseRfcDuration, type RfcDuration } from "../../wire/rfc-duration.ts";
 import { parseTimestamp } from "../../wire/timestamp.ts";
 import { isGiven, type Members, membersOf, readFlag, readInteger } from "../call/params.ts";

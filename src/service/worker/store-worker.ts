@@ -2,7 +2,7 @@
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 import { isAgentError, reasonOf } from "../../core/errors.ts";
-import { atOnce, inSlices } from "../../lib/in-slices.ts";
+import { atOnce, inSlices } from "../../lib/flow/in-slices.ts";
 import { dispatch, isLargeInsert, type RpcInput, type RpcOutput } from "../method/dispatch.ts";
 import { ServiceStore } from "../store/store.ts";
 import type { StoreMaintenance, WorkerData, WorkerReply, WorkerRequest } from "./worker-thread.ts";

@@ -1,7 +1,7 @@
 // The simulator: generated waves instead of a device, for demos, exercises and trying out a configuration.
 import { z } from "zod";
 import type { Driver } from "../../core/driver.ts";
-import { duration } from "../../lib/fields.ts";
+import { duration } from "../../lib/values/fields.ts";
 import { openSimulator, waves } from "./source.ts";
 
 export const simulatorOptions = z.strictObject({});

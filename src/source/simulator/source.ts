@@ -3,7 +3,7 @@
 import { epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Captures, Delivery, Reading, Source, TagId } from "../../core/source.ts";
-import { isAbort } from "../../lib/abort.ts";
+import { isAbort } from "../../lib/flow/abort.ts";
 
 export interface SimulatedTag extends WaveOptions {
   /** Milliseconds. */

@@ -8,7 +8,7 @@ import type { EpochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { Secret } from "../../core/secret.ts";
 import type { RequestTurn } from "../../core/sink.ts";
-import { deadline, isAbort, orAbort } from "../../lib/abort.ts";
+import { deadline, isAbort, orAbort } from "../../lib/flow/abort.ts";
 import { Addresses, type Connections, openConnections, type Resolve } from "./connections.ts";
 import type { NetworkBytes } from "./network-bytes.ts";
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { Secret } from "../../core/secret.ts";
 import type { PartialSignalMetadata } from "../../core/signal.ts";
-import { byteSize, duration, secret } from "../../lib/fields.ts";
+import { byteSize, duration, secret } from "../../lib/values/fields.ts";
 import { apiVersions } from "../../wire/method.ts";
 import { integrationId, keyPattern } from "../../wire/signal-view.ts";
 

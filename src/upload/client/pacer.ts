@@ -9,7 +9,7 @@ import PQueue from "p-queue";
 import { reasonOf } from "../../core/errors.ts";
 import type { Clock, Logger } from "../../core/runtime.ts";
 import type { RequestGate, RequestTurn } from "../../core/sink.ts";
-import { ownAs } from "../../lib/atomic-file.ts";
+import { ownAs } from "../../lib/files/atomic-file.ts";
 import type { Method } from "../../wire/method.ts";
 
 /** Bounds of the allowance for network transit, in milliseconds. */

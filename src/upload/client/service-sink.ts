@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { InputId, SignalId } from "../../core/point.ts";
 import type { Outcome, Refusal, Sink } from "../../core/sink.ts";
-import { forEachInSlices } from "../../lib/in-slices.ts";
+import { forEachInSlices } from "../../lib/flow/in-slices.ts";
 import type { RpcErrorObject } from "../../wire/json-rpc.ts";
 import type { ServiceOptions } from "./options.ts";
 import { RepeatedAnswer } from "./repeated-answer.ts";

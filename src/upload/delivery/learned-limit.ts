@@ -1,8 +1,8 @@
 // The largest request that the service, or a proxy before it, accepts. Stored for the next start.
 import { z } from "zod";
 import type { Runtime } from "../../core/runtime.ts";
-import { writeAtomically } from "../../lib/atomic-file.ts";
-import { readStateFile } from "../../lib/state-file.ts";
+import { writeAtomically } from "../../lib/files/atomic-file.ts";
+import { readStateFile } from "../../lib/files/state-file.ts";
 
 const schema = z.object({
   maxBytes: z.int().positive(),

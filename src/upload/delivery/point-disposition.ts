@@ -2,7 +2,7 @@
 import type { InputId } from "../../core/point.ts";
 import type { Logger } from "../../core/runtime.ts";
 import type { Outcome } from "../../core/sink.ts";
-import { forEachInSlices, inSlices, type Steps, stepWork } from "../../lib/in-slices.ts";
+import { forEachInSlices, inSlices, type Steps, stepWork } from "../../lib/flow/in-slices.ts";
 import { PlannedColumns, type QueueColumns } from "../packing/frame-plan.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
 import type { Bisection } from "./bisection.ts";

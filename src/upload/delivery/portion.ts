@@ -1,7 +1,7 @@
 // Points that left the window because the service refused their frame.
 import type { InputId } from "../../core/point.ts";
 import type { Frame } from "../../core/sink.ts";
-import { type Steps, stepWork } from "../../lib/in-slices.ts";
+import { type Steps, stepWork } from "../../lib/flow/in-slices.ts";
 import {
   type ColumnSource,
   columnOverhead,

@@ -6,8 +6,8 @@ import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { isInputId } from "../../core/point.ts";
-import { syncName, writeAtomically } from "../../lib/atomic-file.ts";
-import { attempt } from "../../lib/attempt.ts";
+import { syncName, writeAtomically } from "../../lib/files/atomic-file.ts";
+import { attempt } from "../../lib/flow/attempt.ts";
 
 const rejectLine = z.object({
   at: z.union([z.string(), z.number()]).optional(),

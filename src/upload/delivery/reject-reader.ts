@@ -2,7 +2,7 @@
 import { Block, type BlockId } from "../../core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../core/buffer.ts";
 import { epochMicros, type InputId } from "../../core/point.ts";
-import { orAbort } from "../../lib/abort.ts";
+import { orAbort } from "../../lib/flow/abort.ts";
 import { formatTimestamp, parseTimestamp } from "../../wire/timestamp.ts";
 import type { RejectLine } from "./reject-files.ts";
 

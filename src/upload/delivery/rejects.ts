@@ -6,7 +6,7 @@ import { dirname } from "node:path";
 import { reasonOf } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import { syncName } from "../../lib/atomic-file.ts";
+import { syncName } from "../../lib/files/atomic-file.ts";
 import { isWritableTime, TimeWriter } from "../series/number-text.ts";
 
 export interface Reject {

@@ -1,7 +1,7 @@
 // Log of settled series by ranges of blocks. A request settles thousands of series in hundreds of blocks, usually all
 // of them in the same blocks.
 import type { InputId } from "../../core/point.ts";
-import { RepeatedList } from "../../lib/repeated-list.ts";
+import { RepeatedList } from "../../lib/values/repeated-list.ts";
 
 /** Series settled in `blocks` consecutive blocks, starting with number `first`. */
 export interface SettledStretch {

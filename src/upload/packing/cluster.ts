@@ -1,5 +1,5 @@
 // Clusters of series that share times in a frame, and the order in which they are tried.
-import { type Steps, stepWork } from "../../lib/in-slices.ts";
+import { type Steps, stepWork } from "../../lib/flow/in-slices.ts";
 import { Columns } from "../series/columns.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
 

@@ -1,5 +1,5 @@
 // A frame during planning: its points and its exact size in bytes.
-import { type Steps, stepWork } from "../../lib/in-slices.ts";
+import { type Steps, stepWork } from "../../lib/flow/in-slices.ts";
 import { Columns } from "../series/columns.ts";
 import { leastTimeLength, textLength, timeLength } from "../series/number-text.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";

@@ -6,7 +6,7 @@
 // A frame is a matrix of times and series. Each distinct time takes its text and 3 bytes, each series its Input ID and
 // 5 bytes. Each cell takes its text and 1 byte, each null 5 bytes. The last element of each list has no comma.
 import type { InputId } from "../../core/point.ts";
-import type { Steps } from "../../lib/in-slices.ts";
+import type { Steps } from "../../lib/flow/in-slices.ts";
 import type { Columns } from "../series/columns.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
 

@@ -1,5 +1,5 @@
 // Encodes a planned frame into a reused buffer.
-import { type Steps, stepWork } from "../../lib/in-slices.ts";
+import { type Steps, stepWork } from "../../lib/flow/in-slices.ts";
 import { Columns } from "../series/columns.ts";
 import { TimeWriter, textLength, writeNumber } from "../series/number-text.ts";
 import type { Envelope, FramePlan } from "./frame-plan.ts";

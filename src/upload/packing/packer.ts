@@ -1,7 +1,7 @@
 // Chooses the points of the next request: as many as fit, while no series exceeds the freshness bound. The README of
 // this folder explains the algorithm with its cost and bounds.
 import type { InputId } from "../../core/point.ts";
-import type { Steps } from "../../lib/in-slices.ts";
+import type { Steps } from "../../lib/flow/in-slices.ts";
 import { timeLength } from "../series/number-text.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
 import { type Candidates, type Cluster, clustersInOrder, clustersOf, clusterWork, joinedClusters } from "./cluster.ts";

@@ -1,5 +1,5 @@
 // The distinct times of a frame during planning.
-import { type Steps, stepWork } from "../../lib/in-slices.ts";
+import { type Steps, stepWork } from "../../lib/flow/in-slices.ts";
 import { mergeOrder } from "../series/columns.ts";
 
 const empty = Number.NaN;

@@ -1,5 +1,5 @@
 // Points of one series in columns, in reused memory, for packer and writer.
-import { type Steps, stepWork } from "../../lib/in-slices.ts";
+import { type Steps, stepWork } from "../../lib/flow/in-slices.ts";
 
 /** Columns of equal capacity, of which the first `count` elements are used. */
 export class Columns {

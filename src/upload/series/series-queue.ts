@@ -2,7 +2,7 @@
 import type { Block } from "../../core/block.ts";
 import type { Lane } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
-import { type Steps, stepWork } from "../../lib/in-slices.ts";
+import { type Steps, stepWork } from "../../lib/flow/in-slices.ts";
 import { BlockRuns, type BlockVisit } from "./block-runs.ts";
 import type { Columns } from "./columns.ts";
 import { isWritableTime, numberForm, scaledNumber, textLength, unscaledNumber } from "./number-text.ts";

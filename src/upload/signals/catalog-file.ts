@@ -6,7 +6,7 @@ import { reasonOf } from "../../core/errors.ts";
 import { type InputId, isInputId, type SignalId } from "../../core/point.ts";
 import type { Logger } from "../../core/runtime.ts";
 import type { PartialSignalMetadata } from "../../core/signal.ts";
-import { attempt } from "../../lib/attempt.ts";
+import { attempt } from "../../lib/flow/attempt.ts";
 import { signalAttributes } from "../../wire/signal-view.ts";
 
 /** A row. `metadata` is only present if needed. */

@@ -7,7 +7,7 @@ import { dirname } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { z } from "zod";
 import type { Logger } from "../../core/runtime.ts";
-import { ownAs } from "../../lib/atomic-file.ts";
+import { ownAs } from "../../lib/files/atomic-file.ts";
 import type { AttributeMap } from "./attribute-map.ts";
 import { openDatabase } from "./catalog-file.ts";
 

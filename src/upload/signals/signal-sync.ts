@@ -2,8 +2,8 @@
 import type { InputId, SignalId } from "../../core/point.ts";
 import { checkGridMs, type Runtime } from "../../core/runtime.ts";
 import { unreachable } from "../../core/unreachable.ts";
-import { BackOff } from "../../lib/back-off.ts";
-import { inSlices, type Steps } from "../../lib/in-slices.ts";
+import { BackOff } from "../../lib/flow/back-off.ts";
+import { inSlices, type Steps } from "../../lib/flow/in-slices.ts";
 import { signalSaveView } from "../../wire/signal-view.ts";
 import { inputsMember, saveViewIn } from "../client/method-caller.ts";
 import type { ServiceOptions } from "../client/options.ts";

@@ -9,7 +9,7 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/time/clock.ts";
 import { connectTcp } from "../../../src/source/modbus/connection/byte-stream.ts";
 import { streamExchange } from "../../../src/source/modbus/connection/exchange.ts";
 import { MbapFraming } from "../../../src/source/modbus/connection/mbap-framing.ts";

@@ -1,7 +1,7 @@
 // What random network outages and silences cost the OPC UA source: node test/bench/opcua/cuts.ts [seed] [cuts].
 // Each value that the server sampled must arrive or be counted as lost. A third of the deliveries is never
 // acknowledged.
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/time/clock.ts";
 import { hurriedClock } from "../../support/hurried-clock.ts";
 import { lineNamespace, opcuaServer } from "../../support/opcua-server.ts";
 import { openOpcuaSource } from "../../support/opcua-source.ts";

@@ -2,7 +2,7 @@
 // medians. Run: node test/bench/upload/packing.bench.ts
 import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
-import { type Steps, sliceWork } from "../../../src/lib/in-slices.ts";
+import { type Steps, sliceWork } from "../../../src/lib/flow/in-slices.ts";
 import { Window } from "../../../src/upload/delivery/window.ts";
 import { Envelope, firstRequestId, type PackedPlan } from "../../../src/upload/packing/frame-plan.ts";
 import { FrameWriter } from "../../../src/upload/packing/frame-writer.ts";

@@ -1,7 +1,7 @@
 // The peer itself: the properties of three real servers that the cluster tests rely on.
 import { createServer } from "node:net";
 import { expect, test } from "vitest";
-import { listen } from "../../../src/lib/listen.ts";
+import { listen } from "../../../src/lib/network/listen.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type NatsServer, openNatsServers } from "../../support/nats-servers.ts";
 

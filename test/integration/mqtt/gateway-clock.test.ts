@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { openAgent } from "../../../src/agent/agent.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import type { Sink } from "../../../src/core/sink.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/time/clock.ts";
 import { head, load, withPassword } from "../../support/config.ts";
 import { eventually } from "../../support/eventually.ts";
 import { openMqttBroker } from "../../support/mqtt-broker.ts";

@@ -27,7 +27,7 @@ export const mqttAblations: readonly Ablation[] = [
   },
   {
     safeguard: "delivering waiting messages when the connection is lost",
-    file: "lib/hand-over.ts",
+    file: "lib/flow/hand-over.ts",
     code: "      const taken = takeNow();\n      if (taken !== undefined) return taken;\n      if (this.#failure) throw this.#failure.error;",
     without:
       "      if (this.#failure) throw this.#failure.error;\n      const taken = takeNow();\n      if (taken !== undefined) return taken;",

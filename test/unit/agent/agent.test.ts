@@ -5,7 +5,7 @@ import { openBuffer as openDiskBuffer } from "../../../src/buffer/registry.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import type { Sink } from "../../../src/core/sink.ts";
 import type { Source } from "../../../src/core/source.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/time/clock.ts";
 import { head, load, withPassword } from "../../support/config.ts";
 import { eventually } from "../../support/eventually.ts";
 import { testRuntime } from "../../support/runtime.ts";

@@ -8,7 +8,7 @@ import { AgentError } from "../../../src/core/errors.ts";
 import type { TagGap } from "../../../src/core/gap.ts";
 import { epochMicros, type InputId, type Point } from "../../../src/core/point.ts";
 import type { Delivery, Source } from "../../../src/core/source.ts";
-import { orAbort } from "../../../src/lib/abort.ts";
+import { orAbort } from "../../../src/lib/flow/abort.ts";
 import type { Mapping } from "../../../src/mapping/mapping.ts";
 import { eventually } from "../../support/eventually.ts";
 import { tagGap } from "../../support/gap-story.ts";

@@ -2,7 +2,7 @@
 import { createServer, type Server } from "node:net";
 import { expect, test } from "vitest";
 import { onFreePorts } from "../../../src/demo/free-ports.ts";
-import { listen } from "../../../src/lib/listen.ts";
+import { listen } from "../../../src/lib/network/listen.ts";
 
 const listeningOn = async (port: number): Promise<Server & AsyncDisposable> => {
   const server = createServer();

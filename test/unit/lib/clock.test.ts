@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/time/clock.ts";
 
 test("the monotonic time is that of the machine, so that processes can exchange it", () => {
   const machineMs = Number(process.hrtime.bigint()) / 1e6;

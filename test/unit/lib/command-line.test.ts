@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { commandLine } from "../../../src/lib/command-line.ts";
+import { commandLine } from "../../../src/lib/text/command-line.ts";
 import { runs } from "../../support/property.ts";
 
 test("a plain path is shown as typed, and an unknown file is left out", () => {

@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import { expect, test } from "vitest";
-import { listen } from "../../../src/lib/listen.ts";
+import { listen } from "../../../src/lib/network/listen.ts";
 
 test("a connection that cannot be accepted does not end the process", async () => {
   const server = createServer();

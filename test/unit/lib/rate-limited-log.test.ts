@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { RateLimit } from "../../../src/lib/rate-limited-log.ts";
+import { RateLimit } from "../../../src/lib/flow/rate-limited-log.ts";
 
 test("a message is written once in ten seconds, with how often it was suppressed and all its points", () => {
   const limit = new RateLimit();

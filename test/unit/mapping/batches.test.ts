@@ -1,7 +1,7 @@
 // Readings in columns give the same points, counts and states as the same readings one by one.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { readingsOf } from "../../../src/lib/reading-batch.ts";
+import { readingsOf } from "../../../src/lib/readings/reading-batch.ts";
 import { tagId, tryMapping } from "../../support/mapping.ts";
 import { runs } from "../../support/property.ts";
 import { batchesOf, batchRules, batchStep, restOf } from "../../support/reading-batches.ts";

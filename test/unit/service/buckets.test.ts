@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../src/core/point.ts";
-import { timeZone, utc } from "../../../src/lib/time-zone.ts";
+import { timeZone, utc } from "../../../src/lib/time/time-zone.ts";
 import { bucketsOf } from "../../../src/service/query/buckets.ts";
 import { rollUp, stateTimes } from "../../../src/service/query/rollup.ts";
 import { savedAttributes } from "../../../src/service/store/resource.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { atOnce } from "../../../src/lib/in-slices.ts";
+import { atOnce } from "../../../src/lib/flow/in-slices.ts";
 import { checkFrame } from "../../../src/service/call/check-frame.ts";
 import { EncodedFrame, readInsert as readInsertInSteps } from "../../../src/service/call/insert-reader.ts";
 import type { RpcFault } from "../../../src/service/call/rpc-fault.ts";

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { Lane, Settlement } from "../../../src/core/buffer.ts";
 import type { InputId } from "../../../src/core/point.ts";
-import type { Steps } from "../../../src/lib/in-slices.ts";
+import type { Steps } from "../../../src/lib/flow/in-slices.ts";
 import { Window } from "../../../src/upload/delivery/window.ts";
 import type { Candidates } from "../../../src/upload/packing/cluster.ts";
 import { Envelope, firstRequestId, type PackedPlan } from "../../../src/upload/packing/frame-plan.ts";

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { InputId, SignalId } from "../../../src/core/point.ts";
 import type { Outcome } from "../../../src/core/sink.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/time/clock.ts";
 import { openCredentials } from "../../../src/upload/client/client-credentials.ts";
 import { serviceOptions } from "../../../src/upload/client/options.ts";
 import { RpcClient } from "../../../src/upload/client/rpc-client.ts";

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { Block, type Series } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
-import { type Steps, sliceWork, stepWork } from "../../../src/lib/in-slices.ts";
+import { type Steps, sliceWork, stepWork } from "../../../src/lib/flow/in-slices.ts";
 import { Portion, PortionColumn } from "../../../src/upload/delivery/portion.ts";
 import { Window } from "../../../src/upload/delivery/window.ts";
 import { firstRequestId } from "../../../src/upload/packing/frame-plan.ts";

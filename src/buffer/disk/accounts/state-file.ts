@@ -15,7 +15,7 @@
 //  20  payload CRC u32
 //  24  header CRC  u32   over bytes 0 to 23
 
-import { attempt } from "../../../lib/attempt.ts";
+import { attempt } from "../../../lib/flow/attempt.ts";
 import { ByteReader, ByteWriter, crc32 } from "../files/bytes.ts";
 import { type Disk, ifThere, isFull, readFile, withFile, withRetries, writeFully } from "../files/disk.ts";
 import { type BufferState, readState, writeState } from "./buffer-state.ts";

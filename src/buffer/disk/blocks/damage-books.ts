@@ -1,5 +1,5 @@
 // Counts each stored point that has become unreadable once, and quarantines a copy of its bytes.
-import { attempt } from "../../../lib/attempt.ts";
+import { attempt } from "../../../lib/flow/attempt.ts";
 import { joinedSpan, type LostSpan, type Stretch } from "../accounts/loss-ledger.ts";
 import { type DiskFile, readPart, withFile } from "../files/disk.ts";
 import { keepAside } from "../files/quarantine.ts";

@@ -1,7 +1,7 @@
 // The file system calls that the log needs. Tests replace them with a disk that fails, reports false syncs or loses
 // power. All calls are synchronous, since the log thread has no other work, and throw `DiskError`.
 
-import { attempt } from "../../../lib/attempt.ts";
+import { attempt } from "../../../lib/flow/attempt.ts";
 
 export interface Disk {
   /** Creates the folder and its parents with mode 0700. Their names survive a power cut. */

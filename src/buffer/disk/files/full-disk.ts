@@ -1,6 +1,6 @@
 // Decides when a full volume justifies dropping stored points: only after a grace period, and only while the buffer
 // itself gets the space that a drop frees. Otherwise the programs that fill the volume would take all of it.
-import { attempt } from "../../../lib/attempt.ts";
+import { attempt } from "../../../lib/flow/attempt.ts";
 import { type Disk, withFile, writeFully } from "./disk.ts";
 
 /** Grace period: appends fail, which applies back-pressure, before segments may be dropped. */

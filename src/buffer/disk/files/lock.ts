@@ -7,7 +7,7 @@ import { accessSync, constants, statSync, truncateSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { AgentError, reasonOf, remedyOf } from "../../../core/errors.ts";
-import { attempt } from "../../../lib/attempt.ts";
+import { attempt } from "../../../lib/flow/attempt.ts";
 import { diskErrorCode } from "./disk.ts";
 
 /**

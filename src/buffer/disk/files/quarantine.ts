@@ -1,5 +1,5 @@
 // Keeps copies of damaged bytes for inspection, at most `maxFiles`.
-import { attempt } from "../../../lib/attempt.ts";
+import { attempt } from "../../../lib/flow/attempt.ts";
 import { type Disk, withFile, writeFully } from "./disk.ts";
 
 const folderName = "quarantine";

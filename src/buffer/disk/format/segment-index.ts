@@ -1,6 +1,6 @@
 // The index of one segment: its records, dictionary and damaged ranges. Built by one scan of the file.
 import { type InputId, isInputId } from "../../../core/point.ts";
-import { attempt } from "../../../lib/attempt.ts";
+import { attempt } from "../../../lib/flow/attempt.ts";
 import { ByteReader } from "../files/bytes.ts";
 import type { Checksum, RecordHeader } from "./record.ts";
 import { isKnown, isPayloadWhole, readRecordHeader, recordBytes, recordHeaderBytes, recordTypes } from "./record.ts";

@@ -7,7 +7,7 @@
 // 3. rename the file to the name of the old segment and sync the folder.
 // The new segment has another salt, so the state of the old one is not applied to it.
 import { constants, zstdCompressSync } from "node:zlib";
-import { attempt } from "../../../lib/attempt.ts";
+import { attempt } from "../../../lib/flow/attempt.ts";
 import { ByteWriter } from "../files/bytes.ts";
 import { type DiskFile, writeFully } from "../files/disk.ts";
 import { maxPayloadBytes } from "../format/record.ts";

@@ -2,7 +2,7 @@
 // and has the UUID of the buffer and a position in the log. Other files with the name of a segment are handled by
 // `segment-opening.ts`: their records identify them, or they are quarantined.
 import { AgentError } from "../../../core/errors.ts";
-import { attempt } from "../../../lib/attempt.ts";
+import { attempt } from "../../../lib/flow/attempt.ts";
 import { crc32 } from "../files/bytes.ts";
 import { type Disk, diskErrorCode, type Notes, readFile, readPart, withFile, withRetries } from "../files/disk.ts";
 import { moveAside } from "../files/quarantine.ts";

@@ -2,7 +2,7 @@
 //
 // The file has its full length from the start, and zeros are written ahead of the points. So a commit changes no
 // metadata, neither length nor allocated blocks. A sync then causes a quarter of the wear and takes half of the time.
-import { attempt } from "../../../lib/attempt.ts";
+import { attempt } from "../../../lib/flow/attempt.ts";
 import { type Disk, type DiskFile, isFull, writeFully } from "../files/disk.ts";
 import type { InputTable, PointColumns } from "../format/input-table.ts";
 import type { Checksum } from "../format/record.ts";

@@ -2,7 +2,7 @@
 import { Block, type BlockId } from "../../../core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../../core/buffer.ts";
 import type { InputId } from "../../../core/point.ts";
-import { orAbort } from "../../../lib/abort.ts";
+import { orAbort } from "../../../lib/flow/abort.ts";
 import type { ShelfBlock } from "../blocks/block-layout.ts";
 import type { InputTable } from "../format/input-table.ts";
 import { closedError } from "./group-commit.ts";

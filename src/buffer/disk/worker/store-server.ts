@@ -2,7 +2,7 @@
 import { parentPort } from "node:worker_threads";
 import { AgentError, reasonOf } from "../../../core/errors.ts";
 import type { InputId } from "../../../core/point.ts";
-import { RateLimit } from "../../../lib/rate-limited-log.ts";
+import { RateLimit } from "../../../lib/flow/rate-limited-log.ts";
 import type { ShelfBlock, Taken } from "../blocks/block-layout.ts";
 import { type Disk, diskErrorCode, type Note, readOnlyDisk } from "../files/disk.ts";
 import type { FolderLock } from "../files/lock.ts";

@@ -2,7 +2,7 @@
 import { setFlagsFromString } from "node:v8";
 import { Worker } from "node:worker_threads";
 import { AgentError } from "../../../core/errors.ts";
-import { orAbort } from "../../../lib/abort.ts";
+import { orAbort } from "../../../lib/flow/abort.ts";
 import type { StoreOpened, StorePort, StoreReply, StoreRequest, StoreStart } from "./protocol.ts";
 
 /**

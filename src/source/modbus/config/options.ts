@@ -1,7 +1,7 @@
 // Schemas of the options of a Modbus source and its tags.
 import { z } from "zod";
 import { AgentError } from "../../../core/errors.ts";
-import { duration, unfit } from "../../../lib/fields.ts";
+import { duration, unfit } from "../../../lib/values/fields.ts";
 import type { Address, ParsedAddress } from "./address.ts";
 import { addressFrom, parseAddress } from "./address.ts";
 import { parseEndpoint } from "./endpoint.ts";

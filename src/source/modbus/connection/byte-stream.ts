@@ -4,7 +4,7 @@ import { createSocket } from "node:dgram";
 import { lookup } from "node:dns/promises";
 import { connect } from "node:net";
 import { AgentError } from "../../../core/errors.ts";
-import { orAbort } from "../../../lib/abort.ts";
+import { orAbort } from "../../../lib/flow/abort.ts";
 
 export interface ByteStreamListener {
   /** `chunk` is valid only during the call. */

@@ -4,7 +4,7 @@
 import type { ProbeRow, ProbeTarget } from "../../../core/commissioning.ts";
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import { scaled } from "../../../lib/power-of-ten.ts";
+import { scaled } from "../../../lib/values/power-of-ten.ts";
 import type { Address } from "../config/address.ts";
 import { formatAddress, parseAddress } from "../config/address.ts";
 import { silenceHint } from "../config/endpoint.ts";

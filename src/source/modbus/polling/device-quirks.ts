@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { z } from "zod";
 import type { Runtime } from "../../../core/runtime.ts";
-import { readStateFile, writeStateFile } from "../../../lib/state-file.ts";
+import { readStateFile, writeStateFile } from "../../../lib/files/state-file.ts";
 import type { BlockBoundary } from "../config/plan.ts";
 import { type KnownLateReplies, LateReplyTracker } from "../connection/late-reply-tracker.ts";
 

@@ -3,9 +3,9 @@
 import type { EpochMicros } from "../../../core/point.ts";
 import type { ReadingBatch } from "../../../core/reading.ts";
 import type { Reading, TagId } from "../../../core/source.ts";
-import { HandOver } from "../../../lib/hand-over.ts";
-import { scaled } from "../../../lib/power-of-ten.ts";
-import { batchOf, readingsOf } from "../../../lib/reading-batch.ts";
+import { HandOver } from "../../../lib/flow/hand-over.ts";
+import { batchOf, readingsOf } from "../../../lib/readings/reading-batch.ts";
+import { scaled } from "../../../lib/values/power-of-ten.ts";
 import type { ReadBlock } from "../config/plan.ts";
 import {
   type Decoded,

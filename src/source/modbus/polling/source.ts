@@ -2,8 +2,8 @@
 import type { ReadingBatch } from "../../../core/reading.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Delivery, Source, SourceCheck, SourceWarning } from "../../../core/source.ts";
-import { isAbort } from "../../../lib/abort.ts";
-import { batchDelivery } from "../../../lib/reading-batch.ts";
+import { isAbort } from "../../../lib/flow/abort.ts";
+import { batchDelivery } from "../../../lib/readings/reading-batch.ts";
 import { silenceHint } from "../config/endpoint.ts";
 import type { ModbusConfig, PollTarget } from "../config/tag-reads.ts";
 import { ProbeBudget, UnitBreaker } from "../connection/breaker.ts";

@@ -3,8 +3,8 @@
 import { epochMicros } from "../../../core/point.ts";
 import type { Clock } from "../../../core/runtime.ts";
 import type { ConfigFault, DeviceCheck, SourceCheck } from "../../../core/source.ts";
-import { formatDuration } from "../../../lib/duration.ts";
-import { readingsOf } from "../../../lib/reading-batch.ts";
+import { readingsOf } from "../../../lib/readings/reading-batch.ts";
+import { formatDuration } from "../../../lib/time/duration.ts";
 import type { ReadRequest } from "../config/pdu.ts";
 import { places, plan, type ReadBlock } from "../config/plan.ts";
 import type { PollTarget, TagSpan } from "../config/tag-reads.ts";

@@ -1,6 +1,6 @@
 // Sends requests to one unit, with retries and suitable time-outs, and updates the unit's state.
 import type { Runtime } from "../../../core/runtime.ts";
-import { formatDuration } from "../../../lib/duration.ts";
+import { formatDuration } from "../../../lib/time/duration.ts";
 import { places, type ReadBlock, type Span } from "../config/plan.ts";
 import type { PollTarget, TagSpan } from "../config/tag-reads.ts";
 import type { UnitBreaker } from "../connection/breaker.ts";

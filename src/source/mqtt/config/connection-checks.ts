@@ -1,7 +1,7 @@
 // Checks of connection options: whether two sources claim one session, and how the connection is protected.
 import type { SecurityFinding } from "../../../core/commissioning.ts";
 import type { Claim, ConfigWarning, SourceOwner } from "../../../core/driver.ts";
-import { leavesMachine } from "../../../lib/loopback.ts";
+import { leavesMachine } from "../../../lib/network/loopback.ts";
 import type { MqttOptions } from "./options.ts";
 
 const usualPorts: Readonly<Record<string, string>> = { "mqtt:": "1883", "mqtts:": "8883", "ws:": "80", "wss:": "443" };

@@ -1,6 +1,6 @@
 // Options of an MQTT source, next to `tags`.
 import { z } from "zod";
-import { byteSize, duration, secret } from "../../../lib/fields.ts";
+import { byteSize, duration, secret } from "../../../lib/values/fields.ts";
 
 const brokerUrl = z.string().refine((text) => /^(mqtts?|wss?):\/\/[^\s/@]+(\/\S*)?$/.test(text) && URL.canParse(text), {
   error:

@@ -1,5 +1,5 @@
 // Paths to a tag's values, times and names in a document, from the configuration or implied by the format.
-import { defaultTimeRule } from "../../../lib/device-time.ts";
+import { defaultTimeRule } from "../../../lib/readings/device-time.ts";
 import type { DecoderName } from "../decoders/decoder.ts";
 import { type JsonPath, levelsOf, parseJsonPath } from "../decoders/json-path.ts";
 import { type SparkplugScope, sparkplugScope } from "../topics/sparkplug-topic.ts";

@@ -1,9 +1,9 @@
 // Tag fields of the MQTT driver: the topic, and where values and times are in a message.
 import { z } from "zod";
 import type { DriverTag } from "../../../core/driver.ts";
-import { timeRuleFields } from "../../../lib/device-time.ts";
-import { duration, parsedText } from "../../../lib/fields.ts";
-import { timeZone } from "../../../lib/time-zone.ts";
+import { timeRuleFields } from "../../../lib/readings/device-time.ts";
+import { timeZone } from "../../../lib/time/time-zone.ts";
+import { duration, parsedText } from "../../../lib/values/fields.ts";
 import { payloadFormats } from "../decoders/decoder.ts";
 import { payloadPath } from "../decoders/json-path.ts";
 import { compressions } from "../decoders/payload.ts";

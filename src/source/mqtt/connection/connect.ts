@@ -5,7 +5,7 @@ import { connect } from "node:tls";
 import type { IClientOptions } from "mqtt";
 import { AgentError, reasonOf } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
-import { orAbort } from "../../../lib/abort.ts";
+import { orAbort } from "../../../lib/flow/abort.ts";
 import type { MqttOptions } from "../config/options.ts";
 import {
   type BrokerConnection,

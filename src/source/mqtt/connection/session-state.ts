@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
-import { readStateFile, writeStateFile } from "../../../lib/state-file.ts";
+import { readStateFile, writeStateFile } from "../../../lib/files/state-file.ts";
 
 const schema = z.object({
   /** A session belongs to a client identifier at one broker. */

@@ -1,5 +1,5 @@
 // The subset of JSONPath for payloads: `$.a.b[0]['x y'][*]`, `$.**`. Parsed once, applied per message.
-import { parsedText } from "../../../lib/fields.ts";
+import { parsedText } from "../../../lib/values/fields.ts";
 import { parseJson } from "./json.ts";
 import { PayloadError } from "./payload.ts";
 import { isScalar } from "./plain-value.ts";

@@ -1,9 +1,9 @@
 // Formats of times in payloads.
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import type { AheadTime } from "../../../core/source.ts";
-import { aheadTime, defaultTimeRule, judgeTime, type TimeRule } from "../../../lib/device-time.ts";
-import { formatDuration } from "../../../lib/duration.ts";
-import type { TimeZone } from "../../../lib/time-zone.ts";
+import { aheadTime, defaultTimeRule, judgeTime, type TimeRule } from "../../../lib/readings/device-time.ts";
+import { formatDuration } from "../../../lib/time/duration.ts";
+import type { TimeZone } from "../../../lib/time/time-zone.ts";
 import { scalarText } from "./json-path.ts";
 import { parseDecimal } from "./plain-value.ts";
 

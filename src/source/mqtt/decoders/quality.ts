@@ -1,7 +1,7 @@
 // Matching of quality codes in payloads: listed codes, ranges and bit masks.
 import { z } from "zod";
 import type { ConfigWarning } from "../../../core/driver.ts";
-import { unfit } from "../../../lib/fields.ts";
+import { unfit } from "../../../lib/values/fields.ts";
 import { scalarText } from "./json-path.ts";
 
 /** Plain data, so that configurations can be compared. */

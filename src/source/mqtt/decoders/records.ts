@@ -1,7 +1,7 @@
 // Text formats with records: CSV, line protocol and SenML.
 import { z } from "zod";
 import type { EpochMicros } from "../../../core/point.ts";
-import { type CellReader, csvRows } from "../../../lib/csv.ts";
+import { type CellReader, csvRows } from "../../../lib/values/csv.ts";
 import { jsonDocument } from "./json.ts";
 import { PayloadError, sample, utf8 } from "./payload.ts";
 import { parseDecimal } from "./plain-value.ts";

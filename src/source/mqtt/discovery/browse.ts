@@ -4,7 +4,7 @@ import type { BrowsedNode, BrowseTarget } from "../../../core/commissioning.ts";
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import { Secret } from "../../../core/secret.ts";
-import { isAbort } from "../../../lib/abort.ts";
+import { isAbort } from "../../../lib/flow/abort.ts";
 import { type MqttOptions, mqttOptions } from "../config/options.ts";
 import { connectBroker } from "../connection/connect.ts";
 import { shownUrl } from "../connection/failure.ts";

@@ -2,7 +2,7 @@
 import type { EpochMicros } from "../../../core/point.ts";
 import { epochMicros } from "../../../core/point.ts";
 import type { AheadTime, Reading } from "../../../core/source.ts";
-import type { TimeRule } from "../../../lib/device-time.ts";
+import type { TimeRule } from "../../../lib/readings/device-time.ts";
 import type { MqttTag } from "../config/tag.ts";
 import type { Message } from "../connection/message.ts";
 import { expand, follow, type JsonPath, lookUp, opened, type PathMatch, scalarText } from "../decoders/json-path.ts";

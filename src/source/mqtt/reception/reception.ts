@@ -2,7 +2,7 @@
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Delivery, Reading } from "../../../core/source.ts";
-import { RateLimitedLog } from "../../../lib/rate-limited-log.ts";
+import { RateLimitedLog } from "../../../lib/flow/rate-limited-log.ts";
 import type { MqttTag } from "../config/tag.ts";
 import type { BrokerConnection, MessageHandler } from "../connection/client.ts";
 import { MessageCounts, UnknownTopics } from "../reading/message-counts.ts";

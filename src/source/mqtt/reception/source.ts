@@ -5,7 +5,7 @@ import { AgentError, isAgentError } from "../../../core/errors.ts";
 import type { Recovery } from "../../../core/gap.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Source } from "../../../core/source.ts";
-import { isAbort, orAbort } from "../../../lib/abort.ts";
+import { isAbort, orAbort } from "../../../lib/flow/abort.ts";
 import { clientIdOf } from "../config/connection-checks.ts";
 import type { mqttOptions } from "../config/options.ts";
 import type { mqttTag } from "../config/tag.ts";

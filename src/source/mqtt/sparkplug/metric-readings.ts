@@ -1,7 +1,7 @@
 // Conversion of Sparkplug metrics to readings and descriptions for the matching tags.
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Description, Quality, Reading } from "../../../core/source.ts";
-import { defaultTimeRule } from "../../../lib/device-time.ts";
+import { defaultTimeRule } from "../../../lib/readings/device-time.ts";
 import { badReading } from "../connection/message.ts";
 import { arrivalTaken, payloadTime } from "../decoders/payload-time.ts";
 import type { Scalar } from "../decoders/plain-value.ts";

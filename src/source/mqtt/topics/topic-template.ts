@@ -1,7 +1,7 @@
 // Topic templates: `sensors/{room}/env` subscribes to `sensors/+/env` and captures the second level as `room`. Captures
 // may pass through functions: `{line|lower}`, `{room|map(1=hall,2=yard)}`. Runs once per topic, not per message.
 import type { Captures } from "../../../core/source.ts";
-import { parsedText } from "../../../lib/fields.ts";
+import { parsedText } from "../../../lib/values/fields.ts";
 
 export interface TopicTemplate {
   /** The configured text. */

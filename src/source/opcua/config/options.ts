@@ -1,9 +1,9 @@
 // Schemas and defaults of the options of an OPC UA source and of its tags.
 import { z } from "zod";
 import type { DriverConfig } from "../../../core/driver.ts";
-import { defaultTimeRule, timeRuleFields } from "../../../lib/device-time.ts";
-import { duration, parsedText, secret, unfit } from "../../../lib/fields.ts";
-import { securityModes } from "../../../lib/security-mode.ts";
+import { defaultTimeRule, timeRuleFields } from "../../../lib/readings/device-time.ts";
+import { securityModes } from "../../../lib/text/security-mode.ts";
+import { duration, parsedText, secret, unfit } from "../../../lib/values/fields.ts";
 import { parseField } from "../types/structure.ts";
 
 export const securityPolicies = ["None", "Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss"] as const;

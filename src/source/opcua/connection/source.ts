@@ -2,7 +2,7 @@
 import type { Recovery } from "../../../core/gap.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Delivery, Source, TagId } from "../../../core/source.ts";
-import { isAbort } from "../../../lib/abort.ts";
+import { isAbort } from "../../../lib/flow/abort.ts";
 import type { OpcuaConfig } from "../config/options.ts";
 import { Backfill, type BackfillOptions } from "../history/backfill.ts";
 import { failureReading, type Monitoring, type MonitoringFailure } from "../monitoring/monitoring.ts";

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
-import { readStateFile, writeStateFile } from "../../../lib/state-file.ts";
+import { readStateFile, writeStateFile } from "../../../lib/files/state-file.ts";
 import { InPlaceFile } from "../session/state-files.ts";
 import type { Cause } from "./gaps.ts";
 

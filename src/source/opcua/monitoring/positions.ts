@@ -1,7 +1,7 @@
 // Persists the first message of each subscription that is not on disk, to detect missing messages after a crash.
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
-import { readStateFile } from "../../../lib/state-file.ts";
+import { readStateFile } from "../../../lib/files/state-file.ts";
 import { InPlaceFile } from "../session/state-files.ts";
 import { after, behind } from "./sequence.ts";
 

@@ -2,7 +2,7 @@
 // then the server keeps them for Republish, also for a later connection (OPC 10000-4, 5.14.5).
 import type { NotificationMessage, PublishResponse } from "node-opcua-client";
 import { AgentError } from "../../../core/errors.ts";
-import { orAbort } from "../../../lib/abort.ts";
+import { orAbort } from "../../../lib/flow/abort.ts";
 import { statusOf } from "../session/failure.ts";
 import { sessionGone } from "../session/link.ts";
 import { MissingMessages, type MissingMessagesOptions } from "./missing-messages.ts";

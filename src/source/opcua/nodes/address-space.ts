@@ -1,6 +1,6 @@
 // Walks an address space along browse paths, level by level: one call browses many nodes.
 import { z } from "zod";
-import { readStateFile, writeStateFile } from "../../../lib/state-file.ts";
+import { readStateFile, writeStateFile } from "../../../lib/files/state-file.ts";
 import { type BrowsePathStep, isDeep, stepMatches } from "../config/node-address.ts";
 import type { Child, NodeId, Services } from "../session/services.ts";
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Source } from "../../../core/source.ts";
-import { isAbort } from "../../../lib/abort.ts";
+import { isAbort } from "../../../lib/flow/abort.ts";
 import type { OpcuaConfig } from "../config/options.ts";
 import { openOpcua } from "../connection/open.ts";
 import { identityOf } from "../session/login.ts";

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { reasonOf } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import { isAbort } from "../../../lib/abort.ts";
+import { isAbort } from "../../../lib/flow/abort.ts";
 import type { LinkOptions } from "../session/client.ts";
 import { connectionDigest, findEndpoint } from "../session/discovery.ts";
 import { openLink } from "../session/link.ts";

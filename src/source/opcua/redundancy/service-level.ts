@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { copyFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { readStateFile, writeStateFile } from "../../../lib/state-file.ts";
+import { readStateFile, writeStateFile } from "../../../lib/files/state-file.ts";
 
 /** Undefined if the server is unreachable. */
 export type ServiceLevel = number | undefined;

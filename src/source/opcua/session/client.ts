@@ -2,7 +2,7 @@
 import { connect, type Socket } from "node:net";
 import type { OPCUAClient as Client, EndpointDescription, UserIdentityInfo } from "node-opcua-client";
 import { AgentError } from "../../../core/errors.ts";
-import { deadline, orAbort } from "../../../lib/abort.ts";
+import { deadline, orAbort } from "../../../lib/flow/abort.ts";
 import type { OpcuaOptions } from "../config/options.ts";
 import { sourceError } from "./failure.ts";
 import type { Pki } from "./pki.ts";

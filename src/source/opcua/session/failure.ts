@@ -1,6 +1,6 @@
 // Translates errors of the stack and of servers to the agent's error codes, with advice for the operator.
 import { AgentError, credentialsHint, isAgentError, reasonOf } from "../../../core/errors.ts";
-import { formatByteSize } from "../../../lib/byte-size.ts";
+import { formatByteSize } from "../../../lib/values/byte-size.ts";
 import { largestMessageBytes } from "./stack.ts";
 
 /** The status name in an error of a server or the stack, such as `BadUserAccessDenied`. Undefined if it has none. */

@@ -2,7 +2,7 @@
 import type { OPCUAClient as Client, EndpointDescription } from "node-opcua-client";
 import { AgentError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
-import { orAbort } from "../../../lib/abort.ts";
+import { orAbort } from "../../../lib/flow/abort.ts";
 import type { OpcuaOptions } from "../config/options.ts";
 import { bounded, createClient, hangUp, type LinkOptions } from "./client.ts";
 import { securityOf } from "./endpoint.ts";

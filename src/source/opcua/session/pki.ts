@@ -4,7 +4,7 @@ import { constants } from "node:fs";
 import { access, chmod, cp, lchown, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
-import { commandLine } from "../../../lib/command-line.ts";
+import { commandLine } from "../../../lib/text/command-line.ts";
 import type { OpcuaConfig } from "../config/options.ts";
 import { refusal } from "./failure.ts";
 import type { CertificateStore, Stack } from "./stack.ts";

@@ -3,7 +3,7 @@
 import { readFile, rm } from "node:fs/promises";
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
-import { readStateFile, writeStateFile } from "../../../lib/state-file.ts";
+import { readStateFile, writeStateFile } from "../../../lib/files/state-file.ts";
 
 const session = z.object({
   /** NodeId as text. */

@@ -2,7 +2,7 @@
 import type { EpochMicros } from "../../../core/point.ts";
 import { epochMicros } from "../../../core/point.ts";
 import type { Captures, Quality, Reading, TagId } from "../../../core/source.ts";
-import { aheadTime, judgeTime, type TimeRule } from "../../../lib/device-time.ts";
+import { aheadTime, judgeTime, type TimeRule } from "../../../lib/readings/device-time.ts";
 import type { PlainNumber, PlainValue } from "./plain-value.ts";
 import { type Converted, convert, type VariantLike } from "./value.ts";
 

@@ -5,7 +5,7 @@ import { decodeFrameHeader } from "../../../../src/buffer/jetstream/stream-frame
 import { Block, type BlockId } from "../../../../src/core/block.ts";
 import type { BufferReader } from "../../../../src/core/buffer.ts";
 import type { InputId } from "../../../../src/core/point.ts";
-import { orAbort } from "../../../../src/lib/abort.ts";
+import { orAbort } from "../../../../src/lib/flow/abort.ts";
 import { unreachable } from "../../../support/memory-bucket.ts";
 import { hastyRuntime } from "../../../support/stream-place.ts";
 import { append, memoryWorld, ServiceStore } from "../../../support/stream-world.ts";

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Clock } from "../../../../src/core/runtime.ts";
-import { systemClock } from "../../../../src/lib/clock.ts";
+import { systemClock } from "../../../../src/lib/time/clock.ts";
 import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import { rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
 import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing.ts";

@@ -1,7 +1,7 @@
 // A second master on a bus that loses requests, in simulated time. A reply to the other master must not be taken for a
 // missing answer. A million values each: `TAGFERRY_SHARED_BUS=1000000 npx vitest run …`.
 import { expect, test, vi } from "vitest";
-import { systemClock } from "../../../../src/lib/clock.ts";
+import { systemClock } from "../../../../src/lib/time/clock.ts";
 import { asciiCodec, rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
 import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing.ts";
 import { BusWatch } from "../../../../src/source/modbus/connection/bus-watch.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { ReadingBatch } from "../../../../src/core/reading.ts";
-import { readingsOf } from "../../../../src/lib/reading-batch.ts";
+import { readingsOf } from "../../../../src/lib/readings/reading-batch.ts";
 import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import type { BlockBoundary } from "../../../../src/source/modbus/config/plan.ts";
 import { pollTargets } from "../../../../src/source/modbus/config/tag-reads.ts";

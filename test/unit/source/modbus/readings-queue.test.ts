@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { ReadingBatch } from "../../../../src/core/reading.ts";
 import type { Reading, TagId } from "../../../../src/core/source.ts";
-import { batchOf, readingsOf } from "../../../../src/lib/reading-batch.ts";
+import { batchOf, readingsOf } from "../../../../src/lib/readings/reading-batch.ts";
 import { ReadingsQueue } from "../../../../src/source/modbus/polling/readings.ts";
 
 const { signal } = new AbortController();

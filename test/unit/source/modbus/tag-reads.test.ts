@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
-import { readingsOf } from "../../../../src/lib/reading-batch.ts";
+import { readingsOf } from "../../../../src/lib/readings/reading-batch.ts";
 import { plan } from "../../../../src/source/modbus/config/plan.ts";
 import { pollTargets } from "../../../../src/source/modbus/config/tag-reads.ts";
 import { modbusDriver } from "../../../../src/source/modbus/driver.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
-import { defaultTimeRule, type TimeRule } from "../../../../src/lib/device-time.ts";
-import { timeZone } from "../../../../src/lib/time-zone.ts";
+import { defaultTimeRule, type TimeRule } from "../../../../src/lib/readings/device-time.ts";
+import { timeZone } from "../../../../src/lib/time/time-zone.ts";
 import { payloadTime } from "../../../../src/source/mqtt/decoders/payload-time.ts";
 
 const now = epochMicros(Date.UTC(2026, 6, 1) * 1_000);

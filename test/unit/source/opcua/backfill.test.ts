@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
 import type { TagId } from "../../../../src/core/source.ts";
-import { defaultTimeRule } from "../../../../src/lib/device-time.ts";
+import { defaultTimeRule } from "../../../../src/lib/readings/device-time.ts";
 import { Backfill, type BackfillOptions } from "../../../../src/source/opcua/history/backfill.ts";
 import { HistoryMemory } from "../../../../src/source/opcua/history/history-memory.ts";
 import type { Item } from "../../../../src/source/opcua/nodes/items.ts";

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { TagGap } from "../../../../src/core/gap.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading } from "../../../../src/core/source.ts";
-import { defaultTimeRule } from "../../../../src/lib/device-time.ts";
+import { defaultTimeRule } from "../../../../src/lib/readings/device-time.ts";
 import { GapFiller } from "../../../../src/source/opcua/history/gap-filler.ts";
 import type { Services } from "../../../../src/source/opcua/session/services.ts";
 import { opcuaItem } from "../../../support/opcua-item.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { defaultTimeRule } from "../../../../src/lib/device-time.ts";
+import { defaultTimeRule } from "../../../../src/lib/readings/device-time.ts";
 import { NotificationQueue } from "../../../../src/source/opcua/connection/notification-queue.ts";
 import { PlainNumber, type PlainValue } from "../../../../src/source/opcua/types/plain-value.ts";
 import { ClockCheck } from "../../../../src/source/opcua/types/reading.ts";

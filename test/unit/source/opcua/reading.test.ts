@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { TagId } from "../../../../src/core/source.ts";
-import { defaultTimeRule } from "../../../../src/lib/device-time.ts";
+import { defaultTimeRule } from "../../../../src/lib/readings/device-time.ts";
 import { ClockCheck, type DataValueLike, overflowed, toReading } from "../../../../src/source/opcua/types/reading.ts";
 
 const arrival = epochMicros(Date.parse("2026-03-01T12:00:00Z") * 1_000);

@@ -1,5 +1,5 @@
 // Limits repeated failures to one log line per message and ten seconds.
-import type { LogFields, Runtime } from "../core/runtime.ts";
+import type { LogFields, Runtime } from "../../core/runtime.ts";
 
 const spacingMs = 10_000;
 

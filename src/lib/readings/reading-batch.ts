@@ -1,8 +1,8 @@
 // Conversion between plain readings and batches: see `core/reading.ts`.
 
-import { type EpochMicros, epochMicros } from "../core/point.ts";
-import type { ReadingBatch } from "../core/reading.ts";
-import type { Delivery, Reading } from "../core/source.ts";
+import { type EpochMicros, epochMicros } from "../../core/point.ts";
+import type { ReadingBatch } from "../../core/reading.ts";
+import type { Delivery, Reading } from "../../core/source.ts";
 
 export function batchOf(readings: readonly Reading[]): ReadingBatch {
   return {

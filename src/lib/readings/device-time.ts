@@ -1,8 +1,8 @@
 // Decides whether a device's time is stored. All protocols with device times share this rule.
 import { z } from "zod";
-import { type EpochMicros, epochMicros } from "../core/point.ts";
-import type { AheadTime } from "../core/source.ts";
-import { duration } from "./fields.ts";
+import { type EpochMicros, epochMicros } from "../../core/point.ts";
+import type { AheadTime } from "../../core/source.ts";
+import { duration } from "../values/fields.ts";
 
 /** Devices whose clock was never set report times before 2000. */
 const earliest = Date.UTC(2000, 0, 1) * 1_000;

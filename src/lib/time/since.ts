@@ -1,6 +1,6 @@
 // Start time of a state, corrected when the wall clock is set: a clock step must not turn minutes into decades.
-import { type EpochMicros, epochMicros } from "../core/point.ts";
-import type { Clock } from "../core/runtime.ts";
+import { type EpochMicros, epochMicros } from "../../core/point.ts";
+import type { Clock } from "../../core/runtime.ts";
 
 /** Deviation of the wall clock from the monotonic clock that is tolerated without a correction, in microseconds. */
 const toleratedUs = 1e6;

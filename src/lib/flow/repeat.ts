@@ -1,4 +1,4 @@
-import type { Runtime } from "../core/runtime.ts";
+import type { Runtime } from "../../core/runtime.ts";
 import { isAbort } from "./abort.ts";
 
 interface Recurrence {

@@ -1,6 +1,6 @@
 import type { Server } from "node:net";
-import { AgentError } from "../core/errors.ts";
-import type { ListenAddress } from "./fields.ts";
+import { AgentError } from "../../core/errors.ts";
+import type { ListenAddress } from "../values/fields.ts";
 
 const reasons: Readonly<Record<string, string>> = {
   EADDRINUSE: "the port is in use",

@@ -1,7 +1,7 @@
 // The clock of the machine, behind `Runtime.clock`.
 
-import { epochMicros } from "../core/point.ts";
-import type { Clock } from "../core/runtime.ts";
+import { epochMicros } from "../../core/point.ts";
+import type { Clock } from "../../core/runtime.ts";
 
 /** Wall time in microseconds from the monotonic clock, anchored again if the two differ by 1 ms or more. */
 export function systemClock(): Clock {

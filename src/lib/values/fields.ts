@@ -1,8 +1,8 @@
 // Schema fields that several parts share: durations, byte sizes, secrets, listen addresses.
 import { z } from "zod";
-import { Secret } from "../core/secret.ts";
+import { Secret } from "../../core/secret.ts";
+import { formatDuration, parseDuration } from "../time/duration.ts";
 import { formatByteSize, parseByteSize } from "./byte-size.ts";
-import { formatDuration, parseDuration } from "./duration.ts";
 
 interface Bounds {
   /** In the field's base unit, milliseconds or bytes; inclusive. */
