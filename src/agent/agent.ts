@@ -1,8 +1,8 @@
 // Starts the parts of the agent in order and stops them in reverse order.
 import { join } from "node:path";
 import { openBuffer as openDiskBuffer } from "../buffer/registry.ts";
-import type { Config } from "../config/config.ts";
-import { changedSections } from "../config/config.ts";
+import type { Config } from "../config/format/config.ts";
+import { changedSections } from "../config/format/config.ts";
 import type { BufferStats } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";

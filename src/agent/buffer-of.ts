@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { access, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { OpenBufferOptions } from "../buffer/registry.ts";
-import type { Config } from "../config/config.ts";
+import type { Config } from "../config/format/config.ts";
 import { AgentError, fileFailure } from "../core/errors.ts";
 
 export function bufferOf({ agent, service, buffer }: Config): OpenBufferOptions {

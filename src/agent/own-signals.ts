@@ -1,5 +1,5 @@
 // The agent's own state as signals under `<agent.name>/tagferry/…`. They are mapped, stored and delivered like any tag.
-import type { Config } from "../config/config.ts";
+import type { Config } from "../config/format/config.ts";
 import type { PointBuffer } from "../core/buffer.ts";
 import { isAgentError } from "../core/errors.ts";
 import { epochMicros } from "../core/point.ts";

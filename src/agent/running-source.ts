@@ -1,7 +1,7 @@
 // One running source: its mapping, pipeline and monitor.
 import { join } from "node:path";
-import type { ConfiguredSource } from "../config/config.ts";
-import { ambiguitiesOf } from "../config/config.ts";
+import type { ConfiguredSource } from "../config/format/config.ts";
+import { ambiguitiesOf } from "../config/format/config.ts";
 import { sourceAddress } from "../config/source-address.ts";
 import type { PointBuffer } from "../core/buffer.ts";
 import type { EpochMicros } from "../core/point.ts";

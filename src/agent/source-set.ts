@@ -1,6 +1,6 @@
 // The sources of an agent, and changes to them while the others keep running.
-import type { ConfiguredSource } from "../config/config.ts";
-import { sameSource } from "../config/config.ts";
+import type { ConfiguredSource } from "../config/format/config.ts";
+import { sameSource } from "../config/format/config.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { type RunningSource, type SourceParts, startSource } from "./running-source.ts";
 

@@ -2,15 +2,15 @@
 
 import type { Secret } from "../core/secret.ts";
 import type { ListenAddress } from "../lib/values/fields.ts";
-import { checkNode } from "./check-node.ts";
-import type { Config } from "./config.ts";
-import type { Environment } from "./environment.ts";
-import { dataDirOf, readTextFile } from "./environment.ts";
-import { agentOptions, httpOptions } from "./file-schema.ts";
-import { Issues } from "./issue.ts";
-import { childNode } from "./node.ts";
-import { replaceReferences } from "./references.ts";
-import { parseYaml } from "./yaml-file.ts";
+import type { Environment } from "./files/environment.ts";
+import { dataDirOf, readTextFile } from "./files/environment.ts";
+import { replaceReferences } from "./files/references.ts";
+import { parseYaml } from "./files/yaml-file.ts";
+import type { Config } from "./format/config.ts";
+import { agentOptions, httpOptions } from "./format/file-schema.ts";
+import { checkNode } from "./nodes/check-node.ts";
+import { Issues } from "./nodes/issue.ts";
+import { childNode } from "./nodes/node.ts";
 
 export interface AgentPlace {
   readonly listen: ListenAddress;

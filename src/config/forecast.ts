@@ -2,7 +2,7 @@
 import type { Forecast } from "../core/driver.ts";
 import type { TagRule } from "../mapping/options.ts";
 import { requestLimits } from "../wire/method.ts";
-import type { Config, ConfiguredSource } from "./config.ts";
+import type { Config, ConfiguredSource } from "./format/config.ts";
 
 export interface SourceForecast extends Forecast {
   readonly name: string;

@@ -5,21 +5,21 @@ import type { Driver } from "../core/driver.ts";
 import { AgentError, isAgentError } from "../core/errors.ts";
 import { isLoopback, leavesMachine } from "../lib/network/loopback.ts";
 import { drivers as allDrivers } from "../source/registry.ts";
-import { checkNode, nodeAt, unknownKey, warnLiteralSecrets } from "./check-node.ts";
-import type { Config, ConfiguredSource } from "./config.ts";
-import type { Environment } from "./environment.ts";
-import { dataDirOf, nameOf, readTextFile } from "./environment.ts";
-import { mapsOf } from "./expand.ts";
-import { cascadedOptions, fileKeys, formatVersion, sections, sourceName } from "./file-schema.ts";
-import { readIncludes } from "./include.ts";
-import { type ConfigIssue, Issues } from "./issue.ts";
-import { type Fields, pick } from "./layers.ts";
-import { type ConfigNode, childNode, type MapEntry, type MapNode } from "./node.ts";
-import { replaceReferences } from "./references.ts";
-import type { Claims, RefusedTags } from "./source-config.ts";
-import { checkSource } from "./source-config.ts";
-import { readTables } from "./tag-table.ts";
-import { parseYaml } from "./yaml-file.ts";
+import type { Environment } from "./files/environment.ts";
+import { dataDirOf, nameOf, readTextFile } from "./files/environment.ts";
+import { readIncludes } from "./files/include.ts";
+import { replaceReferences } from "./files/references.ts";
+import { readTables } from "./files/tag-table.ts";
+import { parseYaml } from "./files/yaml-file.ts";
+import type { Config, ConfiguredSource } from "./format/config.ts";
+import { cascadedOptions, fileKeys, formatVersion, sections, sourceName } from "./format/file-schema.ts";
+import { checkNode, nodeAt, unknownKey, warnLiteralSecrets } from "./nodes/check-node.ts";
+import { type ConfigIssue, Issues } from "./nodes/issue.ts";
+import { type ConfigNode, childNode, type MapEntry, type MapNode } from "./nodes/node.ts";
+import { mapsOf } from "./sources/expand.ts";
+import { type Fields, pick } from "./sources/layers.ts";
+import type { Claims, RefusedTags } from "./sources/source-config.ts";
+import { checkSource } from "./sources/source-config.ts";
 
 /**
  * Loads `file` (relative to `environment.cwd`). Rejects with `CONFIG_INVALID`; see `configIssues`. `claims`: those of

@@ -3,9 +3,9 @@ import { isMap, isPair, isScalar, isSeq, parseDocument, Scalar, visit, type YAML
 import { z } from "zod";
 import type { Driver } from "../core/driver.ts";
 import { shownValue } from "../lib/text/without-secrets.ts";
-import { isHidden, isHiddenKey, shownKey } from "./excerpt.ts";
-import { sections } from "./file-schema.ts";
-import { schemasAt } from "./schema-walk.ts";
+import { sections } from "./format/file-schema.ts";
+import { isHidden, isHiddenKey, shownKey } from "./nodes/excerpt.ts";
+import { schemasAt } from "./nodes/schema-walk.ts";
 
 const hidden = "***";
 /** A reference reveals nothing, but its default may. */

@@ -1,5 +1,5 @@
 // Texts about protocols for help, questions and messages, generated from the drivers.
-import { joinNames } from "../config/suggest.ts";
+import { joinNames } from "../config/nodes/suggest.ts";
 import type { KnownCertificate, TrustStore } from "../core/commissioning.ts";
 import type { Driver } from "../core/driver.ts";
 import { drivers } from "../source/registry.ts";

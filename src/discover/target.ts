@@ -1,8 +1,8 @@
 // The device that is browsed: a typed address, or a source of a configuration with its access options.
 import { resolve } from "node:path";
-import type { Config } from "../config/config.ts";
+import type { Config } from "../config/format/config.ts";
+import { joinNames } from "../config/nodes/suggest.ts";
 import { sourceAddress } from "../config/source-address.ts";
-import { joinNames } from "../config/suggest.ts";
 import type { BrowseTarget } from "../core/commissioning.ts";
 import type { Driver } from "../core/driver.ts";
 import { AgentError } from "../core/errors.ts";

@@ -2,8 +2,8 @@
 import { AgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { ServiceOptions } from "./client/options.ts";
-import type { RejectFiles } from "./delivery/reject-files.ts";
-import { keyOfPoint, RejectReader, sendableOf } from "./delivery/reject-reader.ts";
+import type { RejectFiles } from "./rejects/reject-files.ts";
+import { keyOfPoint, RejectReader, sendableOf } from "./rejects/reject-reader.ts";
 import type { Catalog } from "./signals/catalog.ts";
 import { openUploader } from "./uploader.ts";
 

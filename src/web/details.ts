@@ -5,7 +5,7 @@ import { reasonOf, remedyOf } from "../core/errors.ts";
 import type { Clock, Runtime } from "../core/runtime.ts";
 import { commandLine } from "../lib/text/command-line.ts";
 import { parseDuration } from "../lib/time/duration.ts";
-import type { RejectReasons } from "../upload/delivery/reject-files.ts";
+import type { RejectReasons } from "../upload/rejects/reject-files.ts";
 import type { History } from "./history.ts";
 
 /** What the page of a tag shows; `place`: where it is written. */

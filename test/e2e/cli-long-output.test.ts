@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Writable } from "node:stream";
 import { expect, test } from "vitest";
-import { configJsonSchema } from "../../src/config/json-schema.ts";
+import { configJsonSchema } from "../../src/config/reference/json-schema.ts";
 import { drivers } from "../../src/source/registry.ts";
 import { program } from "../support/program.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { lockFolder } from "../../src/buffer/disk/files/lock.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
-import { Rejects } from "../../src/upload/delivery/rejects.ts";
+import { Rejects } from "../../src/upload/rejects/rejects.ts";
 import { startAgent } from "../support/agent-process.ts";
 import { command } from "../support/command.ts";
 import { eventually } from "../support/eventually.ts";

@@ -1,7 +1,7 @@
 // Runs a command as a user would type it, but in this process, which is faster than a separate one.
 
 import type { runCommand as runCommandOfSources } from "../../src/cli/program.ts";
-import { processEnvironment } from "../../src/config/environment.ts";
+import { processEnvironment } from "../../src/config/files/environment.ts";
 import type { Ended } from "./cli.ts";
 import { commandsOfProgram } from "./program.ts";
 

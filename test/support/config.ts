@@ -1,10 +1,9 @@
 // Loads a configuration for a test, with its own environment and files.
 import { basename, dirname } from "node:path";
-
-import type { Config } from "../../src/config/config.ts";
-import type { Environment } from "../../src/config/environment.ts";
-import { formatIssue } from "../../src/config/issue.ts";
+import type { Environment } from "../../src/config/files/environment.ts";
+import type { Config } from "../../src/config/format/config.ts";
 import { configIssues, loadConfig } from "../../src/config/load.ts";
+import { formatIssue } from "../../src/config/nodes/issue.ts";
 
 /** An environment with only these variables and files. Files are given by absolute path. */
 export function environmentOf(

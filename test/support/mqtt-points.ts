@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { formatIssue } from "../../src/config/issue.ts";
 import { loadConfig } from "../../src/config/load.ts";
+import { formatIssue } from "../../src/config/nodes/issue.ts";
 import type { Point } from "../../src/core/point.ts";
 import type { RefusedInput } from "../../src/mapping/mapping.ts";
 import { openMapping } from "../../src/mapping/source-mapping.ts";

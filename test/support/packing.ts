@@ -2,10 +2,10 @@
 import { Block, type BlockId, type Series } from "../../src/core/block.ts";
 import type { Lane } from "../../src/core/buffer.ts";
 import type { Steps } from "../../src/lib/flow/in-slices.ts";
-import { Window } from "../../src/upload/delivery/window.ts";
 import { Envelope, type PackedPlan } from "../../src/upload/packing/frame-plan.ts";
 import { Packer } from "../../src/upload/packing/packer.ts";
 import type { SeriesQueue } from "../../src/upload/series/series-queue.ts";
+import { Window } from "../../src/upload/window/window.ts";
 
 export const packingIntegration = "c8ktonqsahsmemfs7lv0";
 export const packingEnvelope = new Envelope(packingIntegration);

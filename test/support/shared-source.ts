@@ -1,5 +1,5 @@
 // A source that several agents of a cluster can read, and agents that do nothing but append its readings.
-import type { ConfiguredSource } from "../../src/config/config.ts";
+import type { ConfiguredSource } from "../../src/config/format/config.ts";
 import { type EpochMicros, epochMicros } from "../../src/core/point.ts";
 import { load } from "./config.ts";
 import { integration } from "./service.ts";

@@ -2,7 +2,7 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { sourceName } from "../../src/config/file-schema.ts";
+import { sourceName } from "../../src/config/format/file-schema.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const rows = readFileSync(join(root, "docs/security.md"), "utf8")

@@ -1,7 +1,7 @@
 // Sends metrics and log lines to an OpenTelemetry collector by OTLP/HTTP.
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import type { OtlpOptions } from "../../config/config.ts";
+import type { OtlpOptions } from "../../config/format/config.ts";
 import { AgentError, reasonOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { isAbort } from "../../lib/flow/abort.ts";

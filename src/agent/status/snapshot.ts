@@ -1,5 +1,5 @@
 // Combines the state of the parts into one `Status`.
-import type { Config } from "../../config/config.ts";
+import type { Config } from "../../config/format/config.ts";
 import { sourceAddress } from "../../config/source-address.ts";
 import type { BufferStats } from "../../core/buffer.ts";
 import type { EpochMicros } from "../../core/point.ts";

@@ -1,5 +1,5 @@
 // Everything about one tag, for its page.
-import type { ConfiguredSource, TagPlace } from "../../config/config.ts";
+import type { ConfiguredSource, TagPlace } from "../../config/format/config.ts";
 import type { InspectedInput, Mapping } from "../../mapping/mapping.ts";
 import { tagStatus } from "./snapshot.ts";
 import type { SourceMonitor } from "./source-monitor.ts";

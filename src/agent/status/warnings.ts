@@ -1,10 +1,10 @@
 // The warnings of the status: problems that the operator should know or fix.
-import type { Config } from "../../config/config.ts";
+import type { Config } from "../../config/format/config.ts";
 import type { BufferStats, Loss } from "../../core/buffer.ts";
 import { errorCodes } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
-import type { ParkedStatus } from "../../upload/delivery/parked-inputs.ts";
+import type { ParkedStatus } from "../../upload/failures/parked-inputs.ts";
 import type { Named, SignalWatchStatus } from "../../upload/signals/signal-watch.ts";
 import type { DeliveryStatus } from "../../upload/uploader.ts";
 import { type ClockWatch, unsetClockHint } from "../clock/clock-watch.ts";

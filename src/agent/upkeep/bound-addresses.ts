@@ -2,7 +2,7 @@
 // the tag's configuration → Input ID → address.
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import type { ConfiguredSource } from "../../config/config.ts";
+import type { ConfiguredSource } from "../../config/format/config.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { TagId } from "../../core/source.ts";

@@ -5,7 +5,7 @@ import type { LeaseTerm } from "../../cluster/lease.ts";
 import type { MemberReport } from "../../cluster/membership.ts";
 import { SourceHandover } from "../../cluster/source-handover.ts";
 import { holdSource } from "../../cluster/source-leases.ts";
-import { type ConfiguredSource, sameSource } from "../../config/config.ts";
+import { type ConfiguredSource, sameSource } from "../../config/format/config.ts";
 import { reasonOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";

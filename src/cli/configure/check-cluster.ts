@@ -2,7 +2,7 @@
 import { NatsLink } from "../../cluster/nats-connection.ts";
 import { natsStream } from "../../cluster/nats-stream.ts";
 import type { ClusterOptions } from "../../cluster/options.ts";
-import type { Config } from "../../config/config.ts";
+import type { Config } from "../../config/format/config.ts";
 import { AgentError, reasonOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";

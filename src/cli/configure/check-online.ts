@@ -1,9 +1,9 @@
 // The online part of `tagferry check`: contacts the service and each source.
 import { z } from "zod";
 import type { Warning } from "../../agent/status/status.ts";
-import type { Config, ConfiguredSource } from "../../config/config.ts";
-import type { ConfigIssue } from "../../config/issue.ts";
-import type { RefusedTags } from "../../config/source-config.ts";
+import type { Config, ConfiguredSource } from "../../config/format/config.ts";
+import type { ConfigIssue } from "../../config/nodes/issue.ts";
+import type { RefusedTags } from "../../config/sources/source-config.ts";
 import { type AgentError, isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { ConfigFault, DeviceCheck, SourceCheck } from "../../core/source.ts";

@@ -3,12 +3,12 @@
 import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { ownTags } from "../../agent/own-signals.ts";
-import type { Config } from "../../config/config.ts";
-import type { Environment } from "../../config/environment.ts";
+import type { Environment } from "../../config/files/environment.ts";
 import { type ConfigForecast, forecast, type SourceForecast } from "../../config/forecast.ts";
-import { formatIssue } from "../../config/issue.ts";
+import type { Config } from "../../config/format/config.ts";
 import { configIssues, loadConfig, locateTags } from "../../config/load.ts";
-import type { Claims, RefusedTags } from "../../config/source-config.ts";
+import { formatIssue } from "../../config/nodes/issue.ts";
+import type { Claims, RefusedTags } from "../../config/sources/source-config.ts";
 import { visible } from "../../lib/text/visible.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
 import { drivers } from "../../source/registry.ts";

@@ -1,11 +1,11 @@
 // Answers for `tagferry init` from flags or an answers file.
 
 import { z } from "zod";
-import { checkNode } from "../../config/check-node.ts";
-import { readTextFile } from "../../config/environment.ts";
-import { agentOptions, sourceName } from "../../config/file-schema.ts";
-import { formatIssue, Issues } from "../../config/issue.ts";
-import { parseYaml } from "../../config/yaml-file.ts";
+import { readTextFile } from "../../config/files/environment.ts";
+import { parseYaml } from "../../config/files/yaml-file.ts";
+import { agentOptions, sourceName } from "../../config/format/file-schema.ts";
+import { checkNode } from "../../config/nodes/check-node.ts";
+import { formatIssue, Issues } from "../../config/nodes/issue.ts";
 import { AgentError } from "../../core/errors.ts";
 import { driverOfAddress } from "../../discover/protocols.ts";
 import { securityModes } from "../../lib/text/security-mode.ts";

@@ -1,7 +1,7 @@
 // The questions of `tagferry init` and the handling of the answers.
 
-import { dataDirOf, nameOf } from "../../config/environment.ts";
-import { agentOptions } from "../../config/file-schema.ts";
+import { dataDirOf, nameOf } from "../../config/files/environment.ts";
+import { agentOptions } from "../../config/format/file-schema.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { BrowsedDevice } from "../../discover/browsed.ts";
 import { addressExamples } from "../../discover/protocols.ts";

@@ -1,6 +1,6 @@
 // The questions of `tagferry init` about one source, and the tags found there.
 import { dirname, resolve } from "node:path";
-import { sourceName } from "../../config/file-schema.ts";
+import { sourceName } from "../../config/format/file-schema.ts";
 import type { BrowsedNode, BrowseTarget } from "../../core/commissioning.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import { driverOfAddress, hasOption } from "../../discover/protocols.ts";

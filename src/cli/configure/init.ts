@@ -1,11 +1,11 @@
 // `tagferry init`: writes a commented, valid configuration from a few answers or from results of `browse`.
 import { open, stat } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
-import type { Config, ConfiguredSource } from "../../config/config.ts";
-import { packaged } from "../../config/environment.ts";
-import { formatIssue } from "../../config/issue.ts";
-import { configJsonSchema } from "../../config/json-schema.ts";
+import { packaged } from "../../config/files/environment.ts";
+import type { Config, ConfiguredSource } from "../../config/format/config.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
+import { formatIssue } from "../../config/nodes/issue.ts";
+import { configJsonSchema } from "../../config/reference/json-schema.ts";
 import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
 import { browsedJson } from "../../discover/browsed.ts";
 import { isAbort } from "../../lib/flow/abort.ts";

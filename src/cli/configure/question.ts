@@ -1,7 +1,7 @@
 // One question of `init`. A flag or file, a person at the terminal, or in an unattended run the default answers it.
 
 import { dirname, resolve } from "node:path";
-import { fileProblem } from "../../config/environment.ts";
+import { fileProblem } from "../../config/files/environment.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { InitSource } from "../../discover/source-yaml.ts";
 import { withoutSecrets } from "../../lib/text/without-secrets.ts";

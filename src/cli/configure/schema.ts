@@ -1,7 +1,8 @@
 // `tagferry schema` and `tagferry config migrate`: the format of the configuration.
-import { configJsonSchema } from "../../config/json-schema.ts";
+
 import { loadConfig } from "../../config/load.ts";
-import { configReference } from "../../config/reference.ts";
+import { configJsonSchema } from "../../config/reference/json-schema.ts";
+import { configReference } from "../../config/reference/reference.ts";
 import { visible } from "../../lib/text/visible.ts";
 import { drivers } from "../../source/registry.ts";
 import type { ConfigOptions } from "../shared/arguments.ts";

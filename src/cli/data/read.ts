@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { inputsOf } from "../../agent/own-signals.ts";
 import { loadConfig } from "../../config/load.ts";
-import { nearest } from "../../config/suggest.ts";
+import { nearest } from "../../config/nodes/suggest.ts";
 import { epochMicros, isInputId } from "../../core/point.ts";
 import { visible } from "../../lib/text/visible.ts";
 import type { ConfiguredInputs } from "../../mapping/input-template.ts";

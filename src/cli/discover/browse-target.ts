@@ -1,5 +1,5 @@
 // The target of `browse`: a typed address, or a source of a configuration with its access options.
-import { lineIn } from "../../config/environment.ts";
+import { lineIn } from "../../config/files/environment.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { BrowseTarget } from "../../core/commissioning.ts";
 import type { Driver } from "../../core/driver.ts";

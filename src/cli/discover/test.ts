@@ -1,6 +1,6 @@
 // `tagferry test`: shows raw and mapped values of every tag. Nothing is buffered, sent or acknowledged.
 import { refusalWarnings } from "../../agent/status/refused-inputs.ts";
-import type { Config, ConfiguredSource } from "../../config/config.ts";
+import type { Config, ConfiguredSource } from "../../config/format/config.ts";
 import { loadConfig } from "../../config/load.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { isAbort } from "../../lib/flow/abort.ts";

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import PQueue from "p-queue";
 import { z } from "zod";
-import { fileProblem } from "../../config/environment.ts";
+import { fileProblem } from "../../config/files/environment.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { visible } from "../../lib/text/visible.ts";
 import { askAgent, tokenOf, trustAlso } from "../shared/agent-client.ts";

@@ -7,7 +7,7 @@ import { lockFolder } from "../../buffer/disk/files/lock.ts";
 import { loadConfig } from "../../config/load.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import { visible } from "../../lib/text/visible.ts";
-import { countRejects, RejectFiles } from "../../upload/delivery/reject-files.ts";
+import { countRejects, RejectFiles } from "../../upload/rejects/reject-files.ts";
 import { type Retried, retryRejects } from "../../upload/retry-rejects.ts";
 import { openCatalog } from "../../upload/signals/catalog.ts";
 import { type AgentQuery, agentUrl, answerAs, askAgentAs, callWithToken } from "../shared/agent-client.ts";

@@ -1,8 +1,8 @@
 // `tagferry security`: reports the protection of the configuration, the files, the process and its connections.
 import { stat } from "node:fs/promises";
 import { z } from "zod";
-import type { Config } from "../../config/config.ts";
-import { fileProblem } from "../../config/environment.ts";
+import { fileProblem } from "../../config/files/environment.ts";
+import type { Config } from "../../config/format/config.ts";
 import { loadConfig } from "../../config/load.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { isLoopback, leavesMachine } from "../../lib/network/loopback.ts";

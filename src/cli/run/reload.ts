@@ -1,6 +1,6 @@
 // `tagferry reload`: the running agent applies its changed configuration, and the result is printed.
 import { z } from "zod";
-import { formatIssue } from "../../config/issue.ts";
+import { formatIssue } from "../../config/nodes/issue.ts";
 import { visible } from "../../lib/text/visible.ts";
 import { type AgentQuery, agentUrl, answerAs, callWithToken } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";

@@ -1,8 +1,8 @@
 // Default places of the configuration: the environment variable, the working directory, the packaged path.
 import { accessSync, constants } from "node:fs";
 import { resolve } from "node:path";
-import type { Environment } from "../../config/environment.ts";
-import { packaged } from "../../config/environment.ts";
+import type { Environment } from "../../config/files/environment.ts";
+import { packaged } from "../../config/files/environment.ts";
 
 export const localConfig = "tagferry.yaml";
 export const defaultPlaces = `$TAGFERRY_CONFIG, ./${localConfig}, ${packaged.config}`;

@@ -5,7 +5,7 @@ import { NatsLink } from "../../cluster/nats-connection.ts";
 import { natsRequests } from "../../cluster/nats-requests.ts";
 import type { ClusterOptions } from "../../cluster/options.ts";
 import { turnGate } from "../../cluster/turn-request.ts";
-import type { Config } from "../../config/config.ts";
+import type { Config } from "../../config/format/config.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { openCredentials } from "../../upload/client/client-credentials.ts";

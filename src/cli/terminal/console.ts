@@ -1,6 +1,6 @@
 // Input, output and stop signal of a command.
 import { setImmediate } from "node:timers/promises";
-import { type Environment, processEnvironment } from "../../config/environment.ts";
+import { type Environment, processEnvironment } from "../../config/files/environment.ts";
 import { type ConsoleInput, processInput } from "./console-input.ts";
 
 export interface Console {

@@ -48,7 +48,7 @@ export async function exitStatusOf(command: () => Promise<number | void>, io: Co
     }
     if (isAgentError(error)) {
       const { configIssues } = await import("../../config/load.ts");
-      const { formatIssue } = await import("../../config/issue.ts");
+      const { formatIssue } = await import("../../config/nodes/issue.ts");
       for (const issue of configIssues(error)) io.complain(formatIssue(issue));
       io.complain(withoutSecrets(`tagferry: ${error.message}\n  ${error.hint}`));
       return errorCodes[error.code].exit;
@@ -62,7 +62,7 @@ export async function exitStatusOf(command: () => Promise<number | void>, io: Co
     }
     // A file error is not a defect of the program, so a stack would not help.
     if (error instanceof Error && "syscall" in error && "path" in error && typeof error.path === "string") {
-      const { fileProblem } = await import("../../config/environment.ts");
+      const { fileProblem } = await import("../../config/files/environment.ts");
       io.complain(`tagferry: ${visible(error.path)}: ${fileProblem(error)}`);
       return exitStatus.failed;
     }

@@ -1,5 +1,5 @@
 import description from "../../../package.json" with { type: "json" };
-import type { Environment } from "../../config/environment.ts";
+import type { Environment } from "../../config/files/environment.ts";
 
 export function version(): string {
   return description.version;

@@ -4,9 +4,9 @@ import type { EpochMicros, InputId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { Since } from "../../lib/time/since.ts";
 import type { CallOutcome } from "../client/rpc-client.ts";
+import type { ParkedStatus } from "../failures/parked-inputs.ts";
 import type { Catalog } from "../signals/catalog.ts";
 import type { SignalWatchStatus } from "../signals/signal-watch.ts";
-import type { ParkedStatus } from "./parked-inputs.ts";
 
 /**
  * `idle`: nothing to send. `sending`: requests are running. `throttled`: the service asked to wait. `holding`: it

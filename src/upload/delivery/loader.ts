@@ -5,16 +5,16 @@ import type { Clock } from "../../core/runtime.ts";
 import type { Frame } from "../../core/sink.ts";
 import { inSlices } from "../../lib/flow/in-slices.ts";
 import { RepeatedList } from "../../lib/values/repeated-list.ts";
+import type { Bisection } from "../failures/bisection.ts";
+import type { FailureSearch } from "../failures/failure-search.ts";
+import type { LearnedLimit } from "../failures/learned-limit.ts";
 import type { Candidates } from "../packing/cluster.ts";
 import { Envelope, type FramePlan, firstRequestId } from "../packing/frame-plan.ts";
 import { FrameWriter } from "../packing/frame-writer.ts";
 import { Packer } from "../packing/packer.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
-import type { Bisection } from "./bisection.ts";
-import type { FailureSearch } from "./failure-search.ts";
-import type { LearnedLimit } from "./learned-limit.ts";
-import type { Portion, PortionColumn, Shipment } from "./portion.ts";
-import type { Window } from "./window.ts";
+import type { Portion, PortionColumn, Shipment } from "../window/portion.ts";
+import type { Window } from "../window/window.ts";
 
 export interface LoaderParts {
   readonly window: Window;

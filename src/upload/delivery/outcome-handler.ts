@@ -5,14 +5,14 @@ import type { Outcome } from "../../core/sink.ts";
 import { unreachable } from "../../core/unreachable.ts";
 import { BackOff } from "../../lib/flow/back-off.ts";
 import { inSlices } from "../../lib/flow/in-slices.ts";
+import { Breaker } from "../failures/breaker.ts";
+import { type FailureSearch, mostFailures } from "../failures/failure-search.ts";
+import type { LearnedLimit } from "../failures/learned-limit.ts";
 import type { Catalog } from "../signals/catalog.ts";
-import { Breaker } from "./breaker.ts";
+import type { Shipment } from "../window/portion.ts";
 import type { Trouble } from "./delivery-status.ts";
-import { type FailureSearch, mostFailures } from "./failure-search.ts";
-import type { LearnedLimit } from "./learned-limit.ts";
 import type { Loader } from "./loader.ts";
 import { PointDisposition, type PointDispositionParts, type Settled, unnamed } from "./point-disposition.ts";
-import type { Shipment } from "./portion.ts";
 
 export interface OutcomeHandlerParts extends PointDispositionParts {
   readonly search: FailureSearch;

@@ -3,15 +3,15 @@ import type { InputId } from "../../core/point.ts";
 import type { Logger } from "../../core/runtime.ts";
 import type { Outcome } from "../../core/sink.ts";
 import { forEachInSlices, inSlices, type Steps, stepWork } from "../../lib/flow/in-slices.ts";
+import type { Bisection } from "../failures/bisection.ts";
+import type { Breaker } from "../failures/breaker.ts";
+import type { ParkedInputs, ParkReason } from "../failures/parked-inputs.ts";
 import { PlannedColumns, type QueueColumns } from "../packing/frame-plan.ts";
+import type { Rejects } from "../rejects/rejects.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
-import type { Bisection } from "./bisection.ts";
-import type { Breaker } from "./breaker.ts";
+import { Portion, type PortionColumn, type Shipment } from "../window/portion.ts";
+import type { Window } from "../window/window.ts";
 import type { UploadTally } from "./delivery-status.ts";
-import type { ParkedInputs, ParkReason } from "./parked-inputs.ts";
-import { Portion, type PortionColumn, type Shipment } from "./portion.ts";
-import type { Rejects } from "./rejects.ts";
-import type { Window } from "./window.ts";
 
 export interface PointDispositionParts {
   readonly window: Window;

@@ -1,10 +1,10 @@
 // Retries parked inputs: many in one request, with few points each.
 import type { InputId } from "../../core/point.ts";
+import type { ParkedInputs } from "../failures/parked-inputs.ts";
+import { Portion, type PortionColumn, type Shipment } from "../window/portion.ts";
+import type { Prefetcher } from "../window/prefetcher.ts";
+import type { Window } from "../window/window.ts";
 import type { Loader } from "./loader.ts";
-import type { ParkedInputs } from "./parked-inputs.ts";
-import { Portion, type PortionColumn, type Shipment } from "./portion.ts";
-import type { Prefetcher } from "./prefetcher.ts";
-import type { Window } from "./window.ts";
 
 /** Most inputs in a request. If they share no times, the number of nulls is quadratic. */
 const mostInputs = 32;

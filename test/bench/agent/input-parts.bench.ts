@@ -5,7 +5,7 @@
 
 import { writeFileSync } from "node:fs";
 import { writeHeapSnapshot } from "node:v8";
-import { processEnvironment } from "../../../src/config/environment.ts";
+import { processEnvironment } from "../../../src/config/files/environment.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import { InputOwners } from "../../../src/mapping/input-owners.ts";
 import { openMapping } from "../../../src/mapping/source-mapping.ts";

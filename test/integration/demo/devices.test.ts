@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { processEnvironment } from "../../../src/config/environment.ts";
+import { processEnvironment } from "../../../src/config/files/environment.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import type { EpochMicros, InputId } from "../../../src/core/point.ts";
 import type { Runtime } from "../../../src/core/runtime.ts";

@@ -112,7 +112,7 @@ export const clusterAblations: readonly Ablation[] = [
   },
   {
     safeguard: "sharing one broker session among all agents that can read a source",
-    file: "config/config.ts",
+    file: "config/format/config.ts",
     code: 'return run === "here" ? undefined : integration;',
     without: "return undefined;",
     test: "unit/config/cluster.test.ts",

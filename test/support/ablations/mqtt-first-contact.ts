@@ -24,7 +24,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "reserving a client identifier for one source of a broker",
-    file: "config/source-config.ts",
+    file: "config/sources/source-config.ts",
     code: "driver.claims?.(options, owner) ?? []",
     without: "[]",
     test: load,

@@ -73,7 +73,7 @@ export const orderAblations: readonly Ablation[] = [
   },
   {
     safeguard: "releasing late points together with those that they may replace",
-    file: "upload/delivery/window.ts",
+    file: "upload/window/window.ts",
     code: 'for (const _ of this.forget("backlog"));',
     without: "{}",
     test: window,
@@ -129,7 +129,7 @@ export const orderAblations: readonly Ablation[] = [
   },
   {
     safeguard: "holding points behind late ones that wait",
-    file: "upload/delivery/window.ts",
+    file: "upload/window/window.ts",
     code: ' || (lane === "backlog" && this.#late.isWaiting(input))',
     without: "",
     test: window,

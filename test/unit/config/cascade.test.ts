@@ -1,6 +1,6 @@
 // Where the fields of a tag come from: defaults, source, device, template, the tag itself, and variables.
 import { expect, test } from "vitest";
-import type { ConfiguredSource } from "../../../src/config/config.ts";
+import type { ConfiguredSource } from "../../../src/config/format/config.ts";
 import { complaints, head, load, withPassword } from "../../support/config.ts";
 
 async function sourceOf(text: string): Promise<ConfiguredSource> {

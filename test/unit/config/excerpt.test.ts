@@ -1,8 +1,8 @@
 // The source line in an error: the caret points at the column, and nothing that may be a secret is shown.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { excerpt } from "../../../src/config/excerpt.ts";
-import { unclosedQuote } from "../../../src/config/yaml-hints.ts";
+import { unclosedQuote } from "../../../src/config/files/yaml-hints.ts";
+import { excerpt } from "../../../src/config/nodes/excerpt.ts";
 import { runs } from "../../support/property.ts";
 
 const canary = "canary-77aa";

@@ -1,10 +1,10 @@
 // Long lists of tags are parsed in pieces, with the same tags and the same errors at the same positions.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Issues } from "../../../src/config/issue.ts";
-import { type Lengths, longLists } from "../../../src/config/long-lists.ts";
-import { type ConfigNode, entriesOf } from "../../../src/config/node.ts";
-import { parseYaml } from "../../../src/config/yaml-file.ts";
+import { type Lengths, longLists } from "../../../src/config/files/long-lists.ts";
+import { parseYaml } from "../../../src/config/files/yaml-file.ts";
+import { Issues } from "../../../src/config/nodes/issue.ts";
+import { type ConfigNode, entriesOf } from "../../../src/config/nodes/node.ts";
 import { complaints, head, load, withPassword } from "../../support/config.ts";
 import { runs } from "../../support/property.ts";
 

@@ -1,6 +1,6 @@
 // Which sources keep running over a reload.
 import { expect, test } from "vitest";
-import { sameSource } from "../../../src/config/config.ts";
+import { sameSource } from "../../../src/config/format/config.ts";
 import { head, load, withPassword } from "../../support/config.ts";
 
 async function source(options: string, tag: string, variables = {}) {

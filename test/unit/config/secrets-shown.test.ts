@@ -1,9 +1,9 @@
 // Secrets in every field that can hold one, in valid and invalid forms: no message about a configuration shows them.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Environment } from "../../../src/config/environment.ts";
-import { formatIssue } from "../../../src/config/issue.ts";
+import type { Environment } from "../../../src/config/files/environment.ts";
 import { configIssues, loadConfig } from "../../../src/config/load.ts";
+import { formatIssue } from "../../../src/config/nodes/issue.ts";
 import { shownFile } from "../../../src/config/shown-file.ts";
 import { drivers } from "../../../src/source/registry.ts";
 import { runs } from "../../support/property.ts";

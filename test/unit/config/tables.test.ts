@@ -1,7 +1,7 @@
 // Tags and devices in spreadsheet files.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseCsv } from "../../../src/config/tag-table.ts";
+import { parseCsv } from "../../../src/config/files/tag-table.ts";
 import { complaints, head, load, withPassword } from "../../support/config.ts";
 import { runs } from "../../support/property.ts";
 

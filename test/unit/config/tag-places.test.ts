@@ -1,9 +1,9 @@
 // The position of a tag in the configuration, and its text for copying.
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { processEnvironment } from "../../../src/config/environment.ts";
+import { processEnvironment } from "../../../src/config/files/environment.ts";
 import { loadConfig } from "../../../src/config/load.ts";
-import { TagPlaces, tagText } from "../../../src/config/tag-places.ts";
+import { TagPlaces, tagText } from "../../../src/config/sources/tag-places.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const configuration = `version: 1

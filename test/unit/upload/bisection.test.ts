@@ -2,9 +2,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
-import { Bisection } from "../../../src/upload/delivery/bisection.ts";
-import { Breaker } from "../../../src/upload/delivery/breaker.ts";
-import { Portion, PortionColumn } from "../../../src/upload/delivery/portion.ts";
+import { Bisection } from "../../../src/upload/failures/bisection.ts";
+import { Breaker } from "../../../src/upload/failures/breaker.ts";
+import { Portion, PortionColumn } from "../../../src/upload/window/portion.ts";
 import { runs } from "../../support/property.ts";
 
 /** A sub-batch with `sizes[k]` points in series k. Each point's number is its value and block. */

@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
-import { Window } from "../../../src/upload/delivery/window.ts";
 import { BlockRuns } from "../../../src/upload/series/block-runs.ts";
+import { Window } from "../../../src/upload/window/window.ts";
 import { seeded } from "../../support/runtime.ts";
 
 const firstSeed = Number(process.env["TAGFERRY_SEED"] ?? 1);

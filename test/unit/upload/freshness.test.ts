@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import { urgentShare } from "../../../src/upload/delivery/loader.ts";
-import { Window } from "../../../src/upload/delivery/window.ts";
 import { Envelope } from "../../../src/upload/packing/frame-plan.ts";
 import { Packer } from "../../../src/upload/packing/packer.ts";
 import type { SeriesQueue } from "../../../src/upload/series/series-queue.ts";
+import { Window } from "../../../src/upload/window/window.ts";
 import { seeded } from "../../support/runtime.ts";
 
 const envelope = new Envelope("c8ktonqsahsmemfs7lv0");

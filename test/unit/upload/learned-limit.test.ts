@@ -1,7 +1,7 @@
 // The size limit of requests after the service found one too large.
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { LearnedLimit } from "../../../src/upload/delivery/learned-limit.ts";
+import { LearnedLimit } from "../../../src/upload/failures/learned-limit.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 

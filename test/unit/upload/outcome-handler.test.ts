@@ -3,12 +3,12 @@ import { expect, test } from "vitest";
 import { AgentError } from "../../../src/core/errors.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import type { Outcome } from "../../../src/core/sink.ts";
-import { Bisection } from "../../../src/upload/delivery/bisection.ts";
-import { FailureSearch } from "../../../src/upload/delivery/failure-search.ts";
 import { OutcomeHandler, type OutcomeHandlerParts } from "../../../src/upload/delivery/outcome-handler.ts";
-import { ParkedInputs } from "../../../src/upload/delivery/parked-inputs.ts";
-import { Portion, PortionColumn, type Shipment } from "../../../src/upload/delivery/portion.ts";
+import { Bisection } from "../../../src/upload/failures/bisection.ts";
+import { FailureSearch } from "../../../src/upload/failures/failure-search.ts";
+import { ParkedInputs } from "../../../src/upload/failures/parked-inputs.ts";
 import { PlannedColumns } from "../../../src/upload/packing/frame-plan.ts";
+import { Portion, PortionColumn, type Shipment } from "../../../src/upload/window/portion.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
 const a = "a" as InputId;

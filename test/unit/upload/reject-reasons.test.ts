@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { countRejects, RejectFiles } from "../../../src/upload/delivery/reject-files.ts";
+import { countRejects, RejectFiles } from "../../../src/upload/rejects/reject-files.ts";
 
 const line = (input: string, second: number, reason: string, code?: number) =>
   `${JSON.stringify({ at: "2026-03-01T08:00:00Z", input, time: `2026-03-01T08:00:0${second}Z`, value: 1, code, reason })}\n`;

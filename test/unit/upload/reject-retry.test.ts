@@ -2,9 +2,9 @@
 import { readdirSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
-import { RejectFiles } from "../../../src/upload/delivery/reject-files.ts";
-import { RejectRetry } from "../../../src/upload/delivery/reject-retry.ts";
-import { Rejects } from "../../../src/upload/delivery/rejects.ts";
+import { RejectFiles } from "../../../src/upload/rejects/reject-files.ts";
+import { RejectRetry } from "../../../src/upload/rejects/reject-retry.ts";
+import { Rejects } from "../../../src/upload/rejects/rejects.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { type TemporaryFolder, temporaryFolder } from "../../support/temporary-folder.ts";
 

@@ -3,8 +3,8 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, rmdirSync, truncat
 import { type FileHandle, open } from "node:fs/promises";
 import { expect, test, vi } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
-import { RejectFiles, type RejectLine } from "../../../src/upload/delivery/reject-files.ts";
-import { Rejects } from "../../../src/upload/delivery/rejects.ts";
+import { RejectFiles, type RejectLine } from "../../../src/upload/rejects/reject-files.ts";
+import { Rejects } from "../../../src/upload/rejects/rejects.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 

@@ -3,11 +3,11 @@ import { expect, test } from "vitest";
 import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import type { Loader } from "../../../src/upload/delivery/loader.ts";
-import { ParkedInputs } from "../../../src/upload/delivery/parked-inputs.ts";
-import { type Portion, PortionColumn, type Shipment } from "../../../src/upload/delivery/portion.ts";
-import type { Prefetcher } from "../../../src/upload/delivery/prefetcher.ts";
 import { RetryProbes } from "../../../src/upload/delivery/retry-probes.ts";
-import { Window } from "../../../src/upload/delivery/window.ts";
+import { ParkedInputs } from "../../../src/upload/failures/parked-inputs.ts";
+import { type Portion, PortionColumn, type Shipment } from "../../../src/upload/window/portion.ts";
+import type { Prefetcher } from "../../../src/upload/window/prefetcher.ts";
+import { Window } from "../../../src/upload/window/window.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
 const input = "a" as InputId;

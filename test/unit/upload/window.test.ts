@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
-import { Window } from "../../../src/upload/delivery/window.ts";
+import { Window } from "../../../src/upload/window/window.ts";
 
 const input = "a" as InputId;
 

@@ -1,6 +1,6 @@
 // An issue of a configuration: its position, message and hint.
 import { createHash } from "node:crypto";
-import { withoutSecrets } from "../lib/text/without-secrets.ts";
+import { withoutSecrets } from "../../lib/text/without-secrets.ts";
 import { excerpt } from "./excerpt.ts";
 import type { Position } from "./node.ts";
 

@@ -1,6 +1,6 @@
 // Queries zod schemas: description, keys, bounds and secrecy of a place. Also words zod's issues for configurations.
 import { z } from "zod";
-import { unreachable } from "../core/unreachable.ts";
+import { unreachable } from "../../core/unreachable.ts";
 import { joinNames } from "./suggest.ts";
 
 type Schema = z.core.$ZodType;

@@ -1,8 +1,8 @@
 // Checks part of a configuration against its schema and reports issues with positions.
 
 import type { z } from "zod";
-import { reasonOf } from "../core/errors.ts";
-import { shownValue } from "../lib/text/without-secrets.ts";
+import { reasonOf } from "../../core/errors.ts";
+import { shownValue } from "../../lib/text/without-secrets.ts";
 import { isHidden } from "./excerpt.ts";
 import type { Issues, Place } from "./issue.ts";
 import { type ConfigNode, childNode, childPath, plain, type ScalarNode } from "./node.ts";

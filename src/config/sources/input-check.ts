@@ -1,10 +1,10 @@
 // Checks the Input ID of a tag: its placeholders are filled, its characters are valid, and no other tag uses it.
-import { isInputId } from "../core/point.ts";
-import { literals, placeholders } from "../mapping/input-template.ts";
+import { isInputId } from "../../core/point.ts";
+import { literals, placeholders } from "../../mapping/input-template.ts";
+import type { Issues, Place } from "../nodes/issue.ts";
+import { type ConfigNode, childNode, type ScalarNode } from "../nodes/node.ts";
+import { joinNames, nearest } from "../nodes/suggest.ts";
 import type { ExpandedTag } from "./expand.ts";
-import type { Issues, Place } from "./issue.ts";
-import { type ConfigNode, childNode, type ScalarNode } from "./node.ts";
-import { joinNames, nearest } from "./suggest.ts";
 
 /** The tag that uses each Input ID or template, across all sources. */
 export type UsedInputs = Map<string, UsedInput>;

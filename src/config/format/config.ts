@@ -1,15 +1,15 @@
 // The validated configuration: defaults applied, references replaced, tags expanded.
 import type { z } from "zod";
-import type { BufferOptions } from "../buffer/disk/options.ts";
-import type { ClusterOptions } from "../cluster/options.ts";
-import type { Ambiguity, Driver, DriverTag } from "../core/driver.ts";
-import { Secret } from "../core/secret.ts";
-import type { TagId } from "../core/source.ts";
-import type { ListenAddress } from "../lib/values/fields.ts";
-import { placeholders } from "../mapping/input-template.ts";
-import type { TagRule } from "../mapping/options.ts";
-import type { ServiceOptions } from "../upload/client/options.ts";
-import type { ConfigIssue } from "./issue.ts";
+import type { BufferOptions } from "../../buffer/disk/options.ts";
+import type { ClusterOptions } from "../../cluster/options.ts";
+import type { Ambiguity, Driver, DriverTag } from "../../core/driver.ts";
+import { Secret } from "../../core/secret.ts";
+import type { TagId } from "../../core/source.ts";
+import type { ListenAddress } from "../../lib/values/fields.ts";
+import { placeholders } from "../../mapping/input-template.ts";
+import type { TagRule } from "../../mapping/options.ts";
+import type { ServiceOptions } from "../../upload/client/options.ts";
+import type { ConfigIssue } from "../nodes/issue.ts";
 
 export const logLevels = ["debug", "info", "warn", "error"] as const;
 type LogLevel = (typeof logLevels)[number];

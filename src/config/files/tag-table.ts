@@ -1,9 +1,7 @@
 // Reads `tagsFrom` and `devicesFrom`: spreadsheets whose rows become entries of the file.
 import { dirname, join } from "node:path";
-import { type CellFault, csvRows } from "../lib/values/csv.ts";
-import type { Environment } from "./environment.ts";
-import { readTextFile } from "./environment.ts";
-import type { Issues } from "./issue.ts";
+import { type CellFault, csvRows } from "../../lib/values/csv.ts";
+import type { Issues } from "../nodes/issue.ts";
 import {
   type ConfigNode,
   childNode,
@@ -14,7 +12,9 @@ import {
   type MapNode,
   type Position,
   resolveScalar,
-} from "./node.ts";
+} from "../nodes/node.ts";
+import type { Environment } from "./environment.ts";
+import { readTextFile } from "./environment.ts";
 import { replaceReferences } from "./references.ts";
 import { parseYaml } from "./yaml-file.ts";
 

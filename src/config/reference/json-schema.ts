@@ -1,12 +1,12 @@
 // Generates the JSON Schema of the configuration for editors, from the schemas that validate it.
 import { z } from "zod";
-import type { Driver } from "../core/driver.ts";
-import { formatDuration } from "../lib/time/duration.ts";
-import { formatByteSize } from "../lib/values/byte-size.ts";
-import { tagOptions } from "../mapping/options.ts";
-import { cascadedOfSource } from "./expand.ts";
-import { cascadedKeys, runOption, sections } from "./file-schema.ts";
-import { core, layers } from "./schema-walk.ts";
+import type { Driver } from "../../core/driver.ts";
+import { formatDuration } from "../../lib/time/duration.ts";
+import { formatByteSize } from "../../lib/values/byte-size.ts";
+import { tagOptions } from "../../mapping/options.ts";
+import { cascadedKeys, runOption, sections } from "../format/file-schema.ts";
+import { core, layers } from "../nodes/schema-walk.ts";
+import { cascadedOfSource } from "../sources/expand.ts";
 
 /** The parts of JSON Schema that are generated. */
 export interface JsonSchema {

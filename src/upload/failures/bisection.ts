@@ -1,7 +1,7 @@
 // Finds the points that cause a refusal by bisection, so that the others can be delivered. Each step takes at most two
 // requests. If one half is accepted, the other is split without being sent as a whole.
 import type { InputId } from "../../core/point.ts";
-import { Portion, type PortionColumn } from "./portion.ts";
+import { Portion, type PortionColumn } from "../window/portion.ts";
 
 interface Suspect {
   portion: Portion;

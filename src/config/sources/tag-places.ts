@@ -1,8 +1,8 @@
 // Where each tag of a source is written, and its text. Kept small, since a source may have 100,000 tags.
 import { readFile } from "node:fs/promises";
-import { withoutSecrets } from "../lib/text/without-secrets.ts";
-import type { TagPlace } from "./config.ts";
-import type { Position } from "./node.ts";
+import { withoutSecrets } from "../../lib/text/without-secrets.ts";
+import type { TagPlace } from "../format/config.ts";
+import type { Position } from "../nodes/node.ts";
 
 export class TagPlaces {
   readonly #files: string[] = [];

@@ -1,8 +1,7 @@
 // Parses YAML into nodes with positions.
 import { type Document, isAlias, isMap, isPair, isScalar, isSeq, LineCounter, parseDocument, type YAMLSeq } from "yaml";
-import { shownKey } from "./excerpt.ts";
-import type { Issues } from "./issue.ts";
-import { type Lengths, type LongList, longLists, Skeleton } from "./long-lists.ts";
+import { shownKey } from "../nodes/excerpt.ts";
+import type { Issues } from "../nodes/issue.ts";
 import {
   type ConfigNode,
   childPath,
@@ -11,7 +10,8 @@ import {
   type MapEntry,
   type Position,
   resolveScalar,
-} from "./node.ts";
+} from "../nodes/node.ts";
+import { type Lengths, type LongList, longLists, Skeleton } from "./long-lists.ts";
 import { explain, unclosedQuote } from "./yaml-hints.ts";
 
 /** More than the tags and fields of any plant. Nested aliases would otherwise fill the memory. */

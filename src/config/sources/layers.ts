@@ -1,6 +1,6 @@
 // Merges the fields of a tag from all levels; the innermost level has priority.
-import type { ConfigNode, MapEntry, MapNode, ScalarNode } from "./node.ts";
-import { resolveScalar } from "./node.ts";
+import type { ConfigNode, MapEntry, MapNode, ScalarNode } from "../nodes/node.ts";
+import { resolveScalar } from "../nodes/node.ts";
 
 export type Fields = ReadonlyMap<string, MapEntry>;
 

@@ -3,8 +3,8 @@
 import { open, readdir, statfs } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, resolve } from "node:path";
-import { AgentError, type ErrorCode, reasonOf } from "../core/errors.ts";
-import type { Issues, Place } from "./issue.ts";
+import { AgentError, type ErrorCode, reasonOf } from "../../core/errors.ts";
+import type { Issues, Place } from "../nodes/issue.ts";
 
 export interface Environment {
   readonly hostname: string;

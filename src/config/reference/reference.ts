@@ -1,8 +1,8 @@
 // Generates the Markdown reference of the configuration from the schemas that validate it.
-import type { Driver } from "../core/driver.ts";
-import { tagOptions } from "../mapping/options.ts";
-import { cascadedOfSource } from "./expand.ts";
-import { runOption, sections } from "./file-schema.ts";
+import type { Driver } from "../../core/driver.ts";
+import { tagOptions } from "../../mapping/options.ts";
+import { runOption, sections } from "../format/file-schema.ts";
+import { cascadedOfSource } from "../sources/expand.ts";
 import { type JsonSchema, schemaOf } from "./json-schema.ts";
 
 export function configReference(drivers: readonly Driver[]): string {

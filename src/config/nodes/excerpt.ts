@@ -2,7 +2,7 @@
 // of a secret is hidden. Exceptions are a clear reference, and text beyond a clear end of the value.
 
 import type { z } from "zod";
-import { namesSecret, withoutSecrets } from "../lib/text/without-secrets.ts";
+import { namesSecret, withoutSecrets } from "../../lib/text/without-secrets.ts";
 import { isSecret } from "./schema-walk.ts";
 
 /** Longer lines are cut around the caret. */

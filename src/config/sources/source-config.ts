@@ -1,19 +1,19 @@
 // Validates one source: the driver's options, and each expanded tag.
 import { z } from "zod";
-import type { Claim, Driver, DriverTag } from "../core/driver.ts";
-import type { ConfigFault, TagId } from "../core/source.ts";
-import { fillInput, placeholders } from "../mapping/input-template.ts";
-import { type TagRule, tagOptions } from "../mapping/options.ts";
-import { checkNode, unknownKey } from "./check-node.ts";
-import { ambiguityOf, type ConfiguredSource, deviceIdentity, type SourceRun } from "./config.ts";
+import type { Claim, Driver, DriverTag } from "../../core/driver.ts";
+import type { ConfigFault, TagId } from "../../core/source.ts";
+import { fillInput, placeholders } from "../../mapping/input-template.ts";
+import { type TagRule, tagOptions } from "../../mapping/options.ts";
+import { ambiguityOf, type ConfiguredSource, deviceIdentity, type SourceRun } from "../format/config.ts";
+import { runOption } from "../format/file-schema.ts";
+import { checkNode, unknownKey } from "../nodes/check-node.ts";
+import type { Issues, Place } from "../nodes/issue.ts";
+import { type ConfigNode, childNode, type MapNode } from "../nodes/node.ts";
+import { joinNames, suggestion } from "../nodes/suggest.ts";
 import { cascadedOfSource, type ExpandedTag, type ExpandParts, expandTags, sourceKeys, tagNames } from "./expand.ts";
-import { runOption } from "./file-schema.ts";
 import { checkInput, checkSignalTexts, type UsedInputs } from "./input-check.ts";
-import type { Issues, Place } from "./issue.ts";
 import { pick } from "./layers.ts";
-import { type ConfigNode, childNode, type MapNode } from "./node.ts";
 import { SharedParts } from "./shared-parts.ts";
-import { joinNames, suggestion } from "./suggest.ts";
 import { TagPlaces } from "./tag-places.ts";
 
 interface SourceParts extends Omit<ExpandParts, "driver"> {

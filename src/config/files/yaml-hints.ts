@@ -1,5 +1,5 @@
 // Explains errors of the YAML parser without terms of YAML's grammar.
-import { isSecretKey } from "./excerpt.ts";
+import { isSecretKey } from "../nodes/excerpt.ts";
 
 interface Explanation {
   readonly message: string;

@@ -1,11 +1,11 @@
 // The general sections of the file. Sources, service and buffer define their own.
 import { z } from "zod";
-import { bufferOptions } from "../buffer/disk/options.ts";
-import { clusterOptions } from "../cluster/options.ts";
-import { holdsUser } from "../lib/text/without-secrets.ts";
-import { duration, listenAddress, secret } from "../lib/values/fields.ts";
-import { tagOptions } from "../mapping/options.ts";
-import { serviceOptions } from "../upload/client/options.ts";
+import { bufferOptions } from "../../buffer/disk/options.ts";
+import { clusterOptions } from "../../cluster/options.ts";
+import { holdsUser } from "../../lib/text/without-secrets.ts";
+import { duration, listenAddress, secret } from "../../lib/values/fields.ts";
+import { tagOptions } from "../../mapping/options.ts";
+import { serviceOptions } from "../../upload/client/options.ts";
 import { logLevels } from "./config.ts";
 
 const agentName = z

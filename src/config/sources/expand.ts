@@ -1,9 +1,8 @@
 // Expands `tags`, `devices` and `templates` of a source into a list of complete tags.
-import type { Driver } from "../core/driver.ts";
-import { unknownKey } from "./check-node.ts";
-import { cascadedKeys } from "./file-schema.ts";
-import type { Issues, Place } from "./issue.ts";
-import { type Fields, layered, pick, substituteAll, type Variables } from "./layers.ts";
+import type { Driver } from "../../core/driver.ts";
+import { cascadedKeys } from "../format/file-schema.ts";
+import { unknownKey } from "../nodes/check-node.ts";
+import type { Issues, Place } from "../nodes/issue.ts";
 import {
   type ConfigNode,
   childNode,
@@ -12,8 +11,9 @@ import {
   type ListNode,
   type MapNode,
   type ScalarNode,
-} from "./node.ts";
-import { suggestion } from "./suggest.ts";
+} from "../nodes/node.ts";
+import { suggestion } from "../nodes/suggest.ts";
+import { type Fields, layered, pick, substituteAll, type Variables } from "./layers.ts";
 
 /** A tag with the fields of its device, source, template and the defaults. */
 export interface ExpandedTag {
