@@ -10,7 +10,7 @@ import { Coverage } from "./accounts/coverage.ts";
 import { StateFile } from "./accounts/state-file.ts";
 import { crc32 } from "./files/bytes.ts";
 import { type Disk, diskErrorCode, readFile } from "./files/disk.ts";
-import { readPoints } from "./format/columns.ts";
+import { readPoints, type SeriesVisitor } from "./format/columns.ts";
 import { isPayloadWhole, readRecordHeader } from "./format/record.ts";
 import { parseSegmentName, readFormatFile, readSegmentHeader, type SegmentHeader } from "./format/segment-header.ts";
 import { type Damage, type SegmentIndex, scanSegment } from "./format/segment-index.ts";
@@ -164,10 +164,10 @@ export class BufferInspector {
       const [from, to] = index.rangeOf(i);
       if (!all && coverage.coversAll(from, to)) continue;
       const points: InspectedPoint[] = [];
-      this.#visit(read, i, (place, time, value) => {
+      this.#visit(read, i, (place, times, values) => {
         const input = index.dictionary[place];
         if (input === undefined || (!all && coverage.covers(place, from, to))) return;
-        points.push({ input, time, value });
+        for (const [at, time] of times.entries()) points.push({ input, time, value: values[at]! });
       });
       yield points;
     }
@@ -179,17 +179,13 @@ export class BufferInspector {
     if (coverage.coversAll(from, to)) return 0;
     if (!coverage.hasSeries) return to - from;
     let points = 0;
-    this.#visit(read, record, (place) => {
-      if (!coverage.covers(place, from, to)) points++;
+    this.#visit(read, record, (place, { length }) => {
+      if (!coverage.covers(place, from, to)) points += length;
     });
     return points;
   }
 
-  #visit(
-    { bytes, index }: ReadSegment,
-    record: number,
-    visit: (place: number, time: number, value: number) => void,
-  ): void {
+  #visit({ bytes, index }: ReadSegment, record: number, visit: SeriesVisitor): void {
     const at = index.offsets[record]!;
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const header = readRecordHeader(bytes, view, at, index.salt, crc32);

@@ -139,7 +139,7 @@ export function decodeFrame(bytes: Uint8Array): StreamFrame {
   const header = readHeader(reader);
   const count = reader.varint();
   const source = readStreams(reader);
-  const column = (length: number) => readDenseColumn(source, length).slice(0, length);
+  const column = (length: number) => readDenseColumn(source, length).slice();
   const numbers = column(count);
   const counts = column(count);
   const timeStarts = new Uint32Array(count);

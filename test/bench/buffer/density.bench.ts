@@ -67,7 +67,7 @@ function measure(columns: Columns) {
     let count = 0;
     for (let at = 0; at < bytes.length; ) {
       const header = readRecordHeader(bytes, view, at, 1, crc32)!;
-      if (header.type === 1) readPoints(bytes, at, header, () => count++);
+      if (header.type === 1) readPoints(bytes, at, header, (_, { length }) => (count += length));
       at += recordBytes(header.length);
     }
     return count;
@@ -155,7 +155,7 @@ function measureRates(columns: readonly Float64Array[]) {
   };
   const read = ({ out, columns: { values } }: (typeof records)[number]) => {
     let points = 0;
-    readDenseColumns(new ByteReader(out.written()), 0, () => points++);
+    readDenseColumns(new ByteReader(out.written()), 0, (_, { length }) => (points += length));
     if (points !== values.length) throw new Error("points are missing");
   };
   const rateOf = (work: typeof write) => {

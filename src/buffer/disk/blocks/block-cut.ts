@@ -127,37 +127,25 @@ class Cutter implements BlockCut {
     const left = new Set<number>();
     const unwanted = new Set<number>();
     const held: number[] = [];
-    let current = -1;
-    let start = before;
-    let takes = false;
     let seen = 0;
-    const endSeries = () => {
-      if (!takes || !this.bySeries) return;
-      if (this.points <= maxPoints || start === 0) {
-        if (!this.#held.has(current)) held.push(current);
-        return;
-      }
+    readPoints(bytes, at, header, (place, times, values) => {
+      seen += times.length;
+      const isWanted = wanted === undefined || wanted(place);
+      const isFree = !this.bySeries || !taken.covers(place, from, to);
+      let takes = isWanted && isFree && !this.isFull;
       // A series that exceeds `maxPoints` is left for the next block, unless it is the first.
-      this.points = start;
-      this.isFull = true;
-      if (this.#held.has(current)) left.add(current);
-    };
-    readPoints(bytes, at, header, (place, time, value) => {
-      seen++;
-      if (place !== current) {
-        endSeries();
-        current = place;
-        start = this.points;
-        const isWanted = wanted === undefined || wanted(place);
-        const isFree = !this.bySeries || !taken.covers(place, from, to);
-        takes = isWanted && isFree && !this.isFull;
-        // A single series counts as left out only in records after the first one that the block takes it from.
-        if (!takes && (!this.bySeries || this.#held.has(place))) left.add(place);
-        if (isFree && !isWanted) unwanted.add(place);
+      if (takes && this.bySeries && this.points > 0 && this.points + times.length > maxPoints) {
+        this.isFull = true;
+        takes = false;
       }
-      if (takes) this.#push(place, time, value);
+      if (takes) {
+        this.#append(place, times, values);
+        if (this.bySeries && !this.#held.has(place)) held.push(place);
+      }
+      // A single series counts as left out only in records after the first one that the block takes it from.
+      else if (!this.bySeries || this.#held.has(place)) left.add(place);
+      if (isFree && !isWanted) unwanted.add(place);
     });
-    endSeries();
     if (seen !== to - from) throw new RangeError("other points than the header says");
     if (this.points === before) {
       if (!this.isFull && !bySeries) this.#markUnwanted(unwanted, new RangeSet([from, to]));
@@ -186,11 +174,11 @@ class Cutter implements BlockCut {
     for (const place of places) taken.removeSeries(place, record);
   }
 
-  #push(place: number, time: number, value: number): void {
-    const at = this.points++;
-    this.places[at] = place;
-    this.times[at] = time;
-    this.values[at] = value;
+  #append(place: number, times: Float64Array, values: Float64Array): void {
+    this.places.fill(place, this.points, this.points + times.length);
+    this.times.set(times, this.points);
+    this.values.set(values, this.points);
+    this.points += times.length;
   }
 
   #grow(points: number): void {

@@ -128,8 +128,8 @@ export function unsettledInRecords(
     if (settled.coversAll(from, to)) continue;
     const record = reader.record(i);
     let points = 0;
-    const count = (place: number) => {
-      if (!settled.covers(place, from, to)) points++;
+    const count = (place: number, { length }: Float64Array) => {
+      if (!settled.covers(place, from, to)) points += length;
     };
     const isRead = record && attempt(() => readPoints(record.bytes, record.at, record.header, count) === undefined);
     if (isRead) unsettled += points;

@@ -126,18 +126,19 @@ export function segmentLoss(
       lost.from = index.earliest[i]!;
       lost.to = index.latest[i]!;
     } else if (!settled.coversAll(first, end))
-      reader.visit(i, (place, time) => {
+      reader.visit(i, (place, times) => {
         if (settled.covers(place, first, end)) return;
+        const [from, to] = [times[0]!, times.at(-1)!];
         if (!taken.covers(place, first, end)) {
-          lost.points++;
-          extend(lost, time);
+          lost.points += times.length;
+          extend(lost, from, to);
           return;
         }
-        left--;
-        const times = leases.find(({ ranges }) => ranges.get(place)?.covers(first, end))?.times;
-        const span = times?.get(place);
-        if (span) extend(span, time);
-        else times?.set(place, { from: time, to: time });
+        left -= times.length;
+        const spans = leases.find(({ ranges }) => ranges.get(place)?.covers(first, end))?.times;
+        const span = spans?.get(place);
+        if (span) extend(span, from, to);
+        else spans?.set(place, { from, to });
       });
     if (lost.points === 0) continue;
     left -= lost.points;
@@ -151,9 +152,9 @@ export function segmentLoss(
 
 type PlacedStretch = Stretch & { readonly first: number; readonly end: number };
 
-function extend(span: { from: number; to: number }, time: number): void {
-  span.from = Math.min(span.from, time);
-  span.to = Math.max(span.to, time);
+function extend(span: { from: number; to: number }, from: number, to: number): void {
+  span.from = Math.min(span.from, from);
+  span.to = Math.max(span.to, to);
 }
 
 const together = (a: PlacedStretch, b: PlacedStretch) => ({ ...joinedSpan(a, b), first: a.first, end: b.end });

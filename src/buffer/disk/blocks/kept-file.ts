@@ -148,9 +148,9 @@ export class KeptFile {
     const numbers = index.dictionary.map((input) => (input === undefined ? -1 : inputs.numberOf(input)));
     if (!numbers.some((number) => kept.has(number))) return;
     using reader = new SegmentReader(disk, segment, index, true, checksum);
-    const occupy = (place: number, time: number) => {
+    const occupy = (place: number, times: Float64Array) => {
       const number = numbers[place] ?? -1;
-      if (kept.has(number)) kept.occupy(number, time);
+      if (kept.has(number)) for (const time of times) kept.occupy(number, time);
     };
     for (let i = 0; i < index.sequences.length; i++) if (index.rangeOf(i)[1] > this.#sequence) reader.visit(i, occupy);
   }

@@ -22,7 +22,7 @@
 import { zstdDecompressSync } from "node:zlib";
 import { ByteReader, type ByteWriter } from "../files/bytes.ts";
 import { writeDenseColumn } from "./dense-choice.ts";
-import { type DenseSource, readDenseColumn } from "./dense-reader.ts";
+import { ColumnBuffer, type DenseSource, readDenseColumn } from "./dense-reader.ts";
 import { DenseStreams } from "./dense-values.ts";
 import { type RecordHeader, recordHeaderBytes } from "./record.ts";
 import { isExact, maxScaled, powers } from "./scaled.ts";
@@ -39,7 +39,8 @@ export interface SortedColumns {
   readonly values: Float64Array;
 }
 
-export type PointVisitor = (series: number, time: number, value: number) => void;
+/** Receives all points of a series in a record. Both columns have one entry per point, valid until it returns. */
+export type SeriesVisitor = (series: number, times: Float64Array, values: Float64Array) => void;
 
 type WriteValues = (values: Float64Array, start: number, end: number) => void;
 
@@ -170,28 +171,26 @@ export function writeStreams(
   for (const bytes of packed) out.raw(bytes);
 }
 
-type ReadValues = (series: number, times: Float64Array, visit: PointVisitor) => void;
+/** Reads `count` values, which stay valid until the next call. */
+type ReadValues = (count: number) => Float64Array;
 
 /** Reads the output of `writeColumns`. Throws `RangeError` for an invalid payload. */
 export function readColumns(
   reader: ByteReader,
   from: number,
-  visit: PointVisitor,
-  read: ReadValues = (series, times) => readValues(reader, series, times, visit),
+  visit: SeriesVisitor,
+  read: ReadValues = (count) => readValues(reader, count),
 ): void {
   for (let groups = reader.varint(); groups > 0; groups--) {
     const times = readTimes(reader, from);
-    for (const series of readRuns(reader)) read(series, times, visit);
+    for (const series of readRuns(reader)) visit(series, times, read(times.length));
   }
 }
 
 /** Reads the output of `writeDenseColumns`. Throws `RangeError`, or errors of zlib, for an invalid payload. */
-export function readDenseColumns(payload: ByteReader, from: number, visit: PointVisitor): void {
+export function readDenseColumns(payload: ByteReader, from: number, visit: SeriesVisitor): void {
   const source = readStreams(payload);
-  readColumns(source.head, from, visit, (series, times) => {
-    const values = readDenseColumn(source, times.length);
-    for (let i = 0, end = times.length; i < end; i++) visit(series, times[i]!, values[i]!);
-  });
+  readColumns(source.head, from, visit, (count) => readDenseColumn(source, count));
 }
 
 /** Reads the output of `writeStreams`. Throws as `readDenseColumns` does. */
@@ -223,16 +222,15 @@ function readRuns(reader: ByteReader): number[] {
   return series;
 }
 
-/** Memory for the times of one group, reused: fresh memory takes longer than reading them. */
-let timesBuffer = new Float64Array(1_024);
+const timesBuffer = new ColumnBuffer();
+const valuesBuffer = new ColumnBuffer();
 
 function readTimes(reader: ByteReader, from: number): Float64Array {
   const head = reader.varint();
   const count = Math.floor(head / 2);
   // Each point takes at least one byte. A greater count is damage; check it before memory is allocated.
   if (count < 1 || count > reader.left) throw new RangeError("more points than bytes");
-  if (timesBuffer.length < count) timesBuffer = new Float64Array(count);
-  const times = timesBuffer.subarray(0, count);
+  const times = timesBuffer.column(count);
   if (head % 2 === 1) {
     for (let i = 0; i < count; i++) times[i] = reader.f64();
     return times;
@@ -243,18 +241,20 @@ function readTimes(reader: ByteReader, from: number): Float64Array {
   return times;
 }
 
-function readValues(reader: ByteReader, series: number, times: Float64Array, visit: PointVisitor): void {
+function readValues(reader: ByteReader, count: number): Float64Array {
   const code = reader.u8();
-  if (code === codeFloat64) for (const time of times) visit(series, time, reader.f64());
-  else if (code === codeFloat32) for (const time of times) visit(series, time, reader.f32());
+  const values = valuesBuffer.column(count);
+  if (code === codeFloat64) for (let i = 0; i < count; i++) values[i] = reader.f64();
+  else if (code === codeFloat32) for (let i = 0; i < count; i++) values[i] = reader.f32();
   else if (code <= maxDecimals) {
     const power = powers[code]!;
     let scaled = 0;
-    for (const time of times) {
+    for (let i = 0; i < count; i++) {
       scaled += reader.zigzag();
-      visit(series, time, scaled / power);
+      values[i] = scaled / power;
     }
   } else throw new RangeError(`unknown code ${code} of values`);
+  return values;
 }
 
 /** Maximum bytes of a decompressed record: a point takes less than 24 bytes. */
@@ -263,10 +263,10 @@ const maxOutputLength = 2 ** 21;
 const minChunk = 64;
 
 /**
- * Calls `visit` for each point of the record at `at`, whose checksum is valid. Payload versions: 1 hot records, 3 cold
+ * Calls `visit` for each series of the record at `at`, whose checksum is valid. Payload versions: 1 hot records, 3 cold
  * records, 2 older cold records, compressed as a whole.
  */
-export function readPoints(bytes: Uint8Array, at: number, header: RecordHeader, visit: PointVisitor): void {
+export function readPoints(bytes: Uint8Array, at: number, header: RecordHeader, visit: SeriesVisitor): void {
   const start = at + recordHeaderBytes;
   const end = start + header.length;
   if (header.version === 3) readDenseColumns(new ByteReader(bytes, start, end), header.from, visit);

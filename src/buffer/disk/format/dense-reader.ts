@@ -12,17 +12,31 @@ export interface DenseSource {
   readonly rest: ByteReader;
 }
 
-let values = new Float64Array(vectorValues);
-let different = new Float64Array(vectorValues);
+/** Memory for one column at a time: allocating it for each takes longer than reading the values. */
+export class ColumnBuffer {
+  #memory = new Float64Array(vectorValues);
+  #column = this.#memory;
 
-/** Reads `count` values into a longer buffer that the next call reuses. Throws `RangeError` if invalid. */
+  /** A column of `count` arbitrary values, valid until the next call. */
+  column(count: number): Float64Array {
+    if (this.#memory.length < count) this.#memory = new Float64Array(count);
+    // Most columns of a record have the same length.
+    if (this.#column.length !== count) this.#column = this.#memory.subarray(0, count);
+    return this.#column;
+  }
+}
+
+const valuesBuffer = new ColumnBuffer();
+const differentBuffer = new ColumnBuffer();
+
+/** Reads `count` values into a column that the next call reuses. Throws `RangeError` if invalid. */
 export function readDenseColumn(source: DenseSource, count: number): Float64Array {
   const coding = source.head.u8();
-  if (values.length < count) values = new Float64Array(count);
+  const values = valuesBuffer.column(count);
   if (coding !== dictionaryCoding) return readVectors(source, coding, values, count);
   const size = source.head.varint();
   if (size > count) throw new RangeError("more different values than values");
-  if (different.length < size) different = new Float64Array(size);
+  const different = differentBuffer.column(size);
   readVectors(source, source.head.u8(), different, size);
   return lookUp(readVectors(source, source.head.u8(), values, count), count, different, size);
 }

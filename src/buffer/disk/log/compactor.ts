@@ -173,14 +173,14 @@ export class Compactor {
       const [from, to] = index.rangeOf(i);
       if (segment.settled.coversAll(from, to)) continue;
       const mayBeSettled = segment.settled.hasSeries;
-      const isRead = reader.visit(i, (place, time, value) => {
+      const isRead = reader.visit(i, (place, times, values) => {
         const number = numbers[place] ?? -1;
         if (number < 0) throw new Error(`a name in ${segment.name} is damaged`);
         if (mayBeSettled && segment.settled.covers(place, from, to)) return;
-        points.inputs[count] = number;
-        points.times[count] = time;
-        points.values[count] = value;
-        count++;
+        points.inputs.fill(number, count, count + times.length);
+        points.times.set(times, count);
+        points.values.set(values, count);
+        count += times.length;
       });
       if (!isRead) throw new Error(`a record of ${segment.name} is damaged`);
     }

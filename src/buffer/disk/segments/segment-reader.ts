@@ -1,6 +1,6 @@
 // Reads segments: builds the index by one scan of the file, and reads records through a small window.
 import { type Disk, type DiskFile, readFile, readFully } from "../files/disk.ts";
-import { type PointVisitor, readPoints } from "../format/columns.ts";
+import { readPoints, type SeriesVisitor } from "../format/columns.ts";
 import { type Checksum, isPayloadWhole, type RecordHeader, readRecordHeader } from "../format/record.ts";
 import { type SegmentIndex, scanSegment } from "../format/segment-index.ts";
 import type { Segment } from "./segment.ts";
@@ -58,8 +58,8 @@ export class SegmentReader implements Disposable {
     return isPayloadWhole(bytes, offset, header, this.#checksum) ? { header, bytes, at: offset } : undefined;
   }
 
-  /** Calls `visit` for each point of a record. False: the record is damaged. Throws as `record` and `readPoints` do. */
-  visit(at: number, visit: PointVisitor): boolean {
+  /** Calls `visit` for each series of a record. False: the record is damaged. Throws as `record` and `readPoints` do. */
+  visit(at: number, visit: SeriesVisitor): boolean {
     const record = this.record(at);
     if (record) readPoints(record.bytes, record.at, record.header, visit);
     return record !== undefined;

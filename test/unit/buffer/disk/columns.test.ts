@@ -20,7 +20,9 @@ function roundTrip(points: readonly Point[]): { read: Point[]; bytes: number } {
   const out = new ByteWriter();
   writeColumns(out, new SeriesSorter().sort(ids, times, values, 0, points.length), from);
   const read: Point[] = [];
-  readColumns(new ByteReader(out.written()), from, (series, time, value) => read.push({ series, time, value }));
+  readColumns(new ByteReader(out.written()), from, (series, at, found) =>
+    read.push(...Array.from(at, (time, i) => ({ series, time, value: found[i]! }))),
+  );
   return { read, bytes: out.length };
 }
 
@@ -84,7 +86,7 @@ test("invalid bytes are refused and never decoded as points", () => {
     fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
       let points = 0;
       try {
-        readColumns(new ByteReader(bytes), 0, () => points++);
+        readColumns(new ByteReader(bytes), 0, (_, { length }) => (points += length));
       } catch (error) {
         expect(error).toBeInstanceOf(RangeError);
       }

@@ -39,8 +39,8 @@ function written(columns: readonly Float64Array[]): Uint8Array {
 
 function readBack(bytes: Uint8Array, columns: number, count: number): Float64Array[] {
   const read = Array.from({ length: columns }, () => new Float64Array(count));
-  readDenseColumns(new ByteReader(bytes), start, (series, time, value) => {
-    read[series]![(time - start) / 1e6] = value;
+  readDenseColumns(new ByteReader(bytes), start, (series, times, values) => {
+    for (const [i, time] of times.entries()) read[series]![(time - start) / 1e6] = values[i]!;
   });
   return read;
 }
@@ -155,7 +155,11 @@ test("damaged bytes are refused or give other values, but never more points", ()
     fc.property(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 }), (at, change) => {
       let points = 0;
       try {
-        readDenseColumns(new ByteReader(bytes.with(at, bytes[at]! ^ change)), start, () => points++);
+        readDenseColumns(
+          new ByteReader(bytes.with(at, bytes[at]! ^ change)),
+          start,
+          (_, { length }) => (points += length),
+        );
       } catch (error) {
         expect(error).toBeInstanceOf(Error);
       }
@@ -174,6 +178,6 @@ test("a cold record of the previous version can be read", () => {
   bytes.set(payload, recordHeaderBytes);
   const header = { version: 2, length: payload.length, from: start } as RecordHeader;
   const read: number[] = [];
-  readPoints(bytes, 0, header, (_, __, value) => read.push(value));
+  readPoints(bytes, 0, header, (_, __, found) => read.push(...found));
   expect(read).toEqual([...values]);
 });
