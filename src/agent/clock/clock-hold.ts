@@ -154,9 +154,10 @@ export class ClockHold {
   /** Corrects readings that were stamped before a step of the clock and arrive after it. */
   #straightened(delivery: Delivery): Delivery {
     const { clock } = this.#parts;
+    // First, since it finds the jump if no other part has looked at the clock after the step.
+    const now = clock.now();
     const { jump } = clock;
     if (!jump || jump.agoMs > straddlesMs) return delivery;
-    const now = clock.now();
     const isOld = ({ time }: Reading) => Math.abs(time + jump.byUs - now) < Math.abs(time - now);
     return delivery.readings.some((reading) => reading.clock === "agent" && isOld(reading))
       ? shifted(delivery, jump.byUs, isOld)

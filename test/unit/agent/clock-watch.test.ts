@@ -156,6 +156,20 @@ test("readings wait and get the times at which they were read; values with devic
   await watch[Symbol.asyncDispose]();
 });
 
+test("a reading taken before the clock is set gets its right time, also if it arrives first of all after that", async () => {
+  const { clock, read, seen, stop, running, watch } = await held("1970-01-01T00:00:00Z");
+  const done = running();
+  await clock.advance(5_000);
+  read(0);
+  // No part of the agent looks at the clock between the reading and its arrival.
+  clock.stepWall(Date.parse("2026-05-01T12:00:00Z") - 5_000);
+  await clock.advance(1_000);
+  expect(seen).toEqual([[0, "2026-05-01T12:00:00.000Z"]]);
+  stop.abort(new Error("over"));
+  await done;
+  await watch[Symbol.asyncDispose]();
+});
+
 test("polled readings keep waiting over a lost connection; values that will be redelivered are not kept", async () => {
   const { clock, read, seen, acknowledged, queue, running, watch, stop } = await held("1970-01-01T00:00:00Z");
   const first = running();
