@@ -101,6 +101,9 @@ export async function openAgent(...given: Parameters<typeof openWaitingAgent>): 
   }
 }
 
+/** Milliseconds that delivery waits for the sources to connect: loading its libraries takes a fifth of the start. */
+const sourcesFirstMs = 300;
+
 /** Like `openAgent`, but sources and delivery wait for `start`, since loading their libraries takes longest. */
 export async function openWaitingAgent(
   config: Config,
@@ -261,7 +264,8 @@ export async function openWaitingAgent(
     async start() {
       await (shared ?? sources).change(wanted);
       parts.addresses.keepSources(wanted.map((source) => source.name));
-      begun.resolve();
+      const connected = Promise.all(sources.running.map(({ attempted }) => attempted));
+      begun.resolve(Promise.race([connected, runtime.clock.sleep(sourcesFirstMs, signal)]).then(() => {}));
     },
     status: () => snapshot(known()),
     sample: () => sampleOfAgent(known()),

@@ -25,6 +25,8 @@ export interface RunningSource extends AsyncDisposable {
   readonly configured: ConfiguredSource;
   readonly monitor: SourceMonitor;
   readonly mapping: Mapping;
+  /** Resolves when the first attempt to connect has succeeded or failed. */
+  readonly attempted: Promise<void>;
   /** Up to when everything is recorded. */
   readonly accountedUpTo: EpochMicros;
   /** Announces that the source will not reconnect. Disposal then also removes its state at the device. */
@@ -81,6 +83,7 @@ export function startSource(
   );
   const hold = new ClockHold(name, clockHold, own);
   const stop = new AbortController();
+  const attempted = Promise.withResolvers<void>();
   let retired = false;
   const driverConfig = {
     name,
@@ -98,7 +101,7 @@ export function startSource(
     {
       open: (given, signal) => {
         const clock = lease ? leasedClock(given.clock, lease.isHeld, stop) : given.clock;
-        return driver.open(driverConfig, { ...given, clock }, signal);
+        return driver.open(driverConfig, { ...given, clock }, signal).finally(attempted.resolve);
       },
       isHeld: lease?.isHeld,
       mapping,
@@ -115,6 +118,7 @@ export function startSource(
     configured: source,
     monitor,
     mapping,
+    attempted: attempted.promise,
     get accountedUpTo() {
       return gaps.accountedUpTo;
     },

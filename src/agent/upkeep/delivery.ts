@@ -10,7 +10,7 @@ import { BackOff } from "../../lib/flow/back-off.ts";
 import { Since } from "../../lib/time/since.ts";
 import type { ServiceOptions } from "../../upload/client/options.ts";
 import type { Catalog } from "../../upload/signals/catalog.ts";
-import { type DeliveryStatus, openUploader, type Uploader } from "../../upload/uploader.ts";
+import type { DeliveryStatus, Uploader } from "../../upload/uploader.ts";
 
 export interface DeliveryParts {
   readonly options: ServiceOptions;
@@ -68,6 +68,7 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
     const { reader, gate } = term;
     const ending = term.signal ? AbortSignal.any([stop.signal, term.signal]) : stop.signal;
     const stateDir = join(parts.dataDir, "upload");
+    const { openUploader } = await import("../../upload/uploader.ts");
     try {
       await using opened = await openUploader(
         { options, reader, catalog, stateDir, agent, configured, gate, ...(sink && { sink }) },
