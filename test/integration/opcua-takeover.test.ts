@@ -109,3 +109,20 @@ test.each([
   await countTo(18);
   await eventually(() => later.gaps.some(({ cause }) => cause === "overflow"), 30_000);
 });
+
+test("an agent that begins without the state of the former one does not report that no value was missing", {
+  timeout: 120_000,
+}, async () => {
+  using own = temporaryFolder();
+  await using server = await opcuaServer({ folder: own.file("server") });
+  const stateDir = own.file("gw2/state");
+  const setup = { stateDir, options: { url: server.url, security: { mode: "none" } }, tags };
+  server.set("Count", 1);
+  const first = collect(await openOpcuaSource(setup));
+  // Undefined: the gap record counts the time since the former agent as lost.
+  expect(first.source.recovery).toBeUndefined();
+  await eventually(() => first.values(0).includes(1) && server.unacknowledged === 0);
+  await first[Symbol.asyncDispose]();
+  await using second = collect(await openOpcuaSource(setup));
+  expect(second.source.recovery).toBeDefined();
+});

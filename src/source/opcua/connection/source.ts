@@ -5,6 +5,7 @@ import type { Delivery, Source, TagId } from "../../../core/source.ts";
 import { isAbort } from "../../../lib/flow/abort.ts";
 import type { OpcuaConfig } from "../config/options.ts";
 import { Backfill, type BackfillOptions } from "../history/backfill.ts";
+import type { HistoryMemory } from "../history/history-memory.ts";
 import { failureReading, type Monitoring, type MonitoringFailure } from "../monitoring/monitoring.ts";
 import { type Notification, unreportedOverflows } from "../monitoring/notification.ts";
 import { poll, Reread } from "../monitoring/polling.ts";
@@ -139,10 +140,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
   /** Gaps of earlier connections that can still be filled. */
   const leftOver = [...monitoring.divided()].flatMap(([items, state]) => backfill.begin(items, state));
   const kept = subscriptions.length > 0 && subscriptions.every(({ origin }) => origin === "kept");
-  const recovery: Recovery =
-    kept && history.memory.gaps === 0
-      ? { how: "kept", by: "the server had kept the subscription" }
-      : { how: "history" };
+  const recovery = recoveryOf(kept, history.memory);
 
   const tell = (failures: readonly MonitoringFailure[]) => {
     const now = runtime.clock.now();
@@ -253,4 +251,10 @@ export function opcuaSource(options: OpcuaSourceOptions) {
       await options.pki[Symbol.asyncDispose]();
     },
   } satisfies Source;
+}
+
+/** Undefined: no earlier connection has left the times of its last values, so no gap of a tag can be found. */
+function recoveryOf(kept: boolean, memory: Pick<HistoryMemory, "gaps" | "isEmpty">): Recovery | undefined {
+  if (kept && memory.gaps === 0) return { how: "kept", by: "the server had kept the subscription" };
+  return memory.isEmpty ? undefined : { how: "history" };
 }

@@ -112,6 +112,11 @@ export class HistoryMemory implements AsyncDisposable {
     return this.#open.get(key)?.from;
   }
 
+  /** It has no time of any node: which values are missing cannot be determined. */
+  get isEmpty(): boolean {
+    return this.#places.size === 0 && this.#open.size === 0;
+  }
+
   get gaps(): number {
     return this.#open.size;
   }
