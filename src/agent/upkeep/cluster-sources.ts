@@ -33,6 +33,8 @@ export interface ClusterSourcesOptions {
   /** See `DriverConfig.identity`. */
   readonly identity: string;
   readonly sources: Sources;
+  /** Resolves when what is in the local buffer is in the stream, or cannot be soon. Never rejects. */
+  readonly handOver: () => Promise<void>;
   /** Called before this agent starts a source that another agent has read. */
   readonly onTakeover: () => void;
 }
@@ -167,7 +169,7 @@ export class ClusterSources implements AsyncDisposable {
     await this.#apply();
   }
 
-  /** Stops reading, then writes up to when the source is recorded. */
+  /** Stops reading, hands over what was read, so that the next reader appends behind it, and writes up to when it is. */
   async #stop(source: string): Promise<void> {
     const held = this.#held.get(source);
     if (!held) return;
@@ -177,6 +179,7 @@ export class ClusterSources implements AsyncDisposable {
     await this.#apply();
     this.#runtime.log.info({ source }, "this agent does not read the source any more");
     if (!running || !held.term.isHeld) return;
+    await this.#options.handOver();
     const saved = held.state.save(running.accountedUpTo);
     await orAbort(saved, AbortSignal.timeout(lastSaveMs)).catch((error: unknown) => this.#unsaved(source, error));
   }

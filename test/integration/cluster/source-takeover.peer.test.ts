@@ -39,7 +39,8 @@ test("of two values of one time, the one of the agent that has taken the source 
     const reading = new Reading(() => append({ local: buffer }, points));
     await using sources = cluster.readSources(reading);
     await sources.change([line]);
-    await eventually(() => reading.running.length > 0 && buffer.stats().unsettledPoints === 0, patience);
+    // It stops as soon as it has read: its last points reach the stream before the next agent reads.
+    await eventually(() => reading.running.length > 0, patience);
   };
   await reads("gw1", { a: [[10, 1]] });
   await reads("gw2", { a: [[10, 2]] });

@@ -12,7 +12,14 @@ test("a source that other agents may read from now on is restarted by a reload, 
   const runtime = testRuntime();
   const [node, state] = ["gw1", memoryBucket()];
   const members = new Membership({ state, node, report: () => ({ version: "1", ...sources.report }) }, runtime);
-  const options = { node, ttlMs: 6_000, dataDir: folder.path, identity: "plant", onTakeover: () => {} };
+  const options = {
+    node,
+    ttlMs: 6_000,
+    dataDir: folder.path,
+    identity: "plant",
+    onTakeover: () => {},
+    handOver: async () => {},
+  };
   const cluster = { leases: memoryBucket(), state, members };
   const reading = new Reading(async () => {});
   await using sources: ClusterSources = new ClusterSources({ ...options, cluster, sources: reading }, runtime);
