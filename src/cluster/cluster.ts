@@ -118,6 +118,7 @@ export class JoinedCluster implements AsyncDisposable {
     const { clock, log } = this.#runtime;
     const { signal } = this.#stop;
     let reason = "";
+    let silentSince = clock.monotonic();
     while (!signal.aborted) {
       try {
         const entry = await this.leases.get(deliveryLease);
@@ -127,12 +128,20 @@ export class JoinedCluster implements AsyncDisposable {
         this.#delivers = node;
         this.#stream = streamOf(await this.stream.state());
         this.#answeredAt = clock.monotonic();
+        silentSince = this.#answeredAt;
         reason = "";
       } catch (error) {
         if (reasonOf(error) !== reason) log.warn({ reason: reasonOf(error) }, "it is not known which agent delivers");
         reason = reasonOf(error);
         this.#delivers = undefined;
         this.#stream = undefined;
+        if (!this.#link.state.isConnected) silentSince = clock.monotonic();
+        // The server may be partitioned from the others, which may have a leader.
+        if (clock.monotonic() - silentSince >= leaderlessMs) {
+          log.warn({ server: this.#link.state.server?.name }, "the server reaches no leader; trying the next server");
+          this.#link.changeServer();
+          silentSince = clock.monotonic();
+        }
       }
       await clock.sleep(lookEveryMs, signal).catch(() => {});
     }

@@ -74,6 +74,11 @@ export class NatsLink implements AsyncDisposable {
     }
   }
 
+  /** Leaves the server and connects to the next one of the list. Without a connection it has no effect. */
+  changeServer(): void {
+    void this.#client?.connection.reconnect().catch(() => {});
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort(new Error("the cluster connection closes"));
     await this.#running;

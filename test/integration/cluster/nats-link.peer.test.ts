@@ -1,6 +1,7 @@
 // The connection, the buckets and the leases of a cluster, on real servers.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { subjectOf } from "../../../src/buffer/jetstream/stream-names.ts";
+import { JoinedCluster } from "../../../src/cluster/cluster.ts";
 import { acquireLease } from "../../../src/cluster/lease.ts";
 import { natsBucket } from "../../../src/cluster/nats-bucket.ts";
 import { NatsLink } from "../../../src/cluster/nats-connection.ts";
@@ -172,3 +173,21 @@ test.each(["kill", "suspend"] as const)(
     await term.release();
   },
 );
+
+test("an agent leaves a server that is partitioned from the others, and goes on at one that reaches a leader", {
+  timeout: 240_000,
+}, async () => {
+  const options = clusterOptions.parse({ servers: servers.urls });
+  const report = () => ({ version: "1", offers: [], prefers: [], reads: [] });
+  await using cluster = new JoinedCluster({ options, integration: "plant", node: "gw1", report }, testRuntime());
+  await eventually(() => cluster.members.isKnown, 60_000);
+  const server = servers.servers.find(({ name }) => name === cluster.view.server)!;
+  server.isolate();
+  try {
+    await eventually(() => cluster.view.connected && cluster.view.server !== server.name, 120_000);
+    await eventually(() => cluster.leases.create("after", bytes("x")).then(() => true), 60_000);
+    expect(cluster.view.server).not.toBe(server.name);
+  } finally {
+    server.rejoin();
+  }
+});
