@@ -20,6 +20,8 @@ test("whatever fails in a cluster, what was acknowledged arrives, the last value
 
   for (const { name } of clusterDrillFaults) expect(faults[name], name).toBeGreaterThan(0);
   expect(result).toMatchObject({ missing: [], unexplained: [], notLast: [], lost: 0, errors: [] });
+  expect(result).toMatchObject({ sharedUnexplained: [], latePolls: 0 });
+  for (const count of Object.values(result.sharedValues)) expect(count).toBeGreaterThan(200);
   expect(result.acknowledged).toBeGreaterThan(1_000);
   expect(result.sameTimes).toBeGreaterThan(100);
   const total = Object.values(faults).reduce((sum, count) => sum + count, 0);

@@ -28,7 +28,8 @@ export interface ClusterDrillWorld {
   /** The server that leads the stream. */
   readonly leader: () => Promise<NatsServer>;
   /**
-   * Sets `max_bytes` of the stream. Undefined: as configured; otherwise the number of further bytes that it accepts.
+   * Sets `max_bytes` of the stream to what it has and this many bytes more, unless it is limited already. Undefined: as
+   * configured. An agent that begins to deliver also sets it as configured.
    */
   readonly limitStream: (moreBytes: number | undefined) => Promise<void>;
   /** Milliseconds from the death of the delivering agent to the next insert. */
@@ -158,8 +159,8 @@ export const clusterDrillFaults: readonly ClusterDrillFault[] = [
     part: "service",
     async run({ service, agents, ...world }) {
       service.pause();
-      await world.limitStream(20_000);
       await eventually(async () => {
+        await world.limitStream(20_000);
         const paused = agents.map(async ({ process }) => (await process.status()).cluster?.forwardPaused === "full");
         return (await Promise.allSettled(paused)).some((one) => one.status === "fulfilled" && one.value);
       }, patienceMs);

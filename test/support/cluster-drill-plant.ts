@@ -114,7 +114,7 @@ export async function clusterDrillPlant(
     },
     async isRead(agent) {
       const { tags } = await agent.status();
-      const ofBroker = tags.filter(({ input }) => input !== `${name}.bus`);
+      const ofBroker = tags.filter(({ input }) => input?.startsWith(`${name}.`) && input !== `${name}.bus`);
       return ofBroker.length > sameTimeTopics && ofBroker.every(({ value }) => value === lastValue);
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

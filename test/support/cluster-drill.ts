@@ -12,6 +12,7 @@ import type { Stored } from "../../src/demo/comparison.ts";
 import { type ClusterDrillWorld, clusterDrillFaults, type DrillAgent } from "./cluster-drill-faults.ts";
 import { clusterDrillPlant } from "./cluster-drill-plant.ts";
 import { type DrillService, drillService } from "./cluster-drill-service.ts";
+import { clusterDrillShared, type SharedVerdict } from "./cluster-drill-shared.ts";
 import { eventually } from "./eventually.ts";
 import { deal, shuffled } from "./fault-deck.ts";
 import { told, verdictOf } from "./gap-verdict.ts";
@@ -28,7 +29,7 @@ export interface ClusterDrillOptions {
   readonly seed: number;
 }
 
-export interface ClusterDrillResult {
+export interface ClusterDrillResult extends SharedVerdict {
   /** How often each fault happened. */
   readonly faults: Readonly<Record<string, number>>;
   /** Messages that the brokers acknowledged, and values of Modbus replies. */
@@ -65,7 +66,8 @@ export interface ClusterDrillResult {
 const names = ["gw1", "gw2", "gw3"] as const;
 const seconds = (ms: number) => Math.round(ms / 1_000);
 const never = new AbortController().signal;
-/** How far the clock of one agent is ahead. */
+/** The clock of this agent is ahead by `aheadMs`. */
+const ahead = 2;
 const aheadMs = 3_600_000;
 const wrongClock = `const now=Date.now,Real=Date;globalThis.Date=class extends Real{constructor(...a){if(a.length)super(...a);else super(now()+${aheadMs})}static now(){return now()+${aheadMs}}}`;
 /** The folder for the agents' logs. */
@@ -95,6 +97,7 @@ export async function clusterDrill(
   const plants = await Promise.all(
     names.map(async (name) => opened.use(await clusterDrillPlant(name, folder.file(name), service.url, seeded(seed)))),
   );
+  const shared = opened.use(await clusterDrillShared(folder.file("line")));
   const agents: DrillAgent[] = [];
   opened.defer(() => keepLogs(agents));
   for (const [i, name] of names.entries()) {
@@ -103,10 +106,11 @@ export async function clusterDrill(
     const process = opened.use(
       new RestartableAgent({
         folder: folder.file(name),
-        configuration: () => `${plants[i]!.configuration}cluster: { servers: ${JSON.stringify(urls)} }\n`,
+        configuration: () =>
+          `${plants[i]!.configuration}${shared.configuration(i !== ahead)}cluster: { servers: ${JSON.stringify(urls)} }\n`,
         nodeOptions: [
           ...nodeFlags,
-          ...(i === 2 ? [`--import=data:text/javascript,${encodeURIComponent(wrongClock)}`] : []),
+          ...(i === ahead ? [`--import=data:text/javascript,${encodeURIComponent(wrongClock)}`] : []),
         ],
       }),
     );
@@ -118,7 +122,8 @@ export async function clusterDrill(
     await cluster.healthy();
     await eventually(async () => {
       const all = await Promise.all(agents.map(({ process }) => process.status()));
-      const reads = all.every(({ sources }) => sources.every(({ state }) => state === "online"));
+      const isRead = ({ state }: { state: string }) => state === "online" || state === "standby";
+      const reads = shared.areRead(all) && all.every(({ sources }) => sources.every(isRead));
       const forwards = all.every(({ cluster: own }) => own?.connected && own.forwardLagMs < 2_000);
       return (
         reads && forwards && all.some(({ upload }) => upload.state === "delivering" && upload.backlogPoints < 2_000)
@@ -136,6 +141,7 @@ export async function clusterDrill(
   };
   await calm();
   for (const plant of plants) await plant.begin();
+  await shared.begin();
   delay.enable();
 
   const happened: string[] = [];
@@ -158,6 +164,7 @@ export async function clusterDrill(
     await pause(500, 2_000);
   }
 
+  await shared.end();
   const acknowledged = (await Promise.all(plants.map((plant) => plant.end()))).flat();
   for (const [i, plant] of plants.entries()) await eventually(() => plant.isRead(agents[i]!.process), patienceMs);
   const polled = plants.map((plant) => [...plant.polled]);
@@ -169,9 +176,11 @@ export async function clusterDrill(
     const all = await Promise.all(agents.map(({ process }) => process.status()));
     return all.every(({ upload }) => upload.state !== "delivering" || upload.backlogPoints < 100);
   }, patienceMs);
-  const stored = await eventually(() => {
+  const stored = await eventually(async () => {
     const now = storedOf(service);
-    return verdictOf(acknowledged, now, []).missing.length === 0 && now;
+    const gaps = await Promise.all(agents.map(({ process }) => process.gaps()));
+    const { sharedUnexplained } = shared.verdict(now, gaps.flat());
+    return verdictOf(acknowledged, now, []).missing.length === 0 && sharedUnexplained.length === 0 && now;
   }, patienceMs).catch(() => storedOf(service));
   delay.disable();
 
@@ -192,6 +201,7 @@ export async function clusterDrill(
     unexplained: verdicts.flatMap(({ unexplained }) => unexplained),
     explained: verdicts.reduce((sum, { missing, unexplained }) => sum + missing.length - unexplained.length, 0),
     ...lastValues(last, service),
+    ...shared.verdict(stored, gaps.flat()),
     requests: service.inserts.length,
     silences,
     repeats: service.repeats,
@@ -242,7 +252,9 @@ function worldOf({ link, options, pause, ...parts }: WorldParts): ClusterDrillWo
     },
     limitStream: async (moreBytes) => {
       await asked(async ({ manager }) => {
-        const { state } = await manager.streams.info(streamName);
+        const { state, config } = await manager.streams.info(streamName);
+        const isLimited = config.max_bytes < options.maxSize;
+        if (isLimited === (moreBytes !== undefined)) return true;
         const maxBytes = moreBytes === undefined ? options.maxSize : state.bytes + moreBytes;
         await manager.streams.update(streamName, { max_bytes: maxBytes });
         return true;
