@@ -23,8 +23,11 @@ export default defineConfig({
     testTimeout: 90_000,
     hookTimeout: 90_000,
     pool: "forks",
-    // Peer tests mostly wait for brokers, servers and restarts: two of them leave most of two cores idle.
-    maxWorkers: peers ? 3 : 2,
+    // Most tests of networks wait for time-outs and restarts: two at a time leave most of two cores idle.
+    maxWorkers: 3,
+    // The files of a worker share its modules, which halves the processor time of the unit tests. Peer tests measure
+    // memory and load libraries under test, so each has a process of its own.
+    isolate: peers,
     passWithNoTests: true,
     // Results for `.ci/run`, which adds up those of several runs.
     reporters: process.env.TAGFERRY_RESULTS

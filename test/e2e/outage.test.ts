@@ -2,5 +2,5 @@
 import { test } from "vitest";
 import { outageDrill } from "./outage-drill.ts";
 
-test("an outage of 6 s loses nothing, and afterwards no method is called more than once a second", () =>
-  outageDrill(6));
+test("an outage of 3 s loses nothing, and afterwards no method is called more than once a second", () =>
+  outageDrill(3));

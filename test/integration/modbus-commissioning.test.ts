@@ -25,21 +25,21 @@ function sunspecInverter(device: ModbusDevice, unit = 1): void {
 test("readable ranges are found with their values, without the holes between them", async () => {
   await using device = await modbusDevice();
   device.unit(1).set("hr", 3, [42]);
-  device.unit(1).refuse("hr", 50, 119, 2);
-  device.unit(1).refuse("hr", 160, 65_535, 2);
+  device.unit(1).refuse("hr", 16, 35, 2);
+  device.unit(1).refuse("hr", 48, 65_535, 2);
   device.unit(1).refuse("ir", 0, 65_535, 1);
   device.unit(1).refuse("co", 0, 65_535, 2);
   device.unit(1).set("di", 7, [1]);
-  device.unit(1).refuse("di", 100, 65_535, 2);
+  device.unit(1).refuse("di", 30, 65_535, 2);
 
-  const nodes = await browse(`${device.url}?unit=1&to=200`);
+  const nodes = await browse(`${device.url}?unit=1&to=60`);
 
   const titles = nodes.filter((node) => node.depth === 0).map((node) => node.name);
   expect(titles).toHaveLength(5);
   expect(titles[0]).toBe("unit 1 answers");
-  expect(titles[1]).toMatch(/^hr:0 to hr:4[4-9], /);
-  expect(titles[2]).toMatch(/^hr:12[0-6] to hr:15\d, /);
-  expect(titles[3]).toMatch(/^di:0 to di:\d\d, /);
+  expect(titles[1]).toMatch(/^hr:0 to hr:15, /);
+  expect(titles[2]).toMatch(/^hr:36 to hr:47, /);
+  expect(titles[3]).toMatch(/^di:0 to di:29, /);
   expect(titles[4]).toMatch(/^left out: \d+ addresses that hold 0; ir from \d+ on, where nothing is answered$/);
   expect(nodes.filter((node) => node.depth === 1)).toEqual([
     { address: "hr:3 u16", name: "hr:3 (40004)", depth: 1, value: 42, signal: {}, tag: { unit: 1, at: "hr:3 u16" } },

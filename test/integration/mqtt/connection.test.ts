@@ -117,7 +117,10 @@ test("a broker that closes MQTT 5 connections five times in a row was replaced: 
     if (!replaced) politeAnswer(packet, client);
     else if (packet.cmd === "connect" && packet.protocolVersion === 5) client.socket.destroy();
     else if (packet.cmd === "connect") client.socket.write(Buffer.from([0x20, 2, 0, 0]));
-    else if (packet.cmd === "subscribe") client.socket.write(Buffer.from([0x90, 3, 0, packet.messageId ?? 0, 1]));
+    else if (packet.cmd === "subscribe") {
+      const id = packet.messageId ?? 0;
+      client.socket.write(Buffer.from([0x90, 3, id >> 8, id & 0xff, 1]));
+    }
   });
   using folder = temporaryFolder();
   const text = { options: { url: broker.url }, tags, stateDir: folder.path };
