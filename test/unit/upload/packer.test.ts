@@ -153,7 +153,7 @@ test("every point is sent exactly once, in frames within the limit and of the pl
         expect(settled.map((each) => each.block).toSorted((a, b) => a - b)).toEqual(many.map((_, id) => id));
       },
     ),
-    runs(400),
+    runs(200),
   );
 });
 
