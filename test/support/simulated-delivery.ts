@@ -36,6 +36,7 @@ export class SimulatedDelivery implements AsyncDisposable {
     before: Before,
     connects?: () => boolean,
     intervalMs = 1_000,
+    holds: (input: InputId) => boolean = () => false,
   ) {
     const { clock, reader } = before;
     this.clock = clock;
@@ -65,7 +66,7 @@ export class SimulatedDelivery implements AsyncDisposable {
         integration: "c8ktonqsahsmemfs7lv0",
         maxLagMs: 9_000 + intervalMs,
         intervalMs,
-        holds: () => false,
+        holds,
         parks: true,
       },
       this.runtime,
@@ -84,6 +85,7 @@ export class SimulatedDelivery implements AsyncDisposable {
     maxBytes = 2 ** 20,
     connects?: () => boolean,
     intervalMs?: number,
+    holds?: (input: InputId) => boolean,
   ): Promise<SimulatedDelivery> {
     const clock = before?.clock ?? new ManualClock();
     const runtime = testRuntime({ clock });
@@ -94,6 +96,7 @@ export class SimulatedDelivery implements AsyncDisposable {
       { clock, reader: before?.reader ?? new MemoryReader(), runtime },
       connects,
       intervalMs,
+      holds,
     );
   }
 

@@ -157,7 +157,7 @@ export class Dispatcher {
     }, stop);
     const handled = await this.#outcomes.handle(shipment, outcome);
     // What arrived since the request was built waits for the next interval; what did not fit into it does not.
-    const isAll = this.#points() === 0 && this.#prefetcher.hasAll;
+    const isAll = !this.#loader.isLoadable && this.#prefetcher.hasAll;
     this.#nextAt = isAll && intervalMs > leastIntervalMs ? startedAt + intervalMs : 0;
     await this.#settle();
     return { ...handled, isAway: outcome.kind === "unavailable" && outcome.isServerError !== true };

@@ -96,6 +96,12 @@ export class Loader {
     return shipment ?? (search.isOn ? await this.#ofEither(this.#lane(), search.next()) : undefined);
   }
 
+  /** Whether a request can be built now. Points of inputs that wait for their metadata are not in it. */
+  get isLoadable(): boolean {
+    const isIn = (lane: Lane) => this.#candidates(lane).queues.length > 0;
+    return !this.#parts.bisection.empty || isIn("live") || isIn("backlog");
+  }
+
   /** When the oldest sendable point of a lane was leased, in monotonic milliseconds. */
   oldest(lane: Lane): number | undefined {
     return this.#leasedAt(this.#candidates(lane).queues, lane);

@@ -32,6 +32,8 @@ export interface Next {
 }
 
 const onward: Next = { waitMs: 0, again: undefined };
+/** Longest wait for corrected credentials, which a person watches. */
+const longestHoldMs = 300_000;
 /** Pause between attempts while the service refuses every request. */
 const breakerMs = 60_000;
 /** Unconfirmed requests that are repeated quickly. Further ones wait longer. */
@@ -65,7 +67,7 @@ export class OutcomeHandler {
     // Each attempt may carry the whole request, so where few are wanted, few are repeated.
     const most = (ms: number) => Math.max(ms, parts.intervalMs);
     this.#backOff = new BackOff({ minMs: 1_000, maxMs: most(15_000), random });
-    this.#holdOff = new BackOff({ minMs: 5_000, maxMs: most(60_000), random });
+    this.#holdOff = new BackOff({ minMs: 5_000, maxMs: Math.min(most(60_000), longestHoldMs), random });
     this.#unconfirmedOff = new BackOff({ minMs: 60_000, maxMs: 300_000, random });
   }
 

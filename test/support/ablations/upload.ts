@@ -370,7 +370,7 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "skipping the interval while points remain",
     file: "upload/delivery/dispatcher.ts",
-    code: "const isAll = this.#points() === 0 && this.#prefetcher.hasAll;",
+    code: "const isAll = !this.#loader.isLoadable && this.#prefetcher.hasAll;",
     without: "const isAll = true;",
     test: interval,
     name: "does not fit",

@@ -74,3 +74,28 @@ test("a stop does not wait for the interval; what waits is in the buffer for the
   expect(first.requests.length).toBe(length);
   expect(second.reader.empty).toBe(true);
 });
+
+test("points that wait for the metadata of their input do not end the interval", async () => {
+  const holds = (input: string) => input === "new";
+  await using delivery = await SimulatedDelivery.start(stored, undefined, 2 ** 20, undefined, minute, holds);
+  await delivery.pass(300, "a", "new");
+
+  expect(delivery.requests.length).toBeLessThanOrEqual(6);
+  expect(Math.min(...spacing(delivery.requests))).toBeGreaterThanOrEqual(59);
+});
+
+test("a corrected password is in use within 5 minutes, however long the interval is", async () => {
+  let isCorrect = false;
+  const answer = (frame: Frame): Outcome =>
+    isCorrect ? stored(frame) : { kind: "unauthorized", reason: "HTTP 401", hint: "check service.auth" };
+  await using delivery = await SimulatedDelivery.start(answer, undefined, 2 ** 20, undefined, 60 * minute);
+  await delivery.pass(4 * 3_600, "t");
+  const { length } = delivery.requests;
+  expect(delivery.state.state).toBe("holding");
+  // Each attempt carries the whole request, so they stay rare.
+  expect(length).toBeLessThan(130);
+  isCorrect = true;
+  await delivery.pass(300, "t");
+
+  expect(delivery.requests.slice(length).map(({ outcome }) => outcome)).toContain("accepted");
+});
