@@ -1,8 +1,7 @@
 // Starts the parts of the agent in order and stops them in reverse order.
 import { join } from "node:path";
 import { openBuffer as openDiskBuffer } from "../buffer/registry.ts";
-import type { Config } from "../config/format/config.ts";
-import { changedSections } from "../config/format/config.ts";
+import { type Config, changedSections, type ShownConfig } from "../config/format/config.ts";
 import type { BufferStats } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
@@ -70,6 +69,8 @@ export interface Agent extends AsyncDisposable, UploaderCalls {
   reloadFailed(reason: string): void;
   /** The same as `status().agent.config`, without computing the rest of the status. */
   config(): ConfigStatus;
+  /** Values in effect: of the sections as at the start, of the sources as last loaded, as are the files. */
+  shownConfig(): ShownConfig;
 }
 
 export interface Reload extends SourceChanges {
@@ -304,6 +305,7 @@ export async function openWaitingAgent(
       configStatus = { ...configStatus, failedReload: { at: runtime.clock.now(), reason } };
     },
     config: () => configStatus,
+    shownConfig: () => ({ ...current, values: config.values }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

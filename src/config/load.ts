@@ -16,6 +16,7 @@ import { cascadedOptions, fileKeys, formatVersion, sections, sourceName } from "
 import { checkNode, nodeAt, unknownKey, warnLiteralSecrets } from "./nodes/check-node.ts";
 import { type ConfigIssue, Issues } from "./nodes/issue.ts";
 import { type ConfigNode, childNode, type MapEntry, type MapNode } from "./nodes/node.ts";
+import { shownValues } from "./nodes/shown-values.ts";
 import { mapsOf } from "./sources/expand.ts";
 import { type Fields, pick } from "./sources/layers.ts";
 import type { Claims, RefusedTags } from "./sources/source-config.ts";
@@ -41,7 +42,13 @@ export async function loadConfig(
       file,
       issues.list().filter(({ severity }) => severity === "error"),
     );
-  return { ...config, file: resolve(environment.cwd, file), checksum: issues.checksum, warnings: issues.list() };
+  return {
+    ...config,
+    file: resolve(environment.cwd, file),
+    checksum: issues.checksum,
+    files: issues.files,
+    warnings: issues.list(),
+  };
 }
 
 /** Resolves with the positions in `file` of tags that devices refuse. Rejects if the file cannot be read. */
@@ -174,7 +181,11 @@ function checkFile(
       "http.tls with a certificate of this agent",
     );
   const dataDir = dataDirOf(agent.dataDir, file, environment);
-  return { ...rest, agent: { ...agent, name: agentName, dataDir }, service, sources };
+  const named = z.strictObject({ ...sections, defaults: cascadedOptions.optional() });
+  const values = shownValues([named], pick(root, Object.keys(named.shape)), "", {
+    agent: { name: agentName, dataDir },
+  });
+  return { ...rest, agent: { ...agent, name: agentName, dataDir }, service, sources, values };
 }
 
 /** The `defaults`, validated even if no tag uses them. */

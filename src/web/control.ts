@@ -1,8 +1,11 @@
 // Authorises changes and confidential requests by token. Requests from pages of other origins are refused.
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
+import type { LogLines } from "../agent/log/log.ts";
+import type { ShownConfig } from "../config/format/config.ts";
 import type { Secret } from "../core/secret.ts";
 import { sameText } from "../lib/text/same-text.ts";
+import { hasChanged, viewConfig, viewLines } from "./config-view.ts";
 
 export interface Control {
   /** Tokens that authorise a client. */
@@ -15,8 +18,58 @@ export interface Control {
   readonly retryRejects: () => Promise<{ readonly ok: boolean }>;
   /** The latest log lines as JSON, oldest first. */
   readonly log: () => readonly string[];
+  /** Those after the first `after` lines of this process; of dropped ones none. Undefined: not offered. */
+  readonly logSince?: (after: number) => LogLines;
   readonly security: () => object;
+  /** Undefined: not offered. */
+  readonly config?: () => ShownConfig;
 }
+
+interface Command {
+  readonly method: "GET" | "POST";
+  /** Whether an open page repeats it, so that it is not logged. */
+  readonly isRepeated?: (query: URLSearchParams) => boolean;
+  /** A text is sent as lines, anything else as JSON. `ok: false` gives status 422, undefined 404. */
+  readonly answer: (control: Control, query: URLSearchParams) => unknown;
+}
+
+/** What takes a token, by path. */
+export const commands: ReadonlyMap<string, Command> = new Map<string, Command>([
+  ["/api/reload", { method: "POST", answer: ({ reload }) => reload() }],
+  ["/api/rejects/retry", { method: "POST", answer: ({ retryRejects }) => retryRejects() }],
+  ["/api/security", { method: "GET", answer: ({ security }) => security() }],
+  [
+    "/api/log",
+    {
+      method: "GET",
+      isRepeated: (query) => Number(query.get("after")) > 0,
+      answer: (control, query) => {
+        const after = query.get("after");
+        if (after === null)
+          return control
+            .log()
+            .map((line) => `${line}\n`)
+            .join("");
+        return control.logSince?.(Math.max(0, Number(after) || 0));
+      },
+    },
+  ],
+  [
+    "/api/config",
+    {
+      method: "GET",
+      isRepeated: (query) => query.has("repeated"),
+      async answer({ config }, query) {
+        const shown = config?.();
+        return shown && { ...viewConfig(shown, query), changed: await hasChanged(shown) };
+      },
+    },
+  ],
+  [
+    "/api/config/lines",
+    { method: "GET", answer: ({ config }, query) => (config ? viewLines(config(), query) : undefined) },
+  ],
+]);
 
 export interface Denial {
   readonly status: 401 | 403 | 415;

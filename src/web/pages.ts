@@ -26,12 +26,14 @@ const pages: readonly PageParts[] = [
     preloads: "stream headline element format words tag-table figures sources gaps signals certificates",
   },
   { path: "/delivery", main: "delivery.html", title: "Delivery", linked: true, script: "delivery", plots: true },
+  { path: "/config", main: "config.html", title: "Configuration", linked: true, script: "config" },
+  { path: "/log", main: "log.html", title: "Log", linked: true, script: "log" },
   { path: "/tag", main: "tag.html", title: "Tag", linked: false, script: "tag", plots: true },
 ];
 
 /** Script modules in `page/`. */
 const scripts =
-  "page delivery element format headline stream certificates cluster figures gaps refused signals sources tag-table chart token tag".split(
+  "page delivery element format headline stream certificates cluster figures gaps refused signals sources tag-table chart token tag config log".split(
     " ",
   );
 
@@ -42,7 +44,7 @@ export async function loadPages(): Promise<ReadonlyMap<string, PageFile>> {
     loadPageFiles(folder, { frame: "frame.html", ...Object.fromEntries(pages.map(({ path, main }) => [path, main])) }),
     loadPageFiles(folder, {
       // One file, since browsers paint only after the last style sheet has arrived.
-      "/page.css": "page.css headline.css panels.css tables.css lists.css",
+      "/page.css": "page.css headline.css panels.css tables.css lists.css settings.css",
       "/icon.svg": "icon.svg",
       ...Object.fromEntries(scripts.map((name) => [`/${name}.js`, `${name}.js`])),
     }),

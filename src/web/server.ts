@@ -12,7 +12,7 @@ import { http } from "../lib/network/http.ts";
 import { hostInUrl, listen } from "../lib/network/listen.ts";
 import type { ListenAddress } from "../lib/values/fields.ts";
 import { answerJson, end, start } from "./answer.ts";
-import { type Control, denial, hasReadToken, isAllowedHost, isLocal } from "./control.ts";
+import { type Control, commands, denial, hasReadToken, isAllowedHost, isLocal } from "./control.ts";
 import { cachedFor, configFileFor, type DetailOptions, openDetails } from "./details.ts";
 import { intervalOf, streamViews, viewOf, viewOfPart } from "./events.ts";
 import { figureHistory, History, historyStepMs, sampleOf } from "./history.ts";
@@ -81,8 +81,8 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     const url = URL.parse(request.url ?? "/", "http://localhost");
     if (readers && url && !withoutToken.includes(url.pathname) && !hasReadToken(request, readers))
       return await askForToken(request, response, runtime);
-    if (reloading && url && controlled.has(url.pathname))
-      return await command(request, response, url.pathname, reloading, runtime);
+    if (reloading && url && commands.has(url.pathname))
+      return await command(request, response, url, reloading, runtime);
     if (request.method !== "GET" && request.method !== "HEAD") {
       response.setHeader("allow", "GET, HEAD");
       return end(response, 405, "text/plain; charset=utf-8", "only GET and HEAD\n");
@@ -204,24 +204,17 @@ async function askForToken(request: IncomingMessage, response: ServerResponse, r
   answerJson(response, 401, { ok: false, reason });
 }
 
-/** Method of each path. */
-const controlled = new Map([
-  ["/api/reload", "POST"],
-  ["/api/rejects/retry", "POST"],
-  ["/api/log", "GET"],
-  ["/api/security", "GET"],
-]);
 /** Delay of the response to a wrong token. */
 const guessedMs = 1_000;
 
 async function command(
   request: IncomingMessage,
   response: ServerResponse,
-  path: string,
+  { pathname: path, searchParams }: URL,
   control: Control,
   runtime: Runtime,
 ): Promise<void> {
-  const method = controlled.get(path) ?? "GET";
+  const { method = "GET", answer, isRepeated } = commands.get(path) ?? {};
   if (request.method !== method) {
     response.setHeader("allow", method);
     return answerJson(response, 405, { ok: false, reason: `only ${method}` });
@@ -232,20 +225,13 @@ async function command(
     if (denied.guessed) await runtime.clock.sleep(guessedMs, new AbortController().signal);
     return answerJson(response, denied.status, denied.body);
   }
-  runtime.log.info({ part: "web", path, from: request.socket.remoteAddress }, "asked for with a token");
-  if (path === "/api/log")
-    return end(
-      response,
-      200,
-      "application/x-ndjson",
-      control
-        .log()
-        .map((line) => `${line}\n`)
-        .join(""),
-    );
-  if (path === "/api/security") return answerJson(response, 200, control.security());
-  const result = await (path === "/api/reload" ? control.reload() : control.retryRejects());
-  return answerJson(response, result.ok ? 200 : 422, result);
+  if (!isRepeated?.(searchParams))
+    runtime.log.info({ part: "web", path, from: request.socket.remoteAddress }, "asked for with a token");
+  const result = await answer?.(control, searchParams);
+  if (typeof result === "string") return end(response, 200, "application/x-ndjson", result);
+  if (typeof result !== "object" || result === null)
+    return answerJson(response, 404, { ok: false, reason: "not offered" });
+  return answerJson(response, "ok" in result && result.ok === false ? 422 : 200, result);
 }
 
 function healthy(response: ServerResponse, health: Health): void {

@@ -13,10 +13,21 @@ export interface LogOptions {
   readonly fields: LogFields;
 }
 
+/** Lines as JSON, oldest first. */
+export interface LogLines {
+  readonly lines: readonly string[];
+  /** How many lines there were so far, for the next question. */
+  readonly next: number;
+  /** Lines that were asked for and are no longer kept. */
+  readonly missed: number;
+}
+
 export interface ClosableLogger extends Logger {
   flush(): void;
   /** The latest lines as JSON, oldest first. */
   recent(): readonly string[];
+  /** Those after the first `after` lines. */
+  recentSince(after: number): LogLines;
   /** Calls `listener` with each further line, as JSON. */
   onLine(listener: (line: string) => void): void;
 }
@@ -50,6 +61,7 @@ export async function openLog({ level, descriptor, pretty, fields }: LogOptions)
   return {
     ...adapt(logger, {}),
     recent: () => recent.lines(),
+    recentSince: (after) => recent.since(after),
     onLine: (listener) => void listeners.push(listener),
     flush() {
       try {
@@ -89,8 +101,10 @@ class RecentLines {
   #length = 0;
   /** Number of cleared lines at the front. They are removed in batches, which is cheaper. */
   #forgotten = 0;
+  #added = 0;
 
   add(line: string): void {
+    this.#added++;
     this.#lines.push(line);
     this.#length += line.length;
     while (this.#length > maxLength || this.#lines.length - this.#forgotten > maxLines) {
@@ -105,6 +119,14 @@ class RecentLines {
   /** Oldest first, without line ends. */
   lines(): readonly string[] {
     return this.#lines.slice(this.#forgotten).map((line) => line.trimEnd());
+  }
+
+  since(after: number): LogLines {
+    const first = this.#added - (this.#lines.length - this.#forgotten);
+    // A page of another process may know more lines than this one has written.
+    const from = after > this.#added ? 0 : after;
+    const lines = this.#lines.slice(this.#forgotten + Math.max(0, from - first)).map((line) => line.trimEnd());
+    return { lines, next: this.#added, missed: Math.max(0, first - from) };
   }
 }
 

@@ -86,6 +86,8 @@ export async function serve(
             (error: unknown) => ({ ok: false, reason: reasonOf(error) }),
           ),
         log: () => log.recent(),
+        logSince: (after) => log.recentSince(after),
+        config: () => agent.shownConfig(),
         security: processSecurity,
       },
     },

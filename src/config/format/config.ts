@@ -10,6 +10,7 @@ import { placeholders } from "../../mapping/input-template.ts";
 import type { TagRule } from "../../mapping/options.ts";
 import type { ServiceOptions } from "../../upload/client/options.ts";
 import type { ConfigIssue } from "../nodes/issue.ts";
+import type { ShownValue } from "../nodes/shown-values.ts";
 
 export const logLevels = ["debug", "info", "warn", "error"] as const;
 type LogLevel = (typeof logLevels)[number];
@@ -22,6 +23,10 @@ export interface Config {
    * are read, each once. What references stand for is not in it. `cat FILES | sha256sum` gives the same.
    */
   readonly checksum?: string;
+  /** The files that `checksum` covers, in its order, as positions name them. */
+  readonly files?: readonly string[];
+  /** The values of the sections and of `defaults`, for people. Undefined: the configuration is not from a file. */
+  readonly values?: readonly ShownValue[] | undefined;
   readonly agent: {
     readonly name: string;
     /** Absolute path. */
@@ -54,6 +59,9 @@ export interface Config {
   readonly warnings: readonly ConfigIssue[];
 }
 
+/** What people see of a configuration. */
+export type ShownConfig = Pick<Config, "file" | "files" | "checksum" | "values" | "sources">;
+
 /** Times in milliseconds. */
 export interface OtlpOptions {
   readonly url: string;
@@ -77,6 +85,8 @@ export interface ConfiguredSource {
   /** Where each tag is written, by its index. Undefined: the source is not from a file. */
   readonly places?: { readonly at: (tag: number) => TagPlace | undefined };
   readonly run: SourceRun;
+  /** Its values but for tags, for people. Undefined: the source is not from a file. */
+  readonly values?: readonly ShownValue[];
 }
 
 /** Line and column count from 1. */

@@ -30,6 +30,14 @@ export function excerpt(lines: readonly string[], line: number, column: number):
   return `${number} | ${part.replace(/\p{Cc}|\p{Cf}/gu, " ").trimEnd()}\n${" ".repeat(number.length)} | ${gap}^`;
 }
 
+/** Lines of a file from `first` on, at most `count`, without secrets and comments. `first` counts from 1. */
+export function shownLines(text: string, first: number, count: number): readonly string[] {
+  const lines = text.split(/\r?\n/);
+  return lines
+    .slice(first - 1, first - 1 + count)
+    .map((line, index) => masked(line, 0, secretRanges(lines, first - 1 + index)).shown);
+}
+
 type Range = readonly [from: number, to: number];
 
 function masked(

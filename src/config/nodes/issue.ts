@@ -46,6 +46,11 @@ export class Issues {
     return this.#hash.copy().digest("hex").slice(0, checksumDigits);
   }
 
+  /** See `Config.files`. */
+  get files(): readonly string[] {
+    return [...this.#lines.keys()];
+  }
+
   error(place: Place, message: string, hint?: string): void {
     this.#add("error", place, message, hint);
   }

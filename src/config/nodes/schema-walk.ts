@@ -1,6 +1,8 @@
 // Queries zod schemas: description, keys, bounds and secrecy of a place. Also words zod's issues for configurations.
 import { z } from "zod";
 import { unreachable } from "../../core/unreachable.ts";
+import { formatDuration } from "../../lib/time/duration.ts";
+import { formatByteSize } from "../../lib/values/byte-size.ts";
 import { joinNames } from "./suggest.ts";
 
 type Schema = z.core.$ZodType;
@@ -14,6 +16,7 @@ interface Definition {
   readonly valueType?: Schema;
   readonly element?: Schema;
   readonly options?: readonly Schema[];
+  readonly defaultValue?: unknown;
 }
 
 function definition(schema: Schema): Definition {
@@ -63,6 +66,24 @@ export function keysOf(schema: Schema): readonly string[] {
 export function descriptionOf(schema: Schema): string | undefined {
   const descriptions = layers(schema).map((layer) => z.globalRegistry.get(layer)?.description);
   return descriptions.find((description) => description !== undefined);
+}
+
+/** The default as it would be written. Undefined: the field has none. */
+export function defaultOf(schema: Schema): unknown {
+  const initial = layers(schema).map((layer) => definition(layer).defaultValue);
+  return asWritten(
+    schema,
+    initial.find((value) => value !== undefined),
+  );
+}
+
+/** A value of the parsed configuration as it would be written: `1s` where the schema has 1000. */
+export function asWritten(schema: Schema, value: unknown): unknown {
+  const metas = layers(schema).map((layer) => z.globalRegistry.get(layer)?.measure);
+  const measure = metas.find((each) => each !== undefined);
+  if (typeof value !== "number" || measure === undefined) return value;
+  // `9 MiB` is written as `9MiB`.
+  return (measure === "duration" ? formatDuration : formatByteSize)(value).replace(" ", "");
 }
 
 export function isSecret(schema: Schema): boolean {

@@ -1,11 +1,9 @@
 // Generates the JSON Schema of the configuration for editors, from the schemas that validate it.
 import { z } from "zod";
 import type { Driver } from "../../core/driver.ts";
-import { formatDuration } from "../../lib/time/duration.ts";
-import { formatByteSize } from "../../lib/values/byte-size.ts";
 import { tagOptions } from "../../mapping/options.ts";
 import { cascadedKeys, runOption, sections } from "../format/file-schema.ts";
-import { core, layers } from "../nodes/schema-walk.ts";
+import { core, defaultOf, layers } from "../nodes/schema-walk.ts";
 import { cascadedOfSource } from "../sources/expand.ts";
 
 /** The parts of JSON Schema that are generated. */
@@ -27,14 +25,9 @@ type Override = NonNullable<NonNullable<Parameters<typeof z.toJSONSchema>[1]>["o
 
 const complete: Override = ({ zodSchema, jsonSchema }) => {
   const metas = layers(zodSchema).map((layer) => z.globalRegistry.get(layer));
-  const measure = metas.find((meta) => meta?.measure !== undefined)?.measure;
   // The default of a transform is its output, but the file contains its input.
-  if (zodSchema instanceof z.ZodDefault && measure !== undefined) {
-    const value = zodSchema.def.defaultValue;
-    // `9 MiB` is written as `9MiB`.
-    const format = measure === "duration" ? formatDuration : formatByteSize;
-    jsonSchema.default = format(Number(value)).replace(" ", "");
-  }
+  if (zodSchema instanceof z.ZodDefault && metas.some((meta) => meta?.measure !== undefined))
+    jsonSchema.default = defaultOf(zodSchema);
   if (core(zodSchema) instanceof z.ZodString && metas.some((meta) => meta?.secret === true)) {
     delete jsonSchema.secret;
     jsonSchema.writeOnly = true;

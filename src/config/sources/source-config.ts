@@ -5,10 +5,11 @@ import type { ConfigFault, TagId } from "../../core/source.ts";
 import { fillInput, placeholders } from "../../mapping/input-template.ts";
 import { type TagRule, tagOptions } from "../../mapping/options.ts";
 import { ambiguityOf, type ConfiguredSource, deviceIdentity, type SourceRun } from "../format/config.ts";
-import { runOption } from "../format/file-schema.ts";
+import { cascadedOptions, runOption } from "../format/file-schema.ts";
 import { checkNode, unknownKey } from "../nodes/check-node.ts";
 import type { Issues, Place } from "../nodes/issue.ts";
 import { type ConfigNode, childNode, type MapNode } from "../nodes/node.ts";
+import { type ShownValue, shownValues } from "../nodes/shown-values.ts";
 import { joinNames, suggestion } from "../nodes/suggest.ts";
 import { cascadedOfSource, type ExpandedTag, type ExpandParts, expandTags, sourceKeys, tagNames } from "./expand.ts";
 import { checkInput, checkSignalTexts, type UsedInputs } from "./input-check.ts";
@@ -64,7 +65,18 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
     enterClaims(driver.claims?.(options, owner) ?? [], { name, run }, node, parts);
   }
   if (tags.length === 0 && issues.errors === before) issues.warn(node, "has no tags: nothing will be read");
-  return options === undefined ? undefined : { name, driver, options, tags, rules, run, places };
+  if (options === undefined) return undefined;
+  return { name, driver, options, tags, rules, run, places, values: valuesOf(node, driver) };
+}
+
+/** Options with their defaults, and what the source sets for its tags. */
+function valuesOf(source: MapNode, driver: Driver): readonly ShownValue[] {
+  const own = z.looseObject({ type: z.string(), run: runOption.prefault("here"), ...driver.schema.shape });
+  const forTags = pick(source, [...cascadedOfSource(driver), "tagsFrom", "devicesFrom"]);
+  return [
+    ...shownValues([own], pick(source, Object.keys(own.shape)), source.path),
+    ...shownValues([cascadedOptions.partial(), driver.tag], forTags, source.path).filter(({ at }) => at),
+  ];
 }
 
 function checkRun(source: MapNode, { agent, isClustered, issues }: SourceParts): SourceRun {

@@ -13,14 +13,19 @@ export async function withToken(path, { method = "POST", body = {} } = {}) {
     });
     const answer = await response.json();
     if (response.status !== 401) return answer;
-    const given = await askFor(token === undefined ? undefined : answer.reason, answer.tokenFile);
+    const problem = token === undefined ? undefined : answer.reason;
+    const given = await askFor(
+      method === "POST" ? "A change needs a token" : "This page needs a token",
+      problem,
+      answer.tokenFile,
+    );
     if (given === undefined) return undefined;
     token = given;
   }
 }
 
 /** Resolves with the text of a dialog; undefined: it was closed. */
-function askFor(problem, tokenFile) {
+function askFor(title, problem, tokenFile) {
   const input = element("input", { attributes: { type: "password", id: "token", autocomplete: "off" } });
   const wrong = element("p", { className: "trouble", attributes: { role: "alert" } });
   setHidden(wrong, problem === undefined);
@@ -34,7 +39,7 @@ function askFor(problem, tokenFile) {
   const dialog = element(
     "dialog",
     { attributes: { "aria-labelledby": "token-title" } },
-    element("h2", { attributes: { id: "token-title" }, text: "A change needs a token" }),
+    element("h2", { attributes: { id: "token-title" }, text: title }),
     element("p", { className: "quiet" }, element("label", { attributes: { for: "token" }, text: where })),
     wrong,
     element("p", { className: "run" }, input, ok, cancel),

@@ -28,6 +28,8 @@ async function asked(headers: Readonly<Record<string, string>>, path = "/api/rel
         retryRejects: async () => ({ ok: false, reason: "this agent does not deliver at present" }),
         log: () => ['{"msg":"ready"}', '{"msg":"connected"}'],
         security: () => ({ root: false }),
+        logSince: (after) => ({ lines: ['{"msg":"connected"}'].slice(after), next: 1, missed: 0 }),
+        config: () => ({ files: ["/etc/tagferry.yaml"], values: [{ path: "agent.name", value: "gw1" }], sources: [] }),
       },
     },
     runtime,
@@ -91,6 +93,29 @@ test("a GET never reloads, and log and diagnostics need a token", async () => {
   expect(await asked(bearer, "/api/log", "GET")).toMatchObject({
     status: 200,
     text: '{"msg":"ready"}\n{"msg":"connected"}\n',
+  });
+});
+
+test("configuration and further lines of the log need a token, and a page that repeats a request logs no line", async () => {
+  for (const path of ["/api/config", "/api/config/lines?file=/etc/passwd&line=1", "/api/log?after=0"])
+    expect(await asked({}, path, "GET")).toMatchObject({ status: 401 });
+  const shown = await asked(bearer, "/api/config?search=name", "GET");
+  expect(JSON.parse(shown.text)).toMatchObject({
+    total: 1,
+    rows: [{ path: "agent.name", value: "gw1" }],
+    changed: true,
+  });
+  expect((await asked(bearer, "/api/config?repeated=", "GET")).logged).toEqual([]);
+  expect(await asked(bearer, "/api/log?after=1", "GET")).toMatchObject({
+    text: '{"lines":[],"next":1,"missed":0}',
+    logged: [],
+  });
+});
+
+test("no other file than those of the configuration is shown", async () => {
+  expect(await asked(bearer, "/api/config/lines?file=/etc/passwd&line=1", "GET")).toMatchObject({
+    status: 422,
+    text: '{"ok":false,"reason":"this file is not part of the configuration"}',
   });
 });
 

@@ -5,6 +5,7 @@ import type { Browser } from "playwright-core";
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
+import { Secret } from "../../../src/core/secret.ts";
 import { npmPackageFolder } from "../../support/npm-package.ts";
 import { sourceWith, statusWith, tagWith } from "../../support/status.ts";
 import { openPage } from "./open-page.ts";
@@ -44,6 +45,27 @@ const web = {
   snapshot: troubled,
   rejects: async () => ({ points: 2, unreadable: 0, reasons: [{ ...reason, inputs: new Map([["a", 2]]) }] }),
   configFile: "/etc/tagferry.yaml",
+  control: {
+    tokens: [new Secret("token-of-the-page")],
+    tokenFile: "/data/control.token",
+    reload: async () => ({ ok: true }),
+    retryRejects: async () => ({ ok: true }),
+    log: () => [],
+    logSince: () => ({
+      lines: [30, 40, 50].map((level) => JSON.stringify({ level, time: "2026-03-01T08:00:00Z", msg: "late" })),
+      next: 3,
+      missed: 0,
+    }),
+    security: () => ({}),
+    config: () => ({
+      files: [import.meta.filename],
+      values: [
+        { path: "agent.name", value: "gw1", at: { file: import.meta.filename, line: 2, column: 1 } },
+        { path: "service.interval", value: "1s" },
+      ],
+      sources: [],
+    }),
+  },
   tag: () => ({
     status: tagWith(),
     stored: 1,
@@ -62,7 +84,8 @@ const screens = {
   dark: { viewport: { width: 1_280, height: 900 }, colorScheme: "dark" },
   phone: { viewport: { width: 390, height: 844 } },
 } as const;
-const pages = ["/", "/delivery", "/tag?source=hall&tag=0&input=hall.room1.temp"];
+const pages = ["/", "/delivery", "/config", "/log", "/tag?source=hall&tag=0&input=hall.room1.temp"];
+const withToken = ["/config", "/log"];
 
 test.each(pages.flatMap((path) => Object.keys(screens).map((screen) => [path, screen] as const)))(
   "axe has no serious finding on %s, %s",
@@ -73,6 +96,12 @@ test.each(pages.flatMap((path) => Object.keys(screens).map((screen) => [path, sc
       bypassCSP: true,
     });
     const { page } = opened;
+    if (withToken.includes(path)) {
+      await page.getByRole("dialog").waitFor();
+      await page.keyboard.type("token-of-the-page");
+      await page.keyboard.press("Enter");
+      await page.locator(".place, .line").first().click();
+    }
     await page.addScriptTag({ path: axe });
     const all = found.parse(await page.evaluate("axe.run().then(({ violations }) => violations)"));
     const serious = all.filter(({ impact }) => impact === "serious" || impact === "critical");

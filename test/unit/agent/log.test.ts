@@ -55,3 +55,19 @@ test("on a terminal the same text moves no cursor, sets no colour and forges no 
   expect(shown).toContain("\\u001b[2J");
   for (const line of shown.split("\n")) expect(line).not.toMatch(/^\s*\{"level"/);
 });
+
+test("lines after a number are those that came since, and a page learns how many it missed", async () => {
+  const descriptor = openSync("/dev/null", "w");
+  const log = await openLog({ level: "info", descriptor, pretty: false, fields: {} });
+  for (let i = 0; i < 6_000; i++) log.info({ i }, "line");
+  log.flush();
+  closeSync(descriptor);
+
+  const all = log.recentSince(0);
+  expect({ ...all, lines: all.lines.length }).toEqual({ next: 6_000, missed: 1_000, lines: 5_000 });
+  const { lines, ...rest } = log.recentSince(5_998);
+  expect(rest).toEqual({ next: 6_000, missed: 0 });
+  expect(lines.map((line) => JSON.parse(line).i)).toEqual([5_998, 5_999]);
+  // A page that was open while the agent was started again.
+  expect(log.recentSince(9_000).lines).toHaveLength(5_000);
+});
