@@ -9,15 +9,20 @@ import { batchesOf, batchRules, batchStep, restOf } from "../../support/reading-
 test("readings in columns and the same readings one by one give the same points, counts and states", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(batchStep, { maxLength: 12 }), async (steps) => {
-      const [columns, plain] = [tryMapping(batchRules), tryMapping(batchRules)];
+      const [columns, plain, watched] = [tryMapping(batchRules), tryMapping(batchRules), tryMapping(batchRules)];
       for (const step of steps) {
         const batches = batchesOf(step, columns.clock.now());
         const points = [...columns.mapping.mapBatches(restOf(step), batches)];
         expect(points).toEqual(plain.mapping.map({ ...restOf(step), readings: readingsOf(batches) }));
-        for (const { clock: each } of [columns, plain]) await each.advance(step.afterMs);
-        expect(columns.mapping.due()).toEqual(plain.mapping.due());
+        // The page of each input is open.
+        for (const { tag, input } of watched.mapping.tags()) watched.mapping.inspect(tag, input);
+        expect([...watched.mapping.mapBatches(restOf(step), batches)]).toEqual(points);
+        for (const { clock: each } of [columns, plain, watched]) await each.advance(step.afterMs);
+        const due = plain.mapping.due();
+        expect([columns.mapping.due(), watched.mapping.due()]).toEqual([due, due]);
       }
-      expect(columns.mapping.tags()).toEqual(plain.mapping.tags());
+      const tags = plain.mapping.tags();
+      expect([columns.mapping.tags(), watched.mapping.tags()]).toEqual([tags, tags]);
       expect(columns.mapping.refusals()).toEqual(plain.mapping.refusals());
       expect(columns.mapping.timeFaults()).toEqual(plain.mapping.timeFaults());
       expect(columns.described).toEqual(plain.described);

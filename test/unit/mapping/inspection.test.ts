@@ -23,6 +23,19 @@ test("readings are recorded from the first look on, newest first, with their raw
   ]);
 });
 
+test("readings that arrive in columns are recorded, too", () => {
+  const { mapping, clock } = tryMapping([{ scale: 0.1 }]);
+  const places = [{ tag: tagId(0), captures: {}, address: "hr:0" }];
+  const poll = (value: number) =>
+    mapping.mapBatches({ descriptions: [] }, [
+      { places, values: Float64Array.of(value), times: clock.now(), clock: "agent" },
+    ]);
+  poll(200);
+  mapping.inspect(0, "a");
+  poll(210);
+  expect(mapping.inspect(0, "a")?.latest).toMatchObject([{ raw: "210", value: 21, address: "hr:0", stored: true }]);
+});
+
 test("report by exception says which of its rules decided", async () => {
   const tried = tryMapping([{ report: { deadband: 1, heartbeat: "20s", minInterval: "1s" } }]);
   tried.mapping.inspect(0, "a");
@@ -68,7 +81,7 @@ test("a reading that releases the one that waited is stored only if it is stored
   expect(inspected(tried)?.[0]).toEqual(["20.5", 20.5, false, "it differs from 20 by no more than 1"]);
 });
 
-test("recording ends when nobody has looked for 30 s, and the points are the same as without", async () => {
+test("recording ends 30 s after the last request of a page, and the points are the same as without", async () => {
   const tried = tryMapping([{}]);
   tried.mapping.inspect(0, "a");
   expect(tried.read(1)).toEqual([["a", 1]]);
