@@ -46,7 +46,7 @@ export function openReception(options: ReceptionOptions, runtime: Runtime, link:
   const counts = new MessageCounts();
   const unknown = new UnknownTopics();
   const sendWindow = new SendWindow(options.receiveMaximum);
-  const rebirths = new RebirthRequests(requestRebirth ? link.publish.bind(link) : undefined);
+  const rebirths = new RebirthRequests(requestRebirth ? publish : undefined);
   const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts, monotonic });
   const router = new TopicRouter(tags, waysOf(maxPayload), rememberedTopics);
   const read = messageReader({ router, maxPayload, sparkplug, names, onNames, counts, unknown, onDefect });
@@ -78,6 +78,15 @@ export function openReception(options: ReceptionOptions, runtime: Runtime, link:
     const text = "cannot read a message because of a defect in the agent; the message is skipped";
     if (!hasDefect) runtime.log.error({ err: error }, text);
     hasDefect = true;
+  }
+
+  function publish(topic: string, payload: Buffer): void {
+    if (!isClosed) link.publish(topic, payload);
+  }
+
+  /** Reads the Sparkplug messages that wait for others which can no longer arrive. */
+  function readWaiting(): void {
+    inbox.put(undefined, (sink) => sparkplug.releaseOverdue(clock.now(), sink, 0));
   }
 
   function beginTurn(): EpochMicros {
@@ -172,12 +181,12 @@ export function openReception(options: ReceptionOptions, runtime: Runtime, link:
     /** Stops receiving and yields what has arrived. */
     *rest(): Generator<Delivery> {
       close();
+      readWaiting();
       for (let batch = inbox.takeNow(); batch; batch = inbox.takeNow()) yield deliveryOf(batch);
     },
     /** Call after a connection loss. `take` first returns what has arrived, then rejects with `error`. */
     fail(error: unknown): void {
-      // Sparkplug messages that wait for others which can no longer arrive.
-      inbox.put(undefined, (sink) => sparkplug.releaseOverdue(clock.now(), sink, 0));
+      readWaiting();
       inbox.fail(error);
     },
   } satisfies MessageHandler & Record<string, unknown>;

@@ -3,6 +3,7 @@ import type { Captures } from "../../../../src/core/source.ts";
 import { openReception } from "../../../../src/source/mqtt/reception/reception.ts";
 import { mqttConfig } from "../../../support/mqtt-source.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
+import { sparkplugPayload } from "../../../support/sparkplug.ts";
 
 const never = new AbortController().signal;
 
@@ -65,4 +66,28 @@ test("a delivery hurries once half of the learned window is in flight", async ()
   slow.ack();
 
   expect(acknowledged).toEqual(Array.from({ length: 49 }, (_, i) => i + 1));
+});
+
+test("Sparkplug messages that wait for a missing one are read when the source stops, and nothing is published", async () => {
+  const { tags } = mqttConfig({
+    options: { url: "mqtt://broker" },
+    tags: [{ topic: "spBv1.0/#", format: "sparkplugB" }],
+  });
+  const published: string[] = [];
+  const link = { acknowledge() {}, publish: (topic: string) => void published.push(topic), resume() {} };
+  const options = { source: "hall", tags, maxPayload: 1_000, requestRebirth: true };
+  const clock = new ManualClock();
+  const reception = openReception(options, testRuntime({ clock }), link);
+  const send = (type: string, seq: number, int: number) => {
+    const payload = sparkplugPayload({ seq, metrics: [{ name: "Speed", datatype: 3, int }] });
+    reception.receive({ topic: `spBv1.0/G1/${type}/E1`, payload, retained: false, held: undefined });
+  };
+  send("NBIRTH", 0, 1);
+  send("NDATA", 2, 3);
+  await clock.advance(0);
+
+  const readings = [...reception.rest()].flatMap((delivery) => delivery.readings);
+
+  expect(readings.map(({ value }) => value)).toEqual([1, 3]);
+  expect(published).toEqual([]);
 });
