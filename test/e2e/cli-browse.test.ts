@@ -307,4 +307,8 @@ test("recipes are listed by name and printed as they are in config/recipes, with
     status: 2,
     stderr: expect.stringContaining("Allowed choices are beckhoff-twincat"),
   });
+  expect(await command(["browse", "tcp://127.0.0.1", "--recipe", "shelly"])).toMatchObject({
+    status: 2,
+    stderr: "tagferry: --recipe looks at no device: leave out tcp://127.0.0.1, or --recipe\n",
+  });
 });

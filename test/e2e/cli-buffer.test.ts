@@ -137,6 +137,13 @@ test("a folder without a buffer, a missing folder and an unknown format have dif
   expect(empty.stderr).toContain(`${home.path} holds no buffer\n  name the folder that agent.dataDir names`);
   const missing = await command(["buffer", "export", home.file("nowhere")]);
   expect(missing).toMatchObject({ status: 1, stdout: "", stderr: expect.stringContaining("there is no such folder") });
+  writeFileSync(home.file("mistyped"), "");
+  const mistyped = await command(["buffer", "stat", home.file("mistyped")]);
+  expect(mistyped).toMatchObject({ status: 1, stdout: "" });
+  // The remedy must not be to move the user's file away.
+  expect(mistyped.stderr).toMatch(
+    /mistyped holds no buffer: it is a file\n {2}name the folder that agent\.dataDir names/,
+  );
   const format = await command(["buffer", "export", home.path, "--format", "xml"]);
   expect(format).toMatchObject({ status: 2, stderr: expect.stringContaining("Allowed choices are csv, ndjson") });
 });

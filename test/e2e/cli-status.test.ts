@@ -182,3 +182,16 @@ test("an invalid address is wrong use for every command", async () => {
         stderr: expect.stringContaining("expected the address of an agent, as in http://127.0.0.1:8421"),
       });
 });
+
+test("a file named with a flag that cannot be used is wrong use, and is named", async () => {
+  using folder = temporaryFolder();
+  const [text, missing] = [folder.file("text"), folder.file("missing")];
+  writeFileSync(text, "no certificate");
+  const fleet = ["fleet", "status", "http://127.0.0.1:9"];
+  for (const [args, message] of [
+    [["gaps", "--ca-file", missing], `--ca-file ${missing} cannot be read: there is no such file`],
+    [[...fleet, "--token-file", missing], `--token-file ${missing} cannot be read: there is no such file`],
+    [[...fleet, "--ca-file", text], `--ca-file ${text} has no certificate; expected a PEM file`],
+  ] as const)
+    expect(await command([...args])).toMatchObject({ status: 2, stdout: "", stderr: `tagferry: ${message}\n` });
+});

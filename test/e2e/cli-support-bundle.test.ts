@@ -110,7 +110,9 @@ test("without a configuration and an agent no archive is written, and the error 
   expect(await command(args)).toMatchObject({
     status: 78,
     stdout: "",
-    stderr: expect.stringMatching(/none\.yaml:1:1 {2}cannot be read: there is no such file\n +name it with -c FILE/),
+    stderr: expect.stringMatching(
+      /none\.yaml:1:1 {2}cannot be read: there is no such file\n +correct the name of the file/,
+    ),
   });
   expect(await command([...args, "--url", "http://127.0.0.1:1"])).toMatchObject({
     status: 69,

@@ -37,9 +37,9 @@ export async function browseTarget(
       `--reply-unit is of ${protocolsOf("replyUnit")}, ${target.url} is ${driver.type}`,
     );
   if (policy !== undefined && securityMode === undefined)
-    throw new AgentError("CONFIG_INVALID", "--policy needs --security-mode beside it: sign or signAndEncrypt");
+    throw new AgentError("CONFIG_INVALID", "--policy needs --security-mode sign or signAndEncrypt");
   if ((userCert === undefined) !== (userKey === undefined))
-    throw new AgentError("CONFIG_INVALID", "--user-cert and --user-key stand together");
+    throw new AgentError("CONFIG_INVALID", "--user-cert and --user-key are required together");
   return {
     driver,
     target: {

@@ -25,7 +25,14 @@ const longestValue = 40;
 
 /** Rejects with `CONFIG_INVALID` for an invalid address, and as `Driver.browse` does. */
 export async function browse(url: string | undefined, options: BrowseOptions, io: Console): Promise<void> {
-  if (options.recipe !== undefined) return printRecipe(options.recipe, options, io);
+  if (options.recipe !== undefined) {
+    if (url !== undefined)
+      throw new AgentError(
+        "CONFIG_INVALID",
+        `--recipe looks at no device: leave out ${withoutSecrets(url)}, or --recipe`,
+      );
+    return printRecipe(options.recipe, options, io);
+  }
   const { driver, target } = await browseTarget(url, options, io);
   try {
     return await browseAt(driver, target, options, io);

@@ -40,7 +40,7 @@ export async function probe(
       ? [`${found[0].matches ? "shown as" : "near"} ${expect}, the likeliest first; as it would stand in tags:`]
       : []),
     ...(none
-      ? [`nothing at ${at}, beside it or in the other table is shown as ${expect} or near it; the nearest:`]
+      ? [`nothing at ${at}, next to it or in the other table is shown as ${expect} or near it; the nearest:`]
       : []),
     ...columns(shown(rows, found, expect).map(cells)),
     ...(found.some(({ near }) => near) ? ["Values move: where it says now, read the display again to be sure."] : []),

@@ -21,8 +21,11 @@ export function inspectBuffer(directory: string) {
   const given = resolve(directory);
   const folder = [given, join(given, "buffer")].find((candidate) => BufferInspector.isBuffer(candidate, disk));
   if (folder === undefined) {
+    const outer = unreadable(given);
+    // The remedy for a file in the agent's data directory would be to move it away. This one was only mistyped.
+    if (codeOf(outer) === "ENOTDIR") throw new AgentError("BUFFER_MISSING", `${given} holds no buffer: it is a file`);
     const inner = unreadable(join(given, "buffer"));
-    const failure = unreadable(given) ?? (isMissing(inner) ? undefined : inner);
+    const failure = outer ?? (isMissing(inner) ? undefined : inner);
     const why = failure === undefined ? "" : `: ${isMissing(failure) ? "there is no such folder" : reasonOf(failure)}`;
     throw new AgentError("BUFFER_MISSING", `${given} holds no buffer${why}`, { hint: remedyOf(failure) });
   }
@@ -42,7 +45,11 @@ function unreadable(folder: string): unknown {
 }
 
 function isMissing(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOENT";
+  return codeOf(error) === "ENOENT";
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
 }
 
 /** All segments, oldest first, with a progress line. Skips segments that a running agent deletes meanwhile. */
@@ -126,7 +133,7 @@ function report(
     `${count(points, "point")} in ${count(segments.length, "segment")} (${formatByteSize(bytes)}), ${count(unsettledPoints, "point")} to deliver${between(earliest, latest)}`,
     ...(accounts
       ? [
-          `since it was created: ${count(accounts.settledPoints, "point")} delivered, ${count(accounts.refusedPoints, "point")} refused, ${count(accounts.duplicatePoints, "duplicate")}, ${count(accounts.collidedPoints, "point")} moved on by 1 µs`,
+          `since it was created: ${count(accounts.settledPoints, "point")} delivered, ${count(accounts.refusedPoints, "point")} refused, ${count(accounts.duplicatePoints, "duplicate")}, ${count(accounts.collidedPoints, "point")} shifted by 1 µs`,
           ...accounts.losses
             .filter((loss) => loss.points > 0)
             .flatMap(({ reason, points: lost, from, to, intervals }) => [

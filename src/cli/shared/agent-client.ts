@@ -7,11 +7,12 @@ import { controlTokenIn, controlTokenName } from "../../agent/process/control-to
 import { type AgentPlace, agentPlace } from "../../config/agent-place.ts";
 import { lineIn } from "../../config/files/environment.ts";
 import type { Config } from "../../config/format/config.ts";
-import { AgentError, isAgentError } from "../../core/errors.ts";
+import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
 import { hostInUrl } from "../../lib/network/listen.ts";
 import { leavesMachine } from "../../lib/network/loopback.ts";
 import type { ListenAddress } from "../../lib/values/fields.ts";
 import type { Console } from "../terminal/console.ts";
+import { CommandFailed, exitStatus } from "../terminal/exit-status.ts";
 import { span } from "../terminal/text.ts";
 
 export interface AgentQuery {
@@ -48,7 +49,7 @@ export async function agentUrl({ url, config, caFile }: AgentQuery, { environmen
   if (config === undefined) return defaultUrl;
   const { listen, tls } = await placeOfAgent(config, environment);
   // A self-signed certificate proves itself; one of an authority needs `--ca-file`.
-  if (tls) await trustAlso(tls.certFile);
+  if (tls) trust(await lineIn(tls.certFile, `${config}: http.tls.certFile`, "CONFIG_INVALID"));
   if (listen.port !== 0) return addressOf(listen, tls);
   throw new AgentError("AGENT_UNREACHABLE", `${config}: http.listen takes any free port, so --url is needed`);
 }
@@ -156,14 +157,30 @@ async function textOf(answer: Response, mostBytes: number): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** Trusts the authorities or certificates in a PEM file, next to those of Node, in this process. */
+/** Trusts the authorities or certificates in the file of `--ca-file`, next to those of Node, in this process. */
 export async function trustAlso(caFile: string): Promise<void> {
-  const pem = await lineIn(caFile, "--ca-file", "AGENT_UNREACHABLE");
+  const pem = await flagFile(caFile, "--ca-file");
+  // Node ignores a text without a certificate.
+  if (!pem.includes("-----BEGIN CERTIFICATE-----"))
+    throw new CommandFailed(`--ca-file ${caFile} has no certificate; expected a PEM file`, exitStatus.usage);
+  trust(pem);
+}
+
+function trust(pem: string): void {
   setDefaultCACertificates([...getCACertificates("default"), pem]);
 }
 
 export async function tokenOf(tokenFile: string): Promise<string> {
-  return (await lineIn(tokenFile, "--token-file", "AGENT_REFUSED")).trim();
+  return (await flagFile(tokenFile, "--token-file")).trim();
+}
+
+/** The content of a file named with a flag. Rejects with wrong use if it cannot be read. */
+async function flagFile(file: string, flag: string): Promise<string> {
+  try {
+    return await lineIn(file, flag, "CONFIG_INVALID");
+  } catch (error) {
+    throw new CommandFailed(reasonOf(error), exitStatus.usage);
+  }
 }
 
 /** `fetch` only says "fetch failed"; its cause has the reason. */

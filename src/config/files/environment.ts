@@ -64,7 +64,7 @@ export async function readTextFile(
   try {
     bytes = await environment.readFile(resolve(environment.cwd, file));
   } catch (error) {
-    const wanted = what === "" ? "name it with -c FILE, or write one with `tagferry init`" : undefined;
+    const wanted = what === "" ? "correct the name of the file; `tagferry init` writes a configuration" : undefined;
     issues.error(place, `${what}cannot be read: ${fileProblem(error)}`, wanted);
     return undefined;
   }

@@ -43,7 +43,9 @@ export async function optionsFromFlags(flags: ServiceFlags): Promise<LocalServic
     const [first = ""] = path.map(String);
     if (first === "integrations" && !(first in given) && !(first in file)) return "--integration: must be given";
     const inFile = first in file && !(first in given);
-    return `${inFile ? `${flags.config}: ${path.join(".")}` : flagOf(path)}: ${message}`;
+    const value = path.length === 1 ? given[first] : undefined;
+    const found = typeof value === "string" ? `, is ${value}` : "";
+    return `${inFile ? `${flags.config}: ${path.join(".")}` : flagOf(path)}: ${message}${found}`;
   });
   throw new AgentError("CONFIG_INVALID", lines.join("\n"));
 }

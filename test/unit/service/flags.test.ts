@@ -59,6 +59,7 @@ test("all invalid flags are reported together", async () => {
     () => "",
     (error: Error) => error.message,
   );
+  expect(message).toContain("--listen: must be host:port, as in 127.0.0.1:8421, is nowhere");
   const named = message.split("\n").map((line) => line.split(":")[0] ?? "");
   expect(named.toSorted((a, b) => (a < b ? -1 : 1))).toEqual([
     "--cors",

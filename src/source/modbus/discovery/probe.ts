@@ -65,7 +65,7 @@ export async function probeModbus(
   signal: AbortSignal,
 ): Promise<readonly ProbeRow[]> {
   const parsed = parseAddress(at);
-  if (!parsed.ok) throw new AgentError("CONFIG_INVALID", parsed.error);
+  if (!parsed.ok) throw new AgentError("CONFIG_INVALID", `--at ${at}: ${parsed.error}`);
   const { table, address } = parsed.address;
   if (!isRegisterTable(table)) throw new AgentError("CONFIG_INVALID", `${at}: a bit can be read in one way only`);
   const options = optionsOf({ url, ...(replyUnit !== undefined && { replyUnit }) });
