@@ -87,34 +87,30 @@ What the agent itself would have to tell is missing where it does not answer. Wi
   });
 
   const directory = "<dir>  agent.dataDir, or the folder buffer in it";
-  line.group(
-    "buffer",
-    "look into a data directory without a lock, beside a running agent or into what is left of one",
-    [
-      {
-        name: "stat",
-        what: "what it holds: segments, points, what is to be delivered, what was lost",
-        takes: [directory, jsonOption],
-        example: "tagferry buffer stat /var/lib/tagferry",
-        run: async () => (await import("./inspect/buffer.ts")).bufferStat,
-      },
-      {
-        name: "verify",
-        what: "read every byte; exit status 1 where anything is damaged",
-        takes: [directory, jsonOption],
-        example: "tagferry buffer verify /var/lib/tagferry",
-        run: async () => (await import("./inspect/buffer.ts")).bufferVerify,
-      },
-      {
-        name: "export",
-        what: "print the points it holds; exit status 1 where some cannot be read",
-        takes: [directory, ...formatOptions("ndjson"), "--undelivered  only what the service does not have yet"],
-        more: "In CSV an Input ID that a spreadsheet would take for a formula has a ' before it.",
-        example: "tagferry buffer export /var/lib/tagferry --undelivered > points.csv",
-        run: async () => (await import("./inspect/buffer.ts")).bufferExport,
-      },
-    ],
-  );
+  line.group("buffer", "inspect a data directory without a lock, of a running agent or of one that is gone", [
+    {
+      name: "stat",
+      what: "what it holds: segments, points, what is to be delivered, what was lost",
+      takes: [directory, jsonOption],
+      example: "tagferry buffer stat /var/lib/tagferry",
+      run: async () => (await import("./inspect/buffer.ts")).bufferStat,
+    },
+    {
+      name: "verify",
+      what: "read every byte; exit status 1 where anything is damaged",
+      takes: [directory, jsonOption],
+      example: "tagferry buffer verify /var/lib/tagferry",
+      run: async () => (await import("./inspect/buffer.ts")).bufferVerify,
+    },
+    {
+      name: "export",
+      what: "print the points it holds; exit status 1 where some cannot be read",
+      takes: [directory, ...formatOptions("ndjson"), "--undelivered  only what the service does not have yet"],
+      more: "In CSV an Input ID that a spreadsheet would take for a formula has a ' before it.",
+      example: "tagferry buffer export /var/lib/tagferry --undelivered > points.csv",
+      run: async () => (await import("./inspect/buffer.ts")).bufferExport,
+    },
+  ]);
 
   const rejectCommands = [
     ["list", "reasons and counts"],

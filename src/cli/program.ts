@@ -64,7 +64,7 @@ function commands(io: Console, protocols: ProtocolTexts): CommandLine {
   const config = line.configOption();
   line.add({
     name: "run",
-    what: "run the agent until it is told to stop",
+    what: "run the agent until it is stopped",
     takes: [
       config,
       `--final  close the sessions at ${protocols.protocolsWith("identity")} servers when it stops, instead of leaving them to the next start`,

@@ -226,7 +226,7 @@ async function command(
     return answerJson(response, denied.status, denied.body);
   }
   if (!isRepeated?.(searchParams))
-    runtime.log.info({ part: "web", path, from: request.socket.remoteAddress }, "asked for with a token");
+    runtime.log.info({ part: "web", path, from: request.socket.remoteAddress }, "authenticated request");
   const result = await answer?.(control, searchParams);
   if (typeof result === "string") return end(response, 200, "application/x-ndjson", result);
   if (typeof result !== "object" || result === null)

@@ -30,7 +30,7 @@ test("the table is the one in config/metrics.md", async () => {
 
 What \`/metrics\` of the agent gives in the Prometheus text format. Counters begin at 0 with each start of the program, except
 \`tagferry_buffer_lost_points_total\`, which counts since the buffer was created, so that an alert also sees losses that a start finds. This table is written from the declarations in the code: \`npx vitest run -u --config test/vitest.config.ts test/unit/metrics-table\`.
-\`alerts.yaml\` and \`grafana-dashboard.json\` beside it use them.
+\`alerts.yaml\` and \`grafana-dashboard.json\` in the same folder use them.
 
 ${table}
 `;

@@ -183,7 +183,7 @@ function cluster({ cluster: some }: AnsweredStatus): readonly string[] {
   return [
     listed("cluster", [
       visible(connected ? `connected to ${server}` : `not reachable: ${reason}`),
-      connected && visible(delivers === undefined ? "nobody delivers" : `${delivers} delivers`),
+      connected && visible(delivers === undefined ? "no agent delivers" : `${delivers} delivers`),
       connected && `${count(members, "agent")}`,
       connected && !hasQuorum && "the servers have no quorum",
       forwardLagMs > 1_000 && `hands over ${span(forwardLagMs)} late`,

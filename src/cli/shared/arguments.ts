@@ -46,7 +46,7 @@ export class CommandLine {
     const command = below.command(name).description(what);
     const path = [below.parent?.name(), below.name(), name].filter((part) => part !== undefined);
     // After an invalid option, the operator needs the help of that command, not the list of all commands.
-    command.showHelpAfterError(`(${path.join(" ")} --help tells more)`);
+    command.showHelpAfterError(`(${path.join(" ")} --help shows its options)`);
     command.addHelpText("after", `${more === undefined ? "" : `\n${more}\n`}\nExample: ${example}`);
     for (const each of takes)
       if (typeof each !== "string") void (each instanceof Option ? command.addOption(each) : command.addArgument(each));

@@ -60,7 +60,7 @@ export const httpOptions = z.strictObject({
     .array(z.string().min(1))
     .default([])
     .describe(
-      "Names under which the page may be asked for beside localhost, addresses and the name in listen. A browser that comes by another name is refused: it was led here by a stranger's page.",
+      "Host names under which the page is served, in addition to localhost, addresses and the name in listen. A browser that comes by another name is refused: it was led here by a stranger's page.",
     )
     .meta({ examples: [["gw1.plant.local"]] }),
   token: secret()
@@ -69,7 +69,7 @@ export const httpOptions = z.strictObject({
     })
     .optional()
     .describe(
-      "Whoever sends it may ask the agent for a change over HTTP, as tagferry reload does from another machine. Without it only those may who can read control.token in the data directory.",
+      "With this token a client may change the agent over HTTP, as tagferry reload does from another machine. Without it, changes need read access to control.token in the data directory.",
     ),
   readToken: secret()
     .refine((token) => token.reveal().length >= shortestToken, {

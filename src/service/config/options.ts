@@ -11,7 +11,10 @@ const integrationOptions = z
     password: secret().optional().describe("Password of basic authentication."),
     clientId: z.string().min(1).optional().describe("Client credentials: the client's name."),
     clientSecret: secret().optional().describe("Client credentials: the client's secret."),
-    grants: z.array(z.enum(grants)).default([]).describe("Namespaces that the integration may use beside its own."),
+    grants: z
+      .array(z.enum(grants))
+      .default([])
+      .describe("Namespaces that the integration may use in addition to its own."),
   })
   .superRefine(({ password, clientId, clientSecret }, context) => {
     if ((clientId === undefined) !== (clientSecret === undefined))

@@ -56,7 +56,7 @@ test("with a token a reload is executed and its result returned", async () => {
     status: 200,
     text: '{"ok":true,"started":["a"]}',
     reloads: 1,
-    logged: ["asked for with a token"],
+    logged: ["authenticated request"],
   });
 });
 
