@@ -3,7 +3,7 @@ import { AgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { ServiceOptions } from "./client/options.ts";
 import type { RejectFiles } from "./rejects/reject-files.ts";
-import { keyOfPoint, RejectReader, sendableOf } from "./rejects/reject-reader.ts";
+import { RejectReader, restOf, sendableOf } from "./rejects/reject-reader.ts";
 import type { Catalog } from "./signals/catalog.ts";
 import { openUploader } from "./uploader.ts";
 
@@ -35,18 +35,17 @@ const pollMs = 50;
  */
 export async function retryRejects(parts: RetryParts, runtime: Runtime, signal: AbortSignal): Promise<Retried> {
   const { files } = parts;
-  const { lines, points, kept, sendable } = await sendableOf(files.lines());
-  if (points.length === 0) return { accepted: 0, refused: 0, unsendable: kept.length };
-  await files.takeOut(lines);
+  const { points, unsendable } = await sendableOf(files.lines());
+  if (points.length === 0) return { accepted: 0, refused: 0, unsendable };
+  await files.takeOut();
   const reader = new RejectReader(points);
   try {
     await send(reader, parts, runtime, signal);
   } finally {
-    const rest = [...reader.unsettled()].flatMap((point) => sendable.get(keyOfPoint(point)) ?? []);
-    await files.putBack([...kept, ...rest]);
+    await files.putBack(restOf(reader, unsendable));
   }
   const { points: settled, refused } = reader.settled;
-  return { accepted: settled - refused, refused, unsendable: kept.length };
+  return { accepted: settled - refused, refused, unsendable };
 }
 
 async function send(reader: RejectReader, parts: RetryParts, runtime: Runtime, signal: AbortSignal): Promise<void> {

@@ -1,5 +1,5 @@
 // The memory cost of many tags: an agent that reads 100,000 tags must fit into the 512 MB of its systemd unit.
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startAgent } from "../support/agent-process.ts";
@@ -77,3 +77,56 @@ test("an agent that stores and delivers a value of each of 100,000 configured ta
   await eventually(delivered, 300_000);
   expect(residentMegabytes(agent.pid).most).toBeLessThan(limitMegabytes);
 });
+
+test("sending 32 MiB of refused points again takes less than 150 MB", { timeout: 600_000 }, async () => {
+  using folder = temporaryFolder();
+  const data = folder.file("data");
+  mkdirSync(join(data, "upload"), { recursive: true, mode: 0o700 });
+  const files = ["rejects.1.ndjson", "rejects.ndjson"];
+  for (const [i, name] of files.entries())
+    writeFileSync(join(data, "upload", name), refusedLines(i * perFile), { mode: 0o600 });
+  await using service = await testService();
+  await using agent = await startAgent({
+    folder: folder.path,
+    configuration: `version: 1
+agent: { name: drill, dataDir: ${JSON.stringify(data)}, ownSignals: off }
+service: { url: "${service.url}", integration: ${integration}, auth: { basic: { password: "${password}" } } }
+http: { listen: "127.0.0.1:0" }
+sources: { demo: { type: simulator, tags: [{ input: demo }] } }
+`,
+    env,
+    readyWithinMs,
+  });
+  const post = async () => {
+    const token = readFileSync(join(data, "control.token"), "utf8").trim();
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    return (await fetch(new URL("/api/rejects/retry", agent.page), { method: "POST", headers, body: "{}" })).ok;
+  };
+  const refused = async () => (await agent.status()).upload.refusedPoints;
+  await eventually(async () => (await refused()) === 2 * perFile, 60_000);
+  const before = residentMegabytes(agent.pid).most;
+
+  await eventually(post, 60_000);
+  await eventually(async () => (await refused()) === 0, 300_000);
+
+  expect(residentMegabytes(agent.pid).most - before).toBeLessThan(150);
+});
+
+const perFile = 88_000;
+
+/** 16 MiB. */
+function refusedLines(first: number): string {
+  const line = (n: number) => {
+    const time = new Date(Date.UTC(2026, 0, 1) + Math.floor(n / 500) * 1_000).toISOString();
+    const reason = "Invalid params (-32602, trace 2ab1c2d3e4f5): too new";
+    return JSON.stringify({
+      at: time,
+      input: `hall.sensor.temperature.${n % 500}`,
+      time,
+      value: n,
+      code: -32602,
+      reason,
+    });
+  };
+  return `${Array.from({ length: perFile }, (_, i) => line(first + i)).join("\n")}\n`;
+}

@@ -5,7 +5,7 @@ import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 
 /** Replaces `path` by `data`, mode 0600. Resolves once content and name survive a power cut. */
-export async function writeAtomically(path: string, data: string | Uint8Array): Promise<void> {
+export async function writeAtomically(path: string, data: string | Uint8Array | AsyncIterable<string>): Promise<void> {
   const temporary = `${path}.${randomBytes(4).toString("hex")}.tmp`;
   try {
     {

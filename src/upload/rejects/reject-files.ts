@@ -21,6 +21,9 @@ const rejectLine = z.object({
 });
 export type RejectLine = z.output<typeof rejectLine>;
 
+/** Of text in memory, in UTF-16 code units. */
+const pieceLength = 64 * 1_024;
+
 export class RejectFiles {
   readonly #folder: string;
 
@@ -53,22 +56,27 @@ export class RejectFiles {
       for await (const text of linesOf(file, Math.floor(bytes / 2))) if (text !== "") yield parse(text);
   }
 
-  /** Moves `lines`, all readable rejects, to the retry file, where a kill loses none. */
-  async takeOut(lines: readonly RejectLine[]): Promise<void> {
+  /** Moves all readable rejects to the retry file, where a kill loses none. */
+  async takeOut(): Promise<void> {
+    const all = [this.#retry, this.#older, this.path];
     let unreadable = "";
-    for (const file of [this.#retry, this.#older, this.path])
-      for await (const text of linesOf(file)) if (text !== "" && !parse(text)) unreadable += `${text}\n`;
-    await writeAtomically(this.#retry, textOf(lines));
+    for await (const piece of piecesOf(all, (line) => !line)) unreadable += piece;
+    const readable = piecesOf(all, (line) => line !== undefined);
+    await writeAtomically(this.#retry, readable);
     if (unreadable === "") await rm(this.#older, { force: true });
     else await writeAtomically(this.#older, unreadable);
     await rm(this.path, { force: true });
   }
 
-  /** Completes a retry. `rest` is refused again. */
-  async putBack(rest: readonly RejectLine[]): Promise<void> {
-    if (rest.length > 0) {
+  /** Completes a retry. The lines of the retry file that `isRest` selects are refused again. Default: none. */
+  async putBack(isRest?: (line: RejectLine) => boolean): Promise<void> {
+    const files = isRest ? [this.#retry] : [];
+    const rest = piecesOf(files, (line) => line !== undefined && isRest?.(line) === true);
+    const first = await rest.next();
+    if (first.done !== true) {
       await using file = await open(this.#older, "a", 0o600);
-      await file.appendFile(textOf(rest));
+      await file.appendFile(first.value);
+      await file.appendFile(rest);
       await file.datasync();
       await syncName(this.#older);
     }
@@ -102,8 +110,21 @@ function parse(text: string): RejectLine | undefined {
   return attempt(() => rejectLine.safeParse(JSON.parse(text)).data);
 }
 
-function textOf(lines: readonly RejectLine[]): string {
-  return lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+/** The text of the lines that `isWanted` selects, in pieces, since the files may have 32 MiB. */
+async function* piecesOf(
+  files: readonly string[],
+  isWanted: (line: RejectLine | undefined) => boolean,
+): AsyncGenerator<string, void> {
+  let piece = "";
+  for (const file of files)
+    for await (const text of linesOf(file)) {
+      if (text === "" || !isWanted(parse(text))) continue;
+      piece += `${text}\n`;
+      if (piece.length < pieceLength) continue;
+      yield piece;
+      piece = "";
+    }
+  if (piece !== "") yield piece;
 }
 
 export interface RejectReason {

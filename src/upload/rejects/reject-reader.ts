@@ -16,9 +16,17 @@ interface RetriedPoint {
 /** The uploader requests at least this many. */
 const pointsPerBlock = 100;
 
+/** Points of a later block. A block for each of 100,000 inputs would take 100 MB. */
+interface BlockPoints {
+  readonly id: BlockId;
+  readonly input: InputId;
+  /** By time. */
+  readonly points: readonly (readonly [time: number, value: number])[];
+}
+
 export class RejectReader implements BufferReader {
-  readonly #waiting: Block[] = [];
-  readonly #out = new Map<BlockId, Block>();
+  readonly #waiting: BlockPoints[] = [];
+  readonly #out = new Map<BlockId, BlockPoints>();
   readonly #all = Promise.withResolvers<void>();
   #settled = 0;
   #refused = 0;
@@ -35,8 +43,10 @@ export class RejectReader implements BufferReader {
     }
     for (const [input, series] of byInput) {
       const sorted = [...series].toSorted(([a], [b]) => a - b);
-      for (let at = 0; at < sorted.length; at += pointsPerBlock)
-        this.#add(input, sorted.slice(at, at + pointsPerBlock));
+      for (let at = 0; at < sorted.length; at += pointsPerBlock) {
+        const id = (this.#sign * (this.#waiting.length + 1)) as BlockId; // unique within this reader
+        this.#waiting.push({ id, input, points: sorted.slice(at, at + pointsPerBlock) });
+      }
     }
     if (this.#waiting.length === 0) this.#all.resolve();
   }
@@ -52,18 +62,23 @@ export class RejectReader implements BufferReader {
   }
 
   *unsettled(): Generator<RetriedPoint> {
-    for (const { series } of [...this.#waiting, ...this.#out.values()])
-      for (const { input, times, values } of series)
-        for (const [i, time] of times.entries()) yield { input, time, value: values[i] ?? 0 };
+    for (const { input, points } of [...this.#waiting, ...this.#out.values()])
+      for (const [time, value] of points) yield { input, time, value };
   }
 
   async take(lane: Lane, { wait, inputs, except }: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
     signal.throwIfAborted();
     // Refused points are not new, so the live lane has none.
-    const block = lane === "live" && !wait ? undefined : this.#next(inputs, except);
-    if (block) this.#out.set(block.id, block);
-    else if (wait) await orAbort(new Promise(() => {}), signal);
-    return block;
+    const next = lane === "live" && !wait ? undefined : this.#next(inputs, except);
+    if (!next) {
+      if (wait) await orAbort(new Promise(() => {}), signal);
+      return undefined;
+    }
+    const { id, input, points } = next;
+    this.#out.set(id, next);
+    const times = Float64Array.from(points, ([time]) => time);
+    const values = Float64Array.from(points, ([, value]) => value);
+    return Block.of(id, [{ input, times, values }]);
   }
 
   async settle(done: readonly Settlement[]): Promise<void> {
@@ -71,7 +86,7 @@ export class RejectReader implements BufferReader {
       const block = this.#out.get(id);
       if (!block) continue;
       this.#out.delete(id);
-      this.#settled += block.points;
+      this.#settled += block.points.length;
       this.#refused += refused;
     }
     if (this.#waiting.length === 0 && this.#out.size === 0) this.#all.resolve();
@@ -87,49 +102,54 @@ export class RejectReader implements BufferReader {
 
   async [Symbol.asyncDispose](): Promise<void> {}
 
-  /** The first block of the selected inputs. A block has one input. */
-  #next(inputs: TakeOptions["inputs"], except: TakeOptions["except"]): Block | undefined {
-    const isWanted = ({ inputs: [input = "" as InputId] }: Block) =>
-      inputs?.includes(input) !== false && except?.includes(input) !== true;
+  /** The points of the first block of the selected inputs. */
+  #next(inputs: TakeOptions["inputs"], except: TakeOptions["except"]): BlockPoints | undefined {
+    const isWanted = ({ input }: BlockPoints) => inputs?.includes(input) !== false && except?.includes(input) !== true;
     const index = this.#waiting.findIndex(isWanted);
     return index < 0 ? undefined : this.#waiting.splice(index, 1)[0];
-  }
-
-  #add(input: InputId, points: readonly (readonly [time: number, value: number])[]): void {
-    const id = (this.#sign * (this.#waiting.length + 1)) as BlockId; // unique within this reader
-    const times = Float64Array.from(points, ([time]) => time);
-    const values = Float64Array.from(points, ([, value]) => value);
-    this.#waiting.push(Block.of(id, [{ input, times, values }]));
   }
 }
 
 interface Sendable {
-  /** All readable rejects. */
-  readonly lines: readonly RejectLine[];
   readonly points: readonly RetriedPoint[];
-  /** Rejects that cannot be sent, since their time or value is invalid. */
-  readonly kept: readonly RejectLine[];
-  /** The reject of each point, by `keyOfPoint`. */
-  readonly sendable: ReadonlyMap<string, RejectLine>;
+  /** Number of rejects that cannot be sent, since their time or value is invalid. */
+  readonly unsendable: number;
 }
 
-/** Rejects as the iterator does. */
+/** Keeps the points alone: the lines stay in their file, since they would take ten times as much memory. */
 export async function sendableOf(rejects: AsyncIterable<RejectLine | undefined>): Promise<Sendable> {
-  const lines: RejectLine[] = [];
-  const kept: RejectLine[] = [];
   const points: RetriedPoint[] = [];
-  const sendable = new Map<string, RejectLine>();
+  // Of up to 200,000 points, few have an Input ID of their own.
+  const names = new Map<InputId, InputId>();
+  let unsendable = 0;
   for await (const line of rejects) {
     if (!line) continue;
-    lines.push(line);
     const point = pointOf(line);
-    if (!point) kept.push(line);
-    else {
-      points.push(point);
-      sendable.set(keyOfPoint(point), line);
+    if (!point) {
+      unsendable++;
+      continue;
     }
+    const input = names.get(point.input) ?? point.input;
+    names.set(input, input);
+    points.push({ ...point, input });
   }
-  return { lines, points, kept, sendable };
+  return { points, unsendable };
+}
+
+/**
+ * Selects the lines that a retry with `reader` leaves: those that cannot be sent, and those of undecided points.
+ * Undefined: there are none.
+ */
+export function restOf(
+  reader: Pick<RejectReader, "unsettled">,
+  unsendable: number,
+): ((line: RejectLine) => boolean) | undefined {
+  const undecided = new Set(Array.from(reader.unsettled(), keyOfPoint));
+  if (undecided.size === 0 && unsendable === 0) return undefined;
+  return (line) => {
+    const point = pointOf(line);
+    return !point || undecided.has(keyOfPoint(point));
+  };
 }
 
 function pointOf({ input, time, value }: RejectLine): RetriedPoint | undefined {
@@ -138,6 +158,6 @@ function pointOf({ input, time, value }: RejectLine): RetriedPoint | undefined {
   return { input, time: at, value };
 }
 
-export function keyOfPoint({ input, time }: RetriedPoint): string {
+function keyOfPoint({ input, time }: RetriedPoint): string {
   return `${input} ${formatTimestamp(epochMicros(time))}`;
 }

@@ -7,8 +7,8 @@ import type { Block, BlockId } from "../../core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../core/buffer.ts";
 import { reasonOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/runtime.ts";
-import type { RejectFiles, RejectLine } from "./reject-files.ts";
-import { keyOfPoint, RejectReader, sendableOf } from "./reject-reader.ts";
+import type { RejectFiles } from "./reject-files.ts";
+import { RejectReader, restOf, sendableOf } from "./reject-reader.ts";
 import type { Rejects } from "./rejects.ts";
 
 export interface RetryProgress {
@@ -22,19 +22,13 @@ export interface RetryProgress {
   readonly unsendable: number;
 }
 
-interface Current {
-  readonly reader: RejectReader;
-  readonly kept: readonly RejectLine[];
-  readonly sendable: ReadonlyMap<string, RejectLine>;
-}
-
 const stops = "the uploader stops";
 
 export class RejectRetry {
   readonly #files: RejectFiles;
   readonly #rejects: Rejects;
   readonly #log: Logger;
-  #current: Current | undefined;
+  #reader: RejectReader | undefined;
   #progress: RetryProgress | undefined;
   #woken = new AbortController();
   #ended = false;
@@ -47,7 +41,7 @@ export class RejectRetry {
 
   /** The last retry since the uploader was opened. Undefined: none. */
   get progress(): RetryProgress | undefined {
-    const { reader } = this.#current ?? {};
+    const reader = this.#reader;
     if (!reader || !this.#progress) return this.#progress;
     const { points, refused } = reader.settled;
     return { ...this.#progress, accepted: points - refused, refused };
@@ -68,19 +62,19 @@ export class RejectRetry {
 
   async #begin(): Promise<RetryProgress> {
     if (this.#ended) throw new Error(stops);
-    const { lines, points, kept, sendable } = await sendableOf(this.#files.lines());
+    const { points, unsendable } = await sendableOf(this.#files.lines());
     this.#progress = {
       running: points.length > 0,
       points: points.length,
       accepted: 0,
       refused: 0,
-      unsendable: kept.length,
+      unsendable,
     };
     if (points.length === 0) return this.#progress;
-    await this.#files.takeOut(lines);
+    await this.#files.takeOut();
     // The ids of a buffer are positive.
     const reader = new RejectReader(points, -1);
-    this.#current = { reader, kept, sendable };
+    this.#reader = reader;
     void reader.all.then(() => this.#finish());
     const woken = this.#woken;
     this.#woken = new AbortController();
@@ -95,12 +89,12 @@ export class RejectRetry {
       take: (lane, options, signal) => this.#take(buffer, lane, options, signal),
       settle: async (done: readonly Settlement[]) => {
         const [ours, theirs] = split(done, ({ block }) => isOurs(block));
-        if (ours.length > 0) await this.#current?.reader.settle(ours);
+        if (ours.length > 0) await this.#reader?.settle(ours);
         if (theirs.length > 0) await buffer.settle(theirs);
       },
       release: (blocks) => {
         const [ours, theirs] = split(blocks, isOurs);
-        this.#current?.reader.release(ours);
+        this.#reader?.release(ours);
         if (theirs.length > 0) buffer.release(theirs);
       },
       [Symbol.asyncDispose]: () => buffer[Symbol.asyncDispose](),
@@ -112,9 +106,7 @@ export class RejectRetry {
       // Taken first, so that points that come from here on end the wait.
       const woken = this.#woken.signal;
       const isDue = lane === "backlog" || options.wait;
-      const block = isDue
-        ? await this.#current?.reader.take("backlog", { ...options, wait: false }, signal)
-        : undefined;
+      const block = isDue ? await this.#reader?.take("backlog", { ...options, wait: false }, signal) : undefined;
       if (block) return block;
       if (!options.wait) return await buffer.take(lane, options, signal);
       try {
@@ -134,14 +126,12 @@ export class RejectRetry {
   }
 
   async #finish(): Promise<void> {
-    const current = this.#current;
-    if (!current) return;
+    const reader = this.#reader;
+    if (!reader) return;
     const progress = this.progress;
-    this.#current = undefined;
-    const { reader, kept, sendable } = current;
-    const rest = [...reader.unsettled()].flatMap((point) => sendable.get(keyOfPoint(point)) ?? []);
+    this.#reader = undefined;
     try {
-      await this.#rejects.alone(() => this.#files.putBack([...kept, ...rest]));
+      await this.#rejects.alone(() => this.#files.putBack(restOf(reader, progress?.unsendable ?? 0)));
     } catch (error) {
       this.#log.warn({ reason: reasonOf(error) }, "refused points stay in the file of the retry");
     }

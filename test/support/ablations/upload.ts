@@ -182,7 +182,7 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "keeping refused points on disk while they are resent",
     file: "upload/rejects/reject-files.ts",
-    code: "    await writeAtomically(this.#retry, textOf(lines));\n",
+    code: "    await writeAtomically(this.#retry, readable);\n",
     without: "",
     test: rejects,
   },
