@@ -66,9 +66,11 @@ const maxHeldBytes = 256 * 2 ** 20;
 /** Limit for query responses in memory that clients have not read yet. */
 const maxUnreadBytes = 128 * 2 ** 20;
 /** Smaller responses are always sent. */
-const largeAnswerBytes = 2 ** 20;
+const largeAnswerBytes = 2 ** 17;
 /** Time limit for a client that reads nothing of a large response. */
 const unreadMs = 60_000;
+/** A client that reads more slowly than this, after `unreadMs`, holds memory that other responses need. */
+const slowestBytesPerMs = 32;
 
 export class RpcEndpoint {
   readonly #parts: RpcEndpointParts;
@@ -172,7 +174,7 @@ export class RpcEndpoint {
       if (key !== undefined) this.#late.keep(key, call);
       throw error;
     });
-    if (!written && outcome) this.#keepUntilRead(outcome.length, response, gone);
+    if (!written && outcome) this.#keepUntilRead(outcome.length, gone);
     const answered = outcome && id !== undefined && id !== call.id ? withId(outcome, call.id, id) : outcome;
     if (failure !== undefined) runtime.log.error({ part: "service", trace, failure }, "a request failed");
     if (fault("cutAfter")) return void response.destroy();
@@ -183,18 +185,28 @@ export class RpcEndpoint {
     else {
       const coded = await codedFor(request, answered);
       sendJson(response, 200, coded.body, { ...headers, ...coded.headers });
+      this.#limitReading(coded.body.length, response, gone);
     }
   }
 
+  /** Cuts the connection of a client that has not read a large response in time. */
+  #limitReading(bytes: number, response: ServerResponse, gone: AbortSignal): void {
+    if (bytes < largeAnswerBytes) return;
+    response.setTimeout(unreadMs, () => response.destroy());
+    this.#parts.runtime.clock.sleep(unreadMs + bytes / slowestBytesPerMs, gone).then(
+      () => response.destroy(),
+      () => {},
+    );
+  }
+
   /** Counts a large response until it is read. Throws `HttpRefusal` 503 if unread ones take too much memory. */
-  #keepUntilRead(bytes: number, response: ServerResponse, gone: AbortSignal): void {
+  #keepUntilRead(bytes: number, gone: AbortSignal): void {
     gone.throwIfAborted();
     if (bytes < largeAnswerBytes) return;
     if (this.#unreadBytes > maxUnreadBytes)
       throw new HttpRefusal(503, "busy", "too many large answers are being sent", { "retry-after": "5" });
     this.#unreadBytes += bytes;
     gone.addEventListener("abort", () => (this.#unreadBytes -= bytes), { once: true });
-    response.setTimeout(unreadMs, () => response.destroy());
   }
 
   #limitOf(name: string | undefined, version: ServedVersion): number {

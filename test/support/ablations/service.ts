@@ -182,6 +182,13 @@ export const serviceAblations: readonly Ablation[] = [
     name: "repeating a save that",
   },
   {
+    safeguard: "cutting off clients that read a large answer too slowly",
+    file: "service/http/rpc-endpoint.ts",
+    code: "this.#limitReading(coded.body.length, response, gone);",
+    without: "",
+    test: "integration/service-slow-readers.test.ts",
+  },
+  {
     safeguard: "merging several signals in parts",
     file: "service/store/store.ts",
     code: "if (blocks.length < most) continue;",
