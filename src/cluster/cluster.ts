@@ -1,12 +1,12 @@
 // The cluster from the view of one agent: the shared stream and buckets, the members, and the delivering agent.
 import { reasonOf } from "../core/errors.ts";
-import type { Runtime } from "../core/runtime.ts";
-import type { KeyBucket, PointStream, RequestChannel, StreamState } from "./jetstream.ts";
+import type { Clock, Runtime } from "../core/runtime.ts";
+import type { Broadcast, KeyBucket, PointStream, RequestChannel, StreamState } from "./jetstream.ts";
 import { deliveryLease, holderOf } from "./lease.ts";
 import { type Member, type MemberReport, Membership } from "./membership.ts";
 import { natsBucket } from "./nats-bucket.ts";
 import { NatsLink } from "./nats-connection.ts";
-import { natsRequests } from "./nats-requests.ts";
+import { natsBroadcast, natsRequests } from "./nats-requests.ts";
 import { natsStream } from "./nats-stream.ts";
 import type { ClusterOptions } from "./options.ts";
 
@@ -50,6 +50,11 @@ export function clusterBuckets(
   };
 }
 
+/** Heartbeats of the members. The caller owns `link`. */
+export function clusterHeartbeats(link: NatsLink, integration: string, clock: Clock): Broadcast {
+  return natsBroadcast(link, "members", integration, clock);
+}
+
 export interface ClusterParts {
   readonly options: ClusterOptions;
   /** `service.integration`. Agents of other integrations share nothing with this one. */
@@ -87,7 +92,8 @@ export class JoinedCluster implements AsyncDisposable {
     this.leases = leases;
     this.state = state;
     this.requests = natsRequests(this.#link, integration, runtime.clock);
-    this.members = new Membership({ state: this.state, node, report }, this.#runtime);
+    const heartbeats = clusterHeartbeats(this.#link, integration, runtime.clock);
+    this.members = new Membership({ state: this.state, heartbeats, node, report }, this.#runtime);
     this.#running = Promise.all([this.members.run(this.#stop.signal), this.#watch()]).catch((error: unknown) =>
       this.#runtime.log.error({ err: error }, "the members of the cluster are not watched any more"),
     );

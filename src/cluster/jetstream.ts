@@ -74,8 +74,18 @@ export interface KeyBucket {
   update(key: string, value: Uint8Array, revision: number, timeoutMs?: number): Promise<number | undefined>;
   /** Deletes the key if its last revision is `revision`. False: it is not. */
   delete(key: string, revision: number): Promise<boolean>;
+  /** The keys that begin with `prefix`, which ends with a dot: also keys that were deleted. */
+  keys(prefix: string): Promise<readonly string[]>;
   /** The entries whose keys begin with `prefix`, which ends with a dot. */
   list(prefix: string): Promise<readonly KeyEntry[]>;
+}
+
+/** Messages to all agents of the integration. They are not stored: what does not arrive at once is lost. */
+export interface Broadcast {
+  /** Has no effect without a connection. */
+  send(data: Uint8Array): void;
+  /** Calls `take` with each message, also with those of this agent, until `signal` aborts, then resolves. */
+  listen(take: (data: Uint8Array) => void, signal: AbortSignal): Promise<void>;
 }
 
 /** Requests from any process to the agent that answers them. */

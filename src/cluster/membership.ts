@@ -1,10 +1,14 @@
-// The members of the cluster and the operators' orders, as this agent sees them. Each member updates a record at each
-// heartbeat. It is alive for others while its record changes, measured with their own monotonic clocks.
+// The members of the cluster and the operators' orders, as this agent sees them.
+//
+//   heartbeat   every 2 s to all agents, not stored: it costs the servers no write, and one message for each other member
+//   record      in the bucket `state`, written when it changes: it shows the member to others after it has gone
+//
+// A member is alive for others while they receive its heartbeats, measured with their own monotonic clocks.
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { isAgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
-import type { KeyBucket, KeyEntry } from "./jetstream.ts";
+import type { Broadcast, KeyBucket } from "./jetstream.ts";
 import { keyToken } from "./key-token.ts";
 import type { Candidate, Orders } from "./placement.ts";
 import { partsOf } from "./signal-parts.ts";
@@ -38,18 +42,21 @@ const orderRecord = z.discriminatedUnion("kind", [
 export type ClusterOrder = z.output<typeof orderRecord>;
 
 const beatMs = 2_000;
-/** A member whose record has not changed for this long, three heartbeats, is not alive. */
+/** A member that was not heard for this long, three heartbeats, is not alive. */
 export const silentMs = 3 * beatMs;
+/** Records of members without heartbeats are read at one in so many heartbeats. */
+const recordsEvery = 4;
 
 export interface MembershipOptions {
   readonly state: KeyBucket;
+  readonly heartbeats: Broadcast;
   readonly node: string;
   readonly report: () => MemberReport;
 }
 
 interface Sighting {
   readonly record: MemberRecord;
-  readonly revision: number;
+  /** When it was heard last. */
   readonly changedAt: number;
   readonly aliveSince: number;
 }
@@ -58,9 +65,14 @@ export class Membership {
   readonly #options: MembershipOptions;
   readonly #runtime: Runtime;
   readonly #boot = randomUUID();
-  #seen = new Map<string, Sighting>();
+  /** By key. */
+  readonly #seen = new Map<string, Sighting>();
+  /** Keys of members that were removed. */
+  readonly #removed = new Set<string>();
   #orders: readonly ClusterOrder[] = [];
   #revision: number | undefined;
+  /** The record in the bucket. Undefined: not written yet. */
+  #written: string | undefined;
   #namesake = false;
   #isKnown = false;
 
@@ -79,7 +91,7 @@ export class Membership {
     return this.#isKnown;
   }
 
-  /** All members with a record, including this agent once it has written its own. */
+  /** All members that were heard or have a record, including this agent. */
   get members(): readonly Member[] {
     const now = this.#runtime.clock.monotonic();
     return [...this.#seen.values()].map(({ record, changedAt, aliveSince }) => ({
@@ -91,7 +103,7 @@ export class Membership {
   /** The members that are alive, including this agent. */
   get candidates(): readonly Candidate[] {
     const { node, report } = this.#options;
-    const own = this.#seen.get(keyToken(node));
+    const own = this.#seen.get(memberKey(node));
     const others = this.members.filter((member) => member.node !== node);
     const aliveMs = own ? this.#runtime.clock.monotonic() - own.aliveSince : 0;
     return [
@@ -106,72 +118,113 @@ export class Membership {
     return { drained: new Set(drained), moves: new Map(moves) };
   }
 
-  /** Writes and reads records at each heartbeat until `signal` aborts, then resolves. Retries on server failures. */
+  /** Sends heartbeats, writes the record and reads orders until `signal` aborts, then resolves. */
   async run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      try {
-        await this.#beat();
-        await this.#look();
-      } catch (error) {
-        if (!isAgentError(error)) throw error;
+    const { clock } = this.#runtime;
+    const { heartbeats } = this.#options;
+    const repeat = async (call: (round: number) => Promise<void> | void) => {
+      for (let round = 0; !signal.aborted; round++) {
+        try {
+          await call(round);
+        } catch (error) {
+          if (!isAgentError(error)) throw error;
+        }
+        await clock.sleep(beatMs, signal).catch(() => {});
       }
-      await this.#runtime.clock.sleep(beatMs, signal).catch(() => {});
-    }
+    };
+    await Promise.all([
+      heartbeats.listen((data) => this.#hear(data), signal),
+      repeat(() => heartbeats.send(Buffer.from(JSON.stringify(this.#record)))),
+      repeat(async (round) => {
+        await this.#write();
+        if (!this.#isKnown || round % recordsEvery === 0) await this.#readRecords();
+        this.#orders = await readOrders(this.#options.state);
+        this.#isKnown = true;
+      }),
+    ]);
   }
 
-  async #beat(): Promise<void> {
-    const { state, node, report } = this.#options;
-    const key = `members.${keyToken(node)}`;
-    const value = Buffer.from(JSON.stringify({ node, boot: this.#boot, ...report() }));
-    const known = this.#revision;
-    this.#revision = known === undefined ? await state.create(key, value) : await state.update(key, value, known);
-    if (this.#revision !== undefined) return;
-    const entry = await state.get(key);
-    if (!entry) return;
-    // The record is from an earlier start of this program, or from another one with the same name.
-    const isOther = parsed(memberRecord, entry)?.boot !== this.#boot;
-    if (known !== undefined && isOther && !this.#namesake) {
+  get #record(): MemberRecord {
+    const { node, report } = this.#options;
+    return { node, boot: this.#boot, ...report() };
+  }
+
+  #hear(data: Uint8Array): void {
+    const record = parsed(memberRecord, data);
+    if (!record) return;
+    const { node } = this.#options;
+    if (record.node !== node || record.boot === this.#boot) this.#see(record);
+    else if (!this.#namesake) {
       this.#namesake = true;
       this.#runtime.log.error({ node }, "another agent of the cluster has the same agent.name; give each one its own");
     }
-    this.#revision = await state.update(key, value, entry.revision);
   }
 
-  async #look(): Promise<void> {
-    const { records, orders } = await readMembers(this.#options.state);
+  #see(record: MemberRecord): void {
+    const key = memberKey(record.node);
     const now = this.#runtime.clock.monotonic();
-    const seen = new Map<string, Sighting>();
-    for (const { record, revision } of records) {
-      const token = keyToken(record.node);
-      const last = this.#seen.get(token);
-      if (last?.revision === revision) seen.set(token, last);
-      else {
-        const isNew = !last || last.record.boot !== record.boot || now - last.changedAt >= silentMs;
-        seen.set(token, {
-          record,
-          revision,
-          changedAt: now,
-          aliveSince: isNew ? now : last.aliveSince,
-        });
-      }
+    const last = this.#seen.get(key);
+    const isNew = !last || last.record.boot !== record.boot || now - last.changedAt >= silentMs;
+    this.#seen.set(key, { record, changedAt: now, aliveSince: isNew ? now : last.aliveSince });
+    this.#removed.delete(key);
+  }
+
+  /** Writes what does not change all the time, if it has changed. */
+  async #write(): Promise<void> {
+    const { state, node } = this.#options;
+    const { forwardLagMs: _lag, backlogPoints: _backlog, ...lasting } = this.#record;
+    const text = JSON.stringify(lasting);
+    if (text === this.#written) return;
+    const [key, value] = [memberKey(node), Buffer.from(text)];
+    // The entry may be from an earlier start, or from a write whose answer was lost.
+    const revision = this.#revision ?? (await state.get(key))?.revision;
+    this.#revision = revision === undefined ? await state.create(key, value) : await state.update(key, value, revision);
+    if (this.#revision !== undefined) this.#written = text;
+  }
+
+  /** Reads the records of members that are not heard: they are off, were removed, or have just joined. */
+  async #readRecords(): Promise<void> {
+    const { state, node } = this.#options;
+    const now = this.#runtime.clock.monotonic();
+    const isHeard = (key: string) => now - (this.#seen.get(key)?.changedAt ?? Number.NEGATIVE_INFINITY) < silentMs;
+    const keys = await state.keys(allMembers);
+    for (const key of this.#seen.keys()) if (!keys.includes(key) && !isHeard(key)) this.#seen.delete(key);
+    // The servers have lost it.
+    if (!keys.includes(memberKey(node))) this.#written = this.#revision = undefined;
+    const records = this.#isKnown
+      ? await Promise.all(
+          keys
+            .filter((key) => !isHeard(key) && !this.#removed.has(key))
+            .map(async (key) => ({ key, record: parsed(memberRecord, (await state.get(key))?.value) })),
+        )
+      : (await readMembers(state)).map((record) => ({ key: memberKey(record.node), record }));
+    for (const { key, record } of records) {
+      if (record && !this.#seen.has(key)) this.#see(record);
+      if (record) continue;
+      this.#seen.delete(key);
+      this.#removed.add(key);
     }
-    this.#seen = seen;
-    this.#orders = orders;
-    this.#isKnown = true;
   }
 }
 
-/** The records of all members, with revisions that ascend at each heartbeat, and the orders in force. */
-export async function readMembers(state: KeyBucket) {
-  const members = await state.list("members.");
-  const orders = await state.list("orders.");
-  return {
-    records: members.flatMap((entry) => {
-      const record = parsed(memberRecord, entry);
-      return record ? [{ record, revision: entry.revision }] : [];
-    }),
-    orders: orders.flatMap((entry) => parsed(orderRecord, entry) ?? []),
-  };
+const allMembers = "members.";
+const memberKey = (node: string) => `${allMembers}${keyToken(node)}`;
+
+/** The node that has sent a heartbeat. Undefined: it is of another version. */
+export function heardNode(heartbeat: Uint8Array): string | undefined {
+  return parsed(memberRecord, heartbeat)?.node;
+}
+
+/** The records of all members, also of those that are off. */
+export async function readMembers(state: KeyBucket): Promise<readonly MemberRecord[]> {
+  const entries = await state.list(allMembers);
+  return entries.flatMap(({ value }) => parsed(memberRecord, value) ?? []);
+}
+
+/** The orders in force. */
+export async function readOrders(state: KeyBucket): Promise<readonly ClusterOrder[]> {
+  const entries = await state.list("orders.");
+  return entries.flatMap(({ value }) => parsed(orderRecord, value) ?? []);
 }
 
 /** Stores an order. It replaces one of the same kind for the same node or source and is valid until deleted. */
@@ -193,7 +246,7 @@ export function takeBackOrder(state: KeyBucket, order: ClusterOrder): Promise<bo
 /** Removes a member that will not come back. Its points in the stream are still delivered. */
 export async function removeMember(state: KeyBucket, node: string): Promise<boolean> {
   for (const { key } of await state.list(partsOf(node))) await deleteEntry(state, key);
-  return await deleteEntry(state, `members.${keyToken(node)}`);
+  return await deleteEntry(state, memberKey(node));
 }
 
 function orderKey(order: ClusterOrder): string {
@@ -208,8 +261,9 @@ async function deleteEntry(state: KeyBucket, key: string): Promise<boolean> {
   }
 }
 
-/** Undefined: an unknown record, for example of another version. */
-function parsed<T>(schema: z.ZodType<T>, { value }: KeyEntry): T | undefined {
+/** Undefined: there is none, or it is unknown, for example of another version. */
+function parsed<T>(schema: z.ZodType<T>, value: Uint8Array | undefined): T | undefined {
+  if (!value) return undefined;
   try {
     return schema.safeParse(JSON.parse(Buffer.from(value).toString("utf8"))).data;
   } catch {

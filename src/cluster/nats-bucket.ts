@@ -55,6 +55,12 @@ export function natsBucket(link: NatsLink, { name, replicas, ttlMs }: KeyBucketO
       }
     });
 
+  async function keysOf({ manager }: NatsClient, prefix: string): Promise<string[]> {
+    // Without a consumer, as `history` has: those whose deletion is lost remain for minutes, up to the servers' limit.
+    const { state } = await manager.streams.info(`KV_${name}`, { subjects_filter: `$KV.${name}.${prefix}>` });
+    return Object.keys(state.subjects ?? {}).map((subject) => subject.slice(`$KV.${name}.`.length));
+  }
+
   return {
     get: (key) =>
       use(`get ${key}`, async (bucket) => {
@@ -69,11 +75,10 @@ export function natsBucket(link: NatsLink, { name, replicas, ttlMs }: KeyBucketO
         await bucket.delete(key, { previousSeq: revision });
         return true;
       })) ?? false,
+    keys: (prefix) => use(`keys ${prefix}`, (_, client) => keysOf(client, prefix)),
     list: (prefix) =>
-      use(`list ${prefix}`, async (bucket, { manager }) => {
-        // Without a consumer, as `history` has: those whose deletion is lost remain for minutes, up to the servers' limit.
-        const { state } = await manager.streams.info(`KV_${name}`, { subjects_filter: `$KV.${name}.${prefix}>` });
-        const keys = Object.keys(state.subjects ?? {}).map((subject) => subject.slice(`$KV.${name}.`.length));
+      use(`list ${prefix}`, async (bucket, client) => {
+        const keys = await keysOf(client, prefix);
         const entries: (KvEntry | null)[] = [];
         for (let i = 0; i < keys.length; i += readsAtOnce)
           entries.push(...(await Promise.all(keys.slice(i, i + readsAtOnce).map((key) => bucket.get(key)))));

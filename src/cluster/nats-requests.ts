@@ -1,9 +1,9 @@
-// Requests and answers on one subject of NATS.
-import type { NatsConnection } from "@nats-io/transport-node";
+// Requests with answers, and messages to all agents, on subjects of NATS.
+import type { Msg } from "@nats-io/transport-node";
 import { isAgentError } from "../core/errors.ts";
 import type { Clock } from "../core/runtime.ts";
 import { isAbort } from "../lib/flow/abort.ts";
-import type { RequestChannel } from "./jetstream.ts";
+import type { Broadcast, RequestChannel } from "./jetstream.ts";
 import type { NatsLink } from "./nats-connection.ts";
 
 const answerWithinMs = 3_000;
@@ -18,38 +18,55 @@ export function natsRequests(link: NatsLink, integration: string, clock: Clock):
         const { data: answer } = await connection.request(subject, data, { timeout: answerWithinMs });
         return answer;
       }),
-    async answer(reply, signal) {
-      while (!signal.aborted) {
-        try {
-          await link.connected(signal);
-          const connection = await link.use(`answers on ${subject}`, async (client) => client.connection);
-          await answerOn(connection, subject, reply, signal);
-        } catch (error) {
-          if (!isAgentError(error) && !isAbort(error, signal)) throw error;
-        }
-        await clock.sleep(retryMs, signal).catch(() => {});
-      }
+    answer(reply, signal) {
+      const take = (message: Msg) =>
+        reply(message.data).then(
+          (answer) => void message.respond(answer),
+          () => {}, // without an answer the request times out and is repeated
+        );
+      return eachMessage({ link, subject, clock }, take, signal);
     },
   };
 }
 
-/** Resolves once the connection is closed or `signal` aborts. */
-async function answerOn(
-  connection: NatsConnection,
-  subject: string,
-  reply: (data: Uint8Array) => Promise<Uint8Array>,
+/** As `natsRequests`. `name` is part of the subject, too. */
+export function natsBroadcast(link: NatsLink, name: string, integration: string, clock: Clock): Broadcast {
+  const subject = `tagferry.${name}.${integration}`;
+  return {
+    send(data) {
+      link.use(`message to ${subject}`, async ({ connection }) => connection.publish(subject, data)).catch(() => {});
+    },
+    listen: (take, signal) => eachMessage({ link, subject, clock }, ({ data }) => take(data), signal),
+  };
+}
+
+interface Subscribed {
+  readonly link: NatsLink;
+  readonly subject: string;
+  readonly clock: Clock;
+}
+
+/** Subscribes at each connection. Resolves when `signal` aborts. */
+async function eachMessage(
+  { link, subject, clock }: Subscribed,
+  take: (message: Msg) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const subscription = connection.subscribe(subject);
-  const end = () => subscription.unsubscribe();
-  signal.addEventListener("abort", end, { once: true });
-  try {
-    for await (const message of subscription)
-      reply(message.data).then(
-        (answer) => void message.respond(answer),
-        () => {}, // without an answer the request times out and is repeated
-      );
-  } finally {
-    signal.removeEventListener("abort", end);
+  while (!signal.aborted) {
+    try {
+      await link.connected(signal);
+      const connection = await link.use(`messages on ${subject}`, async (client) => client.connection);
+      const subscription = connection.subscribe(subject);
+      const end = () => subscription.unsubscribe();
+      signal.addEventListener("abort", end, { once: true });
+      try {
+        for await (const message of subscription) take(message);
+      } finally {
+        signal.removeEventListener("abort", end);
+      }
+    } catch (error) {
+      if (!isAgentError(error) && !isAbort(error, signal)) throw error;
+    }
+    await clock.sleep(retryMs, signal).catch(() => {});
   }
 }

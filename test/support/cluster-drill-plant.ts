@@ -115,7 +115,9 @@ export async function clusterDrillPlant(
     async isRead(agent) {
       const { tags } = await agent.status();
       const ofBroker = tags.filter(({ input }) => input?.startsWith(`${name}.`) && input !== `${name}.bus`);
-      return ofBroker.length > sameTimeTopics && ofBroker.every(({ value }) => value === lastValue);
+      const unread = ofBroker.filter(({ value }) => value !== lastValue);
+      if (ofBroker.length > sameTimeTopics && unread.length === 0) return true;
+      throw new Error(`${name} has not read the last message of ${JSON.stringify(unread)}`);
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

@@ -1,6 +1,6 @@
 // A key-value bucket in memory with the behaviour of NATS: revisions ascend over the bucket, and conditional writes
 // check them.
-import type { KeyBucket, KeyEntry } from "../../src/cluster/jetstream.ts";
+import type { Broadcast, KeyBucket, KeyEntry } from "../../src/cluster/jetstream.ts";
 import { AgentError } from "../../src/core/errors.ts";
 
 export interface MemoryBucket extends KeyBucket {
@@ -44,6 +44,7 @@ export function memoryBucket(): MemoryBucket {
       around("update", () => (entries.get(key)?.revision === revision ? write(key, value) : undefined)),
     delete: (key, revision) =>
       around("delete", () => entries.get(key)?.revision === revision && ++last > 0 && entries.delete(key)),
+    keys: (prefix) => around("keys", () => [...entries.keys()].filter((key) => key.startsWith(prefix))),
     list: (prefix) => around("list", () => [...entries.values()].filter(({ key }) => key.startsWith(prefix))),
   };
   return bucket;
@@ -60,6 +61,34 @@ export function linkTo(bucket: KeyBucket, isCut: () => boolean): KeyBucket {
     create: (...given) => reached(() => bucket.create(...given)),
     update: (...given) => reached(() => bucket.update(...given)),
     delete: (...given) => reached(() => bucket.delete(...given)),
+    keys: (...given) => reached(() => bucket.keys(...given)),
     list: (...given) => reached(() => bucket.list(...given)),
+  };
+}
+
+export interface MemoryBroadcast {
+  /** The messages as one agent sends and receives them. While `isCut`, none passes. */
+  linkTo(isCut?: () => boolean): Broadcast;
+}
+
+export function memoryBroadcast(): MemoryBroadcast {
+  const listeners = new Set<(data: Uint8Array) => void>();
+  return {
+    linkTo: (isCut = () => false) => ({
+      send(data) {
+        if (!isCut()) for (const take of listeners) take(data);
+      },
+      listen: (take, signal) =>
+        new Promise((resolve) => {
+          const listener = (data: Uint8Array) => {
+            if (!isCut()) take(data);
+          };
+          listeners.add(listener);
+          signal.addEventListener("abort", () => {
+            listeners.delete(listener);
+            resolve();
+          });
+        }),
+    }),
   };
 }

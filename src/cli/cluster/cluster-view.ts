@@ -1,9 +1,9 @@
 // The cluster as a command sees it: it reads and writes the shared buckets itself, so no local agent need run.
-import { clusterBuckets } from "../../cluster/cluster.ts";
+import { clusterBuckets, clusterHeartbeats } from "../../cluster/cluster.ts";
 import type { KeyBucket } from "../../cluster/jetstream.ts";
 import { tokenName } from "../../cluster/key-token.ts";
 import { deliveryLease, holderOf } from "../../cluster/lease.ts";
-import { readMembers, silentMs } from "../../cluster/membership.ts";
+import { heardNode, readMembers, readOrders, silentMs } from "../../cluster/membership.ts";
 import { NatsLink } from "../../cluster/nats-connection.ts";
 import { sourceLease } from "../../cluster/source-leases.ts";
 import { loadConfig } from "../../config/load.ts";
@@ -17,8 +17,8 @@ import { CommandFailed, exitStatus } from "../terminal/exit-status.ts";
 type Members = Awaited<ReturnType<typeof readMembers>>;
 
 export interface ClusterState {
-  readonly members: readonly (Members["records"][number]["record"] & {
-    /** Its record changes. Undefined: not observed. */
+  readonly members: readonly (Members[number] & {
+    /** It sends heartbeats. */
     readonly alive: boolean;
     readonly drained: boolean;
   })[];
@@ -68,32 +68,36 @@ export async function openCluster({ config: file }: ConfigOptions, io: Console):
   }
 
   async function look(): Promise<ClusterState> {
-    const before = await readMembers(state);
-    const revisions = new Map(before.records.map(({ record, revision }) => [record.node, revision]));
     const alive = new Set<string>();
     const { clock } = runtime;
-    let members = before;
-    for (const since = clock.monotonic(); clock.monotonic() - since < silentMs; ) {
-      if (members.records.every(({ record }) => alive.has(record.node))) break;
-      await clock.sleep(lookMs, io.signal);
-      members = await readMembers(state);
-      for (const { record, revision } of members.records)
-        if (revisions.get(record.node) !== revision) alive.add(record.node);
+    const heartbeats = clusterHeartbeats(link, service.integration, clock);
+    const enough = new AbortController();
+    const listening = heartbeats.listen(
+      (data) => alive.add(heardNode(data) ?? ""),
+      AbortSignal.any([io.signal, enough.signal]),
+    );
+    try {
+      const members = await readMembers(state);
+      const since = clock.monotonic();
+      while (clock.monotonic() - since < silentMs && !members.every(({ node }) => alive.has(node)))
+        await clock.sleep(lookMs, io.signal);
+    } finally {
+      enough.abort();
+      await listening;
     }
+    // An agent that has just joined was heard before it had a record.
+    const members = await readMembers(state);
+    const orders = await readOrders(state);
     const { delivers, sources } = await holders();
-    const ordered = (kind: "drain", node: string) =>
-      members.orders.some((one) => one.kind === kind && one.node === node);
-    const names = new Set([
-      ...members.records.flatMap(({ record }) => record.offers),
-      ...sources.map(({ name }) => name),
-    ]);
+    const ordered = (kind: "drain", node: string) => orders.some((one) => one.kind === kind && one.node === node);
+    const names = new Set([...members.flatMap(({ offers }) => offers), ...sources.map(({ name }) => name)]);
     return {
-      members: members.records
-        .map(({ record }) => ({ ...record, alive: alive.has(record.node), drained: ordered("drain", record.node) }))
+      members: members
+        .map((record) => ({ ...record, alive: alive.has(record.node), drained: ordered("drain", record.node) }))
         .toSorted((a, b) => a.node.localeCompare(b.node)),
       ...(delivers !== undefined && { delivers }),
       sources: [...names].toSorted().map((name) => {
-        const move = members.orders.find((one) => one.kind === "move" && one.source === name);
+        const move = orders.find((one) => one.kind === "move" && one.source === name);
         return { name, ...sources.find((one) => one.name === name), ...(move && { movedTo: move.node }) };
       }),
     };

@@ -2,6 +2,7 @@
 // the one sees that sees fewest. All members are in this process, each with a connection of its own, and do nothing else.
 // Run: node test/bench/cluster/members.bench.ts [seconds] [members …]
 
+import { clusterHeartbeats } from "../../../src/cluster/cluster.ts";
 import { Membership } from "../../../src/cluster/membership.ts";
 import { natsBucket } from "../../../src/cluster/nats-bucket.ts";
 import { NatsLink } from "../../../src/cluster/nats-connection.ts";
@@ -12,7 +13,7 @@ import { cpuSeconds, median } from "../agent/process-usage.ts";
 
 const [seconds = 30, ...sizes] = process.argv.slice(2).map(Number);
 
-for (const size of sizes.length > 0 ? sizes : [10, 30, 100]) {
+for (const size of sizes.length > 0 ? sizes : [10, 30, 100, 200]) {
   await using servers = await openNatsServers();
   await using closing = new AsyncDisposableStack();
   const ended = new AbortController();
@@ -24,8 +25,9 @@ for (const size of sizes.length > 0 ? sizes : [10, 30, 100]) {
     const link = closing.use(new NatsLink(options, `gw${i}`, runtime));
     await link.connected(AbortSignal.timeout(30_000));
     const state = natsBucket(link, { name: "state", replicas: 3 });
+    const heartbeats = clusterHeartbeats(link, "plant", runtime.clock);
     const report = () => ({ version: "1", offers: [], prefers: [], reads: [] });
-    const member = new Membership({ state, node: `gw${i}`, report }, runtime);
+    const member = new Membership({ state, heartbeats, node: `gw${i}`, report }, runtime);
     members.push(member);
     runs.push(member.run(ended.signal));
   }

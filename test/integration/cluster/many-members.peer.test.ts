@@ -1,5 +1,6 @@
 // As many members as a large plant has, on real servers.
 import { expect, test } from "vitest";
+import { clusterHeartbeats } from "../../../src/cluster/cluster.ts";
 import { Membership } from "../../../src/cluster/membership.ts";
 import { natsBucket } from "../../../src/cluster/nats-bucket.ts";
 import { NatsLink } from "../../../src/cluster/nats-connection.ts";
@@ -8,10 +9,10 @@ import { eventually } from "../../support/eventually.ts";
 import { openNatsServers } from "../../support/nats-servers.ts";
 import { testRuntime } from "../../support/runtime.ts";
 
-const size = 100;
+const size = 200;
 const patience = 120_000;
 
-test("each of a hundred members sees all, again and again, and the servers keep no consumer for it", {
+test("each of two hundred members sees all, again and again, and the servers keep no consumer for it", {
   timeout: 2 * patience,
 }, async () => {
   await using servers = await openNatsServers();
@@ -24,7 +25,8 @@ test("each of a hundred members sees all, again and again, and the servers keep 
       const link = closing.use(new NatsLink(clusterOptions.parse({ servers: servers.urls }), `gw${i}`, runtime));
       await link.connected(AbortSignal.timeout(patience));
       const state = natsBucket(link, { name: "state", replicas: 3 });
-      const member = new Membership({ state, node: `gw${i}`, report }, runtime);
+      const heartbeats = clusterHeartbeats(link, "plant", runtime.clock);
+      const member = new Membership({ state, heartbeats, node: `gw${i}`, report }, runtime);
       const running = member.run(ended.signal);
       closing.defer(() => {
         ended.abort();

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { ClusterSources } from "../../../src/agent/upkeep/cluster-sources.ts";
 import { Membership } from "../../../src/cluster/membership.ts";
-import { memoryBucket } from "../../support/memory-bucket.ts";
+import { memoryBroadcast, memoryBucket } from "../../support/memory-bucket.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { lineWith, Reading } from "../../support/shared-source.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -11,7 +11,10 @@ test("a source that other agents may read from now on is restarted by a reload, 
   using folder = temporaryFolder();
   const runtime = testRuntime();
   const [node, state] = ["gw1", memoryBucket()];
-  const members = new Membership({ state, node, report: () => ({ version: "1", ...sources.report }) }, runtime);
+  const members = new Membership(
+    { state, heartbeats: memoryBroadcast().linkTo(), node, report: () => ({ version: "1", ...sources.report }) },
+    runtime,
+  );
   const options = {
     node,
     ttlMs: 6_000,

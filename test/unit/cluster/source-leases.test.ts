@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { giveOrder, Membership, removeMember, takeBackOrder } from "../../../src/cluster/membership.ts";
 import { holdDownMs } from "../../../src/cluster/placement.ts";
 import { holdSource } from "../../../src/cluster/source-leases.ts";
-import { linkTo, memoryBucket } from "../../support/memory-bucket.ts";
+import { linkTo, memoryBroadcast, memoryBucket } from "../../support/memory-bucket.ts";
 import { seed } from "../../support/property.ts";
 import { ManualClock, seeded, testRuntime } from "../../support/runtime.ts";
 
@@ -13,6 +13,7 @@ class Site implements AsyncDisposable {
   readonly clock = new ManualClock();
   readonly leases = memoryBucket();
   readonly state = memoryBucket();
+  readonly heartbeats = memoryBroadcast();
   /** Agents with an open connection to the device. */
   readonly reading = new Set<string>();
   readonly overlaps: string[] = [];
@@ -32,7 +33,10 @@ class Site implements AsyncDisposable {
       prefers: isPreferring ? sources : [],
       reads: this.reading.has(node) ? sources : [],
     });
-    const view = new Membership({ state: linkTo(this.state, isCut), node, report }, runtime);
+    const view = new Membership(
+      { state: linkTo(this.state, isCut), heartbeats: this.heartbeats.linkTo(isCut), node, report },
+      runtime,
+    );
     const options = {
       leases: linkTo(this.leases, isCut),
       node,
@@ -159,7 +163,12 @@ test("two agents with the same name are reported, a restarted agent is not", asy
   await site.pass(takeoverMs);
   expect([first.view.hasNamesake, second.view.hasNamesake]).toEqual([false, false]);
   const clone = new Membership(
-    { state: site.state, node: "gw1", report: () => ({ version: "1", offers: [], prefers: [], reads: [] }) },
+    {
+      state: site.state,
+      heartbeats: site.heartbeats.linkTo(),
+      node: "gw1",
+      report: () => ({ version: "1", offers: [], prefers: [], reads: [] }),
+    },
     testRuntime({ clock: site.clock }),
   );
   const stop = new AbortController();
