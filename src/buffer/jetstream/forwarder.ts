@@ -4,29 +4,20 @@
 //                                                   ▲                        │ lost in the cluster
 //                                                   └────────────────────────┘
 //
-// One message is in flight, and the server stores it only after the last message that the node knows of. So the stream
-// has the frames in the order of their numbers, and a lost end is detected before anything is stored behind it.
+// One message is in flight (`node-frames.ts`).
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { KeyBucket, PointStream } from "../../cluster/jetstream.ts";
 import { Block } from "../../core/block.ts";
 import type { BufferReader, Loss, PointBuffer } from "../../core/buffer.ts";
-import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
+import { isAgentError, reasonOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { BackOff } from "../../lib/flow/back-off.ts";
 import { ForwardLag } from "./forward-lag.ts";
-import { type KeptFrame, KeptTail } from "./kept-tail.ts";
-import { readSettlement, SettledFrames } from "./settled-frames.ts";
-import {
-  decodeFrameHeader,
-  encodeFrame,
-  epochKey,
-  type FrameHeader,
-  maxFrameBytes,
-  maxFramePoints,
-  messageIdOf,
-} from "./stream-frame.ts";
-import { PublishedNames, subjectOf } from "./stream-names.ts";
+import { KeptTail } from "./kept-tail.ts";
+import { NodeFrames } from "./node-frames.ts";
+import { encodeFrame, maxFrameBytes, maxFramePoints } from "./stream-frame.ts";
+import { PublishedNames } from "./stream-names.ts";
 import { UnkeptFrames } from "./unkept-frames.ts";
 
 export interface ForwarderOptions {
@@ -68,27 +59,16 @@ const retry = { minMs: 250, maxMs: 5_000 } as const;
 export class Forwarder {
   readonly #options: ForwarderOptions;
   readonly #runtime: Runtime;
-  readonly #subject: string;
   readonly #names: PublishedNames;
   /** Unique for this forwarder; a frame is identified by node, epoch and number. */
   readonly #epoch: string;
   #tail: KeptTail | undefined;
   #unkept: UnkeptFrames | undefined;
-  /** Sequence of the node's last message, and the creation time of the stream that has it. */
-  #last = 0;
-  #created = "";
+  #frames: NodeFrames | undefined;
   #number = 0;
   #points = 0;
   #bytes = 0;
-  #republished = 0;
-  /** Points up to this time are published as late: an earlier start or another node may have published them. */
-  #floor = Number.NEGATIVE_INFINITY;
-  #latest = Number.NEGATIVE_INFINITY;
-  /** Epochs of other processes with the same node name. */
-  readonly #others = new Set<string>();
   #hasMoved = false;
-  #mustVerify = true;
-  #verifiedAt = 0;
   #paused: ForwarderStatus["paused"];
   readonly #lag = new ForwardLag();
 
@@ -96,7 +76,6 @@ export class Forwarder {
     this.#options = options;
     this.#runtime = { ...runtime, log: runtime.log.child({ part: "cluster" }) };
     this.#epoch = `${options.bootEpoch}-${randomBytes(4).toString("hex")}`;
-    this.#subject = subjectOf(options.stream, options.node);
     this.#names = new PublishedNames(options.state, options.node, join(options.directory, "names.json"));
   }
 
@@ -106,7 +85,7 @@ export class Forwarder {
       paused: this.#paused,
       publishedPoints: this.#points,
       publishedBytes: this.#bytes,
-      republished: this.#republished,
+      republished: this.#frames?.republished ?? 0,
       keptBytes: this.#tail?.bytes ?? 0,
       loss: this.#unkept?.loss,
     };
@@ -118,7 +97,7 @@ export class Forwarder {
    */
   sourceMoved(): void {
     this.#hasMoved = true;
-    this.#mustVerify = true;
+    this.#frames?.sourceMoved();
   }
 
   /** Publishes until `signal` aborts. Rejects with its reason, or as the local buffer or the disk does. */
@@ -127,11 +106,13 @@ export class Forwarder {
     await using tail = await KeptTail.open({ directory, keepMs, keepBytes }, this.#runtime.clock);
     this.#tail = tail;
     this.#unkept = await UnkeptFrames.open(join(directory, "unkept.json"));
-    for (const { header } of tail.frames) this.#floor = Math.max(this.#floor, header.latest);
+    const { stream, state, node } = this.#options;
+    const parts = { stream, state, node, epoch: this.#epoch, names: this.#names, tail, unkept: this.#unkept };
+    this.#frames = new NodeFrames(parts, this.#hasMoved, this.#runtime);
     await using reader = await buffer.reader();
     await this.#untilDone(signal, () => this.#names.open());
     for (;;) {
-      await this.#untilDone(signal, () => this.#verifyIfDue());
+      await this.#untilDone(signal, () => this.#published.verifyIfDue());
       const points = await this.#forwardSome(reader, signal);
       this.#measureLag();
       if (points < livePoints) await this.#runtime.clock.sleep(gatherMs, signal);
@@ -145,6 +126,11 @@ export class Forwarder {
   get #kept(): KeptTail {
     if (!this.#tail) throw new Error("the forwarder does not run");
     return this.#tail;
+  }
+
+  get #published(): NodeFrames {
+    if (!this.#frames) throw new Error("the forwarder does not run");
+    return this.#frames;
   }
 
   /** Publishes new points, then part of the backlog. Waits if there are none. Resolves with the number of points. */
@@ -178,9 +164,9 @@ export class Forwarder {
   /** Resolves once the points are published, in the kept tail on disk, and settled in the local buffer. */
   async #forward(reader: BufferReader, block: Block, signal: AbortSignal): Promise<void> {
     // A source may have been moved while `take` was waiting.
-    await this.#untilDone(signal, () => this.#verifyIfDue());
+    await this.#untilDone(signal, () => this.#published.verifyIfDue());
     // As of now, because publishing the first part may raise the floor.
-    const floor = this.#floor;
+    const { floor } = this.#published;
     const isLate = (at: number) => block.late[at] === 1 || block.times[block.timeStarts[at]!]! <= floor;
     const all = Array.from(block.inputs.keys());
     for (const late of [false, true]) {
@@ -194,7 +180,7 @@ export class Forwarder {
     if (series.length === 0) return;
     const numbers = await this.#untilDone(signal, () => this.#names.numbersOf(series.map((at) => block.inputs[at]!)));
     let points = 0;
-    let latest = this.#latest;
+    let { latest } = this.#published;
     for (const at of series) {
       const count = block.valueStarts[at + 1]! - block.valueStarts[at]!;
       points += count;
@@ -216,8 +202,8 @@ export class Forwarder {
     // Never reuse the number, even if the publication fails: the frame may be in the stream.
     this.#number++;
     this.#points += points;
-    this.#latest = latest;
-    const sequence = await this.#untilDone(signal, () => this.#publish(frame, messageIdOf(header), header));
+    this.#published.latest = latest;
+    const sequence = await this.#untilDone(signal, () => this.#published.publish(frame, header));
     await this.#keep(sequence, frame, signal);
     this.#bytes += frame.length;
   }
@@ -229,7 +215,7 @@ export class Forwarder {
     for (let tries = 1; ; tries++) {
       signal.throwIfAborted();
       try {
-        return await this.#kept.add(sequence, this.#created, frame);
+        return await this.#kept.add(sequence, this.#published.created, frame);
       } catch (error) {
         const reason = reasonOf(error);
         if (tries === 1)
@@ -237,115 +223,6 @@ export class Forwarder {
         await clock.sleep(backOff.next(), signal);
       }
     }
-  }
-
-  /** Rejects as the stream does; the next try then verifies the stream first. */
-  async #publish(frame: Uint8Array, id: string, header: FrameHeader): Promise<number> {
-    await this.#verifyIfDue();
-    for (;;) {
-      const sequence = await this.#stored(frame, id);
-      if (sequence !== undefined) return sequence;
-      const last = await this.#verify();
-      // The frame was stored, but its acknowledgement was lost longer ago than the servers' duplicate window.
-      if (last && epochKey(last) === epochKey(header) && last.number === header.number) return this.#last;
-    }
-  }
-
-  async #stored(frame: Uint8Array, id: string): Promise<number | undefined> {
-    const sequence = await this.#options.stream.publish(this.#subject, frame, id, this.#last);
-    if (sequence !== undefined) this.#last = sequence;
-    return sequence;
-  }
-
-  async #verifyIfDue(): Promise<void> {
-    if (this.#mustVerify || this.#runtime.clock.monotonic() - this.#verifiedAt >= checkEveryMs) await this.#verify();
-  }
-
-  /** Detects frames that the cluster has lost and publishes them again. Resolves with the node's last frame. */
-  async #verify(): Promise<FrameHeader | undefined> {
-    this.#mustVerify = true;
-    const { stream, state: bucket } = this.#options;
-    let state = await stream.state();
-    if (!state) await stream.create();
-    state ??= await stream.state();
-    if (!state) throw new AgentError("CLUSTER_UNREACHABLE", "the stream is being created");
-    const { created, firstSequence } = state;
-    await this.#names.restore();
-    const last = await stream.last(this.#subject);
-    const header = last && readableHeader(last.data);
-    const settlement = await readSettlement(bucket);
-    const settled = new SettledFrames(settlement?.frames);
-    await this.#kept.trim(
-      (frame) => settled.has(frame),
-      async (frames) => this.#unkept?.add(frames),
-    );
-    const lostPoints = (await this.#unkept?.judge(settled, created, firstSequence)) ?? 0;
-    if (lostPoints > 0)
-      this.#runtime.log.error({ points: lostPoints }, "the cluster has dropped points that were not delivered");
-    const isOthers = last !== undefined && header !== undefined && this.#isOthers(last.sequence, header, created);
-    this.#last = last?.sequence ?? 0;
-    this.#created = created;
-    if (last && header?.epoch !== this.#epoch) this.#raiseFloorTo(header);
-    this.#latest = Math.max(this.#latest, this.#floor);
-    if (this.#hasMoved) await this.#raiseFloor();
-    // Frames are published in the order of the tail, so all frames up to the node's last one are present.
-    const frames = this.#kept.frames;
-    const isUpTo = (kept: FrameHeader) =>
-      header !== undefined && epochKey(kept) === epochKey(header) && kept.number <= header.number;
-    const present = frames.findLastIndex((kept) => isUpTo(kept.header));
-    const lost = frames.filter(({ sequence, created: stream }, i) => {
-      if (isOthers) return stream !== created || sequence < firstSequence;
-      return i > present || sequence < firstSequence;
-    });
-    const again = lost.length > 0 ? await this.#republish(lost) : header;
-    this.#mustVerify = false;
-    this.#verifiedAt = this.#runtime.clock.monotonic();
-    return again;
-  }
-
-  /**
-   * Whether another process publishes as this node: its message follows the node's last one, which no loss can cause.
-   * The order of the tail then does not show what was lost, and both would republish their tails in turn.
-   */
-  #isOthers(sequence: number, header: FrameHeader, created: string): boolean {
-    const key = epochKey(header);
-    const isKnown = header.epoch === this.#epoch || this.#kept.frames.some((kept) => epochKey(kept.header) === key);
-    if (isKnown || this.#others.has(key)) return !isKnown;
-    if (created !== this.#created || sequence <= this.#last) return false;
-    this.#others.add(key);
-    const { node } = this.#options;
-    this.#runtime.log.error({ node }, "another process publishes as this agent; give each one its own agent.name");
-    return true;
-  }
-
-  /** Publishes in order, with new message IDs: the servers may remember the ID of a message that they lost. */
-  async #republish(lost: readonly KeptFrame[]): Promise<FrameHeader | undefined> {
-    const { log, random } = this.#runtime;
-    const round = Math.floor(random() * 2 ** 32).toString(36);
-    log.warn({ messages: lost.length }, "the cluster has lost messages; publishing them again");
-    for (const kept of lost) {
-      const frame = await this.#kept.read(kept);
-      const sequence = await this.#stored(frame, `${messageIdOf(kept.header)}.${round}`);
-      if (sequence === undefined)
-        throw new AgentError("CLUSTER_UNREACHABLE", `another process publishes as ${this.#options.node}`);
-      await this.#kept.add(sequence, this.#created, frame);
-      this.#republished++;
-    }
-    return lost.at(-1)?.header;
-  }
-
-  async #raiseFloor(): Promise<void> {
-    const { stream } = this.#options;
-    for (const subject of await stream.subjects()) {
-      const last = await stream.last(subject);
-      if (last) this.#raiseFloorTo(readableHeader(last.data));
-    }
-    this.#hasMoved = false;
-  }
-
-  /** Undefined: the header cannot be decoded; its latest time is assumed to be now. */
-  #raiseFloorTo(header: FrameHeader | undefined): void {
-    this.#floor = Math.max(this.#floor, header?.latest ?? this.#runtime.clock.now());
   }
 
   /** Retries until `call` succeeds. Meanwhile the points wait in the local buffer within its limits. */
@@ -364,18 +241,10 @@ export class Forwarder {
         const paused = error.code === "CLUSTER_FULL" ? "full" : "unreachable";
         if (this.#paused !== paused) log.warn({ reason: reasonOf(error) }, "publishing to the cluster is paused");
         this.#paused = paused;
-        this.#mustVerify ||= paused === "unreachable";
+        if (paused === "unreachable") this.#frames?.mustVerify();
         await clock.sleep(backOff.next(), signal);
       }
     }
-  }
-}
-
-function readableHeader(frame: Uint8Array): FrameHeader | undefined {
-  try {
-    return decodeFrameHeader(frame);
-  } catch {
-    return undefined;
   }
 }
 

@@ -8,34 +8,20 @@ import { isAgentError } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
 import { RangeSet } from "../disk/accounts/range-set.ts";
 import type { InputTable } from "../disk/format/input-table.ts";
+import { FetchAhead } from "./fetch-ahead.ts";
+import { cutOf, type ReadFrame, type StreamCut } from "./frame-cut.ts";
 import { OpenFrame } from "./frame-lease.ts";
+import { NamelessFrames } from "./nameless-frames.ts";
 import type { PartialFrame, SettledFrames, StoredSettlement } from "./settled-frames.ts";
 import { decodeFrame, epochKey, type FrameHeader, type StreamFrame } from "./stream-frame.ts";
 import type { StreamNames } from "./stream-names.ts";
 
-/** Messages requested at once: one by one, a backlog would drain at the round trips to the servers. 8 MiB at most. */
-const fetchedAhead = 16;
 /** Decoded frames kept in memory, since a take may leave part of a frame. */
 const decodedFrames = 8;
 /** Maximum partly settled frames stored, 10 bytes each. Settled points of others are delivered again. */
 const mostPartial = 20_000;
 /** Maximum frames that one take with `inputs` examines. */
 const mostLooks = 256;
-
-export interface StreamCut {
-  readonly frames: readonly OpenFrame[];
-  /** Series taken from each frame. */
-  readonly series: readonly (readonly number[])[];
-  readonly places: Uint32Array;
-  readonly times: Float64Array;
-  readonly values: Float64Array;
-  readonly points: number;
-}
-
-interface ReadFrame {
-  readonly frame: StreamFrame;
-  readonly open: OpenFrame;
-}
 
 export interface CutterParts {
   readonly stream: PointStream;
@@ -46,12 +32,6 @@ export interface CutterParts {
   readonly onLost: (messages: number) => void;
   /** A message cannot be delivered: it stays in the stream, and later messages are read. */
   readonly onPassed: (reason: string) => void;
-}
-
-interface Nameless {
-  readonly header: FrameHeader;
-  readonly positions: RangeSet;
-  most: number;
 }
 
 /** `behind`: the replica that answered does not have the message yet. */
@@ -70,11 +50,10 @@ export class StreamCutter {
   readonly #open = new Map<string, OpenFrame>();
   readonly #partial = new Map<string, readonly number[]>();
   readonly #decoded = new Map<number, ReadFrame>();
-  readonly #ahead = new Map<number, Promise<StreamMessage | undefined>>();
+  readonly #ahead: FetchAhead;
   /** Free inputs by position, of frames that a take passed over. They are read again only if one is requested. */
   readonly #unwanted = new Map<number, Uint32Array>();
-  /** By dictionary: positions of frames whose input names the cluster has lost, and the highest number used. */
-  readonly #nameless = new Map<string, Nameless>();
+  readonly #nameless = new NamelessFrames();
   #stream = "";
   #created = "";
   #first = 1;
@@ -82,6 +61,7 @@ export class StreamCutter {
 
   constructor(parts: CutterParts, partial: readonly PartialFrame[]) {
     this.#parts = parts;
+    this.#ahead = new FetchAhead(parts.stream);
     for (const { epoch, number, open } of partial) this.#partial.set(`${epoch}\n${number}`, open);
   }
 
@@ -139,7 +119,7 @@ export class StreamCutter {
   ): Promise<StreamCut | undefined> {
     const numbersOf = (ids: readonly InputId[] | undefined) =>
       ids && new Set(ids.map((id) => this.#parts.inputs.find(id)));
-    await this.#lookForNames();
+    for (const positions of await this.#nameless.found(this.#parts.names)) this.#taken.removeAll(positions);
     const taken: ReadFrame[] = [];
     const series: number[][] = [];
     let [only, without] = [numbersOf(inputs), numbersOf(except)];
@@ -181,7 +161,7 @@ export class StreamCutter {
         );
       isFull ||= points >= Math.min(maxPoints, enough);
     }
-    return points === 0 ? undefined : assemble(taken, series, points);
+    return points === 0 ? undefined : cutOf(taken, series, points);
   }
 
   /** To be called after series of these frames were leased, released or settled. */
@@ -250,15 +230,6 @@ export class StreamCutter {
     return undefined;
   }
 
-  /** Makes frames available again whose names have reappeared. */
-  async #lookForNames(): Promise<void> {
-    for (const [dictionary, { header, positions, most }] of this.#nameless) {
-      if (!(await this.#parts.names.of(header, most + 1))) continue;
-      this.#taken.removeAll(positions);
-      this.#nameless.delete(dictionary);
-    }
-  }
-
   async #read(at: number, lane: Lane): Promise<Look> {
     const known = this.#decoded.get(at);
     if (known) {
@@ -268,8 +239,11 @@ export class StreamCutter {
         ? "nothing"
         : { ...known, open: this.#open.get(nameOf(known.frame)) ?? known.open };
     }
-    const { names, inputs, settled } = this.#parts;
-    const message = await this.#fetch(at, lane);
+    const { names, inputs, settled, stream } = this.#parts;
+    const isKnown = (position: number) => this.#decoded.has(position) || this.#unwanted.has(position);
+    const message = await (lane === "live"
+      ? stream.next(at)
+      : this.#ahead.fetch(at, (after) => this.#next(lane, after), isKnown));
     if (!message) return "behind";
     if (message.sequence !== at) {
       this.#countLost(at, Math.min(message.sequence, this.#last + 1));
@@ -288,7 +262,12 @@ export class StreamCutter {
     if (!open) {
       const most = frame.numbers.reduce((most, number) => Math.max(most, number), -1);
       const ids = await names.of(frame, most + 1);
-      if (!ids) return this.#passNameless(frame, at, most);
+      if (!ids) {
+        this.#nameless.add(frame, at, most);
+        this.#taken.add(at, at + 1);
+        this.#parts.onPassed(`the cluster has lost the names of the inputs of ${frame.node}`);
+        return "nothing";
+      }
       open = new OpenFrame(
         frame,
         Uint32Array.from(frame.numbers, (n) => inputs.numberOf(ids[n]!)),
@@ -300,26 +279,6 @@ export class StreamCutter {
     this.#decoded.set(at, { frame, open });
     for (const oldest of this.#decoded.keys()) if (this.#decoded.size > decodedFrames) this.#decoded.delete(oldest);
     return { frame, open };
-  }
-
-  /** The message at `at`. In the backlog, also requests those that are read next. */
-  async #fetch(at: number, lane: Lane): Promise<StreamMessage | undefined> {
-    const { stream } = this.#parts;
-    if (lane === "live") return await stream.next(at);
-    for (const position of this.#ahead.keys()) if (position < at) this.#ahead.delete(position);
-    let position: number | undefined = at;
-    for (let i = 0; i < fetchedAhead && position !== undefined; i++) {
-      const isRead = position === at || !(this.#decoded.has(position) || this.#unwanted.has(position));
-      if (isRead && !this.#ahead.has(position)) {
-        const message = stream.next(position);
-        message.catch(() => {}); // it is awaited when its position is read, or not at all
-        this.#ahead.set(position, message);
-      }
-      position = this.#next(lane, position);
-    }
-    const message = this.#ahead.get(at);
-    this.#ahead.delete(at);
-    return await message;
   }
 
   /** Undefined: the message is damaged and counts as lost, or it is from a later version, which may deliver it. */
@@ -338,38 +297,9 @@ export class StreamCutter {
     }
   }
 
-  #passNameless(header: FrameHeader, at: number, most: number): "nothing" {
-    const dictionary = `${header.node}\n${header.dictionary}`;
-    let entry = this.#nameless.get(dictionary);
-    if (!entry) this.#nameless.set(dictionary, (entry = { header, positions: new RangeSet(), most }));
-    entry.positions.add(at, at + 1);
-    entry.most = Math.max(entry.most, most);
-    this.#taken.add(at, at + 1);
-    this.#parts.onPassed(`the cluster has lost the names of the inputs of ${header.node}`);
-    return "nothing";
-  }
-
   /** Whether the frame is leased at another position. This copy may be taken if that lease is released. */
   #isElsewhere(header: FrameHeader, at: number): boolean {
     const sequence = this.#open.get(nameOf(header))?.sequence;
     return sequence !== undefined && sequence !== at;
   }
-}
-
-function assemble(taken: readonly ReadFrame[], series: readonly (readonly number[])[], points: number): StreamCut {
-  const order = [...taken.keys()].sort((a, b) => taken[a]!.open.sequence! - taken[b]!.open.sequence!);
-  const [places, times, values] = [new Uint32Array(points), new Float64Array(points), new Float64Array(points)];
-  let at = 0;
-  for (const i of order) {
-    const { frame, open } = taken[i]!;
-    for (const s of series[i]!) {
-      const [start, end] = [frame.valueStarts[s]!, frame.valueStarts[s + 1]!];
-      const time = frame.timeStarts[s]!;
-      places.fill(open.inputs[s]!, at, at + end - start);
-      times.set(frame.times.subarray(time, time + end - start), at);
-      values.set(frame.values.subarray(start, end), at);
-      at += end - start;
-    }
-  }
-  return { frames: taken.map(({ open }) => open), series, places, times, values, points };
 }

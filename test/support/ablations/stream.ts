@@ -8,24 +8,24 @@ const terms = "unit/buffer/jetstream/terms.test.ts";
 export const streamAblations: readonly Ablation[] = [
   {
     safeguard: "republishing the retained tail after a loss in the cluster",
-    file: "buffer/jetstream/forwarder.ts",
+    file: "buffer/jetstream/node-frames.ts",
     code: "i > present || sequence < firstSequence",
     without: "i < 0 && sequence < firstSequence && present < 0",
     test: loss,
   },
   {
     safeguard: "finding lost messages by the order of the tail instead of earlier positions",
-    file: "buffer/jetstream/forwarder.ts",
+    file: "buffer/jetstream/node-frames.ts",
     code: "i > present || sequence < firstSequence",
     without: "(i > present && sequence > this.#last) || sequence < firstSequence",
     test: loss,
   },
   {
     safeguard: "expecting the node's own last message when publishing",
-    file: "buffer/jetstream/forwarder.ts",
-    code: "await this.#options.stream.publish(this.#subject, frame, id, this.#last)",
+    file: "buffer/jetstream/node-frames.ts",
+    code: "await this.#parts.stream.publish(this.#subject, frame, id, this.#last)",
     without:
-      "await this.#options.stream.publish(this.#subject, frame, id, (await this.#options.stream.last(this.#subject))?.sequence ?? 0)",
+      "await this.#parts.stream.publish(this.#subject, frame, id, (await this.#parts.stream.last(this.#subject))?.sequence ?? 0)",
     test: loss,
   },
   {
@@ -44,7 +44,7 @@ export const streamAblations: readonly Ablation[] = [
   },
   {
     safeguard: "marking times that another node has published as late after a source has moved",
-    file: "buffer/jetstream/forwarder.ts",
+    file: "buffer/jetstream/node-frames.ts",
     code: "if (this.#hasMoved) await this.#raiseFloor();",
     without: "",
     test: terms,
@@ -140,13 +140,13 @@ export const streamAblations: readonly Ablation[] = [
   {
     safeguard: "retrying a frame under the same name while the disk refuses writes",
     file: "buffer/jetstream/forwarder.ts",
-    code: "await clock.sleep(backOff.next(), signal);\n      }\n    }\n  }\n\n  /** Rejects as the stream does",
-    without: "throw error;\n      }\n    }\n  }\n\n  /** Rejects as the stream does",
+    code: "await clock.sleep(backOff.next(), signal);\n      }\n    }\n  }\n\n  /** Retries until `call`",
+    without: "throw error;\n      }\n    }\n  }\n\n  /** Retries until `call`",
     test: blocked,
   },
   {
     safeguard: "detecting another process with the same name before the tail is republished",
-    file: "buffer/jetstream/forwarder.ts",
+    file: "buffer/jetstream/node-frames.ts",
     code: "if (isOthers) return stream !== created || sequence < firstSequence;",
     without: "",
     test: blocked,
@@ -154,7 +154,7 @@ export const streamAblations: readonly Ablation[] = [
   {
     safeguard: "checking for moved sources before an awaited block is published",
     file: "buffer/jetstream/forwarder.ts",
-    code: "    await this.#untilDone(signal, () => this.#verifyIfDue());\n    // As of now",
+    code: "    await this.#untilDone(signal, () => this.#published.verifyIfDue());\n    // As of now",
     without: "    // As of now",
     test: terms,
   },
@@ -167,7 +167,7 @@ export const streamAblations: readonly Ablation[] = [
   },
   {
     safeguard: "requesting several messages at once",
-    file: "buffer/jetstream/stream-cut.ts",
+    file: "buffer/jetstream/fetch-ahead.ts",
     code: "i < fetchedAhead && position !== undefined",
     without: "i < 1 && position !== undefined",
     test: blocked,

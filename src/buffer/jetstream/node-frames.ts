@@ -1,0 +1,198 @@
+// The frames of one node on the stream: publishes them in order, and publishes those again that the cluster has lost.
+//
+// The server stores a frame only after the last message that the node knows of. So the stream has the frames in the order
+// of their numbers, and a lost end is detected before anything is stored behind it.
+import type { KeyBucket, PointStream } from "../../cluster/jetstream.ts";
+import { AgentError } from "../../core/errors.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { KeptFrame, KeptTail } from "./kept-tail.ts";
+import { readSettlement, SettledFrames } from "./settled-frames.ts";
+import { decodeFrameHeader, epochKey, type FrameHeader, messageIdOf } from "./stream-frame.ts";
+import { type PublishedNames, subjectOf } from "./stream-names.ts";
+import type { UnkeptFrames } from "./unkept-frames.ts";
+
+export interface NodeFramesParts {
+  readonly stream: PointStream;
+  /** A bucket whose entries do not expire. */
+  readonly state: KeyBucket;
+  readonly node: string;
+  /** Unique for this forwarder; a frame is identified by node, epoch and number. */
+  readonly epoch: string;
+  readonly names: PublishedNames;
+  readonly tail: KeptTail;
+  readonly unkept: UnkeptFrames;
+}
+
+const checkEveryMs = 10_000;
+
+export class NodeFrames {
+  /** Latest time of a published point. */
+  latest = Number.NEGATIVE_INFINITY;
+  readonly #parts: NodeFramesParts;
+  readonly #runtime: Runtime;
+  readonly #subject: string;
+  /** Sequence of the node's last message, and the creation time of the stream that has it. */
+  #last = 0;
+  #created = "";
+  #republished = 0;
+  #floor = Number.NEGATIVE_INFINITY;
+  /** Epochs of other processes with the same node name. */
+  readonly #others = new Set<string>();
+  #hasMoved: boolean;
+  #mustVerify = true;
+  #verifiedAt = 0;
+
+  /** `hasMoved`: as after `sourceMoved`. */
+  constructor(parts: NodeFramesParts, hasMoved: boolean, runtime: Runtime) {
+    this.#parts = parts;
+    this.#runtime = runtime;
+    this.#hasMoved = hasMoved;
+    this.#subject = subjectOf(parts.stream, parts.node);
+    for (const { header } of parts.tail.frames) this.#floor = Math.max(this.#floor, header.latest);
+  }
+
+  /** Creation time of the stream that has the node's last message. */
+  get created(): string {
+    return this.#created;
+  }
+
+  /** Points up to this time are published as late: an earlier start or another node may have published them. */
+  get floor(): number {
+    return this.#floor;
+  }
+
+  /** Frames published again after the cluster had lost them. */
+  get republished(): number {
+    return this.#republished;
+  }
+
+  /** See `Forwarder.sourceMoved`. */
+  sourceMoved(): void {
+    this.#hasMoved = true;
+    this.#mustVerify = true;
+  }
+
+  /** To be called when a call of the stream has failed: the next one verifies first. */
+  mustVerify(): void {
+    this.#mustVerify = true;
+  }
+
+  /** Rejects as the stream does; the next try then verifies the stream first. */
+  async publish(frame: Uint8Array, header: FrameHeader): Promise<number> {
+    await this.verifyIfDue();
+    for (;;) {
+      const sequence = await this.#stored(frame, messageIdOf(header));
+      if (sequence !== undefined) return sequence;
+      const last = await this.#verify();
+      // The frame was stored, but its acknowledgement was lost longer ago than the servers' duplicate window.
+      if (last && epochKey(last) === epochKey(header) && last.number === header.number) return this.#last;
+    }
+  }
+
+  async #stored(frame: Uint8Array, id: string): Promise<number | undefined> {
+    const sequence = await this.#parts.stream.publish(this.#subject, frame, id, this.#last);
+    if (sequence !== undefined) this.#last = sequence;
+    return sequence;
+  }
+
+  /** Verifies what the stream has, if a loss is possible or the last check was 10 s ago. Rejects as the stream does. */
+  async verifyIfDue(): Promise<void> {
+    if (this.#mustVerify || this.#runtime.clock.monotonic() - this.#verifiedAt >= checkEveryMs) await this.#verify();
+  }
+
+  /** Detects frames that the cluster has lost and publishes them again. Resolves with the node's last frame. */
+  async #verify(): Promise<FrameHeader | undefined> {
+    this.#mustVerify = true;
+    const { stream, state: bucket } = this.#parts;
+    let state = await stream.state();
+    if (!state) await stream.create();
+    state ??= await stream.state();
+    if (!state) throw new AgentError("CLUSTER_UNREACHABLE", "the stream is being created");
+    const { created, firstSequence } = state;
+    await this.#parts.names.restore();
+    const last = await stream.last(this.#subject);
+    const header = last && readableHeader(last.data);
+    const settlement = await readSettlement(bucket);
+    const settled = new SettledFrames(settlement?.frames);
+    await this.#parts.tail.trim(
+      (frame) => settled.has(frame),
+      (frames) => this.#parts.unkept.add(frames),
+    );
+    const lostPoints = await this.#parts.unkept.judge(settled, created, firstSequence);
+    if (lostPoints > 0)
+      this.#runtime.log.error({ points: lostPoints }, "the cluster has dropped points that were not delivered");
+    const isOthers = last !== undefined && header !== undefined && this.#isOthers(last.sequence, header, created);
+    this.#last = last?.sequence ?? 0;
+    this.#created = created;
+    if (last && header?.epoch !== this.#parts.epoch) this.#raiseFloorTo(header);
+    this.latest = Math.max(this.latest, this.#floor);
+    if (this.#hasMoved) await this.#raiseFloor();
+    // Frames are published in the order of the tail, so all frames up to the node's last one are present.
+    const frames = this.#parts.tail.frames;
+    const isUpTo = (kept: FrameHeader) =>
+      header !== undefined && epochKey(kept) === epochKey(header) && kept.number <= header.number;
+    const present = frames.findLastIndex((kept) => isUpTo(kept.header));
+    const lost = frames.filter(({ sequence, created: stream }, i) => {
+      if (isOthers) return stream !== created || sequence < firstSequence;
+      return i > present || sequence < firstSequence;
+    });
+    const again = lost.length > 0 ? await this.#republish(lost) : header;
+    this.#mustVerify = false;
+    this.#verifiedAt = this.#runtime.clock.monotonic();
+    return again;
+  }
+
+  /**
+   * Whether another process publishes as this node: its message follows the node's last one, which no loss can cause.
+   * The order of the tail then does not show what was lost, and both would republish their tails in turn.
+   */
+  #isOthers(sequence: number, header: FrameHeader, created: string): boolean {
+    const key = epochKey(header);
+    const isKnown =
+      header.epoch === this.#parts.epoch || this.#parts.tail.frames.some((kept) => epochKey(kept.header) === key);
+    if (isKnown || this.#others.has(key)) return !isKnown;
+    if (created !== this.#created || sequence <= this.#last) return false;
+    this.#others.add(key);
+    const { node } = this.#parts;
+    this.#runtime.log.error({ node }, "another process publishes as this agent; give each one its own agent.name");
+    return true;
+  }
+
+  /** Publishes in order, with new message IDs: the servers may remember the ID of a message that they lost. */
+  async #republish(lost: readonly KeptFrame[]): Promise<FrameHeader | undefined> {
+    const { log, random } = this.#runtime;
+    const round = Math.floor(random() * 2 ** 32).toString(36);
+    log.warn({ messages: lost.length }, "the cluster has lost messages; publishing them again");
+    for (const kept of lost) {
+      const frame = await this.#parts.tail.read(kept);
+      const sequence = await this.#stored(frame, `${messageIdOf(kept.header)}.${round}`);
+      if (sequence === undefined)
+        throw new AgentError("CLUSTER_UNREACHABLE", `another process publishes as ${this.#parts.node}`);
+      await this.#parts.tail.add(sequence, this.#created, frame);
+      this.#republished++;
+    }
+    return lost.at(-1)?.header;
+  }
+
+  async #raiseFloor(): Promise<void> {
+    const { stream } = this.#parts;
+    for (const subject of await stream.subjects()) {
+      const last = await stream.last(subject);
+      if (last) this.#raiseFloorTo(readableHeader(last.data));
+    }
+    this.#hasMoved = false;
+  }
+
+  /** Undefined: the header cannot be decoded; its latest time is assumed to be now. */
+  #raiseFloorTo(header: FrameHeader | undefined): void {
+    this.#floor = Math.max(this.#floor, header?.latest ?? this.#runtime.clock.now());
+  }
+}
+
+function readableHeader(frame: Uint8Array): FrameHeader | undefined {
+  try {
+    return decodeFrameHeader(frame);
+  } catch {
+    return undefined;
+  }
+}
