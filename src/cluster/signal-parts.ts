@@ -29,7 +29,7 @@ const partBytes = 512 * 1_024;
 const partContent = z.array(
   z.tuple([
     z.string(),
-    // Whoever saves it checks the attributes one by one.
+    // The uploader checks the attributes one by one when it saves them.
     z.custom<PartialSignalMetadata>((value) => typeof value === "object" && value !== null),
     z.int().nullable(),
   ]),
