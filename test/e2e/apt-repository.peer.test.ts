@@ -1,6 +1,6 @@
 // The apt repository as docs/fleet.md describes it, with a temporary key and the machine's own apt.
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -73,6 +73,32 @@ Dir::Etc::SourceList "${root}/etc/sources.list"; Dir::Etc::SourceParts "/dev/nul
   const release = `${repository}/dists/canary/InRelease`;
   writeFileSync(release, readFileSync(release, "utf8").replace("Suite: canary", "Suite: canary2"));
   expect(apt("canary", "apt-get", "update", "-o", "APT::Update::Error-Mode=any").status).not.toBe(0);
+});
+
+test.each([
+  ["a missing key", "other@example.com", "new.deb", "gpg has no secret key other@example.com"],
+  ["a file that is no package", "fleet@example.com", "notes.deb", "notes.deb is not a Debian package"],
+  ["a missing file", "fleet@example.com", "none.deb", "none.deb is not a Debian package"],
+])("%s leaves the repository as it was", (_what, key, file, message) => {
+  using folder = temporaryFolder();
+  const gnupg = { ...env, GNUPGHOME: folder.file("gnupg") };
+  mkdirSync(gnupg.GNUPGHOME, { mode: 0o700 });
+  const make = ["--batch", "--passphrase", "", "--quick-gen-key", "fleet@example.com", "ed25519", "sign"];
+  execFileSync("gpg", make, { env: gnupg, stdio: "pipe" });
+  renameSync(packageOf(folder.path, "0.2.0"), folder.file("new.deb"));
+  writeFileSync(folder.file("notes.deb"), "notes");
+  const repository = folder.file("repository");
+  const add = (signedBy: string, added: string) =>
+    spawnSync(script, [repository, "stable", signedBy, added], { env: gnupg, encoding: "utf8", cwd: folder.path });
+  expect(add("fleet@example.com", packageOf(folder.path, "0.1.0")).status).toBe(0);
+  const content = () =>
+    readdirSync(repository, { recursive: true, encoding: "utf8" })
+      .filter((name) => statSync(`${repository}/${name}`).isFile())
+      .map((name) => [name, readFileSync(`${repository}/${name}`, "base64")]);
+  const before = content();
+  const { status, stderr } = add(key, file);
+  expect([status, stderr]).toEqual([1, expect.stringContaining(message)]);
+  expect(content()).toEqual(before);
 });
 
 test("the script names a program that is missing", () => {
