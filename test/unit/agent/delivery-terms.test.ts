@@ -34,7 +34,8 @@ test("one agent delivers for all until its term ends, then the next one does, at
   await using opened = new AsyncDisposableStack();
 
   const { stream, state } = world;
-  const terms = { stream, state, ttlMs, intervalMs: 1_000, mayLead: () => true };
+  const terms = { stream, state, ttlMs, intervalMs: 1_000 };
+  const drained = new Set<string>();
 
   async function agent(node: string) {
     const runtime = testRuntime({ clock });
@@ -60,7 +61,8 @@ test("one agent delivers for all until its term ends, then the next one does, at
         configured: () => true,
         sink,
         after: Promise.resolve(),
-        lead: (signal) => openClusterTerm({ ...terms, node, leases: link }, runtime, signal),
+        lead: (signal) =>
+          openClusterTerm({ ...terms, mayLead: () => !drained.has(node), node, leases: link }, runtime, signal),
       },
       runtime,
     );
@@ -94,6 +96,14 @@ test("one agent delivers for all until its term ends, then the next one does, at
   expect(next.node).not.toBe(first);
   expect(delivering()).toEqual([next.node]);
   expect(next.at - cutAt).toBeLessThan(10_000);
+
+  // The operator drains the agent that delivers.
+  cut.clear();
+  drained.add(next.node);
+  await pass(() => !delivering().includes(next.node));
+  await add();
+  await pass(() => stored === time);
+  expect(sent.at(-1)!.node).toBe(first);
   const gaps = sent.slice(1).map(({ at }, i) => at - sent[i]!.at);
   expect(Math.min(...gaps)).toBeGreaterThanOrEqual(1_000);
   for (const { runtime } of agents) expect(runtime.lines.filter(({ level }) => level === "error")).toEqual([]);

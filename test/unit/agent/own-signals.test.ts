@@ -1,11 +1,12 @@
 // The agent's own measurements as signals of the service.
 import { expect, test } from "vitest";
-import { type OwnValues, startOwnSignals } from "../../../src/agent/own-signals.ts";
+import { inputsOf, type OwnValues, ownTags, startOwnSignals } from "../../../src/agent/own-signals.ts";
 import type { PointBuffer } from "../../../src/core/buffer.ts";
 import { AgentError } from "../../../src/core/errors.ts";
 import type { Point } from "../../../src/core/point.ts";
 import type { PartialSignalMetadata } from "../../../src/core/signal.ts";
 import { InputOwners } from "../../../src/mapping/input-owners.ts";
+import { head, load, withPassword } from "../../support/config.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
 const values: OwnValues = {
@@ -102,6 +103,16 @@ test("an agent of a cluster stores the state of the cluster too, as far as it is
   await clock.advance(10_000);
   expect(taken()).toEqual({ "gw1/tagferry/cluster/state": 0, "gw1/tagferry/cluster/lag": 9 });
   await own[Symbol.asyncDispose]();
+});
+
+test.each([true, false])("the Input IDs of own signals include those of a cluster: %s", async (isClustered) => {
+  const cluster = isClustered ? "cluster: { servers: [nats://a] }\n" : "";
+  const source = "{ type: simulator, tags: [{ input: x, wave: sine }] }";
+  const config = await load(`${head}agent: { name: gw1 }\n${cluster}sources: { s: ${source} }\n`, withPassword);
+  const { fixed } = inputsOf(config);
+  const ofCluster = [...fixed.keys()].filter((input) => input.startsWith("gw1/tagferry/cluster/"));
+  expect(ofCluster.length > 0).toBe(isClustered);
+  expect(ownTags(config).some(({ input }) => input === "gw1/tagferry/cluster/state")).toBe(isClustered);
 });
 
 test("a changed value is stored at the next interval, an unchanged one every five minutes", async () => {

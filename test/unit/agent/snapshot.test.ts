@@ -129,6 +129,15 @@ test("tags whose device clock stands still or whose times repeat are named in he
   ]);
 });
 
+test("a growing buffer without delivery is full when its oldest point is too old, at the latest", async () => {
+  const parts = await partsOf({ unsettledPoints: 5, oldest: epochMicros(0) });
+  const days = (count: number) => count * 86_400_000;
+  const growing = { arriving: 1, shrinksBy: -1, goesOn: false, bytesGrowBy: 1 };
+  // buffer.maxAge is 30 d, and the bytes alone would last for years.
+  const { backlog } = snapshot({ ...parts, time: epochMicros(days(2) * 1_000), progress: growing }).upload;
+  expect(backlog).toMatchObject({ fullMs: days(28), text: "waits; buffer full in about 28 d" });
+});
+
 async function snapshotOf(buffer: Partial<BufferStats>) {
   return snapshot(await partsOf(buffer));
 }

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { keyToken } from "../../../src/cluster/key-token.ts";
-import { type Candidate, holdDownMs, mayRead } from "../../../src/cluster/placement.ts";
+import { type Candidate, holdDownMs, mayDeliver, mayRead } from "../../../src/cluster/placement.ts";
 import { runs } from "../../support/property.ts";
 
 const none = { drained: new Set<string>(), moves: new Map<string, string>() };
@@ -43,6 +43,14 @@ test("a drained agent reads no source that another one can read", () => {
   const both = { drained: new Set(["gw1"]), moves: new Map([["line", "gw1"]]) };
   expect(readers(all, both, "gw1")).toEqual(["gw2", "gw3"]);
   expect(readers([preferring], both, "gw1")).toEqual(["gw1"]);
+});
+
+test("a drained agent does not deliver, unless all agents are drained", () => {
+  const deliverers = (...drained: readonly string[]) =>
+    all.map(({ node }) => node).filter((node) => mayDeliver(node, all, { ...none, drained: new Set(drained) }));
+  expect(deliverers()).toEqual(["gw1", "gw2", "gw3"]);
+  expect(deliverers("gw1", "gw3")).toEqual(["gw2"]);
+  expect(deliverers("gw1", "gw2", "gw3")).toEqual(["gw1", "gw2", "gw3"]);
 });
 
 test("a readable source always has an agent that may take it", () => {
