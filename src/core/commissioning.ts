@@ -124,3 +124,43 @@ export interface BrowsedNode {
   /** The tag as the configuration would contain it. */
   readonly tag: Readonly<Record<string, unknown>>;
 }
+
+/** A node that an `Explorer` listed. */
+export interface ExploredNode extends BrowsedNode {
+  /** Identifies the node at this explorer and at later ones for the same device. */
+  readonly key: string;
+  /** Names from the top down to the node. */
+  readonly path: readonly string[];
+  /** Whether `list` gives nodes below this one. */
+  readonly branch: boolean;
+}
+
+export interface ExploredList {
+  readonly nodes: readonly ExploredNode[];
+  /** Number of nodes that match, of which `nodes` is a part. */
+  readonly total: number;
+  /** Whether more nodes may follow by themselves: the device is still being searched. */
+  readonly busy: boolean;
+  /** What a person should know, such as what was left out. */
+  readonly notes: readonly string[];
+}
+
+export interface ExploreQuery {
+  /** `key` of a branch. Undefined: the top. */
+  readonly under?: string | undefined;
+  /** Words that a name or an address must contain, in lower case. Empty: all nodes. */
+  readonly search: readonly string[];
+  /** Index of the first node wanted, and how many. */
+  readonly first: number;
+  readonly count: number;
+}
+
+/** A temporary connection for a person who looks for tags. It reads only, and disturbs no running source. */
+export interface Explorer extends AsyncDisposable {
+  /** Whether nodes have branches to open. False: `list` gives all nodes that were found so far. */
+  readonly tree: boolean;
+  /** Rejects with `SOURCE_*` once the connection is lost, and with `CONFIG_INVALID` for an unknown branch. */
+  list(query: ExploreQuery, signal: AbortSignal): Promise<ExploredList>;
+  /** Current values of listed nodes by key. A node without a value is left out. Rejects as `list` does. */
+  values(keys: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, NonNullable<BrowsedNode["value"]>>>;
+}

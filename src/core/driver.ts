@@ -4,6 +4,7 @@ import type {
   BrowsedNode,
   BrowseTarget,
   DriverExample,
+  Explorer,
   OfferedEndpoint,
   ProbeRow,
   ProbeTarget,
@@ -165,6 +166,8 @@ export interface Driver<
   /** URL schemes, without the colon, of the addresses that `browse` accepts. They select the driver. */
   readonly schemes?: readonly string[];
   browse?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): AsyncIterable<BrowsedNode>;
+  /** Connects for browsing on demand. Undefined: `browse` lists everything. Rejects as `browse` does. */
+  explore?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): Promise<Explorer>;
   /** The endpoints of a device, each with its protection. Undefined: devices have a single endpoint. */
   endpoints?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): Promise<readonly OfferedEndpoint[]>;
   /** Reads one place of a device in every plausible interpretation, the likeliest first. */

@@ -4,6 +4,7 @@ import { isIP } from "node:net";
 import type { LogLines } from "../agent/log/log.ts";
 import type { ShownConfig } from "../config/format/config.ts";
 import type { Secret } from "../core/secret.ts";
+import type { Discover } from "../discover/discover.ts";
 import { sameText } from "../lib/text/same-text.ts";
 import { hasChanged, viewConfig, viewLines } from "./config-view.ts";
 
@@ -23,6 +24,8 @@ export interface Control {
   readonly security: () => object;
   /** Undefined: not offered. */
   readonly config?: () => ShownConfig;
+  /** Requests of the page that finds and adds tags. Undefined: there is no such page. */
+  readonly discover?: Pick<Discover, "answer">;
 }
 
 interface Command {

@@ -14,6 +14,8 @@ interface PageParts {
   /** Modules that the script imports, which a browser would otherwise request one level after the other. */
   readonly preloads?: string;
   readonly plots?: boolean;
+  /** A style sheet of its own, which comes after the one for all pages. */
+  readonly styles?: string;
 }
 
 const pages: readonly PageParts[] = [
@@ -26,6 +28,15 @@ const pages: readonly PageParts[] = [
     preloads: "stream headline element format words tag-table figures sources gaps signals certificates",
   },
   { path: "/delivery", main: "delivery.html", title: "Delivery", linked: true, script: "delivery", plots: true },
+  {
+    path: "/discover",
+    main: "discover.html",
+    title: "Add tags",
+    linked: true,
+    script: "discover",
+    styles: "discover",
+    preloads: "discover-change discover-decision discover-nodes discover-trust element format stream token",
+  },
   { path: "/config", main: "config.html", title: "Configuration", linked: true, script: "config" },
   { path: "/log", main: "log.html", title: "Log", linked: true, script: "log" },
   { path: "/tag", main: "tag.html", title: "Tag", linked: false, script: "tag", plots: true },
@@ -33,7 +44,7 @@ const pages: readonly PageParts[] = [
 
 /** Script modules in `page/`. */
 const scripts =
-  "page delivery element format headline stream certificates cluster figures gaps refused signals sources tag-table chart token tag config log".split(
+  "page delivery element format headline stream certificates cluster figures gaps refused signals sources tag-table chart token tag config log discover discover-change discover-decision discover-nodes discover-trust".split(
     " ",
   );
 
@@ -45,6 +56,7 @@ export async function loadPages(): Promise<ReadonlyMap<string, PageFile>> {
     loadPageFiles(folder, {
       // One file, since browsers paint only after the last style sheet has arrived.
       "/page.css": "page.css headline.css panels.css tables.css lists.css settings.css",
+      "/discover.css": "discover.css",
       "/icon.svg": "icon.svg",
       ...Object.fromEntries(scripts.map((name) => [`/${name}.js`, `${name}.js`])),
     }),
@@ -64,13 +76,14 @@ function textOf(file: PageFile | undefined): string {
   return file?.body.toString() ?? "";
 }
 
-function loadsOf({ script, preloads = "", plots = false }: PageParts): string {
+function loadsOf({ script, preloads = "", styles, plots = false }: PageParts): string {
   const names = preloads.split(" ").filter((name) => name !== "");
   return [
     ...(plots
       ? ['<link rel="stylesheet" href="uPlot.min.css" />', '<script src="uPlot.iife.min.js" defer></script>']
       : []),
     '<link rel="stylesheet" href="page.css" />',
+    ...(styles === undefined ? [] : [`<link rel="stylesheet" href="${styles}.css" />`]),
     ...names.map((name) => `<link rel="modulepreload" href="${name}.js" />`),
     `<script type="module" src="${script}.js"></script>`,
   ].join("\n    ");

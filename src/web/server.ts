@@ -14,6 +14,7 @@ import type { ListenAddress } from "../lib/values/fields.ts";
 import { answerJson, end, start } from "./answer.ts";
 import { type Control, commands, denial, hasReadToken, isAllowedHost, isLocal } from "./control.ts";
 import { cachedFor, configFileFor, type DetailOptions, openDetails } from "./details.ts";
+import { answerDiscover, isDiscover } from "./discover-requests.ts";
 import { intervalOf, streamViews, viewOf, viewOfPart } from "./events.ts";
 import { figureHistory, History, historyStepMs, sampleOf } from "./history.ts";
 import { loadPages } from "./pages.ts";
@@ -81,7 +82,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     const url = URL.parse(request.url ?? "/", "http://localhost");
     if (readers && url && !withoutToken.includes(url.pathname) && !hasReadToken(request, readers))
       return await askForToken(request, response, runtime);
-    if (reloading && url && commands.has(url.pathname))
+    if (reloading && url && (commands.has(url.pathname) || isDiscover(url.pathname)))
       return await command(request, response, url, reloading, runtime);
     if (request.method !== "GET" && request.method !== "HEAD") {
       response.setHeader("allow", "GET, HEAD");
@@ -214,7 +215,7 @@ async function command(
   control: Control,
   runtime: Runtime,
 ): Promise<void> {
-  const { method = "GET", answer, isRepeated } = commands.get(path) ?? {};
+  const { method = "POST", answer, isRepeated } = commands.get(path) ?? {};
   if (request.method !== method) {
     response.setHeader("allow", method);
     return answerJson(response, 405, { ok: false, reason: `only ${method}` });
@@ -225,6 +226,7 @@ async function command(
     if (denied.guessed) await runtime.clock.sleep(guessedMs, new AbortController().signal);
     return answerJson(response, denied.status, denied.body);
   }
+  if (isDiscover(path)) return await answerDiscover(request, response, path, control.discover);
   if (!isRepeated?.(searchParams))
     runtime.log.info({ part: "web", path, from: request.socket.remoteAddress }, "authenticated request");
   const result = await answer?.(control, searchParams);

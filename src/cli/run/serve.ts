@@ -16,6 +16,7 @@ import type { ConfigIssue } from "../../config/nodes/issue.ts";
 import { tagText } from "../../config/sources/tag-places.ts";
 import { isAgentError, reasonOf } from "../../core/errors.ts";
 import type { Logger, Runtime } from "../../core/runtime.ts";
+import { Discover } from "../../discover/discover.ts";
 import { knownCertificates } from "../../discover/protocols.ts";
 import { whenAborted } from "../../lib/flow/abort.ts";
 import { countRejects, RejectFiles } from "../../upload/rejects/reject-files.ts";
@@ -54,6 +55,8 @@ export async function serve(
   await using manager = serviceManager(io.environment.variables, () => true, runtime);
   let started = false;
   const reload = reloading(file, agent, io, log, manager);
+  const { environment } = io;
+  await using discover = new Discover({ file, environment, reload, checksum: () => agent.config().checksum }, runtime);
   await using control = await openControlToken(config.agent.dataDir, log);
   await using web = await openWeb(
     {
@@ -89,6 +92,7 @@ export async function serve(
         logSince: (after) => log.recentSince(after),
         config: () => agent.shownConfig(),
         security: processSecurity,
+        discover,
       },
     },
     runtime,

@@ -38,6 +38,11 @@ export function shownLines(text: string, first: number, count: number): readonly
     .map((line, index) => masked(line, 0, secretRanges(lines, first - 1 + index)).shown);
 }
 
+/** A line of a file without what may be secret. `index` counts from 0. */
+export function shownLine(lines: readonly string[], index: number): string {
+  return masked(lines[index] ?? "", 0, secretRanges(lines, index)).shown;
+}
+
 type Range = readonly [from: number, to: number];
 
 function masked(

@@ -1,15 +1,20 @@
 // Atomic replacement of small state files: after a crash a file has either its old or its new content.
 import { randomBytes } from "node:crypto";
 import { chownSync, statSync } from "node:fs";
-import { open, rename, rm } from "node:fs/promises";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 
-/** Replaces `path` by `data`, mode 0600. Resolves once content and name survive a power cut. */
-export async function writeAtomically(path: string, data: string | Uint8Array | AsyncIterable<string>): Promise<void> {
+/** Replaces `path` by `data`, by default with mode 0600. Resolves once content and name survive a power cut. */
+export async function writeAtomically(
+  path: string,
+  data: string | Uint8Array | AsyncIterable<string>,
+  like?: FileModel,
+): Promise<void> {
   const temporary = `${path}.${randomBytes(4).toString("hex")}.tmp`;
   try {
     {
       await using file = await open(temporary, "wx", 0o600);
+      if (like) await takeAfter(file, like);
       await file.writeFile(data);
       await file.datasync();
     }
@@ -21,6 +26,20 @@ export async function writeAtomically(path: string, data: string | Uint8Array | 
   }
   // Without this, a power cut may undo the rename (seen on ext4 and xfs).
   await syncName(path);
+}
+
+/** Permissions and owner for a file. Without an owner: the user of this process. */
+export interface FileModel {
+  readonly mode: number;
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
+async function takeAfter(file: FileHandle, { mode, uid, gid }: FileModel): Promise<void> {
+  const own = await file.stat();
+  if ((uid ?? own.uid) !== own.uid || (gid ?? own.gid) !== own.gid) await file.chown(uid ?? own.uid, gid ?? own.gid);
+  // The umask does not apply to a change of the mode.
+  await file.chmod(mode & 0o7777);
 }
 
 /** Gives `path` the owner of `model`, so that the agent can write it even if root created it. */

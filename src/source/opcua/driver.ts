@@ -56,6 +56,10 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
     const { browseOpcua } = await import("./browse/browse.ts");
     yield* browseOpcua(target, runtime, signal);
   },
+  async explore(target, runtime, signal) {
+    const { exploreOpcua } = await import("./browse/explore.ts");
+    return await exploreOpcua(target, runtime, signal);
+  },
   async endpoints(target, runtime, signal) {
     const { offeredEndpoints } = await import("./browse/browse.ts");
     return offeredEndpoints(target, runtime, signal);

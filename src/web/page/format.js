@@ -98,3 +98,8 @@ export function time(ms) {
 function sameDay(a, b) {
   return new Date(a).toDateString() === new Date(b).toDateString();
 }
+
+/** Hexadecimal digits as servers show them: in pairs. */
+export function fingerprint(hex) {
+  return hex.toUpperCase().replace(/..(?=.)/g, "$&:");
+}

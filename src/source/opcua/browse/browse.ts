@@ -23,9 +23,10 @@ import { loadStack } from "../session/stack.ts";
 import { certificateIn, described, isCalled, thumbprintOf } from "../session/trust.ts";
 import { builtIn, builtInNames, convert, type VariantLike } from "../types/value.ts";
 
-const mostNodes = 100_000;
+/** Most nodes that are listed. */
+export const mostNodes = 100_000;
 const serverObject = 2253;
-const objects = "i=85";
+export const objects = "i=85";
 
 /**
  * Yields nodes from Objects down, parents before children. The session is temporary; so is the certificate, unless the
@@ -38,8 +39,15 @@ export async function* browseOpcua(
   runtime: Runtime,
   signal: AbortSignal,
 ): AsyncGenerator<BrowsedNode> {
-  const { stack, options, linkOptions, offered, temporaryDir, resources } = await lookAt(target, runtime, signal);
+  const { services, namespaces, resources } = await openBrowser(target, runtime, signal);
   await using _ = resources;
+  yield* walk(services, namespaces, signal);
+}
+
+/** A session for browsing. Disposing `resources` ends it. Rejects like `browseOpcua`. */
+export async function openBrowser(target: BrowseTarget, runtime: Runtime, signal: AbortSignal) {
+  const { stack, options, linkOptions, offered, temporaryDir, resources } = await lookAt(target, runtime, signal);
+  await using opened = resources;
   const { pki } = linkOptions;
   // With an agent's folder, browsing is as secure as the agent's sources.
   const none = target.sharedDir === undefined ? ({ mode: "none" } as const) : undefined;
@@ -56,9 +64,9 @@ export async function* browseOpcua(
   await verifyServer(endpoint, linkOptions);
   const resumption = await Resumption.open(join(temporaryDir, "session.json"), "", runtime.log);
   const link = await openLink(stack, linkOptions, endpoint, resumption, runtime.log, signal);
-  resources.defer(() => link.close());
+  opened.defer(() => link.close());
   const facts = await readFacts(link, signal);
-  yield* walk(new Services(link, facts.limits), facts.namespaces, signal);
+  return { services: new Services(link, facts.limits), namespaces: facts.namespaces, resources: opened.move() };
 }
 
 /** The server's endpoints, and the resources needed to connect to it. */
@@ -131,6 +139,11 @@ function tryOr<T>(first: () => T, second: () => T): T {
   }
 }
 
+/** Whether a node is listed: not a property, and not the server's description of itself. */
+export function isOffered({ nodeId, property }: Pick<Child, "nodeId" | "property">): boolean {
+  return !property && !(nodeId.namespace === 0 && nodeId.value === serverObject);
+}
+
 async function* walk(
   services: Services,
   namespaces: readonly string[],
@@ -140,7 +153,7 @@ async function* walk(
   const unseen = (nodes: readonly Child[]) =>
     nodes.filter(({ nodeId, property }) => {
       const key = nodeId.toString();
-      if (property || (nodeId.namespace === 0 && nodeId.value === serverObject) || seen.has(key)) return false;
+      if (!isOffered({ nodeId, property }) || seen.has(key)) return false;
       seen.add(key);
       return true;
     });
@@ -167,7 +180,8 @@ async function* walk(
   }
 }
 
-async function factsOf(
+/** Value, type and description of each variable; nothing of an object. */
+export async function factsOf(
   services: Services,
   nodes: readonly Child[],
   signal: AbortSignal,

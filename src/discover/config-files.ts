@@ -1,0 +1,122 @@
+// Where tags are written: the file of a source, or a new one in conf.d, and whether the agent may write there.
+import { createHash } from "node:crypto";
+import { access, constants, lstat, readFile } from "node:fs/promises";
+import { basename, dirname, join, relative, resolve } from "node:path";
+import { type Environment, fileProblem, packaged } from "../config/files/environment.ts";
+import type { Config } from "../config/format/config.ts";
+import { loadConfig } from "../config/load.ts";
+import { AgentError } from "../core/errors.ts";
+import { definesSource } from "./add-tags.ts";
+
+/** Folder next to the configuration for files that the page writes. */
+export const confFolder = "conf.d";
+const includeLine = `include: ${confFolder}/*.yaml`;
+
+/** Why nothing can be written, and what the operator has to do. */
+export interface Obstacle {
+  readonly reason: string;
+  /** Commands and lines, one step each. */
+  readonly steps: readonly string[];
+}
+
+/** Contents that replace files on the disk, by absolute path. */
+export type Overlay = ReadonlyMap<string, string>;
+
+/** Loads the configuration as if these files were there, and tells which files it read. Rejects as `loadConfig`. */
+export async function loadWith(
+  file: string,
+  environment: Environment,
+  overlay: Overlay = new Map(),
+): Promise<{ readonly config: Config; readonly files: ReadonlySet<string> }> {
+  const files = new Set<string>();
+  const config = await loadConfig(file, {
+    ...environment,
+    async readFile(path) {
+      files.add(path);
+      const text = overlay.get(path);
+      return text === undefined ? await environment.readFile(path) : new TextEncoder().encode(text);
+    },
+    async listFolder(path) {
+      const added = [...overlay.keys()].filter((name) => dirname(name) === path).map((name) => basename(name));
+      const names = await environment.listFolder(path);
+      return [...new Set([...names, ...added])];
+    },
+  });
+  return { config, files };
+}
+
+/** The file that has the entry of this source. Undefined: none of `files` has. */
+export async function fileOfSource(files: Iterable<string>, source: string): Promise<string | undefined> {
+  for (const file of files)
+    if (/\.ya?ml$/.test(file)) {
+      const text = await textOf(file);
+      if (text !== undefined && definesSource(text, source)) return file;
+    }
+  return undefined;
+}
+
+export function newFile(file: string, { cwd }: Pick<Environment, "cwd">, source: string): string {
+  return join(dirname(resolve(cwd, file)), confFolder, `${source}.yaml`);
+}
+
+/** Undefined: there is no such file. Rejects as `node:fs` does. */
+export async function textOf(file: string): Promise<string | undefined> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** Identifies a content. A missing file differs from an empty one. */
+export function textHash(text: string | undefined): string {
+  return text === undefined ? "none" : createHash("sha256").update(text).digest("hex");
+}
+
+/** Undefined: the agent may write the file. `main`: absolute path of the configuration. */
+export async function obstacleTo(file: string, main: string, included: boolean): Promise<Obstacle | undefined> {
+  const folder = dirname(file);
+  const blocked = await blockedBy(file);
+  if (blocked === undefined && included) return undefined;
+  const steps = [
+    ...(blocked === undefined ? [] : stepsFor(folder, main)),
+    ...(included ? [] : [`in ${main}, add the line: ${includeLine}`, "tagferry reload"]),
+  ];
+  const reason = blocked ?? `${main} does not include ${relative(dirname(main), file)}`;
+  return { reason, steps };
+}
+
+async function blockedBy(file: string): Promise<string | undefined> {
+  const folder = dirname(file);
+  try {
+    await access(folder, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    return `the agent cannot write to ${folder}: ${fileProblem(error)}`;
+  }
+  const there = await lstat(file).catch(() => undefined);
+  if (!there) return undefined;
+  if (!there.isFile()) return `${file} is not a regular file`;
+  const uid = process.getuid?.() ?? there.uid;
+  // A replaced file would belong to the agent.
+  return uid === 0 || uid === there.uid ? undefined : `${file} belongs to another user than the agent's`;
+}
+
+function stepsFor(folder: string, main: string): readonly string[] {
+  if (main !== packaged.config) return [`mkdir -p ${folder}`, `chown -R ${process.getuid?.() ?? "USER"} ${folder}`];
+  return [
+    `sudo install -d -o tagferry -g tagferry -m 0750 ${folder}`,
+    "sudo systemctl edit tagferry, and add the lines: [Service] and ReadWritePaths=" + folder,
+    "sudo systemctl restart tagferry",
+  ];
+}
+
+/** Throws `CONFIG_INVALID` if a new source would replace something. */
+export async function assertFree(file: string, source: string, config: Config): Promise<void> {
+  if (config.sources.some(({ name }) => name === source))
+    throw new AgentError("CONFIG_INVALID", `there is a source ${source} already`, {
+      hint: "choose another name, or open that source to add tags to it",
+    });
+  if ((await textOf(file).catch(() => "")) !== undefined)
+    throw new AgentError("CONFIG_INVALID", `${file} is there already`, { hint: "choose another name" });
+}

@@ -1,0 +1,262 @@
+// Answers the requests of the page: look at a device, choose tags, see the difference, write it, take it up.
+import { resolve } from "node:path";
+import type { z } from "zod";
+import { configIssues } from "../config/load.ts";
+import { formatIssue } from "../config/nodes/issue.ts";
+import type { BrowsedNode, ExploredNode, KnownCertificate } from "../core/commissioning.ts";
+import { isAgentError } from "../core/errors.ts";
+import type { Runtime } from "../core/runtime.ts";
+import { orAbort } from "../lib/flow/abort.ts";
+import { withoutSecrets } from "../lib/text/without-secrets.ts";
+import { drivers } from "../source/registry.ts";
+import { loadWith, newFile, obstacleTo } from "./config-files.ts";
+import { undecided, withAccess } from "./contact.ts";
+import { templateNames } from "./input-names.ts";
+import { Looks } from "./looks.ts";
+import { type ConfigPlace, type Proposal, propose } from "./proposal.ts";
+import { addressExamples, certificateStores, knownCertificates } from "./protocols.ts";
+import * as requests from "./requests.ts";
+import { addressTarget, sourceTarget } from "./target.ts";
+import { type ReloadResult, write } from "./write.ts";
+
+export interface DiscoverParts extends ConfigPlace {
+  /** Takes up the configuration. Never rejects. */
+  readonly reload: () => Promise<ReloadResult>;
+  /** Checksum of the configuration that the agent runs with. */
+  readonly checksum: () => string | undefined;
+}
+
+/** An HTTP status and the JSON of the answer. */
+export interface DiscoverAnswer {
+  readonly status: 200 | 400 | 404 | 409 | 410 | 422 | 503;
+  readonly body: object;
+}
+
+type Action = (body: unknown, signal: AbortSignal) => Promise<DiscoverAnswer>;
+
+/** Time limit of one request to a device, in milliseconds. */
+const withinMs = 20_000;
+/** Requests that are worked on at the same time, by all pages. */
+const mostRequests = 8;
+const longestValue = 200;
+
+/** Disposing it closes every connection. */
+export class Discover implements AsyncDisposable {
+  readonly #parts: DiscoverParts;
+  readonly #runtime: Runtime;
+  readonly #looks: Looks;
+  readonly #actions: Readonly<Record<string, Action>>;
+  #requests = 0;
+  /** Writes take turns. */
+  #writing: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: DiscoverParts, runtime: Runtime) {
+    this.#parts = parts;
+    this.#runtime = runtime;
+    this.#looks = new Looks(runtime);
+    this.#actions = {
+      places: () => this.#places(),
+      open: (body, signal) => this.#with(requests.openRequest, body, (wish) => this.#openLook(wish, signal)),
+      close: (body) =>
+        this.#with(requests.closeRequest, body, async ({ look }) => {
+          await this.#looks.close(look);
+          return done({});
+        }),
+      list: (body, signal) => this.#with(requests.listRequest, body, (wish) => this.#list(wish, signal)),
+      values: (body, signal) => this.#with(requests.valuesRequest, body, (wish) => this.#values(wish, signal)),
+      propose: (body) =>
+        this.#with(requests.proposeRequest, body, async (wish) => {
+          const look = this.#looks.find(wish.look);
+          return look ? done(this.#shown(await propose(look, wish, this.#parts))) : gone;
+        }),
+      write: (body) => this.#with(requests.writeRequest, body, (wish) => this.#inTurn(() => this.#write(wish))),
+      trust: (body) => this.#with(requests.trustRequest, body, (wish) => this.#trust(wish)),
+    };
+  }
+
+  /** Names of the requests. */
+  static readonly actions = ["places", "open", "close", "list", "values", "propose", "write", "trust"] as const;
+
+  /** `signal`: the page is gone. Rejects only for defects. */
+  async answer(action: string, body: unknown, signal: AbortSignal): Promise<DiscoverAnswer> {
+    const act = Object.hasOwn(this.#actions, action) ? this.#actions[action] : undefined;
+    if (!act) return failed(404, "there is no such request");
+    if (this.#requests >= mostRequests) return failed(503, "too many requests at once", "try again in a moment");
+    this.#requests++;
+    const late = AbortSignal.timeout(withinMs);
+    try {
+      const bound = AbortSignal.any([signal, late]);
+      return await orAbort(act(body, bound), bound);
+    } catch (error) {
+      if (late.aborted) return failed(422, `no answer within ${withinMs / 1_000} s`, "the device may be overloaded");
+      if (signal.aborted) return failed(410, "the page has left");
+      if (!isAgentError(error)) {
+        const code = error instanceof Error && "code" in error ? error.code : undefined;
+        if (typeof code !== "string" || !(error instanceof Error)) throw error;
+        return failed(422, withoutSecrets(error.message), "the user of the agent needs the permission for it");
+      }
+      const issues = configIssues(error).map(formatIssue);
+      return failed(422, withoutSecrets([error.message, ...issues].join("\n")), error.hint);
+    } finally {
+      this.#requests--;
+    }
+  }
+
+  async #with<T>(schema: z.ZodType<T>, body: unknown, act: (wish: T) => Promise<DiscoverAnswer>) {
+    const wish = schema.safeParse(body);
+    if (wish.success) return await act(wish.data);
+    const [issue] = wish.error.issues;
+    return failed(400, `${issue?.path.join(".") ?? ""} ${issue?.message ?? "is invalid"}`.trim());
+  }
+
+  /** What the page shows first: sources, protocols, and whether anything can be written. */
+  async #places(): Promise<DiscoverAnswer> {
+    const { file, environment } = this.#parts;
+    const example = newFile(file, environment, "tagferry-example");
+    const main = resolve(environment.cwd, file);
+    const { config } = await loadWith(file, environment);
+    const overlay = new Map([[example, "sources: {}\n"]]);
+    const included = (await loadWith(file, environment, overlay).catch(() => undefined))?.files.has(example) ?? false;
+    return done({
+      sources: config.sources
+        .filter(({ driver }) => driver.schemes !== undefined)
+        .map(({ name, driver }) => ({ name, type: driver.type, protocol: driver.example.protocol })),
+      addresses: addressExamples(),
+      protocols: drivers
+        .filter(({ schemes }) => schemes !== undefined)
+        .map(({ schemes, type, example: { protocol } }) => ({ type, protocol, schemes })),
+      templateNames,
+      obstacle: await obstacleTo(example, main, included),
+      waiting: await this.#waiting(),
+    });
+  }
+
+  async #openLook(wish: requests.OpenRequest, signal: AbortSignal): Promise<DiscoverAnswer> {
+    const { file, environment } = this.#parts;
+    const { source, url } = wish;
+    if ((source === undefined) === (url === undefined)) return failed(400, "needs either source or url");
+    const { config } = await loadWith(file, environment);
+    const { dataDir, name: agent } = config.agent;
+    let found = url === undefined ? undefined : addressTarget(url, "the fields below");
+    if (found && url !== undefined) {
+      const known = () => knownCertificates(dataDir);
+      const decision = await undecided(found.driver, { ...wish, url }, known, this.#runtime, signal);
+      if (decision) return { status: 200, body: { ok: false, decision } };
+      const own = { sharedDir: dataDir, agent, configFile: resolve(environment.cwd, file) };
+      found = { ...found, target: withAccess(found.driver, { ...found.target, ...own }, wish) };
+    }
+    const place = found ?? sourceTarget(config, { file, source: source ?? "" });
+    try {
+      const look = await this.#looks.open({ ...place, source }, signal);
+      const { id, driver, target } = look;
+      return done({
+        look: id,
+        source,
+        type: driver.type,
+        protocol: driver.example.protocol,
+        url: withoutSecrets(target.url),
+        tree: look.explorer.tree,
+      });
+    } catch (error) {
+      if (!isAgentError(error, "SOURCE_REFUSED")) throw error;
+      // A refused certificate waits here until a person has compared it.
+      return failed(422, withoutSecrets(error.message), error.hint, { waiting: await this.#waiting() });
+    }
+  }
+
+  async #list({ look: id, search, ...query }: z.output<typeof requests.listRequest>, signal: AbortSignal) {
+    const look = this.#looks.find(id);
+    if (!look) return gone;
+    const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+    const { nodes, ...rest } = await look.explorer.list({ ...query, search: words }, signal);
+    return done({ ...rest, nodes: nodes.map(shownNode) });
+  }
+
+  async #values({ look: id, keys }: z.output<typeof requests.valuesRequest>, signal: AbortSignal) {
+    const look = this.#looks.find(id);
+    if (!look) return gone;
+    const values = await look.explorer.values(keys, signal);
+    return done({ values: Object.fromEntries([...values].map(([key, value]) => [key, shownValue(value)])) });
+  }
+
+  async #write(wish: requests.WriteRequest): Promise<DiscoverAnswer> {
+    const look = this.#looks.find(wish.look);
+    if (!look) return gone;
+    const proposal = await propose(look, wish, this.#parts);
+    const stale = { stale: true, proposal: this.#shown(proposal) };
+    const changed = "the file has changed since the difference was shown; nothing was written";
+    if (proposal.base !== wish.base || proposal.result !== wish.result) return failed(409, changed, undefined, stale);
+    const { file, source, inputs, obstacle, errors } = proposal;
+    if (obstacle) return failed(422, obstacle.reason, obstacle.steps.join("\n"));
+    if (errors.length > 0)
+      return failed(422, "the configuration would be invalid; nothing was written", errors.join("\n"));
+    const written = await write(proposal, this.#parts.reload);
+    if (written.outcome === "stale") return failed(409, changed, undefined, stale);
+    const { outcome, reload } = written;
+    this.#runtime.log.info(
+      { part: "web", file, source, tags: inputs.length, outcome },
+      "tags were written by the page",
+    );
+    if (outcome === "refused")
+      return failed(422, `the agent refused it, and ${file} is as it was: ${reload.reason ?? ""}`, undefined, {
+        reload,
+      });
+    return done({ file, source, inputs, reload });
+  }
+
+  async #trust({ sha256, decision }: z.output<typeof requests.trustRequest>): Promise<DiscoverAnswer> {
+    const { config } = await loadWith(this.#parts.file, this.#parts.environment);
+    const act = decision === "accept" ? "trust" : "reject";
+    const found = await Promise.all(certificateStores().map((store) => store[act](config.agent.dataDir, sha256)));
+    if (!found.includes(true)) return failed(422, "there is no such certificate", "connect once more");
+    this.#runtime.log.info({ part: "web", sha256, decision }, "a certificate was decided on by the page");
+    return done({ waiting: await this.#waiting() });
+  }
+
+  async #waiting(): Promise<readonly KnownCertificate[]> {
+    const { config } = await loadWith(this.#parts.file, this.#parts.environment);
+    const known = await knownCertificates(config.agent.dataDir);
+    return known.filter(({ state }) => state === "rejected").slice(0, 50);
+  }
+
+  #shown({ before, after: _after, secret, checksum, ...rest }: Proposal) {
+    return {
+      ...rest,
+      isNew: before === undefined,
+      secretFile: secret?.file,
+      /** Somebody has edited the configuration since it was loaded: a reload takes up that, too. */
+      otherChanges: checksum !== this.#parts.checksum(),
+    };
+  }
+
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#writing.then(work);
+    this.#writing = turn.catch(() => {});
+    return await turn;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#looks[Symbol.asyncDispose]();
+  }
+}
+
+const gone = failed(410, "this connection was closed", "connect again");
+
+function done(body: object): DiscoverAnswer {
+  return { status: 200, body: { ok: true, ...body } };
+}
+
+function failed(status: DiscoverAnswer["status"], reason: string, remedy?: string, more: object = {}): DiscoverAnswer {
+  return { status, body: { ok: false, reason, remedy, ...more } };
+}
+
+function shownNode({ value, ...node }: ExploredNode): object {
+  return value === undefined ? node : { ...node, value: shownValue(value) };
+}
+
+/** As JSON can carry it. */
+function shownValue(value: NonNullable<BrowsedNode["value"]>): number | boolean | string {
+  if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+  if (typeof value === "number" && !Number.isFinite(value)) return String(value);
+  return typeof value === "string" ? value.slice(0, longestValue) : value;
+}

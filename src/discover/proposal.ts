@@ -1,0 +1,159 @@
+// What would be written for the chosen nodes: the file, its difference, and the result of checking the configuration.
+import { dirname, join, resolve } from "node:path";
+import type { Environment } from "../config/files/environment.ts";
+import type { Config } from "../config/format/config.ts";
+import { configIssues } from "../config/load.ts";
+import { type ConfigIssue, formatIssue } from "../config/nodes/issue.ts";
+import { AgentError } from "../core/errors.ts";
+import { addTags, type NewTag } from "./add-tags.ts";
+import {
+  assertFree,
+  fileOfSource,
+  loadWith,
+  newFile,
+  type Obstacle,
+  type Overlay,
+  obstacleTo,
+  textHash,
+  textOf,
+} from "./config-files.ts";
+import { difference } from "./difference.ts";
+import { inputFrom, uniqueInput } from "./input-names.ts";
+import type { Look } from "./looks.ts";
+import type { ProposeRequest } from "./requests.ts";
+import { configuredUrl, sourceText } from "./source-yaml.ts";
+import { deviceLines, tagEntry } from "./tags-yaml.ts";
+
+export interface Proposal {
+  /** Absolute path of the file to write. */
+  readonly file: string;
+  readonly source: string;
+  /** Content of the file now; undefined: there is none. */
+  readonly before: string | undefined;
+  readonly after: string;
+  /** A password that goes into a file of its own, which must not exist yet. */
+  readonly secret: { readonly file: string; readonly value: string } | undefined;
+  /** Hashes of `before` and `after`. */
+  readonly base: string;
+  readonly result: string;
+  readonly difference: string;
+  /** What is added, to be copied if it cannot be written. */
+  readonly yaml: string;
+  /** The Input ID of each chosen node, in order. */
+  readonly inputs: readonly string[];
+  /** Not empty: the configuration would be invalid. */
+  readonly errors: readonly string[];
+  readonly warnings: readonly string[];
+  readonly obstacle: Obstacle | undefined;
+  /** Checksum of the configuration as it is on disk, without the change. */
+  readonly checksum: string | undefined;
+}
+
+export interface ConfigPlace {
+  /** The configuration, as named by the user. */
+  readonly file: string;
+  readonly environment: Environment;
+}
+
+/** Rejects with `CONFIG_INVALID` if the present configuration is invalid, or the tags cannot be added to it. */
+export async function propose(
+  look: Look,
+  { name, template, nodes }: ProposeRequest,
+  { file: main, environment }: ConfigPlace,
+): Promise<Proposal> {
+  const { config, files } = await loadWith(main, environment);
+  const source = look.source ?? name;
+  if (source === undefined) throw new AgentError("CONFIG_INVALID", "a new source needs a name");
+  const taken = new Set(config.sources.flatMap(({ rules }) => rules.map(({ input }) => input)));
+  const inputs = nodes.map((node) => node.input ?? uniqueInput(inputFrom(template, { ...node, source }), taken));
+  const tags = nodes.map(({ tag, signal }, i): NewTag => {
+    const { unit } = tag;
+    return { unit: typeof unit === "number" ? unit : undefined, text: tagEntry({ tag, signal }, inputs[i] ?? "") };
+  });
+  const written =
+    look.source === undefined
+      ? await asNewSource(look, source, tags, { file: main, environment }, config)
+      : await asAddition(look.source, tags, files);
+  const { file, before, after, secret } = written;
+  const overlay = new Map([[file, after], ...(secret ? [[secret.file, secret.value] as const] : [])]);
+  const checked = await check(main, environment, overlay, file);
+  return {
+    ...written,
+    source,
+    base: textHash(before),
+    result: textHash(after),
+    difference: difference(file, before, after),
+    inputs,
+    errors: checked.errors,
+    warnings: checked.warnings,
+    obstacle: await obstacleTo(file, resolve(environment.cwd, main), checked.included),
+    checksum: config.checksum,
+  };
+}
+
+type Written = Pick<Proposal, "file" | "before" | "after" | "secret" | "yaml">;
+
+async function asAddition(source: string, tags: readonly NewTag[], files: Iterable<string>): Promise<Written> {
+  const file = await fileOfSource(files, source);
+  const before = file === undefined ? undefined : await textOf(file);
+  if (file === undefined || before === undefined)
+    throw new AgentError("CONFIG_INVALID", `source ${source} is in no file of the configuration`);
+  return { file, before, after: addTags(before, source, tags), secret: undefined, yaml: tagsText(tags) };
+}
+
+async function asNewSource(
+  { driver, target }: Look,
+  source: string,
+  tags: readonly NewTag[],
+  { file: main, environment }: ConfigPlace,
+  config: Config,
+): Promise<Written> {
+  const file = newFile(main, environment, source);
+  await assertFree(file, source, config);
+  const { username, password, security, options = {} } = target;
+  const secret = password === undefined ? undefined : await freeSecret(dirname(file), source, password);
+  const yaml = `sources:\n${sourceText({
+    name: source,
+    type: driver.type,
+    url: configuredUrl(target.url),
+    username,
+    password: secret && `\${file:${secret.name}}`,
+    securityMode: security?.["mode"],
+    anyUnit: /[?&]replyUnit=any(&|$)/.test(target.url),
+    allowInsecurePassword: options["allowInsecurePassword"] === true,
+    tags: tagsText(tags),
+  })}`;
+  return { file, before: undefined, after: yaml, secret, yaml };
+}
+
+/** A file for a password that is not there yet. */
+async function freeSecret(folder: string, source: string, value: string) {
+  const wanted = `${source}_password`;
+  let name = wanted;
+  for (let n = 2; (await textOf(join(folder, name)).catch(() => "")) !== undefined; n++) name = `${wanted}${n}`;
+  return { name, file: join(folder, name), value };
+}
+
+/** `tags:`, or `devices:` for tags of units. */
+function tagsText(tags: readonly NewTag[]): string {
+  const lines = [...Map.groupBy(tags, ({ unit }) => unit)].flatMap(([unit, ofUnit]) => {
+    const entries = ofUnit.map(({ text }) => `- ${text}`);
+    return unit === undefined ? entries : deviceLines(unit, entries);
+  });
+  const key = tags.some(({ unit }) => unit !== undefined) ? "devices" : "tags";
+  return [`${key}:`, ...lines.map((line) => `  ${line}`)].join("\n");
+}
+
+/** As `tagferry check` does, with the change. */
+async function check(main: string, environment: Environment, overlay: Overlay, file: string) {
+  const own = (issues: readonly ConfigIssue[]) =>
+    issues.filter((issue) => resolve(environment.cwd, issue.file) === file).map(formatIssue);
+  try {
+    const { config, files } = await loadWith(main, environment, overlay);
+    return { errors: [], warnings: own(config.warnings), included: files.has(file) };
+  } catch (error) {
+    const issues = configIssues(error);
+    if (issues.length === 0) throw error;
+    return { errors: issues.map(formatIssue), warnings: [], included: true };
+  }
+}

@@ -1,0 +1,151 @@
+// Names for the ticked tags, the difference of the file that would be written, and writing it.
+import { byId, copyButton, element, plain, setHidden, setText } from "./element.js";
+import * as format from "./format.js";
+
+const settleMs = 400;
+
+export class Change {
+  #ask;
+  #look;
+  #written;
+  #chosen = new Map();
+  /** Input IDs that the person has typed, by key. */
+  #typed = new Map();
+  #proposal;
+  #wish;
+  #timer;
+  #turn = 0;
+
+  /** `written` is called after a successful write. */
+  constructor(ask, look, written) {
+    this.#ask = ask;
+    this.#look = look;
+    this.#written = written;
+    const text = byId("change-text");
+    text.after(copyButton(() => this.#proposal?.yaml ?? "", "Copy YAML"));
+    for (const id of ["naming-source", "naming-template"])
+      byId(id).addEventListener("input", () => {
+        if (id === "naming-template") this.#typed.clear();
+        this.#later();
+      });
+    byId("write").addEventListener("click", () => void this.#write());
+  }
+
+  begin({ source, type }) {
+    this.#typed.clear();
+    for (const node of document.querySelectorAll("#naming [data-new]")) setHidden(node, source !== undefined);
+    if (source === undefined && byId("naming-source").value === "") byId("naming-source").value = `${type}1`;
+  }
+
+  help(names) {
+    const parts = Object.entries(names).map(([name, meaning]) => `{${name}}: ${meaning}`);
+    setText(byId("naming-help"), parts.join("; "));
+  }
+
+  /** `chosen`: the ticked nodes by key. */
+  show(chosen) {
+    this.#chosen = chosen;
+    setHidden(byId("naming"), chosen.size === 0);
+    if (chosen.size === 0) setHidden(byId("change"), byId("write-state").textContent === "");
+    setText(byId("naming-count"), chosen.size === 1 ? "1 tag" : `${format.count(chosen.size)} tags`);
+    if (chosen.size > 0) this.#later();
+  }
+
+  #later() {
+    clearTimeout(this.#timer);
+    byId("write").disabled = true;
+    this.#timer = setTimeout(() => void this.#propose(), settleMs);
+  }
+
+  async #propose() {
+    const look = this.#look();
+    if (!look || this.#chosen.size === 0) return;
+    const turn = ++this.#turn;
+    const nodes = [...this.#chosen.values()].map(({ address, name, depth, path, value, signal, tag, key }) => {
+      const input = this.#typed.get(key);
+      const own = value !== undefined && { value };
+      return { address, name, depth, path, signal, tag, ...own, ...(input && { input }) };
+    });
+    const name = byId("naming-source").value.trim();
+    const template = byId("naming-template").value.trim() || "{path}";
+    this.#wish = { look: look.look, template, nodes, ...(look.source === undefined && { name }) };
+    setHidden(byId("change"), false);
+    setText(byId("write-state"), "");
+    const answer = await this.#ask("propose", this.#wish, byId("change-error"));
+    if (turn !== this.#turn) return;
+    if (answer) this.#showProposal(answer);
+    else this.#showLines("");
+  }
+
+  #showProposal(proposal) {
+    this.#proposal = proposal;
+    const { file, isNew, difference, inputs, errors, warnings, obstacle, otherChanges, secretFile } = proposal;
+    setText(byId("change-file"), isNew ? `${file} (a new file)` : file);
+    this.#showInputs(inputs);
+    this.#showLines(difference);
+    const notes = [
+      ...(secretFile ? [`The password goes into ${secretFile}, which only the agent may read.`] : []),
+      ...(otherChanges
+        ? ["The configuration has been edited since the agent loaded it. The reload takes up those changes, too."]
+        : []),
+      ...warnings,
+    ];
+    setText(byId("change-note"), notes.join("\n"));
+    const stopped = obstacle ? [`${obstacle.reason}. To write from here:`, ...obstacle.steps] : errors;
+    setText(byId("change-error"), stopped.join("\n"));
+    setHidden(byId("change-error"), stopped.length === 0);
+    byId("write").disabled = stopped.length > 0;
+  }
+
+  #showLines(difference) {
+    const kinds = { "+": "added", "-": "removed" };
+    byId("change-text").replaceChildren(
+      ...difference.split("\n").map((line, i) => {
+        const kind = i < 2 ? "quiet" : line.startsWith("@@") ? "quiet" : (kinds[line[0]] ?? "");
+        return element("span", { className: `diff ${kind}`, text: `${plain(line)}\n` });
+      }),
+    );
+  }
+
+  /** A field for each Input ID. */
+  #showInputs(inputs) {
+    const most = 200;
+    const nodes = [...this.#chosen.values()];
+    byId("chosen").replaceChildren(
+      ...nodes.slice(0, most).map((node, i) => {
+        const attributes = { "aria-label": `Input ID of ${plain(node.name)}`, maxlength: "128", spellcheck: "false" };
+        const field = element("input", { attributes });
+        field.value = inputs[i];
+        field.addEventListener("change", () => {
+          this.#typed.set(node.key, field.value.trim());
+          this.#later();
+        });
+        const from = element("bdi", { className: "quiet address", text: plain(node.path.join(" / ")) });
+        return element("li", { className: "chosen" }, field, from);
+      }),
+      ...(nodes.length > most ? [element("li", { className: "quiet", text: `and ${nodes.length - most} more` })] : []),
+    );
+  }
+
+  async #write() {
+    const { base, result, source } = this.#proposal;
+    byId("write").disabled = true;
+    setText(byId("write-state"), "writing");
+    const answer = await this.#ask("write", { ...this.#wish, base, result }, byId("change-error"));
+    setText(byId("write-state"), "");
+    if (answer?.stale) {
+      this.#showProposal(answer.proposal);
+      setText(byId("change-error"), "The file has changed since. Nothing was written; this is the new difference.");
+      setHidden(byId("change-error"), false);
+    }
+    if (!answer?.ok) return;
+    const { inputs, file } = answer;
+    const tags = inputs.length === 1 ? "1 tag" : `${format.count(inputs.length)} tags`;
+    byId("write-state").shown = undefined;
+    byId("write-state").replaceChildren(
+      `Written to ${plain(file)}, and taken up: ${tags}. `,
+      element("a", { attributes: { href: `./?source=${encodeURIComponent(source)}` }, text: "See the values" }),
+    );
+    this.#written();
+  }
+}

@@ -1,0 +1,182 @@
+// What a device offers: one branch at a time, or everything found so far, with live values and a box for each tag.
+import { byId, element, keyed, plain, setAttribute, setHidden, setText } from "./element.js";
+import * as format from "./format.js";
+
+const everyMs = 2_000;
+const page = 200;
+
+export class Nodes {
+  /** Ticked nodes by key, in the order of ticking. */
+  chosen = new Map();
+  #ask;
+  #look;
+  #changed;
+  /** Branches from the top down to the one that is shown. */
+  #path = [];
+  #shown = [];
+  #timer;
+  /** Counts requests, so that a late answer does not replace a newer one. */
+  #turn = 0;
+
+  /** `look` gives the open connection; `changed` is called when other nodes are ticked. */
+  constructor(ask, look, changed) {
+    this.#ask = ask;
+    this.#look = look;
+    this.#changed = changed;
+    let typing;
+    byId("nodes-search").addEventListener("input", () => {
+      clearTimeout(typing);
+      typing = setTimeout(() => void this.#list(), 300);
+    });
+    byId("nodes-more").addEventListener("click", () => void this.#list(this.#shown.length));
+    byId("nodes-all").addEventListener("click", () => {
+      for (const node of this.#shown) if (refusalOf(node) === undefined) this.chosen.set(node.key, node);
+      this.#tick();
+    });
+    byId("nodes-none").addEventListener("click", () => this.clear());
+  }
+
+  begin() {
+    this.chosen.clear();
+    this.#path = [];
+    this.#shown = [];
+    byId("nodes-search").value = "";
+    setHidden(byId("nodes"), false);
+    this.#tick();
+    void this.#list();
+  }
+
+  end() {
+    clearTimeout(this.#timer);
+    this.#turn++;
+  }
+
+  clear() {
+    this.chosen.clear();
+    this.#tick();
+  }
+
+  remove(key) {
+    this.chosen.delete(key);
+    this.#tick();
+  }
+
+  async #list(first = 0) {
+    const look = this.#look();
+    if (!look) return;
+    clearTimeout(this.#timer);
+    const turn = ++this.#turn;
+    const wish = { look: look.look, search: byId("nodes-search").value.slice(0, 200), first, count: page };
+    const under = this.#path.at(-1);
+    setAttribute(byId("nodes-list"), "aria-busy", "true");
+    const answer = await this.#ask("list", { ...wish, ...(under && { under: under.key }) }, byId("nodes-error"));
+    if (turn !== this.#turn) return;
+    setAttribute(byId("nodes-list"), "aria-busy", "false");
+    if (!answer) return;
+    this.#shown = first === 0 ? answer.nodes : [...this.#shown, ...answer.nodes];
+    setHidden(byId("nodes-more"), this.#shown.length >= answer.total);
+    byId("nodes-notes").replaceChildren(...answer.notes.map((text) => element("p", { text })));
+    setText(
+      byId("nodes-count"),
+      `${format.count(this.#shown.length)} of ${format.count(answer.total)}${answer.busy ? ", still looking" : ""}`,
+    );
+    this.#showPath();
+    this.#show();
+    this.#later(answer.busy);
+  }
+
+  #later(busy) {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void (busy ? this.#list() : this.#refresh()), everyMs);
+  }
+
+  /** New values of the nodes that are shown. */
+  async #refresh() {
+    const look = this.#look();
+    if (!look) return;
+    const keys = this.#shown.filter(({ value }) => value !== undefined).map(({ key }) => key);
+    // A dialog asks for the token, or nobody looks.
+    if (document.hidden || document.querySelector("dialog") || keys.length === 0) return this.#later(false);
+    const turn = this.#turn;
+    const answer = await this.#ask("values", { look: look.look, keys: keys.slice(0, 500) }, byId("nodes-error"));
+    if (turn !== this.#turn || !answer) return;
+    for (const node of this.#shown) if (node.key in answer.values) node.value = answer.values[node.key];
+    this.#show();
+    this.#later(false);
+  }
+
+  #showPath() {
+    const steps = [{ name: "Top" }, ...this.#path];
+    setHidden(byId("nodes-path"), this.#look()?.tree !== true);
+    byId("nodes-path").replaceChildren(
+      ...steps.map(({ name }, depth) => {
+        const button = element("button", { attributes: { type: "button" }, text: plain(name) });
+        if (depth === steps.length - 1) button.setAttribute("aria-current", "location");
+        button.addEventListener("click", () => this.#open(this.#path.slice(0, depth)));
+        return button;
+      }),
+    );
+  }
+
+  #open(path) {
+    this.#path = path;
+    byId("nodes-search").value = "";
+    void this.#list().then(() => byId("nodes-path").lastElementChild?.focus());
+  }
+
+  #show() {
+    keyed(
+      byId("nodes-list"),
+      this.#shown,
+      ({ key }) => key,
+      (node) => this.#create(node),
+      (row, node) => {
+        setText(row.value, valueOf(node));
+        if (row.box.checked !== this.chosen.has(node.key)) row.box.checked = this.chosen.has(node.key);
+      },
+    );
+  }
+
+  #create(node) {
+    const refusal = refusalOf(node);
+    const box = element("input", { attributes: { type: "checkbox" } });
+    box.disabled = refusal !== undefined;
+    box.addEventListener("change", () => {
+      if (box.checked) this.chosen.set(node.key, node);
+      else this.chosen.delete(node.key);
+      this.#changed();
+    });
+    const name = element("bdi", { text: plain(node.name) });
+    const value = element("span", { className: "value" });
+    const address = element("bdi", { className: "quiet address", text: plain(node.address) });
+    const type = element("span", { className: "quiet", text: refusal ?? node.type ?? "" });
+    const isFolder = node.branch && node.value === undefined;
+    const open = element("button", { className: "branch", attributes: { type: "button" } });
+    open.addEventListener("click", () => this.#open([...this.#path, node]));
+    if (isFolder) open.append(name, " ▸");
+    else open.append("open ▸");
+    if (!isFolder) setAttribute(open, "aria-label", `open ${plain(node.name)}`);
+    const first = isFolder ? open : element("label", { className: "pick" }, box, name);
+    const extra = node.branch && !isFolder ? [open] : [];
+    return { node: element("li", { className: "node" }, first, value, type, address, ...extra), box, value };
+  }
+
+  #tick() {
+    this.#show();
+    this.#changed();
+  }
+}
+
+function valueOf({ value, signal, perSecond }) {
+  if (value === undefined) return "";
+  const text = typeof value === "number" ? format.value(value) : String(value);
+  const rate = perSecond === undefined ? "" : ` · ${format.rate(perSecond)}/s`;
+  return `${text.length > 60 ? `${text.slice(0, 60)}…` : text}${signal?.engUnit ? ` ${signal.engUnit}` : ""}${rate}`;
+}
+
+/** Why a node cannot be ticked. Undefined: it can. */
+function refusalOf({ value, tag, branch }) {
+  if (typeof value === "string" && !/^-?\d{16,20}$/.test(value)) return "a text: write it by hand, with values";
+  if (value === undefined && tag.input === undefined) return branch ? "" : "no value";
+  return undefined;
+}

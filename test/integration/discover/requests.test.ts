@@ -1,0 +1,110 @@
+// Who may ask for what on the page that finds and adds tags, and what is refused.
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer, type Socket } from "node:net";
+import { expect, test } from "vitest";
+import { Discover } from "../../../src/discover/discover.ts";
+import { discoverWorld } from "../../support/discover-world.ts";
+import { openMqttBroker as mqttBroker } from "../../support/mqtt-broker.ts";
+
+const all = [...Discover.actions];
+
+test.for<[string, number, Readonly<Record<string, string>>]>([
+  ["no token", 401, { authorization: "" }],
+  ["a wrong token", 401, { authorization: "Bearer canary-0123456789abcdeF" }],
+  ["another origin", 403, { origin: "https://evil.example" }],
+  ["another site, as the browser says", 403, { "sec-fetch-site": "cross-site" }],
+  ["what a form sends", 415, { "content-type": "text/plain" }],
+])("refused for every request: %s", async ([, status, headers]) => {
+  await using world = await discoverWorld();
+  const answers = await Promise.all(all.map((action) => world.ask(action, {}, headers)));
+  expect(answers.map((answer) => answer.status)).toEqual(all.map(() => status));
+});
+
+test("a request of a wrong kind, too long or not JSON is refused", async () => {
+  await using world = await discoverWorld();
+  expect((await fetch(`${world.url}/api/discover/places`)).status).toBe(405);
+  expect((await world.ask("nothing")).status).toBe(404);
+  expect((await world.ask("open", { url: "opc.tcp://h", more: 1 })).status).toBe(400);
+  expect((await world.ask("open", {})).status).toBe(400);
+  expect((await world.ask("open", { source: "none" })).body.reason).toContain("has no source none");
+  expect((await world.ask("open", { url: "gopher://h" })).body.reason).toContain("must begin with one of");
+  expect((await world.ask("open", { url: "mqtt://reader:canary@h" })).body.reason).not.toContain("canary");
+  expect((await world.ask("list", { look: "none" })).status).toBe(410);
+  expect((await world.ask("values", { look: "none", keys: Array.from({ length: 501 }, () => "k") })).status).toBe(400);
+  const long = await world.ask("propose", { look: "none", name: "a", template: "x".repeat(5 * 2 ** 20), nodes: [] });
+  expect(long.status).toBe(413);
+});
+
+const node = { address: "a/b", name: "b", depth: 1, path: ["a", "b"], value: 1, tag: { topic: "a/b" } };
+
+test("a name never leads out of conf.d", async () => {
+  await using broker = await mqttBroker();
+  await using world = await discoverWorld();
+  const { look } = (await world.ask("open", { url: broker.url })).body;
+  for (const name of ["../evil", "a/b", "..", ".hidden", "a\0b", "", "x".repeat(65)]) {
+    const { status } = await world.ask("propose", { look, name, nodes: [node] });
+    expect([name, status]).toEqual([name, 400]);
+  }
+  // A link is what another program manages, and may lead elsewhere.
+  const elsewhere = world.folder.file("elsewhere.yaml");
+  symlinkSync(elsewhere, world.folder.file("conf.d/linked.yaml"));
+  const linked = await world.ask("propose", { look, name: "linked", nodes: [node] });
+  expect(linked.status).toBe(422);
+  expect(existsSync(elsewhere)).toBe(false);
+});
+
+test("without an include or a folder it says what to do, and writes nothing", async () => {
+  await using broker = await mqttBroker();
+  await using world = await discoverWorld({ configuration: "" });
+  rmSync(world.folder.file("conf.d"), { recursive: true });
+  const { obstacle } = (await world.ask("places")).body;
+  expect(obstacle.reason).toContain("conf.d: there is no such file");
+  expect(obstacle.steps.join("\n")).toMatch(/mkdir -p .*conf\.d\n[^]*include: conf\.d\/\*\.yaml\n/);
+  mkdirSync(world.folder.file("conf.d"));
+  const { look } = (await world.ask("open", { url: broker.url })).body;
+  const wish = { look, name: "hall", nodes: [node] };
+  const { body } = await world.ask("propose", wish);
+  expect(body.obstacle).toMatchObject({ reason: `${world.file} does not include conf.d/hall.yaml` });
+  expect(body.yaml).toContain("topic: a/b");
+  expect((await world.ask("write", { ...wish, base: body.base, result: body.result })).status).toBe(422);
+  writeFileSync(world.file, `${readFileSync(world.file, "utf8")}include: conf.d/*.yaml\n`);
+  expect((await world.ask("places")).body.obstacle).toBeUndefined();
+  expect(readdirSync(world.folder.file("conf.d"))).toEqual([]);
+});
+
+test("the secrets of the agent's own source go to its own address only", async () => {
+  await using broker = await mqttBroker();
+  const source = `include: conf.d/*.yaml\nsources: { hall: { type: mqtt, url: "${broker.url}", tags: [] } }\n`;
+  await using world = await discoverWorld({ configuration: source });
+  expect((await world.ask("open", { source: "hall", url: "mqtt://evil.example" })).status).toBe(400);
+  expect((await world.ask("open", { source: "hall" })).status).toBe(200);
+});
+
+test("only so many devices are looked at, and a page that is gone frees its place", async () => {
+  await using broker = await mqttBroker();
+  await using world = await discoverWorld();
+  const opened = await Promise.all([1, 2, 3, 4].map(() => world.ask("open", { url: broker.url })));
+  expect(opened.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  const fifth = await world.ask("open", { url: broker.url });
+  expect(fifth.body.reason).toBe("4 devices are being looked at");
+  await world.ask("close", { look: opened[0]?.body.look });
+  expect((await world.ask("open", { url: broker.url })).status).toBe(200);
+});
+
+test("a device that accepts the connection and stays silent gives an error with its time limit", async () => {
+  const sockets: Socket[] = [];
+  const silent = createServer((socket) => void sockets.push(socket.on("error", () => {})));
+  using _closed = {
+    [Symbol.dispose]: () => {
+      silent.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+  const address = silent.address();
+  const port = typeof address === "object" ? address?.port : 0;
+  await using world = await discoverWorld();
+  const { status, body } = await world.ask("open", { url: `opc.tcp://127.0.0.1:${port}` });
+  expect(status).toBe(422);
+  expect(body.reason).toMatch(/127\.0\.0\.1|no answer within/);
+});

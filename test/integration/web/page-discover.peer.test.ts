@@ -1,0 +1,74 @@
+// Finding and adding tags in a real Chromium: an OPC UA server of another make.
+import { existsSync, readFileSync } from "node:fs";
+import type { Browser, Page } from "playwright-core";
+import { chromium } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Asyncua, asyncua } from "../../support/asyncua.ts";
+import { discoverToken, discoverWorld } from "../../support/discover-world.ts";
+import { statusWith } from "../../support/status.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { openPage } from "./open-page.ts";
+
+let browser: Browser;
+let server: Asyncua;
+const folder = temporaryFolder();
+
+beforeAll(async () => {
+  browser = await chromium.launch({
+    executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
+  });
+  server = await asyncua({ folder: folder.path });
+}, 180_000);
+afterAll(async () => {
+  await browser.close();
+  await server[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
+
+async function giveToken(page: Page) {
+  await page.getByRole("dialog").waitFor();
+  await page.keyboard.type(discoverToken);
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+}
+
+/** A picture in the folder `TAGFERRY_SHOTS`. */
+async function shoot(page: Page, name: string) {
+  const shots = process.env["TAGFERRY_SHOTS"];
+  if (shots !== undefined) await page.screenshot({ path: `${shots}/discover-${name}.png`, fullPage: true });
+}
+
+test.for([
+  ["light", { colorScheme: "light" }],
+  ["dark", { colorScheme: "dark" }],
+  ["phone", { viewport: { width: 390, height: 844 } }],
+] as const)("tags of an unknown OPC UA server are added, %s", async ([name, screen]) => {
+  await using world = await discoverWorld();
+  const web = { snapshot: () => statusWith(), control: world.control };
+  await using opened = await openPage(browser, web, { path: "/discover", ...screen });
+  const { page, complaints } = opened;
+  await giveToken(page);
+  await page.getByLabel("Address", { exact: true }).fill(server.url);
+  await page.getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByText("Compare the SHA-256 with what the server itself displays").waitFor();
+  await shoot(page, `certificate-${name}`);
+  await page.getByRole("button", { name: "It is the same: trust it" }).click();
+  await page.getByRole("button", { name: "Line ▸" }).click();
+  await page.getByLabel("Temp", { exact: true }).check();
+  await server.set("Temp", 33.25);
+  await page.locator(".node", { hasText: "Temp" }).getByText("33.25").first().waitFor();
+  await page.getByLabel("Count", { exact: true }).check();
+  await page.getByLabel("Name of the source").fill("press");
+  await page.getByLabel("Input ID of each tag").fill("{source}.{name}");
+  await page.locator("#change-text", { hasText: "input: press.Temp" }).waitFor();
+  const file = world.folder.file("conf.d/press.yaml");
+  expect(existsSync(file)).toBe(false);
+  await shoot(page, `change-${name}`);
+  const shown = (await page.locator("#change-text .added").allTextContents()).map((line) => line.slice(1)).join("");
+  await page.getByRole("button", { name: "Write it and reload" }).click();
+  await page.getByText("and taken up: 2 tags").waitFor();
+  expect(readFileSync(file, "utf8")).toBe(shown);
+  await shoot(page, `written-${name}`);
+  expect(complaints.filter((text) => !/401|Password field is not contained/.test(text))).toEqual([]);
+});
