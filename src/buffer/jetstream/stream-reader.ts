@@ -177,7 +177,7 @@ export class StreamReader implements BufferReader {
       const id = this.#nextId++;
       this.#leased.set(id, lease);
       const { block } = layOut(id, { ...cut, late: lease.late }, numbersUpTo(this.#inputs.size), this.#sorter);
-      const inputs = Array.from(block.inputs, (number) => this.#inputs.inputAt(number));
+      const inputs = this.#inputs.inputsAt(block.inputs);
       return new Block(id as BlockId, { ...block, inputs }); // brand of a new block ID
     } catch (error) {
       // Unreachable servers count as an empty stream for now.

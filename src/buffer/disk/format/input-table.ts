@@ -28,6 +28,13 @@ export class InputTable {
     return this.#inputs[number]!;
   }
 
+  /** A loop: `Array.from` would allocate an object for each of the thousands of numbers. */
+  inputsAt(numbers: Uint32Array): InputId[] {
+    const inputs: InputId[] = [];
+    for (let i = 0; i < numbers.length; i++) inputs.push(this.inputAt(numbers[i]!));
+    return inputs;
+  }
+
   since(first: number): InputId[] {
     return this.#inputs.slice(first);
   }

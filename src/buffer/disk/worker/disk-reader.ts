@@ -11,7 +11,7 @@ import type { BareRequest, StoreReply } from "./protocol.ts";
 export interface DiskReaderOptions {
   readonly call: (request: BareRequest) => Promise<StoreReply>;
   /** Maps the input numbers in blocks to names. Returns another table after the log thread was restarted. */
-  readonly inputs: () => Pick<InputTable, "inputAt" | "find">;
+  readonly inputs: () => Pick<InputTable, "inputsAt" | "find">;
   readonly onDispose: () => void;
 }
 
@@ -124,7 +124,7 @@ export class DiskReader implements BufferReader {
     const [latest] = this.#recent;
     const known = this.#recent.find((each) => areEqual(each.numbers, numbers));
     if (known && known === latest) return known.names;
-    const now = known ?? { numbers, names: Array.from(numbers, (number) => table.inputAt(number)) };
+    const now = known ?? { numbers, names: table.inputsAt(numbers) };
     this.#recent = [now, ...this.#recent.filter((each) => each !== known)].slice(0, mostRecent);
     this.#numbers.set(now.names, numbers);
     return now.names;
@@ -132,5 +132,9 @@ export class DiskReader implements BufferReader {
 }
 
 function areEqual(some: Uint32Array, others: Uint32Array): boolean {
-  return some.length === others.length && some.every((number, i) => number === others[i]);
+  return some.length === others.length && bytesOf(some).equals(bytesOf(others));
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: Uint32Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
 }
