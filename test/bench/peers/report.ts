@@ -20,7 +20,6 @@ export function table(title: string, programs: readonly Rounds[], reference: str
   const rows = programs.map((rounds) => {
     const cells = columns.map((column) => {
       const value = of(rounds, column);
-      if (Number.isNaN(value)) return "–";
       const ratio = value / of(yardstick, column);
       const isCompared = rounds !== yardstick && compared.includes(column) && Number.isFinite(ratio);
       return `${rounded(value)}${isCompared ? ` (${ratio.toFixed(2)} ×)` : ""}`;
@@ -33,6 +32,7 @@ export function table(title: string, programs: readonly Rounds[], reference: str
 }
 
 export function rounded(value: number): string {
+  if (Number.isNaN(value)) return "–";
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
   return Number.isInteger(value) ? String(value) : value.toFixed(digits);
 }

@@ -47,6 +47,12 @@ export interface Place {
   readonly signal: AbortSignal;
 }
 
+/** Why a run failed, in one line. */
+export function failure(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return `${error.message}${error.cause instanceof Error ? `: ${error.cause.message}` : ""}`;
+}
+
 /** Rejects when the program does not start, ends by itself, or sends nothing. */
 export async function measure(program: Program, load: Load, pace: Pace, place: Place): Promise<Figures> {
   await using cleanup = new AsyncDisposableStack();
