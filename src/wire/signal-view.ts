@@ -36,7 +36,7 @@ const attributes = {
   type: z.enum(["numeric", "enum"]).describe("Whether values are numbers or states named in enumValues."),
   description: text(0, 1_000).describe("Longer text for people."),
   labels: z.record(labelKey, z.array(z.string())).describe("Labels to search and group by: key → list of texts."),
-  engUnit: text(0, 255).describe("Unit shown beside numbers."),
+  engUnit: text(0, 255).describe("Unit shown next to numbers."),
   enumValues: z.record(enumKey, text(1, 128)).describe("Number → text that is shown instead, for type enum."),
   sourceType: z.enum(["measurement", "aggregation", "prediction"]).describe("Where the values come from."),
   sampleInterval: fixedDuration

@@ -111,7 +111,9 @@ test("a password in its own file is read again at each connection", async () => 
   await expect(open()).rejects.toMatchObject({ code: "SOURCE_REFUSED" });
   writeFileSync(options.passwordFile, "second\n");
   await using _source = await open();
-  expect(() => mqttDriver.schema.parse({ ...options, password: "x" })).toThrow(/must not stand beside password/);
+  expect(() => mqttDriver.schema.parse({ ...options, password: "x" })).toThrow(
+    /must not be set together with password/,
+  );
 });
 
 test("the ALPN name that a broker requires is sent", async () => {

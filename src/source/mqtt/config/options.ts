@@ -89,7 +89,7 @@ export const mqttOptions = z
   })
   .superRefine(({ password, passwordFile }, context) => {
     if (password !== undefined && passwordFile !== undefined)
-      context.addIssue({ code: "custom", path: ["passwordFile"], message: "must not stand beside password" });
+      context.addIssue({ code: "custom", path: ["passwordFile"], message: "must not be set together with password" });
   });
 
 export type MqttOptions = z.output<typeof mqttOptions>;

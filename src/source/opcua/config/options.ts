@@ -35,7 +35,7 @@ const security = z
   .superRefine((value, context) => {
     const fault = faultIn(context);
     if (value.serverCertificate !== undefined && (value.mode === "none" || value.policy === undefined))
-      fault("serverCertificate", "must stand beside policy, and a mode other than none", value.serverCertificate);
+      fault("serverCertificate", "requires policy, and a mode other than none", value.serverCertificate);
     if (value.policy === undefined || (value.policy === "None") === (value.mode === "none")) return;
     const message =
       value.mode === "none"
@@ -144,10 +144,14 @@ export const opcuaOptions = z
     const fault = faultIn(context);
     const { userCertificate, username, password } = options;
     if (userCertificate !== undefined && username !== undefined)
-      fault("userCertificate", "must not stand beside username: a login is one or the other", userCertificate.certFile);
+      fault(
+        "userCertificate",
+        "must not be set together with username: a login uses one of them",
+        userCertificate.certFile,
+      );
     if (password !== undefined && username === undefined) fault("password", "must not stand without username", "***");
     if (username !== undefined && password === undefined)
-      fault("username", "must have a password beside it (may be empty)", username);
+      fault("username", "requires a password (may be empty)", username);
   });
 
 /** Dead band applied by the server, in the variable's unit or in percent of its EURange. */
@@ -216,8 +220,7 @@ export const opcuaTag = z
     const given = [tag.node, tag.path, tag.browse].filter((field) => field !== undefined).length;
     if (given !== 1)
       context.addIssue({ code: "custom", message: "must have exactly one of node, path and browse", input: tag });
-    if (tag.limit !== undefined && tag.browse === undefined)
-      faultIn(context)("limit", "must stand beside browse", tag.limit);
+    if (tag.limit !== undefined && tag.browse === undefined) faultIn(context)("limit", "requires browse", tag.limit);
   });
 
 export type OpcuaOptions = z.output<typeof opcuaOptions>;

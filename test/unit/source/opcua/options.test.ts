@@ -30,7 +30,7 @@ test("user name and password are required together", () => {
   ]);
   const userCertificate = { certFile: "a", keyFile: "b" };
   expect(problems(opcuaOptions, { url: "opc.tcp://a", username: "x", password: "y", userCertificate })).toEqual([
-    expect.stringContaining("userCertificate: must not stand beside username"),
+    expect.stringContaining("userCertificate: must not be set together with username"),
   ]);
   expect(problems(opcuaOptions, { url: "opc.tcp://a", password: "x" })).toEqual([
     expect.stringContaining("password: "),
