@@ -13,6 +13,9 @@ let foundWords = new Uint32Array(0);
 /** The number and the place of each value of the column. */
 let numbers = new Uint32Array(0);
 let places = new Float64Array(0);
+/** The lower bits of a slot hold the number of a value plus one, the upper ones those of its hash. An empty slot is 0. */
+const numberBits = 17;
+const numberMask = 2 ** numberBits - 1;
 /** Radix sort: for each digit of 11 bits, where the next number with it goes. */
 const ends = new Uint32Array(2_048);
 
@@ -29,7 +32,7 @@ export function dictionaryOf(values: Float64Array, start: number, end: number, m
   // The loop uses local variables, because a variable of the module is loaded and checked on each access.
   const known = foundWords;
   const numberAt = numbers;
-  /** Hash table: the number of a distinct value plus one, or 0. */
+  const limit = Math.min(most, numberMask);
   let slots = new Uint32Array(4_096);
   // A column that hardly repeats at its start is not worth scanning to its end.
   const early = Math.min(count, 16_384);
@@ -38,13 +41,15 @@ export function dictionaryOf(values: Float64Array, start: number, end: number, m
   for (let i = 0; i < count; i++) {
     const low = words[2 * i]!;
     const high = words[2 * i + 1]!;
-    const slot = slotOf(slots, known, low, high);
-    let number = slots[slot]!;
+    const hash = hashOf(low, high);
+    const slot = slotOf(slots, known, hash, low, high);
+    let number = slots[slot]! & numberMask;
     if (number === 0) {
-      if (size === most || (i < early && size === mostEarly) || !Number.isFinite(values[start + i])) return undefined;
+      if (size === limit || (i < early && size === mostEarly) || !Number.isFinite(values[start + i])) return undefined;
       known[2 * size] = low;
       known[2 * size + 1] = high;
-      slots[slot] = number = ++size;
+      number = ++size;
+      slots[slot] = (hash & ~numberMask) | number;
       if (size * 2 > slots.length) slots = grownSlots(slots.length * 4, known, size);
     }
     numberAt[i] = number - 1;
@@ -65,18 +70,29 @@ export function dictionaryOf(values: Float64Array, start: number, end: number, m
 /** The table grows in steps, so that it stays in the fastest cache as long as possible. */
 function grownSlots(length: number, known: Uint32Array, size: number): Uint32Array<ArrayBuffer> {
   const slots = new Uint32Array(length);
-  for (let n = 0; n < size; n++) slots[slotOf(slots, known, known[2 * n]!, known[2 * n + 1]!)] = n + 1;
+  for (let n = 0; n < size; n++) {
+    const low = known[2 * n]!;
+    const high = known[2 * n + 1]!;
+    const hash = hashOf(low, high);
+    slots[slotOf(slots, known, hash, low, high)] = (hash & ~numberMask) | (n + 1);
+  }
   return slots;
 }
 
-/** The slot of the value, or the empty slot where it belongs. */
-function slotOf(slots: Uint32Array, known: Uint32Array, low: number, high: number): number {
+function hashOf(low: number, high: number): number {
+  const hash = Math.imul(low ^ Math.imul(high, 0x85eb_ca6b), 0x9e37_79b1);
+  return hash ^ (hash >>> 15);
+}
+
+/** The slot of the value, or the empty slot where it belongs. Words are compared only where the bits of the hash agree. */
+function slotOf(slots: Uint32Array, known: Uint32Array, hash: number, low: number, high: number): number {
   const mask = slots.length - 1;
-  let hash = Math.imul(low ^ Math.imul(high, 0x85eb_ca6b), 0x9e37_79b1);
-  hash ^= hash >>> 15;
   for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
-    const number = slots[slot]!;
-    if (number === 0 || (known[(number << 1) - 2] === low && known[(number << 1) - 1] === high)) return slot;
+    const entry = slots[slot]!;
+    if (entry === 0) return slot;
+    if ((entry ^ hash) >>> numberBits !== 0) continue;
+    const at = (entry & numberMask) << 1;
+    if (known[at - 2] === low && known[at - 1] === high) return slot;
   }
 }
 
