@@ -11,8 +11,8 @@ import { ParkedInputs, type ParkedStatus } from "../failures/parked-inputs.ts";
 import { openServiceReturn } from "../failures/service-return.ts";
 import type { Rejects } from "../rejects/rejects.ts";
 import type { Catalog } from "../signals/catalog.ts";
-import type { Shipment } from "../window/portion.ts";
 import { Prefetcher } from "../window/prefetcher.ts";
+import type { InFlightRequest } from "../window/sub-batch.ts";
 import { Window } from "../window/window.ts";
 import type { UploadTally } from "./delivery-status.ts";
 import { Loader } from "./loader.ts";
@@ -129,7 +129,7 @@ export class Dispatcher {
 
   /** Delivers until `stop` aborts. Completes the current request, unless `grace` aborts first. */
   async run(stop: AbortSignal, grace: AbortSignal): Promise<void> {
-    let again: Shipment | undefined;
+    let again: InFlightRequest | undefined;
     try {
       while (!stop.aborted) {
         const handled = await this.#sendOne(again, stop, grace);
@@ -146,16 +146,16 @@ export class Dispatcher {
   }
 
   /** Sends `again`, or the next request. A separate method, so that a wait does not retain the request. */
-  async #sendOne(again: Shipment | undefined, stop: AbortSignal, grace: AbortSignal) {
+  async #sendOne(again: InFlightRequest | undefined, stop: AbortSignal, grace: AbortSignal) {
     const { pacer, sink, tally, intervalMs } = this.#parts;
-    const shipment = again ?? (await this.#next(stop));
+    const inFlight = again ?? (await this.#next(stop));
     let startedAt = 0;
     const outcome = await pacer.run((turn) => {
       startedAt = this.#runtime.clock.monotonic();
       tally.started();
-      return sink.send(shipment.frame, grace, turn);
+      return sink.send(inFlight.frame, grace, turn);
     }, stop);
-    const handled = await this.#outcomes.handle(shipment, outcome);
+    const handled = await this.#outcomes.handle(inFlight, outcome);
     // What arrived since the request was built waits for the next interval; what did not fit into it does not.
     const isAll = !this.#loader.isLoadable && this.#prefetcher.hasAll;
     this.#nextAt = isAll && intervalMs > leastIntervalMs ? startedAt + intervalMs : 0;
@@ -178,7 +178,7 @@ export class Dispatcher {
   }
 
   /** Resolves with a request shortly before it may be sent. */
-  async #next(stop: AbortSignal): Promise<Shipment> {
+  async #next(stop: AbortSignal): Promise<InFlightRequest> {
     const { clock } = this.#runtime;
     for (;;) {
       if (this.#parts.rejects.waiting > mostUnkept) {
@@ -194,8 +194,8 @@ export class Dispatcher {
         await clock.sleep(earlyMs, stop);
         await this.#gather(stop);
       }
-      const shipment = (await this.#probes.next(this.#points() === 0, stop)) ?? (await this.#loader.next());
-      if (shipment) return shipment;
+      const inFlight = (await this.#probes.next(this.#points() === 0, stop)) ?? (await this.#loader.next());
+      if (inFlight) return inFlight;
       if (this.#points() > 0) {
         await clock.sleep(heldMs, stop);
         // Late points may wait until rejects are written.

@@ -13,7 +13,7 @@ import { Envelope, type FramePlan, firstRequestId } from "../packing/frame-plan.
 import { FrameWriter } from "../packing/frame-writer.ts";
 import { Packer } from "../packing/packer.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
-import type { Portion, PortionColumn, Shipment } from "../window/portion.ts";
+import type { InFlightRequest, SubBatch, SubBatchColumn } from "../window/sub-batch.ts";
 import type { Window } from "../window/window.ts";
 
 export interface LoaderParts {
@@ -81,7 +81,7 @@ export class Loader {
   }
 
   /** Undefined: no request may be sent now. The body is valid until the next call. */
-  async next(): Promise<Shipment | undefined> {
+  async next(): Promise<InFlightRequest | undefined> {
     const { window, bisection } = this.#parts;
     const fresh = window.points("live") + window.points("backlog");
     // Refused and other points alternate, so that neither blocks the other.
@@ -91,9 +91,9 @@ export class Loader {
     }
     this.#suspectsTurn = true;
     const { search } = this.#parts;
-    const shipment = await this.#ofEither(this.#lane(), search.next());
+    const inFlight = await this.#ofEither(this.#lane(), search.next());
     // If the first choice yields nothing, tries the other group: suspects or non-suspects.
-    return shipment ?? (search.isOn ? await this.#ofEither(this.#lane(), search.next()) : undefined);
+    return inFlight ?? (search.isOn ? await this.#ofEither(this.#lane(), search.next()) : undefined);
   }
 
   /** Whether a request can be built now. Points of inputs that wait for their metadata are not in it. */
@@ -139,11 +139,11 @@ export class Loader {
     return { queues, since: (queue) => window.since(queue) };
   }
 
-  async #ofEither(lane: Lane, may: Choice): Promise<Shipment | undefined> {
+  async #ofEither(lane: Lane, may: Choice): Promise<InFlightRequest | undefined> {
     return (await this.#fresh(lane, may)) ?? (await this.#fresh(lane === "live" ? "backlog" : "live", may));
   }
 
-  async #fresh(lane: Lane, may: Choice): Promise<Shipment | undefined> {
+  async #fresh(lane: Lane, may: Choice): Promise<InFlightRequest | undefined> {
     const { clock, maxLagMs } = this.#parts;
     const patienceMs = lane === "live" ? maxLagMs * urgentShare : backlogPatienceMs;
     const limits = {
@@ -169,18 +169,18 @@ export class Loader {
   }
 
   /** Undefined: too large for a request. */
-  async probe(portion: Portion, rest: readonly PortionColumn[]): Promise<Shipment | undefined> {
-    const plan = await inSlices(portion.plan(this.#envelope.bytes));
-    if (plan.bytes > this.#parts.limit.maxBytes && portion.points > 1) return undefined;
-    return { kind: "probe", frame: await this.#write(plan), portion, rest };
+  async probe(subBatch: SubBatch, rest: readonly SubBatchColumn[]): Promise<InFlightRequest | undefined> {
+    const plan = await inSlices(subBatch.plan(this.#envelope.bytes));
+    if (plan.bytes > this.#parts.limit.maxBytes && subBatch.points > 1) return undefined;
+    return { kind: "probe", frame: await this.#write(plan), subBatch, rest };
   }
 
-  async #suspect(): Promise<Shipment | undefined> {
+  async #suspect(): Promise<InFlightRequest | undefined> {
     const { bisection } = this.#parts;
-    for (let portion = bisection.next(); portion; portion = bisection.next()) {
-      const plan = await inSlices(portion.plan(this.#envelope.bytes));
-      if (plan.bytes <= this.#parts.limit.maxBytes || portion.points === 1)
-        return { kind: "suspect", frame: await this.#write(plan), portion };
+    for (let subBatch = bisection.next(); subBatch; subBatch = bisection.next()) {
+      const plan = await inSlices(subBatch.plan(this.#envelope.bytes));
+      if (plan.bytes <= this.#parts.limit.maxBytes || subBatch.points === 1)
+        return { kind: "suspect", frame: await this.#write(plan), subBatch };
       bisection.split();
     }
     return undefined;

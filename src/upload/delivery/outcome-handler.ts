@@ -9,7 +9,7 @@ import { Breaker } from "../failures/breaker.ts";
 import { type FailureSearch, mostFailures } from "../failures/failure-search.ts";
 import type { LearnedLimit } from "../failures/learned-limit.ts";
 import type { Catalog } from "../signals/catalog.ts";
-import type { Shipment } from "../window/portion.ts";
+import type { InFlightRequest } from "../window/sub-batch.ts";
 import type { Trouble } from "./delivery-status.ts";
 import type { Loader } from "./loader.ts";
 import { PointDisposition, type PointDispositionParts, type Settled, unnamed } from "./point-disposition.ts";
@@ -28,7 +28,7 @@ export interface Next {
   /** Milliseconds before the next request, in addition to the spacing. */
   readonly waitMs: number;
   /** A request to repeat unchanged, since it is unknown whether its points are stored. */
-  readonly again: Shipment | undefined;
+  readonly again: InFlightRequest | undefined;
 }
 
 const onward: Next = { waitMs: 0, again: undefined };
@@ -71,47 +71,47 @@ export class OutcomeHandler {
     this.#unconfirmedOff = new BackOff({ minMs: 60_000, maxMs: 300_000, random });
   }
 
-  async handle(shipment: Shipment, outcome: Outcome): Promise<Next> {
+  async handle(inFlight: InFlightRequest, outcome: Outcome): Promise<Next> {
     if (outcome.kind !== "accepted") this.#parts.tally.failed(outcome.kind);
     switch (outcome.kind) {
       case "accepted":
         outcome.signals.forEach((id, input) => this.#parts.catalog.learn(input, id));
-        await this.#accepted(shipment);
+        await this.#accepted(inFlight);
         return onward;
       case "partial":
-        return this.#partial(shipment, outcome);
+        return this.#partial(inFlight, outcome);
       case "unconfirmed":
         // Earlier answers omitted these inputs but named others, so the inputs are the cause, not the service.
-        if (shipment.kind === "probe" || shipment.frame.inputs.every((input) => this.#parts.parked.wasLeftOut(input))) {
-          await this.#points.settle(shipment, () => false);
-          await this.#points.leaveOut(shipment, () => false);
+        if (inFlight.kind === "probe" || inFlight.frame.inputs.every((input) => this.#parts.parked.wasLeftOut(input))) {
+          await this.#points.settle(inFlight, () => false);
+          await this.#points.leaveOut(inFlight, () => false);
           this.#points.report(unnamed);
-          return this.#inVain(shipment);
+          return this.#inVain(inFlight);
         }
-        return this.#notConfirmed(shipment);
+        return this.#notConfirmed(inFlight);
       case "refused":
-        return this.#refused(shipment, outcome);
+        return this.#refused(inFlight, outcome);
       case "tooLarge":
-        return this.#tooLarge(shipment);
+        return this.#tooLarge(inFlight);
       case "throttled":
         // Without a delay, the credentials were renewed, and the request is repeated in its turn.
         if (outcome.retryAfterMs > 0)
-          return this.#trouble(shipment, "throttled", "the service asked to wait", outcome.retryAfterMs);
-        return { waitMs: 0, again: shipment };
+          return this.#trouble(inFlight, "throttled", "the service asked to wait", outcome.retryAfterMs);
+        return { waitMs: 0, again: inFlight };
       case "unauthorized":
-        return this.#failed(shipment, "holding", outcome.reason, this.#holdOff.next(), outcome);
+        return this.#failed(inFlight, "holding", outcome.reason, this.#holdOff.next(), outcome);
       case "unavailable":
-        return this.#unavailable(shipment, outcome);
+        return this.#unavailable(inFlight, outcome);
       default:
         return unreachable(outcome);
     }
   }
 
-  async #accepted(shipment: Shipment): Promise<void> {
-    const bytes = shipment.frame.body.length;
-    const settled = await this.#points.settle(shipment);
+  async #accepted(inFlight: InFlightRequest): Promise<void> {
+    const bytes = inFlight.frame.body.length;
+    const settled = await this.#points.settle(inFlight);
     this.#points.joinDrained();
-    const since = shipment.kind === "fresh" ? shipment.since : undefined;
+    const since = inFlight.kind === "fresh" ? inFlight.since : undefined;
     const lagMs = since === undefined ? undefined : this.#runtime.clock.monotonic() - since;
     await this.#recovered(settled, bytes, lagMs);
     this.#parts.limit.accepted(bytes);
@@ -144,98 +144,98 @@ export class OutcomeHandler {
   }
 
   /** −32021, or a result that names some inputs. A decision on an input applies to all of its points in the request. */
-  async #partial(shipment: Shipment, outcome: Extract<Outcome, { kind: "partial" }>): Promise<Next> {
+  async #partial(inFlight: InFlightRequest, outcome: Extract<Outcome, { kind: "partial" }>): Promise<Next> {
     const stored = new Set(outcome.accepted);
     const reasons = new Map(outcome.refused.map(({ input, reason }) => [input, reason]));
-    if (!shipment.frame.inputs.some((input) => stored.has(input) || reasons.has(input)))
-      return this.#trouble(shipment, "unreachable", "a part was accepted, but not said which", this.#backOff.next());
-    const settled = await this.#points.settle(shipment, (input) => stored.has(input) && !reasons.has(input));
-    await this.#points.refuse(shipment, reasons);
-    await this.#points.leaveOut(shipment, (input) => stored.has(input) || reasons.has(input));
+    if (!inFlight.frame.inputs.some((input) => stored.has(input) || reasons.has(input)))
+      return this.#trouble(inFlight, "unreachable", "a part was accepted, but not said which", this.#backOff.next());
+    const settled = await this.#points.settle(inFlight, (input) => stored.has(input) && !reasons.has(input));
+    await this.#points.refuse(inFlight, reasons);
+    await this.#points.leaveOut(inFlight, (input) => stored.has(input) || reasons.has(input));
     const reason = outcome.refused[0]?.reason ?? unnamed;
     this.#points.report(reason);
-    if (settled.points > 0) await this.#recovered(settled, shipment.frame.body.length, undefined);
+    if (settled.points > 0) await this.#recovered(settled, inFlight.frame.body.length, undefined);
     if (this.#breaker.open) return this.#hold(`${this.#breaker.cause}: ${reason}`);
     if (this.#parts.parked.isFull) return this.#hold(`the service refuses too many inputs: ${reason}`);
     if (settled.points > 0) return onward;
-    if (shipment.kind !== "probe" && ++this.#vain >= mostVain)
+    if (inFlight.kind !== "probe" && ++this.#vain >= mostVain)
       this.#hold(`nothing of the last ${this.#vain} requests is accepted: ${reason}`);
-    return this.#inVain(shipment);
+    return this.#inVain(inFlight);
   }
 
   /** No point was accepted. A failed retry does not delay other inputs. */
-  #inVain({ kind }: Shipment): Next {
+  #inVain({ kind }: InFlightRequest): Next {
     return kind === "probe" ? onward : { waitMs: this.#backOff.next(), again: undefined };
   }
 
   /** No point is confirmed. The request is repeated, quickly at first, then slowly. */
-  #notConfirmed(shipment: Shipment): Next {
+  #notConfirmed(inFlight: InFlightRequest): Next {
     const waitMs = ++this.#unconfirmed <= mostUnconfirmed ? this.#backOff.next() : this.#unconfirmedOff.next();
-    return this.#trouble(shipment, "holding", "a request was accepted without naming any input", waitMs);
+    return this.#trouble(inFlight, "holding", "a request was accepted without naming any input", waitMs);
   }
 
-  async #refused(shipment: Shipment, outcome: Extract<Outcome, { kind: "refused" }>): Promise<Next> {
+  async #refused(inFlight: InFlightRequest, outcome: Extract<Outcome, { kind: "refused" }>): Promise<Next> {
     this.#breaker.refused();
     // No point is dropped. The loader continues to alternate, at one request a minute.
     if (this.#breaker.open) {
-      if (shipment.kind === "probe") this.#points.setAside(shipment, outcome.reason);
+      if (inFlight.kind === "probe") this.#points.setAside(inFlight, outcome.reason);
       return this.#hold(`${this.#breaker.cause}: ${outcome.reason}`);
     }
-    await this.#points.search(shipment, outcome);
+    await this.#points.search(inFlight, outcome);
     return onward;
   }
 
-  async #tooLarge(shipment: Shipment): Promise<Next> {
-    const { frame, kind } = shipment;
+  async #tooLarge(inFlight: InFlightRequest): Promise<Next> {
+    const { frame, kind } = inFlight;
     const { limit, bisection } = this.#parts;
     if (frame.points <= 1 || (kind === "fresh" && limit.least)) {
       const message = "even the smallest request is found too large";
-      const isAside = frame.points <= 1 && this.#points.setAside(shipment, message);
+      const isAside = frame.points <= 1 && this.#points.setAside(inFlight, message);
       if (isAside && ++this.#vain < mostVain) return onward;
-      const held = this.#trouble(shipment, "holding", message, breakerMs, smallestTooLarge);
+      const held = this.#trouble(inFlight, "holding", message, breakerMs, smallestTooLarge);
       return isAside ? onward : held;
     }
     // A retry that is too large, although larger requests are accepted, does not lower the limit.
     const isSize = kind !== "probe" || !limit.isProven(frame.body.length);
     if (isSize && !limit.least) await limit.tooLarge(frame.body.length);
     if (kind === "suspect") bisection.split();
-    if (kind === "probe") this.#points.setAside(shipment, "requests that carry it are found too large");
+    if (kind === "probe") this.#points.setAside(inFlight, "requests that carry it are found too large");
     return onward;
   }
 
-  async #unavailable(shipment: Shipment, outcome: Extract<Outcome, { kind: "unavailable" }>): Promise<Next> {
+  async #unavailable(inFlight: InFlightRequest, outcome: Extract<Outcome, { kind: "unavailable" }>): Promise<Next> {
     const { cause, isServerError } = outcome;
     const { parks, parked, search, bisection, window } = this.#parts;
     const { message } = cause;
     const waitMs = this.#backOff.next();
     const isSearched = isServerError === true && parks;
-    if (shipment.kind === "suspect" && isSearched) {
+    if (inFlight.kind === "suspect" && isSearched) {
       // Other requests were accepted recently, so the cause is in this part of a refused request.
       const isAtFault = this.#vain < mostFailures;
-      if (isAtFault && shipment.frame.inputs.length > 1) bisection.split();
-      if (isAtFault && this.#points.setAside(shipment, message, true)) {
+      if (isAtFault && inFlight.frame.inputs.length > 1) bisection.split();
+      if (isAtFault && this.#points.setAside(inFlight, message, true)) {
         this.#vain++;
         return onward;
       }
       bisection.postpone();
     }
-    const found = isSearched && shipment.kind === "fresh" ? search.failed(shipment.parts) : undefined;
-    if (!found?.isSearched) return this.#failed(shipment, "unreachable", message, waitMs, cause);
+    const found = isSearched && inFlight.kind === "fresh" ? search.failed(inFlight.parts) : undefined;
+    if (!found?.isSearched) return this.#failed(inFlight, "unreachable", message, waitMs, cause);
     if (found.blamed !== undefined) this.#points.blame(found.blamed, message);
     // Parked inputs can be retried only after all other points of their blocks returned to the buffer.
     else if (!search.isAnswering && parked.except?.some((input) => window.isReturning(input)))
       for (const lane of ["live", "backlog"] as const) await inSlices(window.forget(lane));
-    if (++this.#vain >= mostVain) this.#trouble(shipment, "unreachable", message, waitMs, cause);
+    if (++this.#vain >= mostVain) this.#trouble(inFlight, "unreachable", message, waitMs, cause);
     return { waitMs, again: undefined };
   }
 
   /** Unknown whether the points are stored. A failing suspect or retry does not block other points. */
-  #failed(shipment: Shipment, state: Trouble, message: string, waitMs: number, cause?: Cause): Next {
-    if (shipment.kind === "fresh") return this.#trouble(shipment, state, message, waitMs, cause);
-    const isAside = this.#points.setAside(shipment, message);
+  #failed(inFlight: InFlightRequest, state: Trouble, message: string, waitMs: number, cause?: Cause): Next {
+    if (inFlight.kind === "fresh") return this.#trouble(inFlight, state, message, waitMs, cause);
+    const isAside = this.#points.setAside(inFlight, message);
     // If other requests succeed in between, the input is the cause, and others do not wait.
     if (++this.#vain < mostVain) return isAside ? onward : { waitMs, again: undefined };
-    this.#trouble(shipment, state, message, waitMs, cause);
+    this.#trouble(inFlight, state, message, waitMs, cause);
     return { waitMs, again: undefined };
   }
 
@@ -244,13 +244,13 @@ export class OutcomeHandler {
     return { waitMs: breakerMs, again: undefined };
   }
 
-  #trouble(shipment: Shipment, state: Trouble, message: string, waitMs: number, cause?: Cause): Next {
+  #trouble(inFlight: InFlightRequest, state: Trouble, message: string, waitMs: number, cause?: Cause): Next {
     const held = this.#unconfirmed > 0 ? "SERVICE_UNCONFIRMED" : "SERVICE_REFUSED";
     const otherwise: ErrorCode = state === "holding" ? held : "SERVICE_UNREACHABLE";
     const code = cause instanceof Error && isAgentError(cause, "SERVICE_UNTRUSTED") ? cause.code : otherwise;
     this.#troubleSince ??= this.#runtime.clock.monotonic();
     const hint = cause instanceof Error && !isAgentError(cause) ? undefined : cause?.hint;
     this.#parts.tally.trouble(state, code, message, hint);
-    return { waitMs, again: shipment };
+    return { waitMs, again: inFlight };
   }
 }

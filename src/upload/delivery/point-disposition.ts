@@ -9,7 +9,7 @@ import type { ParkedInputs, ParkReason } from "../failures/parked-inputs.ts";
 import { PlannedColumns, type QueueColumns } from "../packing/frame-plan.ts";
 import type { Rejects } from "../rejects/rejects.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
-import { Portion, type PortionColumn, type Shipment } from "../window/portion.ts";
+import { type InFlightRequest, SubBatch, type SubBatchColumn } from "../window/sub-batch.ts";
 import type { Window } from "../window/window.ts";
 import type { UploadTally } from "./delivery-status.ts";
 
@@ -31,15 +31,15 @@ export interface Settled {
 
 /** Filter for inputs. */
 type Says = (input: InputId) => boolean;
-type Probe = Extract<Shipment, { kind: "probe" }>;
+type Probe = Extract<InFlightRequest, { kind: "probe" }>;
 
 const weight = ({ count }: { readonly count: number }) => count;
 const mostNamed = 10;
 export const unnamed = "answers of the service do not name it";
 
 /** Joins columns of the same input, since a request names each input once. */
-function merged(columns: readonly PortionColumn[]): PortionColumn[] {
-  const byInput = new Map<InputId, PortionColumn>();
+function merged(columns: readonly SubBatchColumn[]): SubBatchColumn[] {
+  const byInput = new Map<InputId, SubBatchColumn>();
   for (const column of columns) byInput.set(column.input, byInput.get(column.input)?.followedBy(column) ?? column);
   return [...byInput.values()];
 }
@@ -79,11 +79,11 @@ export class PointDisposition {
   }
 
   /** Settles the points of the inputs selected by `isStored` (default: all), and ends the search for them. */
-  async settle(shipment: Shipment, isStored?: Says): Promise<Settled> {
+  async settle(inFlight: InFlightRequest, isStored?: Says): Promise<Settled> {
     const { window, parked, bisection } = this.#parts;
     let points = 0;
-    if (shipment.kind === "fresh") {
-      const parts = isStored ? chosen(shipment.parts, isStored) : shipment.parts;
+    if (inFlight.kind === "fresh") {
+      const parts = isStored ? chosen(inFlight.parts, isStored) : inFlight.parts;
       await inSlices(
         eachPart(parts, (queue, count) => {
           window.settle(queue, count);
@@ -93,55 +93,58 @@ export class PointDisposition {
       );
       return { points, parts };
     }
-    if (shipment.kind === "suspect") bisection.accepted();
-    await forEachInSlices(shipment.portion.columns, weight, (column) => {
+    if (inFlight.kind === "suspect") bisection.accepted();
+    await forEachInSlices(inFlight.subBatch.columns, weight, (column) => {
       if (isStored?.(column.input) === false) return;
       window.settleExtracted(column, false);
       parked.named(column.input);
-      if (shipment.kind === "probe") this.#retried(shipment, column.input);
+      if (inFlight.kind === "probe") this.#retried(inFlight, column.input);
       points += column.count;
     });
     return { points, parts: undefined };
   }
 
   /** Refuses the named inputs as a whole, or single points of an input that was accepted before. */
-  async refuse(shipment: Shipment, reasons: ReadonlyMap<InputId, string>): Promise<void> {
-    for (const column of await this.#columnsOf(shipment, (input) => reasons.has(input))) {
+  async refuse(inFlight: InFlightRequest, reasons: ReadonlyMap<InputId, string>): Promise<void> {
+    for (const column of await this.#columnsOf(inFlight, (input) => reasons.has(input))) {
       const reason = reasons.get(column.input) ?? "";
-      if (shipment.kind === "probe") this.#retriedInVain(shipment, column, reason);
+      if (inFlight.kind === "probe") this.#retriedInVain(inFlight, column, reason);
       else await this.#refuseInput(column, reason);
     }
   }
 
   /** Resends inputs that the answer omits, and parks those omitted too often. */
-  async leaveOut(shipment: Shipment, isDecided: Says): Promise<void> {
+  async leaveOut(inFlight: InFlightRequest, isDecided: Says): Promise<void> {
     const { parked, parks, bisection } = this.#parts;
-    const again: PortionColumn[] = [];
-    for (const input of new Set(shipment.frame.inputs)) {
+    const again: SubBatchColumn[] = [];
+    for (const input of new Set(inFlight.frame.inputs)) {
       if (isDecided(input)) continue;
       const isIt = (each: InputId) => each === input;
-      const columns = shipment.kind === "fresh" ? [] : await this.#columnsOf(shipment, isIt);
-      if (shipment.kind === "probe") for (const column of columns) this.#retriedInVain(shipment, column, unnamed);
+      const columns = inFlight.kind === "fresh" ? [] : await this.#columnsOf(inFlight, isIt);
+      if (inFlight.kind === "probe") for (const column of columns) this.#retriedInVain(inFlight, column, unnamed);
       else if (!parked.leftOut(input) || (parked.isFull && !parked.has(input))) again.push(...columns);
       else if (parks) {
         this.#forget(input, columns);
         this.#park(input, "unconfirmed", unnamed);
-      } else for (const column of await this.#columnsOf(shipment, isIt)) await this.#reject(column, undefined, unnamed);
+      } else for (const column of await this.#columnsOf(inFlight, isIt)) await this.#reject(column, undefined, unnamed);
     }
     bisection.resend(again);
     this.joinDrained();
   }
 
   /** Starts or continues the search for the cause of a refusal. Other points are not delayed. */
-  async search(shipment: Shipment, { code, reason, inputs }: Extract<Outcome, { kind: "refused" }>): Promise<void> {
+  async search(
+    inFlight: InFlightRequest,
+    { code, reason, inputs }: Extract<Outcome, { kind: "refused" }>,
+  ): Promise<void> {
     const { parked, bisection } = this.#parts;
-    if (shipment.kind === "fresh") bisection.add(new Portion(await this.#columnsOf(shipment, () => true)), inputs);
-    else if (shipment.kind === "probe") {
+    if (inFlight.kind === "fresh") bisection.add(new SubBatch(await this.#columnsOf(inFlight, () => true)), inputs);
+    else if (inFlight.kind === "probe") {
       // The input itself is accepted now; its bad points are found by bisection.
-      for (const { input } of shipment.portion.columns) parked.drain(input, reason);
+      for (const { input } of inFlight.subBatch.columns) parked.drain(input, reason);
       // The rest follows what was sent, since it may contain later points of the same time.
-      bisection.resend(merged(shipment.rest));
-      bisection.add(new Portion([...shipment.portion.columns]), inputs);
+      bisection.resend(merged(inFlight.rest));
+      bisection.add(new SubBatch([...inFlight.subBatch.columns]), inputs);
     } else
       for (const column of bisection.refused(inputs)?.columns ?? []) {
         this.#breaker.rejected(1);
@@ -151,13 +154,13 @@ export class PointDisposition {
   }
 
   /** Parks the inputs of a retry or single point; `isAtFault`: also of several points. False: does nothing. */
-  setAside(shipment: Shipment, reason: string, isAtFault = false): boolean {
+  setAside(inFlight: InFlightRequest, reason: string, isAtFault = false): boolean {
     const { parked, parks } = this.#parts;
-    if (shipment.kind === "probe") {
-      for (const column of shipment.portion.columns) this.#retriedInVain(shipment, column, reason);
+    if (inFlight.kind === "probe") {
+      for (const column of inFlight.subBatch.columns) this.#retriedInVain(inFlight, column, reason);
       return true;
     }
-    const { points, inputs } = shipment.frame;
+    const { points, inputs } = inFlight.frame;
     const [input] = inputs;
     if (input === undefined || inputs.length > 1 || !parks) return false;
     // Further points of a parked input belong to its retry.
@@ -194,7 +197,7 @@ export class PointDisposition {
     );
   }
 
-  async #refuseInput(column: PortionColumn, reason: string): Promise<void> {
+  async #refuseInput(column: SubBatchColumn, reason: string): Promise<void> {
     const { parked, parks, window, bisection } = this.#parts;
     const { input } = column;
     if (!parks || (column.count === 1 && parked.isProven(input))) {
@@ -205,7 +208,7 @@ export class PointDisposition {
       // Later points wait, so that they are not stored before these.
       window.forgetInput(input);
       parked.drain(input, reason);
-      bisection.add(new Portion([column]), []);
+      bisection.add(new SubBatch([column]), []);
     } else if (parked.isFull && !parked.has(input)) bisection.resend([column]);
     else {
       this.#forget(input, [column]);
@@ -214,11 +217,11 @@ export class PointDisposition {
   }
 
   /** Columns of the selected inputs. Those of a fresh request leave the window. */
-  async #columnsOf(shipment: Shipment, isWanted: Says): Promise<readonly PortionColumn[]> {
-    if (shipment.kind !== "fresh") return shipment.portion.columns.filter(({ input }) => isWanted(input));
-    const columns: PortionColumn[] = [];
+  async #columnsOf(inFlight: InFlightRequest, isWanted: Says): Promise<readonly SubBatchColumn[]> {
+    if (inFlight.kind !== "fresh") return inFlight.subBatch.columns.filter(({ input }) => isWanted(input));
+    const columns: SubBatchColumn[] = [];
     await inSlices(
-      eachPart(chosen(shipment.parts, isWanted), (queue, count) => {
+      eachPart(chosen(inFlight.parts, isWanted), (queue, count) => {
         columns.push(this.#parts.window.extract(queue, count));
       }),
     );
@@ -230,28 +233,28 @@ export class PointDisposition {
   }
 
   /** Returns all points of the input to the buffer, since a later one could otherwise arrive before an older one. */
-  #forget(input: InputId, columns: readonly PortionColumn[]): void {
+  #forget(input: InputId, columns: readonly SubBatchColumn[]): void {
     const { window, bisection } = this.#parts;
     for (const column of [...columns, ...bisection.withdraw(input)]) window.forgetExtracted(column);
     window.forgetInput(input);
   }
 
   /** The service accepted points of a parked input. The rest of its lease is sent before later points. */
-  #retried(shipment: Probe, input: InputId): void {
+  #retried(inFlight: Probe, input: InputId): void {
     const { parked, bisection } = this.#parts;
-    const rest = merged(restOf(shipment, input));
+    const rest = merged(restOf(inFlight, input));
     if (rest.length === 0) parked.join(input);
     else parked.drain(input, "");
     bisection.resend(rest);
   }
 
-  #retriedInVain(shipment: Probe, column: PortionColumn, reason: string): void {
+  #retriedInVain(inFlight: Probe, column: SubBatchColumn, reason: string): void {
     const { window, parked } = this.#parts;
-    for (const each of [column, ...restOf(shipment, column.input)]) window.forgetExtracted(each);
+    for (const each of [column, ...restOf(inFlight, column.input)]) window.forgetExtracted(each);
     parked.triedInVain(column.input, reason);
   }
 
-  async #reject(column: PortionColumn, code: number | undefined, reason: string): Promise<void> {
+  async #reject(column: SubBatchColumn, code: number | undefined, reason: string): Promise<void> {
     const { input, times, values, count } = column;
     const { rejects, tally, window } = this.#parts;
     const refused = Array.from(times, (time, i) => ({ input, time, value: values[i] ?? Number.NaN, code, reason }));

@@ -1,8 +1,8 @@
 // Retries parked inputs: many in one request, with few points each.
 import type { InputId } from "../../core/point.ts";
 import type { ParkedInputs } from "../failures/parked-inputs.ts";
-import { Portion, type PortionColumn, type Shipment } from "../window/portion.ts";
 import type { Prefetcher } from "../window/prefetcher.ts";
+import { type InFlightRequest, SubBatch, type SubBatchColumn } from "../window/sub-batch.ts";
 import type { Window } from "../window/window.ts";
 import type { Loader } from "./loader.ts";
 
@@ -29,12 +29,12 @@ export class RetryProbes {
   }
 
   /** A request with the oldest points of due inputs. Undefined: none is due, or it is not the turn of retries. */
-  async next(isAlone: boolean, signal: AbortSignal): Promise<Shipment | undefined> {
+  async next(isAlone: boolean, signal: AbortSignal): Promise<InFlightRequest | undefined> {
     const { prefetcher, loader, parked, window } = this.#parts;
     this.#turn = !this.#turn || isAlone;
     if (!this.#turn) return undefined;
-    const sent: PortionColumn[] = [];
-    const rest: PortionColumn[] = [];
+    const sent: SubBatchColumn[] = [];
+    const rest: SubBatchColumn[] = [];
     for (const input of parked.due(mostInputs)) {
       // Older points of it are still returning to the buffer.
       const column = window.isReturning(input) ? undefined : await prefetcher.takeSingle(input, mostPoints, signal);
@@ -46,15 +46,15 @@ export class RetryProbes {
         if (part.count > 0) (i === 0 ? sent : rest).push(part);
     }
     if (sent.length === 0) return undefined;
-    const shipment = await loader.probe(new Portion(sent), rest);
-    if (shipment) return shipment;
+    const inFlight = await loader.probe(new SubBatch(sent), rest);
+    if (inFlight) return inFlight;
     // Too large: sends a single point per input, and fewer inputs if necessary.
     const firsts = sent.map((column) => column.part(0, 1));
     for (const column of sent) if (column.count > 1) rest.push(column.part(1, column.count));
     for (let count = sent.length; count > 0; count >>= 1) {
       const carried = new Set(sent.slice(0, count).map(({ input }) => input));
-      const isCarried = ({ input }: PortionColumn) => carried.has(input);
-      const single = await loader.probe(new Portion(firsts.filter(isCarried)), rest.filter(isCarried));
+      const isCarried = ({ input }: SubBatchColumn) => carried.has(input);
+      const single = await loader.probe(new SubBatch(firsts.filter(isCarried)), rest.filter(isCarried));
       if (!single) continue;
       for (const column of [...firsts, ...rest]) if (!isCarried(column)) window.forgetExtracted(column);
       return single;
@@ -67,7 +67,7 @@ export class RetryProbes {
    * random one. All points are fastest if the input is accepted again. If the service accepts a single point only,
    * other points are at fault.
    */
-  #choose(input: InputId, column: PortionColumn): PortionColumn[] {
+  #choose(input: InputId, column: SubBatchColumn): SubBatchColumn[] {
     const turn = this.#parts.parked.tries(input) % 3;
     const { count } = column;
     if (turn === 0 || count === 1) return [column];

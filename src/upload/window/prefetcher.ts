@@ -3,7 +3,7 @@ import type { Block } from "../../core/block.ts";
 import type { BufferReader, Lane } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
-import type { PortionColumn } from "./portion.ts";
+import type { SubBatchColumn } from "./sub-batch.ts";
 import type { Unsendable, Window } from "./window.ts";
 
 export interface PrefetcherParts {
@@ -106,7 +106,7 @@ export class Prefetcher {
   }
 
   /** Leases about `most` oldest points of an otherwise excluded input, outside the window. Undefined: none. */
-  async takeSingle(input: InputId, most: number, signal: AbortSignal): Promise<PortionColumn | undefined> {
+  async takeSingle(input: InputId, most: number, signal: AbortSignal): Promise<SubBatchColumn | undefined> {
     const { reader, window } = this.#parts;
     if (window.room < leastSingle) return undefined;
     const options = { wait: false, maxPoints: most, inputs: [input] };

@@ -8,7 +8,7 @@ import { LateOrder } from "../series/late-order.ts";
 import { PointArena } from "../series/point-arena.ts";
 import { SeriesQueue } from "../series/series-queue.ts";
 import { OpenBlocks } from "./open-blocks.ts";
-import { PortionColumn } from "./portion.ts";
+import { SubBatchColumn } from "./sub-batch.ts";
 
 export interface Unsendable {
   readonly input: InputId;
@@ -120,7 +120,7 @@ export class Window {
   }
 
   /** Extracts the oldest `count` points of `queue`. They stay unsettled until `settleExtracted`. */
-  extract(queue: SeriesQueue, count: number): PortionColumn {
+  extract(queue: SeriesQueue, count: number): SubBatchColumn {
     const { input } = queue;
     const { times, values, blocks } = queue.copy(count);
     this.#points[queue.lane] -= count;
@@ -128,23 +128,23 @@ export class Window {
       for (let i = 0; i < blocks; i++) this.#blocks.setApart(first + i, input, points, last);
     });
     this.#points.backlog += this.#late.extracted(queue, times);
-    return new PortionColumn(input, times, values, blocks);
+    return new SubBatchColumn(input, times, values, blocks);
   }
 
   /** Extracts all points of `input` from a lane. Undefined: none. */
-  extractAll(lane: Lane, input: InputId): PortionColumn | undefined {
+  extractAll(lane: Lane, input: InputId): SubBatchColumn | undefined {
     const queue = this.#queues[lane].get(input);
     return queue && queue.count > 0 ? this.extract(queue, queue.count) : undefined;
   }
 
   /** Extracted points were stored or refused for good. */
-  settleExtracted({ input, blocks }: PortionColumn, refused: boolean): void {
+  settleExtracted({ input, blocks }: SubBatchColumn, refused: boolean): void {
     for (const [number, points] of runsOf(blocks)) this.#blocks.decide(number, input, points, refused);
     this.#points.backlog += this.#late.decided(input, blocks.length);
   }
 
   /** Returns extracted points to the buffer. */
-  forgetExtracted({ input, blocks }: PortionColumn): void {
+  forgetExtracted({ input, blocks }: SubBatchColumn): void {
     for (const [number, points] of runsOf(blocks)) this.#blocks.forgetApart(number, input, points, true);
     this.#points.backlog += this.#late.decided(input, blocks.length);
   }

@@ -46,7 +46,7 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "resending a request with an unknown outcome",
     file: "upload/delivery/outcome-handler.ts",
-    code: "    return { waitMs, again: shipment };",
+    code: "    return { waitMs, again: inFlight };",
     without: "    return { waitMs, again: undefined };",
     test: handler,
   },
@@ -106,16 +106,16 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "merging the columns of an input that a retry omitted",
     file: "upload/delivery/point-disposition.ts",
-    code: "bisection.resend(merged(shipment.rest));",
-    without: "bisection.resend(shipment.rest);",
+    code: "bisection.resend(merged(inFlight.rest));",
+    without: "bisection.resend(inFlight.rest);",
     test: parked,
     name: "left out of a retry",
   },
   {
     safeguard: "releasing a refused retry while delivery is held",
     file: "upload/delivery/outcome-handler.ts",
-    code: '      if (shipment.kind === "probe") this.#points.setAside(shipment, outcome.reason);\n      return this.#hold(`${this.#breaker.cause}: ${outcome.reason}`);',
-    without: '      return { ...this.#hold(outcome.reason), again: shipment.kind === "probe" ? shipment : undefined };',
+    code: '      if (inFlight.kind === "probe") this.#points.setAside(inFlight, outcome.reason);\n      return this.#hold(`${this.#breaker.cause}: ${outcome.reason}`);',
+    without: '      return { ...this.#hold(outcome.reason), again: inFlight.kind === "probe" ? inFlight : undefined };',
     test: parked,
     name: "for ever",
     message: "points are not delivered",
@@ -196,22 +196,22 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "suspecting both halves of a refused request",
     file: "upload/failures/bisection.ts",
-    code: "    this.#suspects.push(sibling, { portion: sooner, guilty: false, sibling });",
-    without: "    this.#suspects.push({ portion: sooner, guilty: false, sibling });",
+    code: "    this.#suspects.push(sibling, { subBatch: sooner, guilty: false, sibling });",
+    without: "    this.#suspects.push({ subBatch: sooner, guilty: false, sibling });",
     test: bisection,
   },
   {
     safeguard: "rejecting only single points",
     file: "upload/failures/bisection.ts",
-    code: "    if (suspect.portion.points === 1) {",
-    without: "    if (suspect.portion.points <= 2) {",
+    code: "    if (suspect.subBatch.points === 1) {",
+    without: "    if (suspect.subBatch.points <= 2) {",
     test: bisection,
   },
   {
     safeguard: "sending both halves of a request that is too large",
     file: "upload/failures/bisection.ts",
-    code: "for (const portion of [halves[1], halves[0]])",
-    without: "for (const portion of [halves[0]])",
+    code: "for (const subBatch of [halves[1], halves[0]])",
+    without: "for (const subBatch of [halves[0]])",
     test: bisection,
   },
   {
@@ -219,7 +219,7 @@ export const uploadAblations: readonly Ablation[] = [
     file: "upload/failures/bisection.ts",
     code: "      this.#suspects.pop();\n      this.#push(divided[0], divided[1]);\n    }\n    return undefined;",
     without:
-      "      this.#suspects.pop();\n      this.#suspects.push({ portion: divided[1], guilty: false });\n    }\n    return undefined;",
+      "      this.#suspects.pop();\n      this.#suspects.push({ subBatch: divided[1], guilty: false });\n    }\n    return undefined;",
     test: bisection,
   },
   {
@@ -295,22 +295,22 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "keeping the state of the service at a single refused input",
     file: "upload/delivery/outcome-handler.ts",
-    code: 'if (shipment.kind !== "probe" && ++this.#vain >= mostVain)\n',
-    without: 'if (shipment.kind !== "probe")\n',
+    code: 'if (inFlight.kind !== "probe" && ++this.#vain >= mostVain)\n',
+    without: 'if (inFlight.kind !== "probe")\n',
     test: refusedInputs,
   },
   {
     safeguard: "setting aside a retry that is too large",
     file: "upload/delivery/outcome-handler.ts",
-    code: "const isAside = frame.points <= 1 && this.#points.setAside(shipment, message);",
+    code: "const isAside = frame.points <= 1 && this.#points.setAside(inFlight, message);",
     without: "const isAside = false;",
     test: refusedInputs,
   },
   {
     safeguard: "releasing a retry that fails",
     file: "upload/delivery/outcome-handler.ts",
-    code: 'if (shipment.kind === "fresh") return this.#trouble(shipment, state, message, waitMs, cause);',
-    without: "return this.#trouble(shipment, state, message, waitMs, cause);",
+    code: 'if (inFlight.kind === "fresh") return this.#trouble(inFlight, state, message, waitMs, cause);',
+    without: "return this.#trouble(inFlight, state, message, waitMs, cause);",
     test: refusedInputs,
   },
   {
@@ -323,7 +323,7 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "searching for the point on which the service fails",
     file: "upload/delivery/outcome-handler.ts",
-    code: 'const found = isSearched && shipment.kind === "fresh" ? search.failed(shipment.parts) : undefined;',
+    code: 'const found = isSearched && inFlight.kind === "fresh" ? search.failed(inFlight.parts) : undefined;',
     without: "const found = { isSearched: false, blamed: undefined };",
     test: refusedInputs,
     name: "a point on which the service fails in",
@@ -354,7 +354,7 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "continuing the search in a part of a refused request that fails",
     file: "upload/delivery/outcome-handler.ts",
-    code: "      if (isAtFault && shipment.frame.inputs.length > 1) bisection.split();\n      if (isAtFault && ",
+    code: "      if (isAtFault && inFlight.frame.inputs.length > 1) bisection.split();\n      if (isAtFault && ",
     without: "      if (",
     test: refusedInputs,
     name: "among points that the service refused together",

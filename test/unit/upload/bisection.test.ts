@@ -4,34 +4,34 @@ import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
 import { Bisection } from "../../../src/upload/failures/bisection.ts";
 import { Breaker } from "../../../src/upload/failures/breaker.ts";
-import { Portion, PortionColumn } from "../../../src/upload/window/portion.ts";
+import { SubBatch, SubBatchColumn } from "../../../src/upload/window/sub-batch.ts";
 import { runs } from "../../support/property.ts";
 
 /** A sub-batch with `sizes[k]` points in series k. Each point's number is its value and block. */
-function portion(sizes: readonly number[]): Portion {
+function subBatch(sizes: readonly number[]): SubBatch {
   let next = 0;
-  return new Portion(
+  return new SubBatch(
     sizes.map((size, k) => {
       const numbers = Array.from({ length: size }, () => next++);
       const times = Float64Array.from(numbers, (_, i) => i);
-      return new PortionColumn(`s${k}` as InputId, times, Float64Array.from(numbers), Float64Array.from(numbers));
+      return new SubBatchColumn(`s${k}` as InputId, times, Float64Array.from(numbers), Float64Array.from(numbers));
     }),
   );
 }
 
-const pointsOf = ({ columns }: Portion) => columns.flatMap(({ values }) => [...values]);
+const pointsOf = ({ columns }: SubBatch) => columns.flatMap(({ values }) => [...values]);
 
 /**
  * Simulates a service that refuses requests with a bad point and names up to `naming` of the inputs. `most` is the
  * maximum
  * number of points that it accepts at once.
  */
-function search(whole: Portion, bad: ReadonlySet<number>, naming: number, most = Number.POSITIVE_INFINITY) {
+function search(whole: SubBatch, bad: ReadonlySet<number>, naming: number, most = Number.POSITIVE_INFINITY) {
   const bisection = new Bisection();
   const found: number[] = [];
   const stored: number[] = [];
   let requests = 1;
-  const faults = (of: Portion) => {
+  const faults = (of: SubBatch) => {
     const faulty = of.columns.filter(({ values }) => values.some((value) => bad.has(value)));
     return faulty.slice(0, naming).map(({ input }) => input);
   };
@@ -57,7 +57,7 @@ test("every bad point is found and every good one stored, once each, whichever p
   const sizes = fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 1, maxLength: 12 });
   fc.assert(
     fc.property(sizes, fc.array(fc.nat(), { minLength: 1, maxLength: 6 }), naming, most, (of, picks, named, limit) => {
-      const whole = portion(of);
+      const whole = subBatch(of);
       const bad = new Set(picks.map((pick) => pick % whole.points));
       const { found, stored } = search(whole, bad, named, limit);
       expect(found.toSorted((a, b) => a - b)).toEqual([...bad].toSorted((a, b) => a - b));
@@ -68,7 +68,7 @@ test("every bad point is found and every good one stored, once each, whichever p
 });
 
 test("one bad point among 100,000 takes at most 35 requests, wherever it is", () => {
-  const whole = portion(Array.from({ length: 100 }, () => 1_000));
+  const whole = subBatch(Array.from({ length: 100 }, () => 1_000));
   for (const bad of [0, 1, 499, 50_000, 66_666, 99_998, 99_999])
     expect(search(whole, new Set([bad]), 0).requests).toBeLessThanOrEqual(35);
   // When one half is refused, the other is not tried. With the bad point always in that half, this halves the requests.

@@ -8,13 +8,13 @@ import { Bisection } from "../../../src/upload/failures/bisection.ts";
 import { FailureSearch } from "../../../src/upload/failures/failure-search.ts";
 import { ParkedInputs } from "../../../src/upload/failures/parked-inputs.ts";
 import { PlannedColumns } from "../../../src/upload/packing/frame-plan.ts";
-import { Portion, PortionColumn, type Shipment } from "../../../src/upload/window/portion.ts";
+import { type InFlightRequest, SubBatch, SubBatchColumn } from "../../../src/upload/window/sub-batch.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
 const a = "a" as InputId;
 const frame = { points: 1, body: Buffer.from("{}"), inputs: [a] };
 // the only part that is used
-const fresh = { kind: "fresh", frame, parts: PlannedColumns.all([]) } as unknown as Shipment;
+const fresh = { kind: "fresh", frame, parts: PlannedColumns.all([]) } as unknown as InFlightRequest;
 const accepted: Outcome = { kind: "accepted", signals: new Map() };
 const unavailable: Outcome = { kind: "unavailable", cause: new AgentError("SERVICE_UNREACHABLE", "HTTP 503") };
 const unauthorized: Outcome = { kind: "unauthorized", reason: "HTTP 401" };
@@ -86,11 +86,11 @@ test("after an outage the newest points are sent first, after a short one the or
 
 test("a refused point is settled after it is written to the rejects file, and not before", async () => {
   const { handler, bisection, log, written } = openStory();
-  const portion = new Portion([new PortionColumn(a, Float64Array.of(1), Float64Array.of(13), Float64Array.of(0))]);
-  bisection.add(portion, []);
+  const subBatch = new SubBatch([new SubBatchColumn(a, Float64Array.of(1), Float64Array.of(13), Float64Array.of(0))]);
+  bisection.add(subBatch, []);
   bisection.next();
 
-  await handler.handle({ kind: "suspect", frame, portion } as unknown as Shipment, refused);
+  await handler.handle({ kind: "suspect", frame, subBatch } as unknown as InFlightRequest, refused);
   expect(log).toEqual(["1 to write"]);
   written();
   expect(log).toEqual(["1 to write", "counted", "settled"]);
@@ -114,7 +114,7 @@ test("an input omitted by an answer is parked only after three in a row", async 
   const { handler, parked } = parkedStory();
   const b = "b" as InputId;
   const parts = PlannedColumns.all([a, b].map((input) => ({ input, count: 1, *read() {} })));
-  const both = { kind: "fresh", frame: { ...frame, inputs: [a, b] }, parts } as unknown as Shipment;
+  const both = { kind: "fresh", frame: { ...frame, inputs: [a, b] }, parts } as unknown as InFlightRequest;
   const leftOut: Outcome = { kind: "partial", accepted: [b], refused: [] };
   for (let i = 0; i < 5; i++) for (const outcome of [leftOut, leftOut, accepted]) await handler.handle(both, outcome);
   expect(parked.status().unconfirmed).toBe(0);
@@ -126,8 +126,8 @@ test("an input omitted by an answer is parked only after three in a row", async 
 test("a failed retry of one input is not a delivery failure, and others do not wait for it", async () => {
   const { handler, parked, troubles } = parkedStory();
   parked.park(a, "refused", "no such unit");
-  const portion = new Portion([new PortionColumn(a, Float64Array.of(1), Float64Array.of(13), Float64Array.of(0))]);
-  const probe = { kind: "probe", frame, portion, rest: [] } as unknown as Shipment;
+  const subBatch = new SubBatch([new SubBatchColumn(a, Float64Array.of(1), Float64Array.of(13), Float64Array.of(0))]);
+  const probe = { kind: "probe", frame, subBatch, rest: [] } as unknown as InFlightRequest;
   const vain: Outcome = { kind: "partial", accepted: [], refused: [{ input: a, reason: "no such unit" }] };
   for (const outcome of [vain, { kind: "unconfirmed" }] as const)
     expect(await handler.handle(probe, outcome)).toEqual({ waitMs: 0, again: undefined });

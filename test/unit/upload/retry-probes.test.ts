@@ -5,8 +5,8 @@ import type { InputId } from "../../../src/core/point.ts";
 import type { Loader } from "../../../src/upload/delivery/loader.ts";
 import { RetryProbes } from "../../../src/upload/delivery/retry-probes.ts";
 import { ParkedInputs } from "../../../src/upload/failures/parked-inputs.ts";
-import { type Portion, PortionColumn, type Shipment } from "../../../src/upload/window/portion.ts";
 import type { Prefetcher } from "../../../src/upload/window/prefetcher.ts";
+import { type InFlightRequest, type SubBatch, SubBatchColumn } from "../../../src/upload/window/sub-batch.ts";
 import { Window } from "../../../src/upload/window/window.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
@@ -21,13 +21,13 @@ test("of points with the same time the first is retried first, so that the last 
   for (let tries = 0; tries < 2; tries++) parked.triedInVain(input, "no");
   await clock.advance(300_000);
   const times = Float64Array.of(10, 20, 20, 30);
-  const column = new PortionColumn(input, times, Float64Array.of(1, 2, 3, 4), new Float64Array(4));
+  const column = new SubBatchColumn(input, times, Float64Array.of(1, 2, 3, 4), new Float64Array(4));
   const probes: { sent: number[]; rest: number[][] }[] = [];
   const loader = {
-    probe: async (portion: Portion, rest: readonly PortionColumn[]) => {
-      const sent = portion.columns.flatMap(({ values }) => [...values]);
+    probe: async (subBatch: SubBatch, rest: readonly SubBatchColumn[]) => {
+      const sent = subBatch.columns.flatMap(({ values }) => [...values]);
       probes.push({ sent, rest: rest.map(({ values }) => [...values]) });
-      return {} as Shipment; // only passed on
+      return {} as InFlightRequest; // only passed on
     },
   } as unknown as Loader; // the only part that is used
   const prefetcher = { takeSingle: async () => column } as unknown as Prefetcher; // the only part that is used

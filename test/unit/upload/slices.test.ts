@@ -8,7 +8,7 @@ import { FrameWriter } from "../../../src/upload/packing/frame-writer.ts";
 import { Packer } from "../../../src/upload/packing/packer.ts";
 import { RowSet } from "../../../src/upload/packing/row-set.ts";
 import { mergeOrder } from "../../../src/upload/series/columns.ts";
-import { Portion, PortionColumn } from "../../../src/upload/window/portion.ts";
+import { SubBatch, SubBatchColumn } from "../../../src/upload/window/sub-batch.ts";
 import { Window } from "../../../src/upload/window/window.ts";
 import { packingEnvelope, windowOf } from "../../support/packing.ts";
 import { polled, unrelated } from "../../support/packing-workloads.ts";
@@ -97,8 +97,8 @@ test("a set of times grows in steps", () => {
 
 test("refused points are planned in steps, and a lane is dropped in steps", () => {
   const { times, values, input } = deep(100_000, (i) => (i * 7_919) % 100_000);
-  const portion = new Portion([new PortionColumn(input, times, values, new Float64Array(times.length))]);
-  const planned = steps(portion.plan(packingEnvelope.bytes));
+  const subBatch = new SubBatch([new SubBatchColumn(input, times, values, new Float64Array(times.length))]);
+  const planned = steps(subBatch.plan(packingEnvelope.bytes));
   expect(planned.largest).toBeLessThanOrEqual(sliceWork);
   expect([planned.value.points, planned.value.times.length]).toEqual([100_000, 100_000]);
   const window = new Window(300_000);

@@ -20,7 +20,7 @@ const formWork = 8;
 const perStep = stepWork / formWork;
 
 /** Points of one series with the block number of each. */
-export class PortionColumn implements ColumnSource {
+export class SubBatchColumn implements ColumnSource {
   readonly input: InputId;
   readonly times: Float64Array;
   readonly values: Float64Array;
@@ -55,7 +55,7 @@ export class PortionColumn implements ColumnSource {
     if (!ascending) yield* into.sort();
   }
 
-  followedBy(other: PortionColumn): PortionColumn {
+  followedBy(other: SubBatchColumn): SubBatchColumn {
     const times = new Float64Array(this.count + other.count);
     const values = new Float64Array(this.count + other.count);
     const blocks = new Float64Array(this.count + other.count);
@@ -65,12 +65,12 @@ export class PortionColumn implements ColumnSource {
     values.set(other.values, this.count);
     blocks.set(this.blocks);
     blocks.set(other.blocks, this.count);
-    return new PortionColumn(this.input, times, values, blocks);
+    return new SubBatchColumn(this.input, times, values, blocks);
   }
 
-  part(from: number, to: number): PortionColumn {
+  part(from: number, to: number): SubBatchColumn {
     const { times, values, blocks } = this;
-    return new PortionColumn(
+    return new SubBatchColumn(
       this.input,
       times.subarray(from, to),
       values.subarray(from, to),
@@ -80,37 +80,37 @@ export class PortionColumn implements ColumnSource {
 }
 
 /** Points that are sent together to find a refused one. */
-export class Portion {
-  readonly columns: readonly PortionColumn[];
+export class SubBatch {
+  readonly columns: readonly SubBatchColumn[];
   readonly points: number;
 
-  constructor(columns: readonly PortionColumn[]) {
+  constructor(columns: readonly SubBatchColumn[]) {
     this.columns = columns;
     this.points = columns.reduce((points, { count }) => points + count, 0);
   }
 
   /** Two halves by series or, for a single series, by time. Undefined: a single point. */
-  halves(): [Portion, Portion] | undefined {
+  halves(): [SubBatch, SubBatch] | undefined {
     const [first] = this.columns;
     if (this.points < 2 || !first) return undefined;
     if (this.columns.length === 1) {
       const middle = first.count >> 1;
-      return [new Portion([first.part(0, middle)]), new Portion([first.part(middle, first.count)])];
+      return [new SubBatch([first.part(0, middle)]), new SubBatch([first.part(middle, first.count)])];
     }
     let points = 0;
     let columns = 0;
     while (columns < this.columns.length - 1 && points < this.points / 2) points += this.columns[columns++]!.count;
-    return [new Portion(this.columns.slice(0, columns)), new Portion(this.columns.slice(columns))];
+    return [new SubBatch(this.columns.slice(0, columns)), new SubBatch(this.columns.slice(columns))];
   }
 
   /** Splits into the series of `inputs` and the others. Undefined: one of the two would be empty. */
-  divide(inputs: ReadonlySet<InputId>): [named: Portion, others: Portion] | undefined {
+  divide(inputs: ReadonlySet<InputId>): [named: SubBatch, others: SubBatch] | undefined {
     const named = this.columns.filter(({ input }) => inputs.has(input));
     if (named.length === 0 || named.length === this.columns.length) return undefined;
-    return [new Portion(named), new Portion(this.columns.filter(({ input }) => !inputs.has(input)))];
+    return [new SubBatch(named), new SubBatch(this.columns.filter(({ input }) => !inputs.has(input)))];
   }
 
-  *plan(envelopeBytes: number): Steps<FramePlan<PortionColumn>> {
+  *plan(envelopeBytes: number): Steps<FramePlan<SubBatchColumn>> {
     const rows = new RowSet();
     const column = new Columns();
     let bytes = envelopeBytes;
@@ -142,7 +142,7 @@ export class Portion {
 }
 
 /** A request with the origin of its points, which determines how to handle the answer. */
-export type Shipment =
+export type InFlightRequest =
   | {
       readonly kind: "fresh";
       readonly frame: Frame;
@@ -152,11 +152,11 @@ export type Shipment =
       readonly since: number | undefined;
     }
   /** Part of a refused frame. */
-  | { readonly kind: "suspect"; readonly frame: Frame; readonly portion: Portion }
+  | { readonly kind: "suspect"; readonly frame: Frame; readonly subBatch: SubBatch }
   /** A retry of parked inputs. `rest`: leased points that are not sent yet. */
   | {
       readonly kind: "probe";
       readonly frame: Frame;
-      readonly portion: Portion;
-      readonly rest: readonly PortionColumn[];
+      readonly subBatch: SubBatch;
+      readonly rest: readonly SubBatchColumn[];
     };
