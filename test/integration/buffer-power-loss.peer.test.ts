@@ -84,8 +84,8 @@ function open(disk: Disk, folder: string, random: () => number, at: number): Sto
     segmentBytes: 65_536,
   } as const;
   const random32 = () => Math.floor(random() * 2 ** 32);
-  const ground = { disk, checksum: crc32, random32, note() {} };
-  return new Store({ folder, integration: "plant", ...limits }, ground, moment(at));
+  const environment = { disk, checksum: crc32, random32, note() {} };
+  return new Store({ folder, integration: "plant", ...limits }, environment, moment(at));
 }
 
 for (const type of ["ext4", "xfs"] satisfies FileSystem[]) {

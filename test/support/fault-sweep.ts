@@ -68,7 +68,7 @@ function problemsOf({ code, times, whenFull }: FaultSweep, failing: number): str
   const { appendedPoints, settledPoints, refusedPoints, unsettledPoints, losses } = store.stats();
   const missing = losses.reduce((sum, loss) => sum + loss.points, 0);
   if (settledPoints + refusedPoints + unsettledPoints + missing !== appendedPoints)
-    problems.push("the accounts do not add up");
+    problems.push("the counters do not add up");
   // On a disk that stays full, not even the state can be overwritten. Settled segments are removed nevertheless, and
   // after a
   // power cut their points count as lost although they were delivered. Where dropping is permitted, the oldest points

@@ -87,7 +87,7 @@ export class OrderModel {
         this.#service.script.push(...step.answers);
         return;
       case "outage":
-        this.#service.isAway = step.isAway;
+        this.#service.isUnmounted = step.isUnmounted;
         return;
       case "hold":
         if (step.isHeld) this.#held.add(inputs[step.input]!);
@@ -276,7 +276,7 @@ export class OrderModel {
    * fails.
    */
   async #end(): Promise<void> {
-    this.#service.isAway = false;
+    this.#service.isUnmounted = false;
     this.#service.script.length = 0;
     this.#service.mostBytes = Number.POSITIVE_INFINITY;
     this.#service.forbidden = 0;

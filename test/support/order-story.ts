@@ -18,7 +18,7 @@ export type Step =
   | { readonly do: "append"; readonly samples: readonly Sample[] }
   | { readonly do: "pass"; readonly ms: number }
   | { readonly do: "answer"; readonly answers: readonly Answer[] }
-  | { readonly do: "outage"; readonly isAway: boolean | "answering" }
+  | { readonly do: "outage"; readonly isUnmounted: boolean | "answering" }
   /** SIGKILL. Unacknowledged messages are delivered again, and at least the last `again` ones. */
   | { readonly do: "kill"; readonly again: number }
   /** The same, and each unsynced write may be lost. */
@@ -102,7 +102,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       do: fc.constant("outage" as const),
-      isAway: fc.constantFrom(true, false, "answering" as const),
+      isUnmounted: fc.constantFrom(true, false, "answering" as const),
     }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("kill" as const), again: fc.nat(6) }) },

@@ -39,7 +39,7 @@ export class SinkWorld {
   /** Answers to the next requests; afterwards all are accepted. */
   readonly script: Answer[] = [];
   /** True: no request is answered. `answering`: every request is answered with 500. */
-  isAway: boolean | "answering" = false;
+  isUnmounted: boolean | "answering" = false;
   /** Whether it fails on values from `failingFrom` on. */
   fails = true;
   /** Larger requests are answered with 413. */
@@ -69,11 +69,11 @@ export class SinkWorld {
     this.requests++;
     // FrameWriter wrote it
     const { data } = (JSON.parse(Buffer.from(frame.body).toString()) as { params: { data: Data } }).params;
-    if (this.isAway !== false)
+    if (this.isUnmounted !== false)
       return {
         kind: "unavailable",
         cause: new Error("the service is away"),
-        isServerError: this.isAway === "answering",
+        isServerError: this.isUnmounted === "answering",
       };
     if (frame.body.length > this.mostBytes) return { kind: "tooLarge" };
     if (this.fails && hasValue(data, failingFrom))

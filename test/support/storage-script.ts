@@ -86,7 +86,7 @@ export function problemAfterRestart(
     for (const key of acknowledged) if (!there.has(key) && !settled.has(key)) return `lost: point ${key}`;
     const { appendedPoints, settledPoints, unsettledPoints, losses } = store.stats();
     if (losses.length > 0) return `says it lost ${JSON.stringify(losses)}`;
-    if (settledPoints + unsettledPoints !== appendedPoints) return "the accounts do not add up";
+    if (settledPoints + unsettledPoints !== appendedPoints) return "the counters do not add up";
     return undefined;
   } catch (error) {
     return `does not open: ${String(error)}`;

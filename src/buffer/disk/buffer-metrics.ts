@@ -1,7 +1,7 @@
-// Metrics of the buffer, computed from its accounts.
+// Metrics of the buffer, computed from its counters.
 import type { BufferStats } from "../../core/buffer.ts";
 import type { MetricDeclaration, Metrics } from "../../core/runtime.ts";
-import { lossReasons } from "./accounts/loss-ledger.ts";
+import { lossReasons } from "./counters/loss-counters.ts";
 
 const counted = {
   appendedPoints: { name: "buffer_appended_points_total", help: "Points written to disk" },
@@ -25,7 +25,7 @@ const lost = {
 } as const satisfies MetricDeclaration<"reason">;
 
 /**
- * Updates the metrics from successive snapshots of the accounts. Losses count from the creation of the buffer, across
+ * Updates the metrics from successive snapshots of the counters. Losses count from the creation of the buffer, across
  * restarts. Losses found at startup therefore appear as an increase since the last scrape before it.
  */
 export class BufferMetrics {

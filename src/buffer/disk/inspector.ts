@@ -5,9 +5,9 @@
 import type { Loss } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import { attempt } from "../../lib/flow/attempt.ts";
-import type { BufferState, LeasedLoss } from "./accounts/buffer-state.ts";
-import { Coverage } from "./accounts/coverage.ts";
-import { StateFile } from "./accounts/state-file.ts";
+import type { BufferState, LeasedLoss } from "./counters/buffer-state.ts";
+import { Coverage } from "./counters/coverage.ts";
+import { StateFile } from "./counters/state-file.ts";
 import { crc32 } from "./files/bytes.ts";
 import { type Disk, diskErrorCode, readFile } from "./files/disk.ts";
 import { readPoints, type SeriesVisitor } from "./format/columns.ts";

@@ -1,5 +1,5 @@
 // Tracks which series of a frame are free, leased or settled.
-import { RangeSet } from "../disk/accounts/range-set.ts";
+import { RangeSet } from "../disk/counters/range-set.ts";
 import type { FrameHeader } from "./stream-frame.ts";
 
 const free = 0;

@@ -6,7 +6,7 @@ import type { PointStream, StreamMessage, StreamState } from "../../cluster/jets
 import type { Lane, TakeOptions } from "../../core/buffer.ts";
 import { isAgentError } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
-import { RangeSet } from "../disk/accounts/range-set.ts";
+import { RangeSet } from "../disk/counters/range-set.ts";
 import type { InputTable } from "../disk/format/input-table.ts";
 import { FetchAhead } from "./fetch-ahead.ts";
 import { cutOf, type ReadFrame, type StreamCut } from "./frame-cut.ts";

@@ -54,7 +54,7 @@ function writer(folder: string) {
   } as const;
   // No data has to survive a power cut here.
   const open = disk.open.bind(disk);
-  const ground = {
+  const environment = {
     disk: {
       ...disk,
       syncFolder() {},
@@ -72,7 +72,7 @@ function writer(folder: string) {
       Math.round(random() * 1e5) / 100,
     ]);
   return {
-    open: (segmentBytes: number, at: number) => new Store({ ...options, segmentBytes }, ground, moment(at)),
+    open: (segmentBytes: number, at: number) => new Store({ ...options, segmentBytes }, environment, moment(at)),
     append: (store: Store, ticks: number, at: number) => {
       store.append(group(store, poll(ticks)), moment(at));
       tick += ticks;

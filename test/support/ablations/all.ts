@@ -2,7 +2,7 @@
 import type { Ablation } from "./ablation.ts";
 import { agentAblations } from "./agent.ts";
 import { bufferAblations } from "./buffer.ts";
-import { bufferAccountAblations } from "./buffer-accounts.ts";
+import { bufferAccountAblations } from "./buffer-counters.ts";
 import { bufferDamageAblations } from "./buffer-damage.ts";
 import { clusterAblations } from "./cluster.ts";
 import { mappingAblations } from "./mapping.ts";

@@ -28,7 +28,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
   },
   {
     safeguard: "checking the checksum of the state",
-    file: "buffer/disk/accounts/state-file.ts",
+    file: "buffer/disk/counters/state-file.ts",
     code: '  if (view.getUint32(20, true) !== crc32(bytes, headerBytes, end)) return "damaged";\n',
     without: "",
     test: "unit/buffer/disk/damage.test.ts",
@@ -72,28 +72,28 @@ export const bufferDamageAblations: readonly Ablation[] = [
   // What counts as lost.
   {
     safeguard: "dropping the oldest segment of a full buffer even if it is leased",
-    file: "buffer/disk/log/keeper.ts",
+    file: "buffer/disk/log/checkpoint-writer.ts",
     code: "({ sealed, unsettledPoints }) => sealed && unsettledPoints > 0",
     without: "({ sealed, unsettledPoints, blocksOut }) => sealed && blocksOut === 0 && unsettledPoints > 0",
     test: "unit/buffer/disk/overflow.test.ts",
   },
   {
     safeguard: "counting settled points of a dropped segment as delivered",
-    file: "buffer/disk/blocks/block-shelf.ts",
+    file: "buffer/disk/blocks/lease-table.ts",
     code: "if (this.dropped.settle(block, inputs, refused)) this.changed = true;",
     without: "",
     test: "unit/buffer/disk/overflow.test.ts",
   },
   {
     safeguard: "recording leased points of dropped segments in the state",
-    file: "buffer/disk/log/keeper.ts",
-    code: "...shelf.dropped.state() };",
-    without: "leased: [], removed: accounts.removed.list() };",
+    file: "buffer/disk/log/checkpoint-writer.ts",
+    code: "...leases.dropped.state() };",
+    without: "leased: [], removed: counters.removed.list() };",
     test: "unit/buffer/disk/overflow.test.ts",
   },
   {
     safeguard: "limiting settled ranges to the end of the segment",
-    file: "buffer/disk/accounts/coverage.ts",
+    file: "buffer/disk/counters/coverage.ts",
     code: "new RangeSet(bounds).within(first, end)",
     without: "new RangeSet(bounds)",
     test: "unit/buffer/disk/delivery-state.test.ts",
@@ -114,7 +114,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
   },
   {
     safeguard: "excluding leased points from the damage count",
-    file: "buffer/disk/blocks/damage-books.ts",
+    file: "buffer/disk/blocks/damage-counts.ts",
     code: " && !isLeased(segment, from, to),",
     without: ",",
     test: "unit/buffer/disk/scrub.test.ts",
@@ -122,7 +122,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
   // The order of operations.
   {
     safeguard: "writing the state before settled segments are removed",
-    file: "buffer/disk/log/keeper.ts",
+    file: "buffer/disk/log/checkpoint-writer.ts",
     code: "    try {\n      this.#write(now);\n    } catch (error) {",
     without: "    this.#remove();\n    try {\n      this.#write(now);\n    } catch (error) {",
     test: states,
@@ -130,7 +130,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
   {
     safeguard: "writing the state before a cold segment replaces the hot one",
     file: "buffer/disk/log/compactor.ts",
-    code: '    if (!keeper.persist(now)) throw new Error("the state could not be written");\n',
+    code: '    if (!checkpoints.persist(now)) throw new Error("the state could not be written");\n',
     without: "",
     test: states,
   },

@@ -10,7 +10,7 @@ const unreadable = "unit/buffer/disk/unreadable.test.ts";
 export const orderAblations: readonly Ablation[] = [
   {
     safeguard: "keeping late records out of the live lane",
-    file: "buffer/disk/blocks/block-shelf.ts",
+    file: "buffer/disk/blocks/lease-table.ts",
     code: '(lane === "live" || this.#unread.withholds(segment, index, record, mayHold))',
     without: "this.#unread.withholds(segment, index, record, mayHold)",
     test: model,
@@ -101,7 +101,7 @@ export const orderAblations: readonly Ablation[] = [
   },
   {
     safeguard: "releasing a late block whose settlement was revoked",
-    file: "buffer/disk/blocks/block-shelf.ts",
+    file: "buffer/disk/blocks/lease-table.ts",
     code: "    else if (this.#order.isRevoked(block)) this.release([block]);\n",
     without: "",
     test: settlements,
@@ -122,7 +122,7 @@ export const orderAblations: readonly Ablation[] = [
   },
   {
     safeguard: "settling delivered late points when their segment is dropped",
-    file: "buffer/disk/blocks/block-shelf.ts",
+    file: "buffer/disk/blocks/lease-table.ts",
     code: "      for (const settlement of this.#order.forget(id)) this.#settle(settlement);\n",
     without: "      this.#order.forget(id);\n",
     test: settlements,
@@ -136,14 +136,14 @@ export const orderAblations: readonly Ablation[] = [
   },
   {
     safeguard: "merging other blocks' settlements of series that a block omitted",
-    file: "buffer/disk/accounts/coverage.ts",
+    file: "buffer/disk/counters/coverage.ts",
     code: "      this.addSeries(series, covered);\n",
     without: "",
     test: leftOut,
   },
   {
     safeguard: "merging other blocks' leases of series that a block omitted",
-    file: "buffer/disk/accounts/coverage.ts",
+    file: "buffer/disk/counters/coverage.ts",
     code: "    for (const { series, covered } of kept) this.addSeries(series, covered);\n",
     without: "",
     test: leftOut,

@@ -1,6 +1,6 @@
 // Cuts a block out of one segment: decodes its free records or series, sorted by series and time.
 import type { Lane } from "../../../core/buffer.ts";
-import { RangeSet } from "../accounts/range-set.ts";
+import { RangeSet } from "../counters/range-set.ts";
 import { copied } from "../files/bytes.ts";
 import { readPoints } from "../format/columns.ts";
 import type { SegmentIndex } from "../format/segment-index.ts";

@@ -5,7 +5,7 @@ import type { SeriesSorter } from "../format/series-sorter.ts";
 import type { BlockCut } from "./block-cut.ts";
 
 /** A block as transferred between threads: columns by series. Series with equal times share a time column. */
-export interface ShelfBlock {
+export interface LeasedBlock {
   readonly id: number;
   readonly inputs: Uint32Array<ArrayBuffer>;
   /** Start of the times and values of each series. `valueStarts` has one more entry, the end. */
@@ -18,7 +18,7 @@ export interface ShelfBlock {
 }
 
 export interface LaidOut {
-  readonly block: ShelfBlock;
+  readonly block: LeasedBlock;
   readonly places: Uint32Array;
 }
 
@@ -88,7 +88,7 @@ export interface TakeRequest {
 }
 
 export interface Taken {
-  readonly block: ShelfBlock | undefined;
+  readonly block: LeasedBlock | undefined;
   /** The search stopped before this segment, so that commits do not wait; it may hold more points. */
   readonly resumeAt: number | undefined;
 }

@@ -1,8 +1,9 @@
 // Blocks that were leased when their segment was dropped. Their points are delivered if settled, lost if released.
-import type { Accounts } from "../accounts/accounts.ts";
-import type { LeasedLoss } from "../accounts/buffer-state.ts";
-import { joinedSpan, type LossReason, type LostSpan, type Stretch } from "../accounts/loss-ledger.ts";
-import { type RemovedRange, RemovedRanges } from "../accounts/removed-ranges.ts";
+
+import type { LeasedLoss } from "../counters/buffer-state.ts";
+import { joinedSpan, type LossReason, type LostSpan, type Stretch } from "../counters/loss-counters.ts";
+import type { PointCounters } from "../counters/point-counters.ts";
+import { type RemovedRange, RemovedRanges } from "../counters/removed-ranges.ts";
 import type { SegmentIndex } from "../format/segment-index.ts";
 import type { Segment } from "../segments/segment.ts";
 import type { SegmentReader } from "../segments/segment-reader.ts";
@@ -20,11 +21,11 @@ interface DroppedBlock {
 }
 
 export class DroppedBlocks {
-  readonly #accounts: Accounts;
+  readonly #counters: PointCounters;
   readonly #blocks = new Map<number, DroppedBlock>();
 
-  constructor(accounts: Accounts) {
-    this.#accounts = accounts;
+  constructor(counters: PointCounters) {
+    this.#counters = counters;
   }
 
   get points(): number {
@@ -43,7 +44,7 @@ export class DroppedBlocks {
     if (!block) return false;
     const before = block.series.points;
     block.series.settle(inputs);
-    this.#accounts.settle(before - block.series.points, refused);
+    this.#counters.settle(before - block.series.points, refused);
     if (block.series.count === 0) this.#blocks.delete(id);
     return true;
   }
@@ -54,8 +55,8 @@ export class DroppedBlocks {
     if (!block) return false;
     this.#blocks.delete(id);
     const loss = lossOf(block);
-    this.#accounts.losses.add(block.reason, loss);
-    this.#accounts.removed.lose(block.first, block.end, loss.points, block.reason);
+    this.#counters.losses.add(block.reason, loss);
+    this.#counters.removed.lose(block.first, block.end, loss.points, block.reason);
     return true;
   }
 
@@ -65,7 +66,7 @@ export class DroppedBlocks {
 
   /** For the state file: the points that are lost if the process ends, and the removed ranges in that case. */
   state(): { readonly leased: readonly LeasedLoss[]; readonly removed: readonly RemovedRange[] } {
-    const removed = new RemovedRanges(this.#accounts.removed.list());
+    const removed = new RemovedRanges(this.#counters.removed.list());
     const leased = [...this.#blocks.values()].map((block) => {
       const loss = lossOf(block);
       removed.lose(block.first, block.end, loss.points, block.reason);

@@ -12,7 +12,7 @@ import type { LogParts } from "../segments/environment.ts";
 import type { KeptTimes } from "../segments/kept-times.ts";
 import type { Segment } from "../segments/segment.ts";
 import { SegmentReader } from "../segments/segment-reader.ts";
-import type { BlockShelf } from "./block-shelf.ts";
+import type { LeaseTable } from "./lease-table.ts";
 
 export interface KeptFileOptions extends Pick<LogParts, "disk" | "folder" | "checksum" | "note" | "stream" | "inputs"> {
   readonly kept: KeptTimes;
@@ -42,7 +42,7 @@ export class KeptFile {
   }
 
   /** Fills `kept` from the file and from the segments with later points. Skips what is unreadable. */
-  restore(segments: readonly Segment[], shelf: BlockShelf): void {
+  restore(segments: readonly Segment[], leases: LeaseTable): void {
     const { stream, inputs, kept, note } = this.#options;
     const { content, named, end } = this.#read();
     if (content?.stream !== stream) return;
@@ -54,7 +54,7 @@ export class KeptFile {
     for (const segment of segments)
       if (segment.points > 0 && segment.endSequence > content.sequence)
         try {
-          withRetries(() => this.#occupyFrom(segment, shelf));
+          withRetries(() => this.#occupyFrom(segment, leases));
         } catch (error) {
           note(
             "warn",
@@ -142,9 +142,9 @@ export class KeptFile {
     return { content, named, end };
   }
 
-  #occupyFrom(segment: Segment, shelf: BlockShelf): void {
+  #occupyFrom(segment: Segment, leases: LeaseTable): void {
     const { disk, checksum, inputs, kept } = this.#options;
-    const index = shelf.index(segment);
+    const index = leases.index(segment);
     const numbers = index.dictionary.map((input) => (input === undefined ? -1 : inputs.numberOf(input)));
     if (!numbers.some((number) => kept.has(number))) return;
     using reader = new SegmentReader(disk, segment, index, true, checksum);

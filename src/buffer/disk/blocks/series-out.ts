@@ -1,7 +1,7 @@
 // The series of a leased block and the positions of their points, in columns. During an outage millions of points are
 // leased, often one per series and block. One object for each would fill the thread's heap.
 
-import type { RangeSet } from "../accounts/range-set.ts";
+import type { RangeSet } from "../counters/range-set.ts";
 import type { BlockCut } from "./block-cut.ts";
 
 export interface SeriesPart {

@@ -12,12 +12,12 @@ import { diskErrorCode } from "./disk.ts";
 
 /**
  * `held`: the folder is unchanged since it was locked.
- * `outlived`: another process may have written since, or the volume was remounted. The owner must release the lock,
+ * `stale`: another process may have written since, or the volume was remounted. The owner must release the lock,
  * lock again, and read everything again.
- * `away`: the folder is missing or was replaced by another one, for example because its volume was unmounted. Data
+ * `unmounted`: the folder is missing or was replaced by another one, for example because its volume was unmounted. Data
  * written now would not be found later.
  */
-export type LockState = "held" | "outlived" | "away";
+export type LockState = "held" | "stale" | "unmounted";
 
 export interface FolderLock extends Disposable {
   /**
@@ -77,10 +77,10 @@ function lock(path: string): FolderLock {
     state() {
       const now = identity(path);
       // A shared lock does not exclude other processes once the volume is writable.
-      if (now === file) return !exclusive && mayWrite(path) ? "outlived" : "held";
-      if (now !== undefined) return "outlived";
-      if (identity(dirname(path)) !== folder) return "away";
-      if (!exclusive) return "outlived";
+      if (now === file) return !exclusive && mayWrite(path) ? "stale" : "held";
+      if (now !== undefined) return "stale";
+      if (identity(dirname(path)) !== folder) return "unmounted";
+      if (!exclusive) return "stale";
       try {
         const next = openLocked(path);
         database.close();
@@ -89,7 +89,7 @@ function lock(path: string): FolderLock {
         return "held";
       } catch (error) {
         // No other process can create `LOCK` either, and stored points must still be delivered and removed.
-        return isInUse(error) ? "outlived" : "held";
+        return isInUse(error) ? "stale" : "held";
       }
     },
     [Symbol.dispose]: () => database.close(),

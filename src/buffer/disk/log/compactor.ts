@@ -3,7 +3,7 @@
 //
 // The order of steps survives a crash at any point, with one of the two files under the segment's name:
 // 1. write the new segment to a temporary file and sync it,
-// 2. write the state, so that the accounts include all settled points that are left out,
+// 2. write the state, so that the counters include all settled points that are left out,
 // 3. rename the file to the name of the old segment and sync the folder.
 // The new segment has another salt, so the state of the old one is not applied to it.
 import { constants, zstdCompressSync } from "node:zlib";
@@ -15,11 +15,11 @@ import { SegmentEncoder } from "../format/segment-encoder.ts";
 import { type SegmentHeader, writeSegmentHeader } from "../format/segment-header.ts";
 import { SegmentIndex } from "../format/segment-index.ts";
 import { SeriesSorter } from "../format/series-sorter.ts";
-import type { Moment } from "../segments/environment.ts";
+import type { TimestampPair } from "../segments/environment.ts";
 import { sealOf, writeSeal } from "../segments/seal.ts";
 import type { Segment } from "../segments/segment.ts";
 import { SegmentReader } from "../segments/segment-reader.ts";
-import type { UpkeepParts } from "./keeper.ts";
+import type { UpkeepParts } from "./checkpoint-writer.ts";
 
 /** Temporary file of a compaction. If a crash leaves it behind, the next compaction removes it. */
 export const compactionFile = "compaction.tmp";
@@ -59,7 +59,7 @@ export class Compactor {
   }
 
   /** Does about 10 ms of work. Returns whether there is more. Never throws. */
-  step(now: Moment): boolean {
+  step(now: TimestampPair): boolean {
     try {
       this.#job ??= this.#start(now);
       if (!this.#job) return false;
@@ -90,9 +90,9 @@ export class Compactor {
     return `${this.#options.folder}/${compactionFile}`;
   }
 
-  #start(now: Moment): Job | undefined {
-    const { accounts, checksum, disk, folder, random32, segments, shelf, keeper } = this.#options;
-    const uptime = keeper.uptime(now);
+  #start(now: TimestampPair): Job | undefined {
+    const { counters, checksum, disk, folder, random32, segments, leases, checkpoints } = this.#options;
+    const uptime = checkpoints.uptime(now);
     for (const [segment, until] of this.#skipped) if (uptime > until) this.#skipped.delete(segment);
     const segment = segments.find(
       (each) =>
@@ -106,10 +106,10 @@ export class Compactor {
         !this.#skipped.has(each),
     );
     if (!segment) return undefined;
-    const index = shelf.index(segment);
+    const index = leases.index(segment);
     // Damaged records stay unchanged: they are counted by their sequence numbers, and remain available for inspection.
     const { first, endSequence } = segment;
-    if (index.damage.length > 0 || accounts.removed.within(first, endSequence).length > 0) {
+    if (index.damage.length > 0 || counters.removed.within(first, endSequence).length > 0) {
       this.#skipped.set(segment, Number.POSITIVE_INFINITY);
       return undefined;
     }
@@ -128,8 +128,8 @@ export class Compactor {
     return isThere && segment.blocksOut === 0 && segment.unsettledPoints === unsettled;
   }
 
-  #skip(job: Job, now: Moment): void {
-    this.#skipped.set(job.segment, this.#options.keeper.uptime(now) + coldAfterMs);
+  #skip(job: Job, now: TimestampPair): void {
+    this.#skipped.set(job.segment, this.#options.checkpoints.uptime(now) + coldAfterMs);
     this.stop();
   }
 
@@ -187,8 +187,8 @@ export class Compactor {
     return { ...points, count };
   }
 
-  #finish(job: Job, now: Moment): void {
-    const { accounts, checksum, disk, folder, keeper, shelf } = this.#options;
+  #finish(job: Job, now: TimestampPair): void {
+    const { counters, checksum, disk, folder, checkpoints, leases } = this.#options;
     const { segment, target, encoder, file, header } = job;
     if (target.endSequence - segment.first !== job.unsettled)
       throw new Error(`${segment.name} holds other points than are accounted for`);
@@ -201,17 +201,17 @@ export class Compactor {
     writeFully(file, out.written(), target.endOffset);
     target.endOffset += out.length;
     file.sync();
-    // The accounts must include the settled points on disk before these are removed.
-    if (!keeper.persist(now)) throw new Error("the state could not be written");
+    // The counters must include the settled points on disk before these are removed.
+    if (!checkpoints.persist(now)) throw new Error("the state could not be written");
     disk.rename(this.#path, segment.path);
     this.#job = undefined;
     for (const name of encoder.names) target.dictionary.push(name);
     target.sealed = true;
     const { endSequence: endBefore } = segment;
     segment.replace(header, target);
-    accounts.removed.add(segment.endSequence, endBefore);
-    shelf.keepIndex(segment);
-    keeper.changed = true;
+    counters.removed.add(segment.endSequence, endBefore);
+    leases.keepIndex(segment);
+    checkpoints.changed = true;
     file.close();
     disk.syncFolder(folder);
   }

@@ -6,9 +6,9 @@
 import { readPart, withFile } from "../files/disk.ts";
 import { isPayloadWhole, readRecordHeader, recordBytes, recordHeaderBytes } from "../format/record.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
-import type { Moment } from "../segments/environment.ts";
+import type { TimestampPair } from "../segments/environment.ts";
 import type { Segment } from "../segments/segment.ts";
-import type { UpkeepParts } from "./keeper.ts";
+import type { UpkeepParts } from "./checkpoint-writer.ts";
 
 const pieceBytes = 2 ** 20;
 const everyMs = 1_900;
@@ -16,7 +16,14 @@ const coldAfterMs = 60_000;
 const againAfterMs = 3_600_000;
 
 /** Returns a function that checks one piece if due. It never throws. */
-export function openScrubber({ checksum, disk, keeper, note, segments, shelf }: UpkeepParts): (now: Moment) => void {
+export function openScrubber({
+  checksum,
+  disk,
+  checkpoints,
+  note,
+  segments,
+  leases,
+}: UpkeepParts): (now: TimestampPair) => void {
   /** The uptime in milliseconds and the salt of each segment at its last check. */
   const checked = new WeakMap<Segment, { readonly at: number; readonly salt: number }>();
   let last = Number.NEGATIVE_INFINITY;
@@ -53,7 +60,7 @@ export function openScrubber({ checksum, disk, keeper, note, segments, shelf }: 
 
   return (now) => {
     if (now.monotonic - last < everyMs) return;
-    const uptime = keeper.uptime(now);
+    const uptime = checkpoints.uptime(now);
     // The segment was rewritten or dropped since.
     if (job && (!segments.includes(job.segment) || job.segment.header.salt !== job.salt)) job = undefined;
     const segment = job?.segment ?? segments.find((each) => isDue(each, uptime));
@@ -68,9 +75,9 @@ export function openScrubber({ checksum, disk, keeper, note, segments, shelf }: 
       }
       if (at === "damaged") {
         segment.index = undefined;
-        shelf.index(segment);
+        leases.index(segment);
         // Persist the loss at once: otherwise a power cut would make the reported count go down.
-        if (shelf.changed) keeper.persist(now);
+        if (leases.changed) checkpoints.persist(now);
       }
     } catch (error) {
       note("error", { segment: segment.name, err: String(error) }, "a segment cannot be read");

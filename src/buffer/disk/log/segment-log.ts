@@ -7,12 +7,12 @@ import type { PointColumns } from "../format/input-table.ts";
 import type { Scratch } from "../format/segment-encoder.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
 import { SeriesSorter } from "../format/series-sorter.ts";
-import type { Moment } from "../segments/environment.ts";
+import type { TimestampPair } from "../segments/environment.ts";
 import type { Admission } from "../segments/input-marks.ts";
 import type { Segment } from "../segments/segment.ts";
 import { SegmentWriter } from "../segments/segment-writer.ts";
 import type { Bounds } from "./bounds.ts";
-import type { UpkeepParts } from "./keeper.ts";
+import type { UpkeepParts } from "./checkpoint-writer.ts";
 
 export interface SegmentLogOptions extends UpkeepParts {
   readonly segmentBytes: number;
@@ -36,7 +36,7 @@ export class SegmentLog {
   }
 
   /** Writes and syncs the admitted points. If it throws, none of them or a prefix is stored. */
-  append(group: PointColumns, admission: Admission, now: Moment): void {
+  append(group: PointColumns, admission: Admission, now: TimestampPair): void {
     const { count } = admission;
     let from = 0;
     let failures = 0;
@@ -52,8 +52,8 @@ export class SegmentLog {
         }
         from = upTo;
         writer.segment.lastWall = now.wall;
-        writer.segment.lastUptime = this.#options.keeper.uptime(now);
-        this.#options.accounts.next = writer.segment.endSequence;
+        writer.segment.lastUptime = this.#options.checkpoints.uptime(now);
+        this.#options.counters.next = writer.segment.endSequence;
         this.#missingRoom = 0;
         this.#fullDisk.stored(writer.segment.bytes - before);
       } catch (error) {
@@ -63,7 +63,7 @@ export class SegmentLog {
         if (isFull(error)) {
           this.#missingRoom = roomFor(count - from);
           // First delete segments that hold no undelivered points.
-          const freed = this.#options.keeper.removeSettled(now);
+          const freed = this.#options.checkpoints.removeSettled(now);
           if (freed > segmentHeaderBytes && !cleared) {
             cleared = true;
             continue;
@@ -77,7 +77,7 @@ export class SegmentLog {
   }
 
   /** Tests whether the disk accepts writes again, without points. Throws as `ensureWriter` does if not. */
-  heal(now: Moment): void {
+  heal(now: TimestampPair): void {
     if (this.#missingRoom > 0) {
       const { disk, folder } = this.#options;
       probeRoom(disk, folder, this.#missingRoom);
@@ -88,16 +88,16 @@ export class SegmentLog {
   }
 
   /** The writer of the active segment, or of a new one. Throws `BUFFER_UNAVAILABLE` or the disk's error. */
-  ensureWriter(now: Moment): SegmentWriter {
+  ensureWriter(now: TimestampPair): SegmentWriter {
     if (this.#writer) return this.#writer;
-    const { folder, segmentBytes, stream, integration, accounts, bounds, keeper, segments } = this.#options;
+    const { folder, segmentBytes, stream, integration, counters, bounds, checkpoints, segments } = this.#options;
     const { checksum, disk, random32 } = this.#options;
     bounds.makeRoom(segmentBytes, now);
     const header = {
       kind: "hot",
       salt: random32(),
       stream,
-      first: accounts.next,
+      first: counters.next,
       created: now.wall,
       generation: 0,
       integration,
@@ -106,7 +106,7 @@ export class SegmentLog {
     this.#writer = SegmentWriter.create(header, file, this.#scratch);
     segments.push(this.#writer.segment);
     // The state must list the new segment, so that the next start notices if its file was deleted meanwhile.
-    keeper.persist(now);
+    checkpoints.persist(now);
     return this.#writer;
   }
 
@@ -114,8 +114,8 @@ export class SegmentLog {
    * Counts the points of deleted segments as lost. If the active one was deleted, starts a new one: writes to a deleted
    * file do not outlive the process. Throws as `ensureWriter` does.
    */
-  leaveDeleted(now: Moment): void {
-    const { disk, folder, keeper, segments } = this.#options;
+  leaveDeleted(now: TimestampPair): void {
+    const { disk, folder, checkpoints, segments } = this.#options;
     const { active } = this;
     const there = new Set(disk.list(folder));
     // Also check by name: some file systems omit names from a listing while the folder changes.
@@ -127,7 +127,7 @@ export class SegmentLog {
         this.#writer?.abandon();
         this.#writer = undefined;
       }
-      keeper.drop(segment, "missing", now);
+      checkpoints.drop(segment, "missing", now);
     }
     if (active && !this.#writer) this.ensureWriter(now);
   }
@@ -143,10 +143,10 @@ export class SegmentLog {
       writer.segment.needsMending = true;
       this.#options.note("warn", { err: String(error) }, "a segment could not be sealed");
     }
-    this.#options.shelf.keepIndex(writer.segment);
+    this.#options.leases.keepIndex(writer.segment);
   }
 
-  #dropForRoom(now: Moment): boolean {
+  #dropForRoom(now: TimestampPair): boolean {
     const { bounds } = this.#options;
     if (!bounds.mayDropForFullDisk() || !this.#fullDisk.mayDrop(this.#missingRoom, now.monotonic)) return false;
     const bytes = bounds.dropForFullDisk(now);
@@ -162,7 +162,7 @@ export class SegmentLog {
     if (!writer) return;
     writer.abandon();
     writer.segment.needsMending = true;
-    this.#options.shelf.keepIndex(writer.segment);
+    this.#options.leases.keepIndex(writer.segment);
   }
 }
 

@@ -3,20 +3,20 @@
 import type { BufferStats } from "../../../core/buffer.ts";
 import { AgentError, reasonOf } from "../../../core/errors.ts";
 import { epochMicros } from "../../../core/point.ts";
-import type { Accounts } from "../accounts/accounts.ts";
 import type { Taken, TakeRequest } from "../blocks/block-layout.ts";
-import { BlockShelf } from "../blocks/block-shelf.ts";
 import { KeptFile } from "../blocks/kept-file.ts";
+import { LeaseTable } from "../blocks/lease-table.ts";
 import type { BlockSettlement } from "../blocks/settlement-order.ts";
+import type { PointCounters } from "../counters/point-counters.ts";
 import { InputTable, type PointColumns } from "../format/input-table.ts";
 import { recover } from "../recovery/recovery.ts";
-import type { Ground, Moment, StoreOptions } from "../segments/environment.ts";
+import type { LogEnvironment, StoreOptions, TimestampPair } from "../segments/environment.ts";
 import { InputMarks } from "../segments/input-marks.ts";
 import { mendSegment } from "../segments/seal.ts";
 import type { Segment } from "../segments/segment.ts";
 import { type Bounds, openBounds } from "./bounds.ts";
+import { CheckpointWriter } from "./checkpoint-writer.ts";
 import { Compactor } from "./compactor.ts";
-import { Keeper } from "./keeper.ts";
 import { openScrubber } from "./scrubber.ts";
 import { SegmentLog } from "./segment-log.ts";
 
@@ -28,15 +28,15 @@ export class Store {
   /** Integration ID of the stored points, if it is not the configured one. */
   readonly foreign: string | undefined;
   readonly #options: StoreOptions;
-  readonly #ground: Ground;
+  readonly #environment: LogEnvironment;
   readonly #segments: Segment[];
-  readonly #accounts: Accounts;
-  readonly #shelf: BlockShelf;
-  readonly #keeper: Keeper;
+  readonly #counters: PointCounters;
+  readonly #leases: LeaseTable;
+  readonly #checkpoints: CheckpointWriter;
   readonly #bounds: Bounds;
   readonly #log: SegmentLog;
   readonly #compactor: Compactor;
-  readonly #scrub: (now: Moment) => void;
+  readonly #scrub: (now: TimestampPair) => void;
   readonly #marks: InputMarks;
   readonly #keptFile: KeptFile;
   readonly #begun: number;
@@ -44,24 +44,24 @@ export class Store {
   #oldest: { readonly time: number | undefined } | undefined;
 
   /** Throws `BUFFER_NEWER`, `BUFFER_OLDER`, or the disk's error if the folder cannot be used at all. */
-  constructor(options: StoreOptions, ground: Ground, now: Moment) {
+  constructor(options: StoreOptions, environment: LogEnvironment, now: TimestampPair) {
     const { folder, segmentBytes } = options;
     const { inputs } = this;
     this.#options = options;
-    this.#ground = ground;
-    const newStream = Array.from({ length: 4 }, () => ground.random32().toString(16).padStart(8, "0")).join("");
-    const recovered = recover({ ...ground, folder, integration: options.integration, newStream });
-    const { accounts, segments, integration, stream, stateFile, uptime: uptimeBefore } = recovered;
+    this.#environment = environment;
+    const newStream = Array.from({ length: 4 }, () => environment.random32().toString(16).padStart(8, "0")).join("");
+    const recovered = recover({ ...environment, folder, integration: options.integration, newStream });
+    const { counters, segments, integration, stream, stateFile, uptime: uptimeBefore } = recovered;
     this.foreign = integration === options.integration ? undefined : integration;
     this.#segments = segments;
-    this.#accounts = accounts;
-    const log = { ...ground, folder, stream, integration, inputs, accounts, segments };
-    const shelf = new BlockShelf(log);
-    const keeper = new Keeper({ ...log, shelf, stateFile, uptimeBefore, opened: now.monotonic });
-    const parts = { ...log, shelf, keeper };
+    this.#counters = counters;
+    const log = { ...environment, folder, stream, integration, inputs, counters, segments };
+    const leases = new LeaseTable(log);
+    const checkpoints = new CheckpointWriter({ ...log, leases, stateFile, uptimeBefore, opened: now.monotonic });
+    const parts = { ...log, leases, checkpoints };
     const bounds = openBounds(options, parts);
-    this.#shelf = shelf;
-    this.#keeper = keeper;
+    this.#leases = leases;
+    this.#checkpoints = checkpoints;
     this.#bounds = bounds;
     this.#marks = new InputMarks(latestUnsettled(segments, now));
     this.#keptFile = new KeptFile({ ...log, kept: this.#marks.kept });
@@ -69,21 +69,21 @@ export class Store {
     this.#log = new SegmentLog({ ...parts, segmentBytes, bounds, beforeSeal });
     this.#scrub = openScrubber(parts);
     this.#compactor = new Compactor({ ...parts, coldPoints: options.coldPoints });
-    this.#begun = accounts.next;
-    this.#keptFile.restore(segments, shelf);
+    this.#begun = counters.next;
+    this.#keptFile.restore(segments, leases);
     // The segments that this restore has read may be removed from here on.
-    this.#keptFile.sealing(accounts.next);
-    keeper.persist(now);
+    this.#keptFile.sealing(counters.next);
+    checkpoints.persist(now);
   }
 
   /**
    * The points are durable when it returns. Changes `group`. If it throws `BUFFER_UNAVAILABLE`, none of the points or a
    * prefix is stored, and the caller may append all of them again.
    */
-  append(group: PointColumns, now: Moment): void {
+  append(group: PointColumns, now: TimestampPair): void {
     const admission = this.#marks.admit(group);
     try {
-      this.#keptFile.nameNew(this.#accounts.next);
+      this.#keptFile.nameNew(this.#counters.next);
       this.#log.append(group, admission, now);
     } catch (error) {
       this.#marks.undo(group, admission);
@@ -93,45 +93,45 @@ export class Store {
     }
     this.#degraded = undefined;
     this.#noteAppended(group.times.subarray(0, admission.count));
-    this.#accounts.duplicates += admission.duplicates;
-    this.#accounts.collided += admission.collided;
-    this.#keeper.changed = true;
+    this.#counters.duplicates += admission.duplicates;
+    this.#counters.collided += admission.collided;
+    this.#checkpoints.changed = true;
   }
 
   take(request: TakeRequest): Taken {
-    return this.#shelf.take(request);
+    return this.#leases.take(request);
   }
 
   /** Whether the last read of any segment failed. */
   get isUnread(): boolean {
-    return this.#shelf.isUnread;
+    return this.#leases.isUnread;
   }
 
   /** `write: false`: does not write to the disk; the next due state includes the settlement. */
   settle(done: readonly BlockSettlement[], write = true): void {
-    const hasDropped = this.#shelf.settle(done);
-    if (write) this.#keeper.writeSettled(hasDropped);
+    const hasDropped = this.#leases.settle(done);
+    if (write) this.#checkpoints.writeSettled(hasDropped);
     this.#oldest = undefined;
   }
 
   release(blocks: Iterable<number>): void {
-    this.#shelf.release(blocks);
+    this.#leases.release(blocks);
   }
 
   releaseAll(): void {
-    this.#shelf.releaseAll();
+    this.#leases.releaseAll();
   }
 
-  work(now: Moment): boolean {
+  work(now: TimestampPair): boolean {
     const more = this.#compactor.step(now);
     this.#scrub(now);
     return more;
   }
 
   /** To be called every few seconds: enforces the limits, writes the state, and recovers from disk errors. */
-  tick(now: Moment): void {
+  tick(now: TimestampPair): void {
     for (const segment of this.#segments)
-      if (segment.needsMending) mendSegment(segment, this.#ground.disk, this.#ground.checksum);
+      if (segment.needsMending) mendSegment(segment, this.#environment.disk, this.#environment.checksum);
     try {
       this.#log.leaveDeleted(now);
       this.#bounds.dropOld(now);
@@ -140,38 +140,38 @@ export class Store {
       if (this.#degraded !== undefined) {
         this.#log.heal(now);
         this.#degraded = undefined;
-        this.#ground.note("info", {}, "the buffer takes points again");
+        this.#environment.note("info", {}, "the buffer takes points again");
       }
     } catch (error) {
       this.#degraded = this.#describe(error);
     }
     this.#oldest = undefined;
     this.#lowerFloor();
-    this.#keeper.persistWhenDue(now);
+    this.#checkpoints.persistWhenDue(now);
   }
 
   stats(): BufferStats {
-    const accounts = this.#accounts;
+    const counters = this.#counters;
     return {
-      bytes: this.#keeper.bytes(),
+      bytes: this.#checkpoints.bytes(),
       segments: this.#segments.length,
-      appendedPoints: accounts.appended,
-      settledPoints: accounts.settled,
-      refusedPoints: accounts.refused,
-      unsettledPoints: accounts.unexplained(0),
+      appendedPoints: counters.appended,
+      settledPoints: counters.settled,
+      refusedPoints: counters.refused,
+      unsettledPoints: counters.unexplained(0),
       oldest: this.#oldestUnsettled(),
-      duplicatePoints: accounts.duplicates,
-      collidedPoints: accounts.collided,
-      losses: accounts.losses.list(),
+      duplicatePoints: counters.duplicates,
+      collidedPoints: counters.collided,
+      losses: counters.losses.list(),
       degraded: this.#degraded,
     };
   }
 
-  close(now: Moment): void {
+  close(now: TimestampPair): void {
     this.#compactor.stop();
-    this.#shelf.releaseAll();
+    this.#leases.releaseAll();
     this.#log.seal();
-    this.#keeper.persist(now);
+    this.#checkpoints.persist(now);
   }
 
   /** The floor marks points as late because of points from before the start. It is removed once these are settled. */
@@ -180,7 +180,7 @@ export class Store {
       this.#marks.floor = Number.NEGATIVE_INFINITY;
   }
 
-  #sealWhenOld(now: Moment): void {
+  #sealWhenOld(now: TimestampPair): void {
     const { active } = this.#log;
     if (!active || active.unsettledPoints === 0) return;
     if (now.wall - active.header.created > (this.#options.maxAgeMs / agePart) * 1_000) this.#log.seal();
@@ -211,7 +211,7 @@ export class Store {
  * The latest time of unsettled segments, found without reading points. If the times of a segment are unknown because it
  * cannot be read, the current time is used.
  */
-function latestUnsettled(segments: readonly Segment[], now: Moment): number {
+function latestUnsettled(segments: readonly Segment[], now: TimestampPair): number {
   let latest = Number.NEGATIVE_INFINITY;
   for (const segment of segments)
     if (segment.unsettledPoints > 0) latest = Math.max(latest, segment.latest ?? now.wall);

@@ -1,17 +1,18 @@
-// Reconciles the accounts with the segments found at startup. Points that are neither stored nor accounted for are
+// Reconciles the counters with the segments found at startup. Points that are neither stored nor accounted for are
 // recorded as lost. Stored points that count as lost or settled are removed from these counts.
-import type { Accounts } from "../accounts/accounts.ts";
-import type { BufferState, SegmentState } from "../accounts/buffer-state.ts";
-import { joinedSpan, type LossReason, type LostSpan } from "../accounts/loss-ledger.ts";
-import { RangeSet } from "../accounts/range-set.ts";
-import { unsettledInRecords } from "../blocks/damage-books.ts";
+
+import { unsettledInRecords } from "../blocks/damage-counts.ts";
+import type { BufferState, SegmentState } from "../counters/buffer-state.ts";
+import { joinedSpan, type LossReason, type LostSpan } from "../counters/loss-counters.ts";
+import type { PointCounters } from "../counters/point-counters.ts";
+import { RangeSet } from "../counters/range-set.ts";
 import type { Disk, Notes } from "../files/disk.ts";
 import type { Checksum } from "../format/record.ts";
 import { parseSegmentName } from "../format/segment-header.ts";
 import type { Segment } from "../segments/segment.ts";
 import { loadIndex, SegmentReader } from "../segments/segment-reader.ts";
 
-export interface FoundAccounts {
+export interface FoundCounters {
   readonly state: BufferState | undefined;
   readonly stateDamaged: boolean;
   readonly setAside: boolean;
@@ -20,64 +21,64 @@ export interface FoundAccounts {
 /** `segments`: ordered by sequence number, with the stored state applied. */
 export function reconcile(
   segments: readonly Segment[],
-  accounts: Accounts,
-  { state, stateDamaged, setAside }: FoundAccounts,
+  counters: PointCounters,
+  { state, stateDamaged, setAside }: FoundCounters,
   note: Notes,
 ): void {
-  const logEnd = segments.at(-1)?.endSequence ?? accounts.next;
+  const logEnd = segments.at(-1)?.endSequence ?? counters.next;
   if (!state) {
-    accounts.next = logEnd;
-    accounts.origin = segments[0]?.first ?? 0;
+    counters.next = logEnd;
+    counters.origin = segments[0]?.first ?? 0;
     if (stateDamaged)
       note("error", {}, "the counters are damaged or missing: counts start at zero, points may be sent twice");
   }
-  const durable = accounts.next;
-  accounts.next = Math.max(durable, logEnd);
-  includeEarlier(segments, accounts);
-  for (const segment of segments) restoreFound(segment, accounts);
+  const durable = counters.next;
+  counters.next = Math.max(durable, logEnd);
+  includeEarlier(segments, counters);
+  for (const segment of segments) restoreFound(segment, counters);
   const unsettled = segments.reduce((sum, segment) => sum + segment.unsettledPoints, 0);
-  const lost = accounts.unexplained(unsettled);
+  const lost = counters.unexplained(unsettled);
   // A power cut undid the removal or compaction of a segment: its settled points are delivered again.
-  if (lost < 0) takeBackAny(accounts, accounts.unsettle(-lost));
+  if (lost < 0) takeBackAny(counters, counters.unsettle(-lost));
   // Without a state, it is unknown whether removed points were settled or lost: they count as settled.
-  if (lost > 0 && !state) accounts.settled += lost;
+  if (lost > 0 && !state) counters.settled += lost;
   if (lost > 0 && state) {
     let reason: LossReason = "missing";
     if (setAside && (segments.at(-1)?.endSequence ?? 0) < durable) reason = "damaged";
     else if (logEnd < durable && segments.length > 0) reason = "diskLied";
-    accounts.losses.add(reason, { points: lost, ...missingSpan(segments, durable, state) });
+    counters.losses.add(reason, { points: lost, ...missingSpan(segments, durable, state) });
     note("error", { points: lost, reason }, "stored points are missing");
-    noteHoles(segments, accounts, state, lost, reason);
-  } else noteHoles(segments, accounts, state, 0, "");
+    noteHoles(segments, counters, state, lost, reason);
+  } else noteHoles(segments, counters, state, 0, "");
 }
 
 /**
  * Includes segments from before the last reset of the counters that were found again. Other points of that time count
  * as settled, since their fate is unknown.
  */
-function includeEarlier(segments: readonly Segment[], accounts: Accounts): void {
-  const first = segments[0]?.first ?? accounts.origin;
-  if (first >= accounts.origin) return;
+function includeEarlier(segments: readonly Segment[], counters: PointCounters): void {
+  const first = segments[0]?.first ?? counters.origin;
+  if (first >= counters.origin) return;
   let points = 0;
-  for (const segment of segments) points += Math.max(0, Math.min(segment.endSequence, accounts.origin) - segment.first);
-  accounts.settled += accounts.origin - first - points;
-  accounts.origin = first;
+  for (const segment of segments) points += Math.max(0, Math.min(segment.endSequence, counters.origin) - segment.first);
+  counters.settled += counters.origin - first - points;
+  counters.origin = first;
 }
 
 /** Restores the points of a removed segment that was found again, or of the longer original of a compacted one. */
-function restoreFound(segment: Segment, accounts: Accounts): void {
+function restoreFound(segment: Segment, counters: PointCounters): void {
   const { first, endSequence, settled } = segment;
   let left = segment.unsettledPoints;
-  for (const range of accounts.removed.within(first, endSequence)) {
+  for (const range of counters.removed.within(first, endSequence)) {
     const [from, to] = [Math.max(first, range.first), Math.min(endSequence, range.end)];
     const unsettled = Math.min(left, to - from - settled.whole.countIn(from, to));
     left -= unsettled;
-    if (unsettled > 0) accounts.restore(from, to, unsettled);
+    if (unsettled > 0) counters.restore(from, to, unsettled);
   }
 }
 
 /** Takes `points` back from the losses of any reason, if the state does not record which points were lost. */
-function takeBackAny({ losses }: Accounts, points: number): void {
+function takeBackAny({ losses }: PointCounters, points: number): void {
   let left = points;
   for (const loss of losses.list()) {
     const found = Math.min(left, loss.points);
@@ -89,7 +90,7 @@ function takeBackAny({ losses }: Accounts, points: number): void {
 /** Records the numbers in no segment as removed. Up to `lost` of their points count as lost, unless settled. */
 function noteHoles(
   segments: readonly Segment[],
-  { origin, next, removed }: Accounts,
+  { origin, next, removed }: PointCounters,
   state: BufferState | undefined,
   lost: number,
   reason: string,
@@ -154,7 +155,7 @@ export function describes(state: SegmentState, { name, first, header, headerKnow
 
 /**
  * Applies the settled ranges, cut at the end of the segment. If some exceeded it, counts the points of single series
- * from the readable records. Damaged points count as settled here and appear as lost in the accounts.
+ * from the readable records. Damaged points count as settled here and appear as lost in the counters.
  */
 export function applySettled(segment: Segment, state: SegmentState, disk: Disk, checksum: Checksum): void {
   const { first, endSequence } = segment;

@@ -2,13 +2,14 @@
 //
 // Writes that were never acknowledged may be present or missing. So the newest segment is truncated after its last
 // intact record and sealed, and the log continues in a new segment. It never writes after a torn end.
-import { Accounts } from "../accounts/accounts.ts";
-import type { BufferState } from "../accounts/buffer-state.ts";
-import type { RemovedRange } from "../accounts/removed-ranges.ts";
-import { type FoundState, StateFile } from "../accounts/state-file.ts";
+
+import type { BufferState } from "../counters/buffer-state.ts";
+import { PointCounters } from "../counters/point-counters.ts";
+import type { RemovedRange } from "../counters/removed-ranges.ts";
+import { type FoundState, StateFile } from "../counters/state-file.ts";
 import { diskErrorCode, isFull, withRetries } from "../files/disk.ts";
 import { formatFileName, parseSegmentName, readFormatFile, writeFormatFile } from "../format/segment-header.ts";
-import type { Ground } from "../segments/environment.ts";
+import type { LogEnvironment } from "../segments/environment.ts";
 import type { Segment } from "../segments/segment.ts";
 import {
   commonStream,
@@ -20,7 +21,7 @@ import {
 import { openSegments } from "../segments/segment-opening.ts";
 import { applySettled, describes, reconcile } from "./reconciling.ts";
 
-export interface RecoveryOptions extends Ground {
+export interface RecoveryOptions extends LogEnvironment {
   readonly folder: string;
   /** Integration ID of the configuration, to which an empty buffer is bound. */
   readonly integration: string;
@@ -32,7 +33,7 @@ export interface Recovered {
   readonly stream: string;
   readonly integration: string;
   readonly segments: Segment[];
-  readonly accounts: Accounts;
+  readonly counters: PointCounters;
   readonly uptime: number;
   readonly stateFile: StateFile;
 }
@@ -60,8 +61,8 @@ export function recover(options: RecoveryOptions): Recovered {
   const stateFile = StateFile.open(disk, folder, states, current);
   // A single slot without segments means that the power failed while the buffer was first created.
   const stateDamaged = state === undefined && (found.length > 0 || slots > 1);
-  const accounts = Accounts.from(state);
-  const { segments, aside } = openSegments(found, { ...options, stream, accounts, state });
+  const counters = PointCounters.from(state);
+  const { segments, aside } = openSegments(found, { ...options, stream, counters, state });
   applyState(state, segments, options);
   const newest = parseSegmentName(state?.newest ?? "");
   const setAside = aside.includes(state?.newest ?? "");
@@ -71,11 +72,11 @@ export function recover(options: RecoveryOptions): Recovered {
       { segment: state?.newest },
       "the newest segment is gone: how many points came after the last state is not known",
     );
-  reconcile(segments, accounts, { state, stateDamaged, setAside }, options.note);
+  reconcile(segments, counters, { state, stateDamaged, setAside }, options.note);
   const unsettled = segments.reduce((sum, segment) => sum + segment.unsettledPoints, 0);
   const bound = state?.integration ?? segments.findLast((segment) => segment.points > 0)?.header.integration;
   const integration = bound === undefined || unsettled === 0 ? options.integration : bound;
-  return { stream, integration, segments, accounts, uptime: state?.uptime ?? 0, stateFile };
+  return { stream, integration, segments, counters, uptime: state?.uptime ?? 0, stateFile };
 }
 
 /** UUID of the buffer: the one in FORMAT, unless segments and state agree on another one. Undefined: none was found. */

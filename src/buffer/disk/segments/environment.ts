@@ -1,5 +1,5 @@
 // Options and environment of the store and its parts.
-import type { Accounts } from "../accounts/accounts.ts";
+import type { PointCounters } from "../counters/point-counters.ts";
 import type { Disk, Notes } from "../files/disk.ts";
 import type { InputTable } from "../format/input-table.ts";
 import type { Checksum } from "../format/record.ts";
@@ -19,7 +19,7 @@ export interface StoreOptions {
   readonly coldPoints?: number | undefined;
 }
 
-export interface Ground {
+export interface LogEnvironment {
   readonly disk: Disk;
   readonly checksum: Checksum;
   /** Random integers from 0 to below 2^32. */
@@ -28,18 +28,18 @@ export interface Ground {
 }
 
 /** The time of a call: wall time in microseconds, monotonic time in milliseconds. */
-export interface Moment {
+export interface TimestampPair {
   readonly wall: number;
   readonly monotonic: number;
 }
 
-export interface LogParts extends Ground {
+export interface LogParts extends LogEnvironment {
   readonly folder: string;
   /** UUID of the buffer, 32 hexadecimal digits. */
   readonly stream: string;
   readonly integration: string;
   readonly inputs: InputTable;
-  readonly accounts: Accounts;
+  readonly counters: PointCounters;
   /** Ordered by sequence number. */
   readonly segments: Segment[];
 }

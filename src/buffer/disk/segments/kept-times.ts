@@ -5,7 +5,7 @@
 //
 // Values of one coarse time form one range, so finding a free time does not depend on their number. Only the latest
 // ranges of each input are kept, plus the one used last, so that successive older values get different times.
-import { RangeSet } from "../accounts/range-set.ts";
+import { RangeSet } from "../counters/range-set.ts";
 
 /** Maximum ranges kept per input, one for each different time of a coarse clock. */
 export const mostKeptRanges = 64;

@@ -1,22 +1,23 @@
 // Opens the segments found at startup: by their seal if there is one, otherwise by a scan.
-import type { Accounts } from "../accounts/accounts.ts";
-import type { BufferState } from "../accounts/buffer-state.ts";
+
+import type { BufferState } from "../counters/buffer-state.ts";
+import type { PointCounters } from "../counters/point-counters.ts";
 import { readFile, readPart, withFile, withRetries } from "../files/disk.ts";
 import { keepAside, moveAside } from "../files/quarantine.ts";
 import type { Checksum } from "../format/record.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
 import { type SegmentIndex, scanSegment } from "../format/segment-index.ts";
-import type { Ground } from "./environment.ts";
+import type { LogEnvironment } from "./environment.ts";
 import { mendSegment, readSeal, sealBytes } from "./seal.ts";
 import { Segment } from "./segment.ts";
 import { type FoundFile, type FoundSegment, ownSegments, setAside, tidy } from "./segment-finding.ts";
 
-export interface OpeningOptions extends Ground {
+export interface OpeningOptions extends LogEnvironment {
   readonly folder: string;
   readonly integration: string;
   readonly stream: string;
   /** `next`: all points before this sequence number were durable. */
-  readonly accounts: Pick<Accounts, "next" | "removed">;
+  readonly counters: Pick<PointCounters, "next" | "removed">;
   readonly state: BufferState | undefined;
 }
 
@@ -52,16 +53,16 @@ export function openSegments(files: readonly FoundFile[], options: OpeningOption
 
 /** Opens a file without a readable header if its records belong to this buffer and fit between the known segments. */
 function openDoubtful(found: FoundSegment, segments: readonly Segment[], options: OpeningOptions): Segment | undefined {
-  const { disk, folder, accounts, state, checksum } = options;
+  const { disk, folder, counters, state, checksum } = options;
   const before = segments.findLast(({ first }) => first <= found.first);
   const limit = segments.find(({ first }) => first > found.first)?.first ?? Number.POSITIVE_INFINITY;
   // A segment begins at the end of the one before, which was durable by then.
-  const known = state ? Math.max(accounts.next, before?.endSequence ?? 0) : Number.POSITIVE_INFINITY;
+  const known = state ? Math.max(counters.next, before?.endSequence ?? 0) : Number.POSITIVE_INFINITY;
   const fits = (before?.endSequence ?? 0) <= found.first && found.first <= known;
   try {
     return withRetries(() => {
       const bytes = readFile(disk, `${folder}/${found.name}`);
-      const scan = { first: found.first, salt: undefined, limit, end: undefined, durable: accounts.next, checksum };
+      const scan = { first: found.first, salt: undefined, limit, end: undefined, durable: counters.next, checksum };
       const { sequences, salt } = scanSegment(bytes, scan);
       const isCopy = segments.some(({ header }) => header.salt === salt);
       if (fits && !isCopy && sequences.length > 0) return openSegment(found, limit, options);
@@ -76,8 +77,8 @@ function openDoubtful(found: FoundSegment, segments: readonly Segment[], options
 }
 
 function openSegment(found: FoundSegment, limit: number, options: OpeningOptions): Segment {
-  const { disk, folder, checksum, accounts, note } = options;
-  const durable = accounts.next;
+  const { disk, folder, checksum, counters, note } = options;
+  const durable = counters.next;
   const segment = newSegment(found, options);
   const isSealed = withFile(disk, segment.path, "read", (file) => {
     segment.bytes = file.size();
@@ -133,7 +134,7 @@ function openUnreadable(
   } catch (moving) {
     options.note("error", { segment: found.name, err: String(moving) }, "it could not be moved");
     // Without a known point the file is ignored: as an empty segment it would be deleted.
-    const { next: durable } = options.accounts;
+    const { next: durable } = options.counters;
     return durable <= found.first ? undefined : sealedUpTo(durable, found, options);
   }
 }
@@ -146,11 +147,11 @@ function sealedUpTo(end: number, found: FoundSegment, options: OpeningOptions): 
 }
 
 /** The end of an unreadable segment according to the state. */
-function endOfUnreadable({ name, first }: FoundSegment, limit: number, { accounts, state }: OpeningOptions): number {
+function endOfUnreadable({ name, first }: FoundSegment, limit: number, { counters, state }: OpeningOptions): number {
   const next = Math.min(limit, state?.starts.find((start) => start > first) ?? limit);
   // Points lost to damage at its end count as settled, but still belong to the segment.
   const settledEnd = state?.segments.find((each) => each.name === name)?.whole.at(-1) ?? first;
-  return Math.max(accounts.removed.endOf(first, next), Math.min(settledEnd, next));
+  return Math.max(counters.removed.endOf(first, next), Math.min(settledEnd, next));
 }
 
 function newSegment({ name, first, header }: FoundSegment, { folder, stream, integration }: OpeningOptions): Segment {

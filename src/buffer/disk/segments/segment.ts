@@ -1,6 +1,6 @@
 // One segment of the open buffer: its file, its sequence numbers, and its settled and leased points.
-import { Coverage } from "../accounts/coverage.ts";
-import { RangeSet } from "../accounts/range-set.ts";
+import { Coverage } from "../counters/coverage.ts";
+import { RangeSet } from "../counters/range-set.ts";
 import type { SegmentHeader } from "../format/segment-header.ts";
 import type { SegmentIndex } from "../format/segment-index.ts";
 

@@ -3,7 +3,7 @@ import { Block, type BlockId } from "../../../core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../../core/buffer.ts";
 import type { InputId } from "../../../core/point.ts";
 import { orAbort } from "../../../lib/flow/abort.ts";
-import type { ShelfBlock } from "../blocks/block-layout.ts";
+import type { LeasedBlock } from "../blocks/block-layout.ts";
 import type { InputTable } from "../format/input-table.ts";
 import { closedError } from "./group-commit.ts";
 import type { BareRequest, StoreReply } from "./protocol.ts";
@@ -44,7 +44,7 @@ export class DiskReader implements BufferReader {
       if (this.#revoked) throw this.#revoked;
       if (from === undefined && lane === wanted) news = this.#news.promise;
       const reply = this.#options.call({ kind: "take", lane, maxPoints, enough, inputs, except, from });
-      let block: ShelfBlock | undefined;
+      let block: LeasedBlock | undefined;
       try {
         ({ block, resumeAt: from } = await orAbort(reply, signal));
       } catch (error) {
@@ -109,7 +109,7 @@ export class DiskReader implements BufferReader {
     );
   }
 
-  #toBlock(block: ShelfBlock): Block {
+  #toBlock(block: LeasedBlock): Block {
     return new Block(block.id as BlockId, { ...block, inputs: this.#namesOf(block.inputs) });
   }
 

@@ -7,9 +7,9 @@ import type { Taken, TakeRequest } from "../blocks/block-layout.ts";
 import type { BlockSettlement } from "../blocks/settlement-order.ts";
 import type { Note } from "../files/disk.ts";
 import type { PointColumns } from "../format/input-table.ts";
-import type { Moment, StoreOptions } from "../segments/environment.ts";
+import type { StoreOptions, TimestampPair } from "../segments/environment.ts";
 
-export type StoreRequest = { readonly now: Moment } & (
+export type StoreRequest = { readonly now: TimestampPair } & (
   | {
       readonly kind: "append";
       /** Input IDs not sent before. Their numbers continue those already sent. */
@@ -49,7 +49,7 @@ export interface StoreOpened extends StoreReply {
 
 export interface StoreStart {
   readonly options: StoreOptions;
-  readonly now: Moment;
+  readonly now: TimestampPair;
   /** True if this process had the folder open before. A missing or empty folder is then an error, not a new buffer. */
   readonly again: boolean;
 }

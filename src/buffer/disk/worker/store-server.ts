@@ -3,15 +3,15 @@ import { parentPort } from "node:worker_threads";
 import { AgentError, reasonOf } from "../../../core/errors.ts";
 import type { InputId } from "../../../core/point.ts";
 import { RateLimit } from "../../../lib/flow/rate-limited-log.ts";
-import type { ShelfBlock, Taken } from "../blocks/block-layout.ts";
+import type { LeasedBlock, Taken } from "../blocks/block-layout.ts";
 import { type Disk, diskErrorCode, type Note, readOnlyDisk } from "../files/disk.ts";
 import type { FolderLock } from "../files/lock.ts";
 import { keepSameTime } from "../format/input-table.ts";
 import { Store } from "../log/store.ts";
-import type { Ground } from "../segments/environment.ts";
+import type { LogEnvironment } from "../segments/environment.ts";
 import type { StoreOpened, StoreReply, StoreRequest, StoreStart } from "./protocol.ts";
 
-export interface ServerGround extends Omit<Ground, "note"> {
+export interface ServerEnvironment extends Omit<LogEnvironment, "note"> {
   /** Locks the folder, which exists by then, for this process. */
   readonly lock: (folder: string) => FolderLock;
 }
@@ -25,7 +25,7 @@ export class StoreServer {
   #lock: FolderLock | undefined;
   readonly #folder: string;
   /** True if another folder or none is at the path: nothing is written then. */
-  #isAway = false;
+  #isUnmounted = false;
   readonly #limit = new RateLimit();
   #notes: Note[] = [];
   #now = 0;
@@ -35,20 +35,21 @@ export class StoreServer {
   /** The store's input number by the main thread's input number. */
   readonly #numbers: number[] = [];
 
-  constructor({ options, now, again }: StoreStart, ground: ServerGround) {
+  constructor({ options, now, again }: StoreStart, environment: ServerEnvironment) {
     this.#now = now.monotonic;
     this.#folder = options.folder;
     const error = this.#guard(() => {
       // An empty folder may be an unmounted volume's mount point: the volume would later hide a new buffer.
-      if (again && isEmpty(ground.disk, options.folder)) throw new AgentError("BUFFER_UNAVAILABLE", this.#awayMessage);
-      ground.disk.makeFolder(options.folder);
-      this.#lock = ground.lock(options.folder);
-      const disk = this.#lock.exclusive ? ground.disk : readOnlyDisk(ground.disk);
+      if (again && isEmpty(environment.disk, options.folder))
+        throw new AgentError("BUFFER_UNAVAILABLE", this.#unmountedMessage);
+      environment.disk.makeFolder(options.folder);
+      this.#lock = environment.lock(options.folder);
+      const disk = this.#lock.exclusive ? environment.disk : readOnlyDisk(environment.disk);
       const note = (level: Note["level"], fields: Note["fields"], message: string) => {
         const admitted = this.#limit.admit(message, { part: "buffer", ...fields }, this.#now);
         if (admitted) this.#notes.push({ level, fields: admitted, message });
       };
-      this.#store = new Store(options, { ...ground, disk, note }, now);
+      this.#store = new Store(options, { ...environment, disk, note }, now);
     }, options.folder);
     if (error) this.#lock?.[Symbol.dispose]();
     this.opened = { ...this.#reply(error), foreign: this.#store?.foreign };
@@ -63,7 +64,7 @@ export class StoreServer {
     this.#now = request.now.monotonic;
     const error = this.#guard(() => {
       if (!this.#store) throw new AgentError("BUFFER_UNAVAILABLE", "the buffer is closed");
-      taken = this.#isAway ? this.#runAway(this.#store, request) : this.#run(this.#store, request);
+      taken = this.#isUnmounted ? this.#runUnmounted(this.#store, request) : this.#run(this.#store, request);
     }, "");
     return { ...this.#reply(error), ...taken, more: this.#more, unread: this.#unread };
   }
@@ -71,21 +72,21 @@ export class StoreServer {
   /** Checks the lock. If it was lost, another process may have written since, so the state in memory is invalid. */
   #leaveOutlived({ kind }: StoreRequest): void {
     // Settlements are applied in memory even if the folder is gone, so that the service's answer is not lost.
-    if (kind === "settle") this.#isAway = this.#lock?.state() !== "held";
+    if (kind === "settle") this.#isUnmounted = this.#lock?.state() !== "held";
     if (kind !== "append" && kind !== "tick" && kind !== "close") return;
     const state = this.#lock?.state();
-    this.#isAway = state === "away";
-    if (state !== "outlived") return;
+    this.#isUnmounted = state === "unmounted";
+    if (state !== "stale") return;
     this.#leave();
     throw new AgentError("BUFFER_UNAVAILABLE", "the lock of the folder was lost: the folder is opened again");
   }
 
-  #runAway(store: Store, request: StoreRequest): Taken | undefined {
+  #runUnmounted(store: Store, request: StoreRequest): Taken | undefined {
     const { kind } = request;
     if (kind === "append") {
       // Learn the names even now: a name is sent only once, and later groups use its number.
       this.#learn(store, request.newInputs);
-      throw new AgentError("BUFFER_UNAVAILABLE", this.#awayMessage);
+      throw new AgentError("BUFFER_UNAVAILABLE", this.#unmountedMessage);
     }
     if (kind === "settle") store.settle(request.done, false);
     if (kind === "take" || kind === "release") return this.#run(store, request);
@@ -148,7 +149,7 @@ export class StoreServer {
     this.#lock = undefined;
   }
 
-  get #awayMessage(): string {
+  get #unmountedMessage(): string {
     return `${this.#folder} is gone, or an empty folder has its place`;
   }
 
@@ -173,7 +174,7 @@ export class StoreServer {
     const newInputs: readonly InputId[] = this.#store?.inputs.since(this.#inputsTold) ?? [];
     this.#inputsTold += newInputs.length;
     const stored = this.#store?.stats();
-    const stats = stored && this.#isAway ? { ...stored, degraded: this.#awayMessage } : stored;
+    const stats = stored && this.#isUnmounted ? { ...stored, degraded: this.#unmountedMessage } : stored;
     return { error, block: undefined, resumeAt: undefined, newInputs, stats, notes, more: false, unread: false };
   }
 }
@@ -187,11 +188,11 @@ function isEmpty(disk: Disk, folder: string): boolean {
 }
 
 /** The log thread: opens a folder and answers requests in order until `close`, or until `handle` throws. */
-export function runLogThread(ground: ServerGround): void {
+export function runLogThread(environment: ServerEnvironment): void {
   const port = parentPort;
   // `worker-port.ts` sends messages of these types.
   port?.once("message", (start: StoreStart) => {
-    const server = new StoreServer(start, ground);
+    const server = new StoreServer(start, environment);
     port.on("message", (request: StoreRequest) => {
       const reply = server.handle(request);
       port.postMessage(reply, reply.block ? columnsOf(reply.block) : []);
@@ -201,6 +202,6 @@ export function runLogThread(ground: ServerGround): void {
   });
 }
 
-function columnsOf({ inputs, timeStarts, valueStarts, times, values, late }: ShelfBlock): ArrayBuffer[] {
+function columnsOf({ inputs, timeStarts, valueStarts, times, values, late }: LeasedBlock): ArrayBuffer[] {
   return [inputs, timeStarts, valueStarts, times, values, late].map(({ buffer }) => buffer);
 }

@@ -1,6 +1,6 @@
 // What a restart knows of deliveries: everything that was settled before a kill, and nothing of another buffer.
 import { expect, test } from "vitest";
-import { StateFile } from "../../../../src/buffer/disk/accounts/state-file.ts";
+import { StateFile } from "../../../../src/buffer/disk/counters/state-file.ts";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
 import { seeded } from "../../../support/runtime.ts";

@@ -45,7 +45,7 @@ test("a lock ends when another process was first to lock a deleted LOCK", () => 
   using first = lockFolder(folder.path);
   rmSync(folder.file("LOCK"));
   using second = lockFolder(folder.path);
-  expect([first.state(), second.state()]).toEqual(["outlived", "held"]);
+  expect([first.state(), second.state()]).toEqual(["stale", "held"]);
 });
 
 test("an unmounted folder, an empty one and another buffer in its place are recognised", () => {
@@ -54,13 +54,13 @@ test("an unmounted folder, an empty one and another buffer in its place are reco
   mkdirSync(folder);
   using lock = lockFolder(folder);
   renameSync(folder, parent.file("elsewhere"));
-  expect(lock.state()).toBe("away");
+  expect(lock.state()).toBe("unmounted");
   mkdirSync(folder);
-  expect(lock.state()).toBe("away");
+  expect(lock.state()).toBe("unmounted");
   expect(readdirSync(folder)).toEqual([]);
   rmdirSync(folder);
   cpSync(parent.file("elsewhere"), folder, { recursive: true });
-  expect(lock.state()).toBe("outlived");
+  expect(lock.state()).toBe("stale");
   rmSync(folder, { recursive: true });
   renameSync(parent.file("elsewhere"), folder);
   expect(lock.state()).toBe("held");
@@ -90,7 +90,7 @@ test("nothing is written under a lock that may be shared, and the folder is reop
     const exclusive = volume.canBeWritten;
     return {
       exclusive,
-      state: () => (!exclusive && volume.canBeWritten ? "outlived" : "held"),
+      state: () => (!exclusive && volume.canBeWritten ? "stale" : "held"),
       [Symbol.dispose]() {},
     };
   };

@@ -28,7 +28,7 @@ export interface Stretch {
   readonly end?: number;
 }
 
-export class LossLedger {
+export class LossCounters {
   readonly #losses = new Map<string, Loss>();
   #nextNumber = 0;
   /** Position after the interval added last: a loss that starts there extends this interval. */

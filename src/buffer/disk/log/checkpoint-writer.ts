@@ -1,14 +1,15 @@
 // Writes the state and removes settled segments. The order is: write the state, delete the files, sync the folder.
-import type { BufferState, SegmentState } from "../accounts/buffer-state.ts";
-import type { LossReason } from "../accounts/loss-ledger.ts";
-import type { StateFile } from "../accounts/state-file.ts";
-import type { BlockShelf } from "../blocks/block-shelf.ts";
+
+import type { LeaseTable } from "../blocks/lease-table.ts";
+import type { BufferState, SegmentState } from "../counters/buffer-state.ts";
+import type { LossReason } from "../counters/loss-counters.ts";
+import type { StateFile } from "../counters/state-file.ts";
 import { ifThere, isFull } from "../files/disk.ts";
-import type { LogParts, Moment } from "../segments/environment.ts";
+import type { LogParts, TimestampPair } from "../segments/environment.ts";
 import type { Segment } from "../segments/segment.ts";
 
-export interface KeeperOptions extends LogParts {
-  readonly shelf: BlockShelf;
+export interface CheckpointWriterOptions extends LogParts {
+  readonly leases: LeaseTable;
   readonly stateFile: StateFile;
   /** Milliseconds that the buffer was open in earlier runs, and the monotonic time at which it was opened now. */
   readonly uptimeBefore: number;
@@ -20,25 +21,25 @@ const persistEveryMs = 5_000;
 
 /** Shared by the parts that write, remove, check and compact segments. */
 export interface UpkeepParts extends LogParts {
-  readonly shelf: BlockShelf;
-  readonly keeper: Keeper;
+  readonly leases: LeaseTable;
+  readonly checkpoints: CheckpointWriter;
 }
 
-export class Keeper {
-  readonly #options: KeeperOptions;
+export class CheckpointWriter {
+  readonly #options: CheckpointWriterOptions;
   /** States of removed segments whose folder is not synced yet: a power cut may bring them back. */
   #removed: SegmentState[] = [];
   #persistedAt = Number.NEGATIVE_INFINITY;
-  #now: Moment;
+  #now: TimestampPair;
   /** True if the state on disk is out of date. */
   changed = true;
 
-  constructor(options: KeeperOptions) {
+  constructor(options: CheckpointWriterOptions) {
     this.#options = options;
     this.#now = { wall: 0, monotonic: options.opened };
   }
 
-  uptime(now: Moment): number {
+  uptime(now: TimestampPair): number {
     return this.#options.uptimeBefore + now.monotonic - this.#options.opened;
   }
 
@@ -48,9 +49,9 @@ export class Keeper {
     return bytes;
   }
 
-  persistWhenDue(now: Moment): void {
-    const { shelf } = this.#options;
-    if ((this.changed || shelf.changed) && now.monotonic - this.#persistedAt >= persistEveryMs) this.persist(now);
+  persistWhenDue(now: TimestampPair): void {
+    const { leases } = this.#options;
+    if ((this.changed || leases.changed) && now.monotonic - this.#persistedAt >= persistEveryMs) this.persist(now);
   }
 
   /**
@@ -67,7 +68,7 @@ export class Keeper {
   }
 
   /** Writes and syncs the state, then removes settled segments. False: not written; the next due write repeats it. */
-  persist(now: Moment): boolean {
+  persist(now: TimestampPair): boolean {
     const { note } = this.#options;
     this.#persistedAt = now.monotonic;
     try {
@@ -86,14 +87,14 @@ export class Keeper {
     return true;
   }
 
-  drop(segment: Segment, reason: LossReason, now: Moment): void {
-    const { accounts, note, shelf } = this.#options;
+  drop(segment: Segment, reason: LossReason, now: TimestampPair): void {
+    const { counters, note, leases } = this.#options;
     let points = 0;
-    for (const stretch of shelf.drop(segment, reason).stretches) {
-      accounts.losses.add(reason, stretch);
+    for (const stretch of leases.drop(segment, reason).stretches) {
+      counters.losses.add(reason, stretch);
       points += stretch.points;
     }
-    accounts.removed.add(segment.first, segment.endSequence, points, reason);
+    counters.removed.add(segment.first, segment.endSequence, points, reason);
     this.changed = true;
     const message = reason === "missing" ? "stored points are missing" : "dropped the oldest points";
     if (points > 0) note("error", { points, reason, segment: segment.name }, message);
@@ -105,22 +106,22 @@ export class Keeper {
     return this.#options.segments.find(({ sealed, unsettledPoints }) => sealed && unsettledPoints > 0);
   }
 
-  removeSettled(now: Moment): number {
+  removeSettled(now: TimestampPair): number {
     const before = this.bytes();
     if (this.#options.segments.some(isDone)) this.persist(now);
     return before - this.bytes();
   }
 
-  #write(now: Moment): void {
-    const { shelf, stateFile } = this.#options;
+  #write(now: TimestampPair): void {
+    const { leases, stateFile } = this.#options;
     this.#now = now;
     stateFile.write(this.#state(now), true);
     this.changed = false;
-    shelf.changed = false;
+    leases.changed = false;
   }
 
   #remove(): number {
-    const { accounts, disk, folder, note, segments, shelf } = this.#options;
+    const { counters, disk, folder, note, segments, leases } = this.#options;
     const gone = segments.filter(isDone);
     if (gone.length === 0 && this.#removed.length === 0) return 0;
     try {
@@ -128,9 +129,9 @@ export class Keeper {
         // The file may have been deleted already.
         ifThere(() => disk.remove(segment.path));
         this.#removed.push(stateOf(segment));
-        accounts.removed.add(segment.first, segment.endSequence);
+        counters.removed.add(segment.first, segment.endSequence);
         segments.splice(segments.indexOf(segment), 1);
-        shelf.forget(segment);
+        leases.forget(segment);
       }
       disk.syncFolder(folder);
       this.#removed = [];
@@ -142,16 +143,16 @@ export class Keeper {
     return gone.length;
   }
 
-  #state(now: Moment): BufferState {
-    const { accounts, integration, shelf, stream } = this.#options;
-    const { opens, next, origin, settled, refused, duplicates, collided, losses } = accounts;
+  #state(now: TimestampPair): BufferState {
+    const { counters, integration, leases, stream } = this.#options;
+    const { opens, next, origin, settled, refused, duplicates, collided, losses } = counters;
     const segments = this.#removed.slice();
     for (const segment of this.#options.segments) if (!segment.settled.isEmpty) segments.push(stateOf(segment));
     const counts = { opens, uptime: this.uptime(now), durable: next, origin, settled, refused, duplicates, collided };
     const newest = this.#options.segments.find(({ sealed }) => !sealed)?.name ?? "";
     const times = timesOf(this.#options.segments);
     const starts = this.#options.segments.map(({ first }) => first);
-    const gone = { losses: losses.list(), ...shelf.dropped.state() };
+    const gone = { losses: losses.list(), ...leases.dropped.state() };
     return { stream, ...counts, integration, segments, newest, ...times, ...gone, starts };
   }
 }

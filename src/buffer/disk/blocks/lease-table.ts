@@ -1,5 +1,5 @@
 // The lease table: leases blocks, settles them and releases them. Tracks the state of every point.
-import type { LossReason } from "../accounts/loss-ledger.ts";
+import type { LossReason } from "../counters/loss-counters.ts";
 import { diskErrorCode } from "../files/disk.ts";
 import type { SegmentIndex } from "../format/segment-index.ts";
 import { SeriesSorter } from "../format/series-sorter.ts";
@@ -8,7 +8,7 @@ import type { Segment } from "../segments/segment.ts";
 import { SegmentReader } from "../segments/segment-reader.ts";
 import { cutBlock } from "./block-cut.ts";
 import { layOut, type Taken, type TakeRequest } from "./block-layout.ts";
-import { countDamage, type DamagedStretch, writeOffRest } from "./damage-books.ts";
+import { countDamage, type DamagedStretch, writeOffRest } from "./damage-counts.ts";
 import { DroppedBlocks, type SegmentLoss, segmentLoss, wholeLoss } from "./dropped-blocks.ts";
 import { IndexCache } from "./index-cache.ts";
 import { Lease } from "./lease.ts";
@@ -28,7 +28,7 @@ const maxSeries = 32_768;
 const nameless = -1;
 const noneLate: ReadonlySet<number> = new Set();
 
-export class BlockShelf {
+export class LeaseTable {
   readonly #options: LogParts;
   readonly #out = new Map<number, Lease>();
   readonly dropped: DroppedBlocks;
@@ -44,9 +44,9 @@ export class BlockShelf {
   constructor(options: LogParts) {
     this.#options = options;
     this.#indices = new IndexCache(options);
-    this.dropped = new DroppedBlocks(options.accounts);
+    this.dropped = new DroppedBlocks(options.counters);
     // Random: a different buffer that replaces this one may have the same `opens` count.
-    this.#nextId = options.accounts.opens * 2 ** 32 + (options.random32() >>> 1);
+    this.#nextId = options.counters.opens * 2 ** 32 + (options.random32() >>> 1);
   }
 
   /** Whether the last read of any segment failed. */
@@ -134,7 +134,7 @@ export class BlockShelf {
       using reader = new SegmentReader(disk, segment, index, true, checksum);
       return segmentLoss(segment, index, reader, blocks);
     } catch {
-      // Without a readable file, the accounts are the only source.
+      // Without a readable file, the counters are the only source.
       return wholeLoss(segment, leasedPoints);
     }
   }
@@ -240,7 +240,7 @@ export class BlockShelf {
       if (this.dropped.settle(block, inputs, refused)) this.changed = true;
       return;
     }
-    this.#options.accounts.settle(out.settle(inputs), refused);
+    this.#options.counters.settle(out.settle(inputs), refused);
     out.segment.joinSettled();
     this.changed = true;
     if (out.series.count === 0) this.#return(block, out);

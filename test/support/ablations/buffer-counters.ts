@@ -2,7 +2,7 @@
 // drops.
 import type { Ablation } from "./ablation.ts";
 
-const accounts = "unit/buffer/disk/accounts.test.ts";
+const counters = "unit/buffer/disk/point-counters.test.ts";
 const overflow = "unit/buffer/disk/overflow.test.ts";
 const scrub = "unit/buffer/disk/scrub.test.ts";
 
@@ -23,7 +23,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
   },
   {
     safeguard: "counting leased points of a dropped segment as lost only when they are released",
-    file: "buffer/disk/blocks/block-shelf.ts",
+    file: "buffer/disk/blocks/lease-table.ts",
     code: "    for (const [id, series] of blocks)\n      this.dropped.add(id,",
     without: "    for (const [id, series] of new Map<number, SeriesOut>())\n      this.dropped.add(id,",
     test: overflow,
@@ -31,7 +31,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
   {
     safeguard: "counting released points of a dropped segment as lost",
     file: "buffer/disk/blocks/dropped-blocks.ts",
-    code: "    this.#accounts.losses.add(block.reason, loss);\n",
+    code: "    this.#counters.losses.add(block.reason, loss);\n",
     without: "",
     test: overflow,
     name: "a segment with leased",
@@ -39,17 +39,17 @@ export const bufferAccountAblations: readonly Ablation[] = [
   {
     safeguard: "syncing a settlement of points of a dropped segment",
     file: "buffer/disk/log/store.ts",
-    code: "this.#keeper.writeSettled(hasDropped);",
-    without: "this.#keeper.writeSettled(false);",
+    code: "this.#checkpoints.writeSettled(hasDropped);",
+    without: "this.#checkpoints.writeSettled(false);",
     test: "unit/buffer/disk/model.test.ts",
     name: "the same holds for",
   },
   {
     safeguard: "removing points of a restored segment from the losses",
     file: "buffer/disk/recovery/reconciling.ts",
-    code: "  for (const segment of segments) restoreFound(segment, accounts);\n",
+    code: "  for (const segment of segments) restoreFound(segment, counters);\n",
     without: "",
-    test: accounts,
+    test: counters,
     name: "put back",
   },
   {
@@ -57,7 +57,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
     file: "buffer/disk/recovery/recovery.ts",
     code: "if (!known || isFoundAgain(state, segment)) continue;",
     without: "if (!known) continue;",
-    test: accounts,
+    test: counters,
     name: "a segment that is put",
   },
   {
@@ -65,7 +65,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
     file: "buffer/disk/segments/segment-opening.ts",
     code: "sealedUpTo(endOfUnreadable(found, limit, options), found, options)",
     without: "sealedUpTo(limit, found, options)",
-    test: accounts,
+    test: counters,
     name: "a compacted segment that",
   },
   {
@@ -102,7 +102,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
     file: "buffer/disk/blocks/dropped-blocks.ts",
     code: "      const loss = lossOf(block);\n      removed.lose(block.first, block.end, loss.points, block.reason);\n",
     without: "      const loss = lossOf(block);\n",
-    test: "unit/buffer/disk/accounts.test.ts",
+    test: "unit/buffer/disk/point-counters.test.ts",
     name: "while blocks of it are leased",
   },
 ];

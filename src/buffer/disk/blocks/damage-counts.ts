@@ -1,6 +1,6 @@
 // Counts each stored point that has become unreadable once, and quarantines a copy of its bytes.
 import { attempt } from "../../../lib/flow/attempt.ts";
-import { joinedSpan, type LostSpan, type Stretch } from "../accounts/loss-ledger.ts";
+import { joinedSpan, type LostSpan, type Stretch } from "../counters/loss-counters.ts";
 import { type DiskFile, readPart, withFile } from "../files/disk.ts";
 import { keepAside } from "../files/quarantine.ts";
 import { readPoints } from "../format/columns.ts";
@@ -75,11 +75,11 @@ function report(
   loss: Stretch,
 ): void {
   if (loss.points <= 0) return;
-  books.accounts.losses.add("damaged", loss);
+  books.counters.losses.add("damaged", loss);
   let left = loss.points;
   for (const { from, to } of stretches) {
     const points = Math.min(left, to - from);
-    books.accounts.removed.add(from, to, points, "damaged");
+    books.counters.removed.add(from, to, points, "damaged");
     left -= points;
   }
   for (const { from } of stretches) copyDamage(books, segment, index, from);
@@ -95,7 +95,7 @@ export function writeOffRest(books: LogParts, segment: Segment): boolean {
   if (!segment.sealed || segment.blocksOut > 0 || segment.unsettledPoints <= 0) return false;
   const points = segment.unsettledPoints;
   const loss = { points, from: segment.earliest, to: segment.latest };
-  books.accounts.lose("damaged", loss, segment.first, segment.endSequence);
+  books.counters.lose("damaged", loss, segment.first, segment.endSequence);
   segment.settleAll();
   books.note("error", { segment: segment.name, points }, "points are damaged on disk and were set aside");
   return true;

@@ -1,4 +1,4 @@
-// The state of the buffer outside of its segments: the settled ranges and the accounts. It may lag behind the
+// The state of the buffer outside of its segments: the settled ranges and the counters. It may lag behind the
 // settlements but never leads them. Losing all slots costs repeated deliveries, never points.
 //
 // Three slots. The slot that was synced last stays untouched until another one is synced. The other two alternate: each

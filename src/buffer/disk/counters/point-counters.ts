@@ -1,10 +1,10 @@
-// Accounts for every appended point: it is settled, refused, lost for a reason, or still stored.
+// Counts every appended point as settled, refused, lost for a reason, or still stored.
 
 import type { BufferState } from "./buffer-state.ts";
-import { LossLedger, type LossReason, type Stretch } from "./loss-ledger.ts";
+import { LossCounters, type LossReason, type Stretch } from "./loss-counters.ts";
 import { type RemovedRange, RemovedRanges } from "./removed-ranges.ts";
 
-export class Accounts {
+export class PointCounters {
   /** Sequence number of the next point. */
   next = 0;
   /** Sequence number at which the counters begin. */
@@ -14,19 +14,19 @@ export class Accounts {
   duplicates = 0;
   collided = 0;
   opens = 1;
-  losses = new LossLedger();
+  losses = new LossCounters();
   removed = new RemovedRanges();
 
-  static from(state: BufferState | undefined): Accounts {
-    const accounts = new Accounts();
-    if (!state) return accounts;
+  static from(state: BufferState | undefined): PointCounters {
+    const counters = new PointCounters();
+    if (!state) return counters;
     const { durable: next, origin, settled, refused, duplicates, collided, opens } = state;
-    Object.assign(accounts, { next, origin, settled, refused, duplicates, collided, opens: opens + 1 });
-    accounts.losses = new LossLedger(state.losses);
-    accounts.removed = new RemovedRanges(state.removed);
+    Object.assign(counters, { next, origin, settled, refused, duplicates, collided, opens: opens + 1 });
+    counters.losses = new LossCounters(state.losses);
+    counters.removed = new RemovedRanges(state.removed);
     // The process that had leased these points is gone.
-    for (const { reason, ...leased } of state.leased) accounts.losses.add(reason as LossReason, leased);
-    return accounts;
+    for (const { reason, ...leased } of state.leased) counters.losses.add(reason as LossReason, leased);
+    return counters;
   }
 
   get appended(): number {
