@@ -18,7 +18,7 @@ const points = (from: number): Triple[] =>
   Array.from({ length: 100 }, (_, i): Triple => ["a", 1.7e15 + (from + i) * 1_000, from + i]);
 
 test.skipIf(!canCutPower)(
-  "a volume that becomes read-only still gives its points, acknowledges none, and is used again once it is mounted anew",
+  "a volume that becomes read-only still gives its points, acknowledges none, and is used again once it is mounted again",
   { timeout: 60_000 },
   () => {
     using volume = loopVolume("ext4");

@@ -32,7 +32,7 @@ test("a gateway that stops answering is closed, reached again when it answers, a
   await eventually(() => kept.losses.length >= 2);
   const [atMending, besideAtMending] = [kept.count("good"), other.count("good")];
   expect(kept.losses.every((code) => code === "SOURCE_UNREACHABLE")).toBe(true);
-  network.mend();
+  network.restore();
   await eventually(
     () =>
       [0, 1, 2].every((tag) => kept.readings.slice(-30).some((r) => r.tag === tag && r.quality === "good")) &&
@@ -59,7 +59,7 @@ test("a gateway with repeatedly cut connections never gives a wrong value, and i
     network.cut();
     const lost = kept.losses.length;
     await eventually(() => kept.losses.length > lost);
-    network.mend();
+    network.restore();
   }
   const before = kept.count("good");
   await eventually(() => kept.count("good") > before + 4);

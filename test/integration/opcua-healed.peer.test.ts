@@ -88,7 +88,7 @@ sources:${sources.join("")}
   for (const [name, fail] of Object.entries(outages)) {
     for (const { network } of lines.values()) fail(network);
     await eventually(async () => (await states()).every((state) => state !== "online"), 60_000);
-    for (const { network } of lines.values()) network.mend();
+    for (const { network } of lines.values()) network.restore();
     count++;
     for (const { server } of lines.values()) await server.set("Count", count);
     figures[name] = await arrival(count);

@@ -70,7 +70,7 @@ test("a cut that the session survives loses no value, and leaves no second sessi
   const missed = await countUp(10);
   expect(await before.failure).toMatchObject({ code: "SOURCE_UNREACHABLE" });
   await before[Symbol.asyncDispose]();
-  network.mend();
+  network.restore();
 
   await using after = collect(await open(stateDir));
 
@@ -87,7 +87,7 @@ test("delivered values without an acknowledgement are delivered again", async ()
   network.cut();
   await before.failure;
   await before[Symbol.asyncDispose]();
-  network.mend();
+  network.restore();
   await using after = collect(await open(stateDir));
   await has(after, delivered);
 });
@@ -173,7 +173,7 @@ test("lost messages are republished in order, without waiting for the next keep-
   network.cut();
   await before.failure;
   await before[Symbol.asyncDispose]();
-  network.mend();
+  network.restore();
   await using after = collect(await open(stateDir, options));
   await has(after, missed);
   const order = [...new Set(after.values(0).filter((value) => missed.includes(Number(value))))];
@@ -238,7 +238,7 @@ test("the connection to a silent server is closed", async () => {
   ahead = 60_000;
   const failure = await line.failure;
   network.cut();
-  network.mend();
+  network.restore();
   expect(failure).toMatchObject({ code: "SOURCE_UNREACHABLE", message: expect.stringContaining("silent") });
 });
 
@@ -267,7 +267,7 @@ test("a server that never answers is abandoned, without a connection left open",
   network.muteDevice();
   await expect(open(freshState(), { timeout: "500ms" })).rejects.toMatchObject({ code: "SOURCE_UNREACHABLE" });
   await eventually(() => network.connections === 0);
-  network.mend();
+  network.restore();
 });
 
 /** A clock on which a minute takes 0.3 s. */

@@ -81,7 +81,7 @@ test("messages that the server dropped are noticed after the agent was killed, a
   server.forget();
   rmSync(stateDir, { recursive: true });
   cpSync(killed, stateDir, { recursive: true });
-  network.mend();
+  network.restore();
 
   await using line = collect(await open(stateDir));
 
@@ -106,7 +106,7 @@ test("items that the server lost are monitored again, and their missed values ar
   }
   server.dropItems();
   const missed = await setUnseen();
-  network.mend();
+  network.restore();
   await using line = collect(await open(stateDir));
   expect(line.source.details?.()).toMatchObject({ subscription: "kept", items: 1 });
   await eventually(() => line.gaps.some(({ state }) => state === "filled"), 30_000);
@@ -132,7 +132,7 @@ test("an agent killed before it persisted a gap still searches for the missing v
   await killed[Symbol.asyncDispose]();
   rmSync(stateDir, { recursive: true });
   cpSync(copy, stateDir, { recursive: true });
-  network.mend();
+  network.restore();
   await using line = collect(await open(stateDir));
   expect(line.source.recovery).toEqual({ how: "history" });
   await eventually(() => line.gaps.some(({ state }) => state === "filled"), 30_000);
@@ -150,7 +150,7 @@ test("a queue of one value cannot report discarded values: the status shows this
     await line.failure;
   }
   const missed = [await set(), await set(), await set()];
-  network.mend();
+  network.restore();
   await using line = collect(await open(stateDir, { queue: 1 }));
   expect(line.source.details?.()).toMatchObject({ subscription: "kept" });
   await eventually(() => line.gaps.some(({ state }) => state === "filled"), 30_000);

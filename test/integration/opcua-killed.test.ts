@@ -59,7 +59,7 @@ test("values discarded by the server's queue are filled although the agent was k
   }
   rmSync(stateDir, { recursive: true });
   cpSync(killed, stateDir, { recursive: true });
-  network.mend();
+  network.restore();
   await using line = collect(await openOpcuaSource({ stateDir, options, tags }));
   expect(line.source.details?.()).toMatchObject({ subscription: "kept" });
   await eventually(() => line.gaps.some(({ state }) => state === "filled"), 30_000);

@@ -131,7 +131,7 @@ test("a cut of the network loses no value", async () => {
   }
   expect(await before.failure).toMatchObject({ code: "SOURCE_UNREACHABLE" });
   await before[Symbol.asyncDispose]();
-  network.mend();
+  network.restore();
   const runtime = testRuntime();
   await using after = collect(await openOpcuaSource({ ...setup(stateDir, options, [node("Count")]), runtime }));
   let failure = "none";

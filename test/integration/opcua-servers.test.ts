@@ -69,7 +69,7 @@ test("values lost in one direction after a quiet time arrive, from the first on"
     network.cut();
     expect(await before.failure).toMatchObject({ code: "SOURCE_UNREACHABLE" });
   }
-  network.mend();
+  network.restore();
   const all = [next - 1, next];
   await using after = collect(await openOpcuaSource(setup(options)));
   await eventually(() => all.every((number) => after.values(0).includes(number)));
@@ -103,7 +103,7 @@ test("a server that returns with another certificate is not used until that one 
   await using _line = collect(await openTrusting(setup(encrypted)));
   network.cut();
   network.target = other.port;
-  network.mend();
+  network.restore();
   const refusal = await openOpcuaSource(setup(encrypted)).catch((error: unknown) => error);
   expect(refusal).toMatchObject({ code: "SOURCE_REFUSED", message: expect.stringContaining("is not trusted") });
   const thumbprint = /trust accept ([0-9a-f]{40})/.exec(String(refusal))?.[1] ?? "";

@@ -19,7 +19,7 @@ test("a network that recovers during an attempt is noticed by the same attempt, 
   const options = { url: `opc.tcp://127.0.0.1:${network.port}`, security };
   const opening = openOpcuaSource({ stateDir: folder.file("greeted"), options, tags });
   await Promise.race([opening, eventually(() => network.swallowed > 0)]);
-  network.mend();
+  network.restore();
   await using line = collect(await opening);
   await line.reading(({ quality }) => quality === "good");
 });

@@ -90,7 +90,7 @@ test.each([
   await former.failure;
   // More values than Publish requests wait at the server.
   await countTo(11);
-  network.mend();
+  network.restore();
   const runtime = testRuntime();
   await using after = collect(await openOpcuaSource({ ...setup(name), runtime }));
   expect(after.source.details?.()).toMatchObject({ subscription: "kept" });
@@ -104,7 +104,7 @@ test.each([
   await after.failure;
   await countTo(17);
   server.forget();
-  network.mend();
+  network.restore();
   await using later = collect(await openOpcuaSource(setup(name)));
   await countTo(18);
   await eventually(() => later.gaps.some(({ cause }) => cause === "overflow"), 30_000);

@@ -54,7 +54,7 @@ test("values, times and metadata arrive over the best security with a user", asy
   expect(line.descriptions[4]?.signal).toMatchObject({ type: "enum", enumValues: { 0: "Off", 1: "On", 2: "Fault" } });
 }, 120_000);
 
-test("paths and patterns find the same variables, and a bad node is told by name", async () => {
+test("paths and patterns find the same variables, and a bad node is reported by name", async () => {
   const tags = [{ path: "Line/Temp" }, { browse: "Line/*" }, { node: "ns=2;s=Nope" }];
   await using line = collect(await open(freshState(), { security: { mode: "none" } }, tags));
   await eventually(() => line.values(0).length > 0 && line.values(1).length >= names.length);
@@ -92,7 +92,7 @@ test("values discarded from a full queue without an overflow bit are noticed and
   for (const [i, value] of missed.entries()) await server.set("Count", value, start + i / 100);
   expect(await before.failure).toMatchObject({ code: "SOURCE_UNREACHABLE" });
   await before[Symbol.asyncDispose]();
-  network.mend();
+  network.restore();
   await using after = collect(await open(stateDir, options, [node("Count")]));
   await eventually(() => after.gaps.some(({ cause, state }) => cause === "overflow" && state === "filled"), 60_000);
   expect(after.source.details?.()).toMatchObject({ subscription: "kept" });
@@ -115,7 +115,7 @@ test("a cut of the network loses no value", async () => {
   for (const value of missed) await server.set("Count", value);
   expect(await before.failure).toMatchObject({ code: "SOURCE_UNREACHABLE" });
   await before[Symbol.asyncDispose]();
-  network.mend();
+  network.restore();
   await using after = collect(await open(stateDir, options, [node("Count")]));
   // The source requests a republish of what was sent during the outage at once, since the next keep-alive may be lost
   // too.

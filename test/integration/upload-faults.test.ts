@@ -153,7 +153,7 @@ const faults: readonly (readonly [fault: string, name: string, behaviour: Behavi
   ["F24", "a conflict", fails(-32009)],
   ["F24", "a request to try again", fails(-32015)],
   ["F24", "no permission in JSON-RPC", fails(-32003)],
-  ["F24", "an error nobody has heard of", fails(-1)],
+  ["F24", "an unknown error", fails(-1)],
   ["F25", "a part that is accepted, without a word which", fails(-32021)],
 ];
 
@@ -283,7 +283,7 @@ test("F19: when a name has an IPv6 address with a closed port, the other address
 });
 
 test.for([301, 302, 303, 307, 308])(
-  "F21: a redirect (%i) is not followed, holds the points and is told",
+  "F21: a redirect (%i) is not followed, holds the points and is reported",
   async (status) => {
     await using service = await ScriptedService.open();
     let visits = 0;
@@ -375,7 +375,7 @@ test("F25: inputs refused in partial answers between failures wait; all others a
   await using upload = await uploading({ url: service.url, speed: 500 });
   const inputs = Array.from({ length: 9 }, (_, k) => `tag${k}`);
   upload.reader.append(ticks(4, inputs));
-  await eventually(() => service.stored.size === 24 && upload.reader.out === 0, 20_000);
+  await eventually(() => service.stored.size === 24 && upload.reader.leased === 0, 20_000);
   expect(service.repeated).toBe(0);
   expect(upload.uploader.status()).toMatchObject({ rejected: 0, points: 24, parked: { refused: 3 } });
   refuses = false;

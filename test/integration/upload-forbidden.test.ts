@@ -22,7 +22,7 @@ test("metadata without permission are shown and retried; points and other signal
     const now = upload.uploader.status().signals;
     return now.saved === 19 && now.pending === 0 && now;
   });
-  expect(signals.refused).toEqual([{ input: "tag7", reason: "as told (-32003)" }]);
+  expect(signals.refused).toEqual([{ input: "tag7", reason: "forbidden (-32003)" }]);
   expect(service.stored.size).toBe(20);
   // A signal that is added later is saved first, then its points are inserted.
   upload.catalog.describe("later" as InputId, { engUnit: "A" });
@@ -46,6 +46,6 @@ test("without permission for any metadata this is shown, and the points of new i
   expect(upload.uploader.status().lastError).toMatchObject({
     code: "SERVICE_REFUSED",
     current: true,
-    message: "saving metadata: as told (-32003)",
+    message: "saving metadata: forbidden (-32003)",
   });
 });

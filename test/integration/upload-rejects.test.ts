@@ -50,7 +50,7 @@ test("a point that can never be sent stays in the buffer until it is in the reje
     await eventually(() => upload.uploader.status().unkept === 2 && reader.settled.length === 1);
     // Everything that can be delivered is delivered. The points that cannot be sent stay leased, so they survive a
     // crash.
-    expect([reader.settled.flatMap(({ inputs }) => inputs), reader.out, upload.uploader.status().rejected]).toEqual([
+    expect([reader.settled.flatMap(({ inputs }) => inputs), reader.leased, upload.uploader.status().rejected]).toEqual([
       ["b"],
       2,
       0,

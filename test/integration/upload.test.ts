@@ -167,7 +167,7 @@ test("while inputs are refused for minutes the others are stored once each, and 
   while (runtime.clock.monotonic() - began < 240_000) {
     reader.append(ticks(10, inputs, rows));
     rows += 10;
-    await eventually(() => storedOf(service, good) === good.length * rows && reader.out === 0);
+    await eventually(() => storedOf(service, good) === good.length * rows && reader.leased === 0);
   }
   expect(uploader.status().parked.refused).toBe(2);
   expect(storedOf(service, inputs)).toBe(13 * rows);
@@ -293,7 +293,7 @@ test("inputs that −32021 names wait in the buffer, all others are settled at o
   const { reader, uploader } = upload;
   const inputs = Array.from({ length: 15 }, (_, k) => `tag${k}`);
   for (let i = 0; i < 20; i++) reader.append(ticks(2, inputs, i * 2));
-  await eventually(() => service.stored.size === 13 * 40 && reader.out === 0);
+  await eventually(() => service.stored.size === 13 * 40 && reader.leased === 0);
   const settled = reader.settled.flatMap((each) => each.inputs);
   expect([settled.length, settled.filter((input) => bad.has(input)), reader.refused]).toEqual([13 * 20, [], 0]);
   expect(uploader.status()).toMatchObject({
@@ -491,7 +491,7 @@ test("a signal whose metadata the service refuses is shown; its points and the o
   await eventually(() => upload.catalog.pending.size === 0);
   expect(service.signals.size).toBe(19);
   expect(service.stored.size).toBe(20);
-  expect(upload.uploader.status().signals.refused).toEqual([{ input: "tag7", reason: "as told (-32001)" }]);
+  expect(upload.uploader.status().signals.refused).toEqual([{ input: "tag7", reason: "forbidden (-32001)" }]);
 });
 
 test("a service that cannot save metadata still gets points", async () => {
@@ -522,7 +522,7 @@ test("when the agent stops, the request in flight is awaited and the rest releas
   const stopped = upload.stop();
   gate.resolve();
   await stopped;
-  expect([upload.reader.settled.length, upload.reader.waiting, upload.reader.out]).toEqual([1, 1, 0]);
+  expect([upload.reader.settled.length, upload.reader.waiting, upload.reader.leased]).toEqual([1, 1, 0]);
 });
 
 test("when the agent stops, a service that does not answer is awaited for 5 s at most", async () => {

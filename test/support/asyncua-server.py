@@ -1,4 +1,4 @@
-# An OPC UA server on asyncua, an independent stack: prints its port, then sets variables as told on standard input, one
+# An OPC UA server on asyncua, an independent stack: prints its port, then sets variables as commanded on standard input, one
 # JSON object a line ({"name": ..., "value": ..., "time": seconds since 1970, "id": ...}), tells of each
 # when it is held ({"held": id}), counts its sessions and subscriptions when asked ({"count": id}), and ends with it.
 import asyncio

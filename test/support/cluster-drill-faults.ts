@@ -185,7 +185,7 @@ async function disturbed(
   await world.while();
   for (const proxy of proxies) {
     proxy.cut();
-    proxy.mend();
+    proxy.restore();
   }
 }
 

@@ -15,7 +15,7 @@ import { type DrillService, drillService } from "./cluster-drill-service.ts";
 import { clusterDrillShared, type SharedVerdict } from "./cluster-drill-shared.ts";
 import { eventually } from "./eventually.ts";
 import { deal, shuffled } from "./fault-deck.ts";
-import { told, verdictOf } from "./gap-verdict.ts";
+import { labelOf, verdictOf } from "./gap-verdict.ts";
 import { type NatsServers, openNatsServers } from "./nats-servers.ts";
 import { patienceMs, RestartableAgent } from "./restartable-agent.ts";
 import { seeded, testRuntime } from "./runtime.ts";
@@ -197,7 +197,7 @@ export async function clusterDrill(
     ),
     acknowledged: acknowledged.length,
     polled: polled.flat().length,
-    missing: verdictOf(acknowledged, stored, []).missing.map(told),
+    missing: verdictOf(acknowledged, stored, []).missing.map(labelOf),
     unexplained: verdicts.flatMap(({ unexplained }) => unexplained),
     explained: verdicts.reduce((sum, { missing, unexplained }) => sum + missing.length - unexplained.length, 0),
     ...lastValues(last, service),

@@ -107,7 +107,7 @@ export function readingAt(time: EpochMicros): Reading {
 }
 
 /** Runs a story in a temporary folder. */
-export async function told(act: (story: GapStory) => Promise<void>): Promise<void> {
+export async function withStory(act: (story: GapStory) => Promise<void>): Promise<void> {
   using folder = temporaryFolder();
   const story = await gapStory(folder.path);
   try {

@@ -30,10 +30,10 @@ export interface Verdict {
 /** The times of values that are in the service or in the gap record. */
 export function verdictOf(held: readonly Held[], stored: Stored, gaps: readonly Gap[]): Verdict {
   const missing = held.filter(({ input, value }) => !stored.get(input)?.has(value));
-  return { missing, unexplained: missing.filter((each) => !isExplained(each, stored, gaps)).map(told) };
+  return { missing, unexplained: missing.filter((each) => !isExplained(each, stored, gaps)).map(labelOf) };
 }
 
-export const told = ({ input, value, at }: Pick<Held, "input" | "value" | "at">) =>
+export const labelOf = ({ input, value, at }: Pick<Held, "input" | "value" | "at">) =>
   `${input} ${value} at ${new Date(at / 1_000).toISOString()}`;
 
 /** Periods in which the record reports or allows missing values of this input. */

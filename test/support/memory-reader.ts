@@ -9,7 +9,7 @@ export type Points = Readonly<Record<string, readonly (readonly [micros: number,
 export class MemoryReader implements BufferReader {
   /** Blocks that are not leased, oldest first. */
   #waiting: Block[] = [];
-  readonly #out = new Map<BlockId, Block>();
+  readonly #leased = new Map<BlockId, Block>();
   readonly settled: Settlement[] = [];
   #wake = Promise.withResolvers<void>();
   #nextId = 1;
@@ -33,8 +33,8 @@ export class MemoryReader implements BufferReader {
   }
 
   /** The number of blocks that are leased and not settled. */
-  get out(): number {
-    return this.#out.size;
+  get leased(): number {
+    return this.#leased.size;
   }
 
   /** The number of blocks that are not leased. */
@@ -44,7 +44,7 @@ export class MemoryReader implements BufferReader {
 
   /** Whether everything that was appended is settled. */
   get empty(): boolean {
-    return this.#waiting.length === 0 && this.#out.size === 0;
+    return this.#waiting.length === 0 && this.#leased.size === 0;
   }
 
   async take(lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
@@ -58,7 +58,7 @@ export class MemoryReader implements BufferReader {
         const taken = Block.of(block.id, block.series.filter(isWanted));
         const others = rest.length > 0 ? [Block.of(this.#nextId++ as BlockId, rest)] : [];
         this.#waiting.splice(this.#waiting.indexOf(block), 1, ...others);
-        this.#out.set(taken.id, taken);
+        this.#leased.set(taken.id, taken);
         return taken;
       }
       if (!options.wait) return undefined;
@@ -69,22 +69,22 @@ export class MemoryReader implements BufferReader {
 
   async settle(done: readonly Settlement[]): Promise<void> {
     for (const settlement of done) {
-      const block = this.#out.get(settlement.block);
-      if (!block) throw new Error(`block ${settlement.block} is not out`);
+      const block = this.#leased.get(settlement.block);
+      if (!block) throw new Error(`block ${settlement.block} is not leased`);
       const done = new Set(settlement.inputs);
       const rest = block.series.filter(({ input }) => !done.has(input));
       if (rest.length !== block.series.length - done.size) throw new Error(`block ${block.id} has no such series`);
-      if (rest.length > 0) this.#out.set(block.id, Block.of(block.id, rest));
-      else this.#out.delete(block.id);
+      if (rest.length > 0) this.#leased.set(block.id, Block.of(block.id, rest));
+      else this.#leased.delete(block.id);
       this.settled.push(settlement);
     }
   }
 
   release(blocks: readonly BlockId[]): void {
     for (const id of blocks) {
-      const block = this.#out.get(id);
-      if (!block) throw new Error(`block ${id} is not out`);
-      this.#out.delete(id);
+      const block = this.#leased.get(id);
+      if (!block) throw new Error(`block ${id} is not leased`);
+      this.#leased.delete(id);
       this.#waiting.push(block);
     }
     this.#waiting.sort((a, b) => firstTime(a) - firstTime(b) || a.id - b.id);

@@ -164,7 +164,7 @@ async function openOn(
         for (const { proxy } of proxiesTo(other)) proxy.cut();
       },
       rejoin: () => {
-        for (const { proxy } of proxiesTo()) proxy.mend();
+        for (const { proxy } of proxiesTo()) proxy.restore();
       },
     };
     return server;

@@ -153,7 +153,7 @@ export async function opcuaDrill(folder: TemporaryFolder, count: number, seed: n
     if (name === "agent killed") since = Math.min(since, await alive());
     const at = clock.now();
     await events[name]?.(world);
-    line.network.mend();
+    line.network.restore();
     happened.push({ name, at });
     // The next fault often happens before the agent has recovered, or before the gaps have a final state.
     const patience = random();

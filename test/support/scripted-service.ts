@@ -49,7 +49,7 @@ export const says =
 
 export const accepts = says((accept) => ({ result: accept() }));
 export const fails = (code: number, data?: unknown): Behaviour =>
-  says(() => ({ error: { code, message: "as told", data } }));
+  says(() => ({ error: { code, message: "forbidden", data } }));
 
 /** Stores all inputs except those for which `isBad` is true, and names these with −32021. */
 export const refusing =

@@ -84,7 +84,7 @@ export const soakFaults: readonly SoakFault[] = [
     async run({ plant, random, ...world }) {
       if (random() < 0.5) plant.opcuaNetwork.cut();
       await plant.restartOpcua(world.while);
-      plant.opcuaNetwork.mend();
+      plant.opcuaNetwork.restore();
     },
   },
   {
@@ -221,7 +221,7 @@ function network(
       proxy[how]();
       await world.while();
       proxy.cut();
-      proxy.mend();
+      proxy.restore();
     },
   };
 }

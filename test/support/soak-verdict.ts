@@ -3,7 +3,7 @@
 // Pure.
 import type { Gap } from "../../src/agent/gaps/gap.ts";
 import type { Stored } from "../../src/demo/comparison.ts";
-import { told, verdictOf } from "./gap-verdict.ts";
+import { labelOf, verdictOf } from "./gap-verdict.ts";
 import type { SoakPlant } from "./soak-plant.ts";
 
 export interface Findings {
@@ -37,7 +37,9 @@ export function findings(found: {
   return {
     // A gap does not explain an acknowledged message.
     missing: verdictOf(plant.acknowledged, stored, []).unexplained,
-    twice: plant.acknowledged.filter(({ input, value }) => (stored.get(input)?.get(value)?.length ?? 0) > 1).map(told),
+    twice: plant.acknowledged
+      .filter(({ input, value }) => (stored.get(input)?.get(value)?.length ?? 0) > 1)
+      .map(labelOf),
     unexplained,
     explained: missing.length - unexplained.length,
     errors: found.errors

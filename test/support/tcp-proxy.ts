@@ -15,7 +15,7 @@ export interface TcpProxy extends AsyncDisposable {
   /** Discards everything that the device sends. The connections stay open. */
   muteDevice(): void;
   /** Ends all faults for new connections. */
-  mend(): void;
+  restore(): void;
   /** The port to which new connections go. */
   target: number;
 }
@@ -76,7 +76,7 @@ export async function tcpProxy(target: number): Promise<TcpProxy> {
     muteDevice() {
       muted = true;
     },
-    mend() {
+    restore() {
       broken = false;
       muted = false;
     },

@@ -66,7 +66,7 @@ async function carried({ steps, isBehind }: PathStory, as: "columns" | "plain") 
   const machine = new ManualClock();
   const clock = new AgentClock(machine);
   const runtime = testRuntime({ clock });
-  const told: unknown[] = [];
+  const reported: unknown[] = [];
   const disk = new MemoryDisk();
   let healsAt = 0;
   disk.fault = (call) => {
@@ -84,7 +84,7 @@ async function carried({ steps, isBehind }: PathStory, as: "columns" | "plain") 
       if (fails) healsAt = machine.monotonic() + 3_000;
       machine.stepWall(setBy);
       const batches = batchesOf(delivery, clock.now());
-      const rest = { ...restOf(delivery), awaited: false, ack: () => told.push(`ack ${i}`) };
+      const rest = { ...restOf(delivery), awaited: false, ack: () => reported.push(`ack ${i}`) };
       yield as === "columns" ? batchDelivery(batches, rest) : { ...rest, readings: readingsOf(batches) };
       await clock.sleep(delivery.afterMs, signal);
     }
@@ -99,8 +99,8 @@ async function carried({ steps, isBehind }: PathStory, as: "columns" | "plain") 
     {
       source: "bus1",
       rules: batchRules.map(rule),
-      catalog: { describe: (...of) => told.push(of) },
-      watch: { failed: (...of) => told.push(of), recovered: (...of) => told.push(of) },
+      catalog: { describe: (...of) => reported.push(of) },
+      watch: { failed: (...of) => reported.push(of), recovered: (...of) => reported.push(of) },
     },
     runtime,
   );
@@ -118,7 +118,7 @@ async function carried({ steps, isBehind }: PathStory, as: "columns" | "plain") 
   await machine.advance(5_000);
   await closed;
   return {
-    told,
+    reported,
     state: {
       tags: mapping.tags(),
       refusals: mapping.refusals(),

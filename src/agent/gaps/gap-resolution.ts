@@ -48,7 +48,7 @@ export class GapResolution {
   #askedBefore: number;
   #lostBefore: number;
   /** Tags reported in this run. Only set if an earlier run could not name all its tags. */
-  readonly #heard: Set<string> | undefined;
+  readonly #received: Set<string> | undefined;
 
   constructor(record: GapRecord, id: number) {
     this.#record = record;
@@ -62,7 +62,7 @@ export class GapResolution {
     this.#asked = new Set(gap?.asked?.inputs);
     this.#askedBefore = Math.max(0, (gap?.asked?.tags ?? 0) - this.#asked.size);
     this.#lostBefore = Math.max(0, (gap?.unfilled?.tags ?? 0) - this.#lost.size);
-    this.#heard = this.#askedBefore + this.#lostBefore > 0 ? new Set() : undefined;
+    this.#received = this.#askedBefore + this.#lostBefore > 0 ? new Set() : undefined;
   }
 
   get row(): Gap | undefined {
@@ -133,8 +133,8 @@ export class GapResolution {
   #hear(input: string, state: TagGap["state"]): void {
     // The tag was missing from the reports only for a while, and its outcome is reported now.
     if (this.#lost.get(input)?.reason === unheard) this.#lost.delete(input);
-    if (this.#asked.delete(input) || this.#lost.has(input) || !this.#heard || this.#heard.has(input)) return;
-    this.#heard.add(input);
+    if (this.#asked.delete(input) || this.#lost.has(input) || !this.#received || this.#received.has(input)) return;
+    this.#received.add(input);
     if (this.#askedBefore > 0) this.#askedBefore--;
     else if (this.#lostBefore > 0 && state === "lost") this.#lostBefore--;
   }

@@ -56,7 +56,7 @@ export class SourceGaps implements Disposable {
   /** When the `agentDown` gap ended, on the monotonic clock. The wall clock may not have been set by then. */
   #backAt: { readonly gap: GapResolution; readonly ms: number } | undefined;
   /** Up to when everything was recorded, as far as known. */
-  #heard: EpochMicros;
+  #lastReceived: EpochMicros;
 
   constructor(record: GapRecord, source: GapsOf, runtime: Runtime) {
     this.#record = record;
@@ -64,7 +64,7 @@ export class SourceGaps implements Disposable {
     this.#runtime = runtime;
     this.#resolutions = gapResolutions(record, source.name);
     this.#failures = tagFailures(record, source.name, runtime.clock);
-    this.#heard = runtime.clock.now();
+    this.#lastReceived = runtime.clock.now();
     this.#begin();
     record.life.runs(source.name);
     this.#ticking = record.eachSecond(() => this.#tick());
@@ -80,8 +80,8 @@ export class SourceGaps implements Disposable {
     const { row } = this.#outage ?? {};
     if (row?.to === undefined && row) return row.from;
     return this.#connection
-      ? epochMicros(Math.max(this.#heard, this.#runtime.clock.now() - noticedWithinUs))
-      : this.#heard;
+      ? epochMicros(Math.max(this.#lastReceived, this.#runtime.clock.now() - noticedWithinUs))
+      : this.#lastReceived;
   }
 
   online(connection: Pick<Source, "holder" | "recovery">): void {
@@ -89,7 +89,7 @@ export class SourceGaps implements Disposable {
     const now = clock.now();
     this.#connection = connection;
     this.#connectedAtMs = clock.monotonic();
-    this.#heard = now;
+    this.#lastReceived = now;
     const { recovery } = connection;
     const outage = this.#outage;
     this.#outage = undefined;
@@ -109,12 +109,12 @@ export class SourceGaps implements Disposable {
   delivered(delivery: Pick<Delivery, "readings" | "batches" | "gaps">): void {
     const { gaps = [] } = delivery;
     const now = this.#runtime.clock.now();
-    this.#heard = now;
+    this.#lastReceived = now;
     let newest = 0;
     for (const { time, historical } of latestReadings(delivery)) if (!historical && time > newest) newest = time;
     // Values measured after the newest one have not arrived yet.
     if (newest <= now && newest > now - noticedWithinUs) {
-      this.#heard = epochMicros(newest);
+      this.#lastReceived = epochMicros(newest);
       this.#behindUs = now - newest;
     }
     for (const gap of gaps) this.#take(gap);
@@ -150,7 +150,7 @@ export class SourceGaps implements Disposable {
     const { clock } = this.#runtime;
     this.#connection = undefined;
     if (this.#outage) return;
-    const from = epochMicros(Math.max(this.#heard, clock.now() - noticedWithinUs));
+    const from = epochMicros(Math.max(this.#lastReceived, clock.now() - noticedWithinUs));
     this.#outage = this.#open("disconnected", reasonOf(error), from);
   }
 
@@ -197,13 +197,13 @@ export class SourceGaps implements Disposable {
   /** The source does not read while the buffer fails. */
   #bufferHeld(reason: string): void {
     const { name: source, tags } = this.#source;
-    const row = { source, cause: "buffer", reason, from: this.#heard, tags } as const;
+    const row = { source, cause: "buffer", reason, from: this.#lastReceived, tags } as const;
     this.#bufferRow ??= this.#record.add("begins", { ...row, inputs: [] });
   }
 
   #connectedSince(): number {
     const { clock } = this.#runtime;
-    return this.#connection ? clock.now() - (clock.monotonic() - this.#connectedAtMs) * 1_000 : this.#heard;
+    return this.#connection ? clock.now() - (clock.monotonic() - this.#connectedAtMs) * 1_000 : this.#lastReceived;
   }
 
   /** Continues the rows that an earlier run left open, or opens a row for the time in between. */

@@ -63,7 +63,7 @@ for (let i = 0; i < cuts; i++) {
   }
   network.cut();
   await sleep(800 * random());
-  network.mend();
+  network.restore();
 }
 clearInterval(writing);
 await sleep(8_000);

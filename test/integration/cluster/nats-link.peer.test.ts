@@ -128,7 +128,7 @@ test("an agent that cannot reach the servers refuses calls and keeps trying", { 
   const bucket = natsBucket(link, { name: "away", replicas: 3 });
   await expect(bucket.get("k")).rejects.toMatchObject({ code: "CLUSTER_UNREACHABLE" });
   await eventually(() => runtime.lines.some(({ message }) => message === "cannot connect to the cluster"));
-  proxy.mend();
+  proxy.restore();
   await link.connected(AbortSignal.timeout(30_000));
   expect(await bucket.get("k")).toBeUndefined();
 });

@@ -209,7 +209,7 @@ test.each([
 });
 
 test.each(["mqtts", "wss"] as const)(
-  "mutual TLS over %s: with a certificate we are let in, without one we are told",
+  "mutual TLS over %s: a client with a certificate is accepted, one without is refused with the reason",
   async (protocol) => {
     await using broker = await openMosquitto({
       protocol,

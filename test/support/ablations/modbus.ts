@@ -406,8 +406,8 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "treating bytes between requests as a sign of life",
     file: "source/modbus/connection/modbus-connection.ts",
-    code: "const heard = this.#exchange.heardAt > this.#endedAt;",
-    without: "const heard = false;",
+    code: "const received = this.#exchange.receivedAt > this.#endedAt;",
+    without: "const received = false;",
     test: "unit/source/modbus/modbus-connection.test.ts",
     name: "bytes between requests are",
     message: "not a byte came back",
@@ -434,7 +434,7 @@ export const modbusAblations: readonly Ablation[] = [
     code: "      if (framing.late.count > lateBefore) noteLate(framing.late.unit);\n",
     without: "",
     test: exchange,
-    name: "it is told how long",
+    name: "the time of an answer that came after",
   },
   {
     safeguard: "naming the protocol of a port that is not Modbus TCP",

@@ -18,15 +18,15 @@ export const opcuaAblations: readonly Ablation[] = [
   {
     safeguard: "skipping a message that was already processed",
     file: "source/opcua/monitoring/sequence.ts",
-    code: "if (old && !anew) return { missing: [], known: !keepAlive, beyond: false, lags: false };",
-    without: "if (old && !anew) return { missing: [], known: false, beyond: false, lags: false };",
+    code: "if (old && !renumbered) return { missing: [], known: !keepAlive, beyond: false, lags: false };",
+    without: "if (old && !renumbered) return { missing: [], known: false, beyond: false, lags: false };",
     test: sequence,
   },
   {
     safeguard: "accepting a server that restarts its sequence numbers",
     file: "source/opcua/monitoring/sequence.ts",
-    code: "const anew = unheard && !keepAlive && this.isOld(sequenceNumber);",
-    without: "const anew = false;",
+    code: "const renumbered = unheard && !keepAlive && this.isOld(sequenceNumber);",
+    without: "const renumbered = false;",
     test: sequence,
   },
   {

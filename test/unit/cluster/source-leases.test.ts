@@ -60,7 +60,7 @@ class Site implements AsyncDisposable {
   cut(node: string): void {
     this.#cut.add(node);
   }
-  mend(node: string): void {
+  restore(node: string): void {
     this.#cut.delete(node);
   }
 
@@ -91,7 +91,7 @@ test("when the reader is cut off or stops, another agent reads within 10 s", asy
   const other = first === "gw1" ? "gw2" : "gw1";
   site.cut(first);
   expect(await site.pass(takeoverMs)).toEqual([other]);
-  site.mend(first);
+  site.restore(first);
   expect(await site.pass(60_000)).toEqual([other]);
   await site.end(other);
   expect(await site.pass(5_000)).toEqual([first]);
@@ -190,7 +190,7 @@ test(`no two agents read a source at once, whatever is partitioned, stopped and 
       random() < 0.5 ? ({ kind: "drain", node } as const) : ({ kind: "move", source: "line", node } as const);
     const chance = random();
     if (chance < 0.25) site.cut(node);
-    else if (chance < 0.5) site.mend(node);
+    else if (chance < 0.5) site.restore(node);
     else if (chance < 0.6) {
       await site.end(node);
       site.start(node, node === "gw1");
@@ -199,6 +199,6 @@ test(`no two agents read a source at once, whatever is partitioned, stopped and 
     else await takeBackOrder(site.state, order);
     await site.pass(random() * 12_000);
   }
-  for (const node of nodes) site.mend(node);
+  for (const node of nodes) site.restore(node);
   expect(await site.pass(30_000)).toHaveLength(1);
 });

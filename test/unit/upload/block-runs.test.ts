@@ -25,7 +25,7 @@ test("runs of blocks give for each point the same result as a list of blocks", (
     let newest = -(2 ** 31);
     let arrived = 0;
     for (let step = 0; step < 60; step++) {
-      const told = `seed ${seed}, step ${step}`;
+      const place = `seed ${seed}, step ${step}`;
       if (below(3) > 0) {
         // Mostly polled series: the same points in consecutive blocks, and sometimes one is left out.
         const points = 1 + below(3);
@@ -49,19 +49,19 @@ test("runs of blocks give for each point the same result as a list of blocks", (
             if (last) lasts.add(block);
           }
         });
-        expect(gone, told).toEqual(plain.splice(0, count));
-        expect(lasts, told).toEqual(new Set(gone.filter((block) => block !== left[0])));
+        expect(gone, place).toEqual(plain.splice(0, count));
+        expect(lasts, place).toEqual(new Set(gone.filter((block) => block !== left[0])));
       }
       const count = below(plain.length + 2);
-      expect(blocks.whole(count), told).toBe(wholeOf(plain, count));
-      expect([blocks.arrived, blocks.firstPoints], told).toEqual([
+      expect(blocks.whole(count), place).toBe(wholeOf(plain, count));
+      expect([blocks.arrived, blocks.firstPoints], place).toEqual([
         arrived,
         plain.filter((block) => block === plain[0]).length,
       ]);
-      if (plain.length > 0) expect(blocks.first, told).toBe(plain[0]);
+      if (plain.length > 0) expect(blocks.first, place).toBe(plain[0]);
       const some = new Float64Array(below(plain.length + 1));
       blocks.fill(some);
-      expect([...some], told).toEqual(plain.slice(0, some.length));
+      expect([...some], place).toEqual(plain.slice(0, some.length));
     }
   }
 });

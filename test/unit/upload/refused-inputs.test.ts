@@ -310,5 +310,5 @@ test("a point on which the service fails is found among points that the service 
 
   expect(delivery.parked.first).toMatchObject([{ input: bad }]);
   // The other point was refused permanently.
-  expect(delivery.reader.waiting + delivery.reader.out).toBe(1);
+  expect(delivery.reader.waiting + delivery.reader.leased).toBe(1);
 });

@@ -43,9 +43,9 @@ test("the path of the configuration is shown to this machine only", async () => 
   );
   for (const path of ["/api/certificates", "/api/rejects"]) {
     expect(JSON.stringify(await details[path]?.(none, true))).toContain("-c '/etc/plant 1/agent.yaml'");
-    const told = JSON.stringify(await details[path]?.(none, false));
-    expect(told).toContain("-c FILE");
-    expect(told).not.toContain("/etc");
+    const answer = JSON.stringify(await details[path]?.(none, false));
+    expect(answer).toContain("-c FILE");
+    expect(answer).not.toContain("/etc");
   }
 });
 

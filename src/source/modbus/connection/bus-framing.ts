@@ -234,7 +234,7 @@ export class BusFraming implements Framing {
     const further = this.#candidates.length > 0;
     if (!doubtful && (mismatch !== undefined || further)) watch?.unsolicited(unit, pdu);
     if (doubtful || mismatch === undefined) watch?.mayBeOurs(unit, pdu);
-    watch?.heard(unit, pdu);
+    watch?.received(unit, pdu);
     if (again && watch?.repeating) {
       this.discarded++;
       return;

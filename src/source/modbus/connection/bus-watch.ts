@@ -44,7 +44,7 @@ export interface Disturbance extends SourceWarning {
   readonly kind: "another master" | "repeated replies";
 }
 
-interface Heard {
+interface ReceivedReply {
   readonly unit: number;
   readonly pdu: Uint8Array;
   readonly at: number;
@@ -59,7 +59,7 @@ export class BusWatch {
   /** Unit or block → unanswered confirmations in a row. */
   readonly #unconfirmed = new Map<string, number>();
   /** Replies that may have answered a request of this agent, accepted or not. */
-  #recent: Heard[] = [];
+  #recent: ReceivedReply[] = [];
   readonly #lastOfKind = new Map<string, number>();
   /** Time of the last time-out of a request for each kind. */
   readonly #gaveUpAt = new Map<string, number>();
@@ -94,20 +94,20 @@ export class BusWatch {
   }
 
   /** A reply was received, to a request of any master. */
-  heard(unit: number, pdu: Uint8Array): void {
+  received(unit: number, pdu: Uint8Array): void {
     const at = this.now;
     const kind = kindOfReply(unit, pdu);
     this.#lastOfKind.set(kind, at);
     if (this.#foreignRequest?.kinds.includes(kind)) this.#foreignRequest = undefined;
   }
 
-  /** A received reply answers no request of this agent, not even late. Call before `heard`. */
+  /** A received reply answers no request of this agent, not even late. Call before `received`. */
   unsolicited(unit: number, pdu: Uint8Array): void {
     const { now } = this;
     const kind = kindOfReply(unit, pdu);
     if (now - (this.#gaveUpAt.get(kind) ?? Number.NEGATIVE_INFINITY) < lateForMs) return;
     this.#sign(now);
-    const isSame = (each: Heard) => each.unit === unit && equal(each.pdu, pdu) && now - each.at < longestGapMs;
+    const isSame = (each: ReceivedReply) => each.unit === unit && equal(each.pdu, pdu) && now - each.at < longestGapMs;
     // Two masters with the same request get the same reply.
     const first = this.awaited.includes(kind) ? undefined : this.#recent.findLast(isSame);
     if (first) {

@@ -9,7 +9,7 @@ import { ModbusClient } from "./client.ts";
 import type { Exchange, Framing, GivenUp, LineRest, Result } from "./framing.ts";
 
 interface Pending {
-  heard: boolean;
+  received: boolean;
   /** The answer was complete at monotonic time `at`. */
   answered(answer: Answer, at: number): void;
   /** An answer came and is held: see `Framing.settlesAt`. */
@@ -48,7 +48,7 @@ export function streamExchange(
   let pending: Pending | undefined;
   let lost: AgentError | undefined;
   let stale = false;
-  let heardAt = Number.NEGATIVE_INFINITY;
+  let receivedAt = Number.NEGATIVE_INFINITY;
   let expiredAt: number | undefined;
   let endedAt = Number.NEGATIVE_INFINITY;
   let longestTimeoutMs = 0;
@@ -75,8 +75,8 @@ export function streamExchange(
   stream.listen({
     data(chunk) {
       if (lost) return;
-      heardAt = clock.monotonic();
-      if (pending) pending.heard = true;
+      receivedAt = clock.monotonic();
+      if (pending) pending.received = true;
       const discardedBefore = framing.discarded;
       const lateBefore = framing.late.count;
       let answer: Answer | undefined;
@@ -90,9 +90,9 @@ export function streamExchange(
       if (framing.late.count > lateBefore) noteLate(framing.late.unit);
       // Noise is not a frame and must not extend the hold.
       if (framing.holding && (!held || framing.discarded > discardedBefore))
-        held = { since: held?.since ?? heardAt, lastAt: heardAt };
-      if (answer) pending?.answered(answer, heardAt);
-      else if (framing.settlesAt !== undefined) pending?.held(heardAt);
+        held = { since: held?.since ?? receivedAt, lastAt: receivedAt };
+      if (answer) pending?.answered(answer, receivedAt);
+      else if (framing.settlesAt !== undefined) pending?.held(receivedAt);
     },
     closed(error) {
       // Some device servers answer and close. The held answer is then final.
@@ -104,7 +104,7 @@ export function streamExchange(
   const comeToRest = async (since: number, { quietMs, guardMs }: LineRest, signal: AbortSignal) => {
     for (;;) {
       const now = clock.monotonic();
-      const wait = Math.min(Math.max(heardAt + quietMs, since + guardMs), since + longestRestMs) - now;
+      const wait = Math.min(Math.max(receivedAt + quietMs, since + guardMs), since + longestRestMs) - now;
       if (wait <= 0) return;
       await clock.sleep(wait, signal);
     }
@@ -115,9 +115,9 @@ export function streamExchange(
 
   /** A late answer arrived, to the last request to `unit` that timed out or to an earlier one. */
   const noteLate = (unit: number) => {
-    const sentAt = ofLate(unit, heardAt).at(-1);
+    const sentAt = ofLate(unit, receivedAt).at(-1);
     if (sentAt !== undefined)
-      lateMs.set(unit, Math.min(lateMs.get(unit) ?? Number.POSITIVE_INFINITY, heardAt - sentAt));
+      lateMs.set(unit, Math.min(lateMs.get(unit) ?? Number.POSITIVE_INFINITY, receivedAt - sentAt));
   };
 
   /** Wait beyond the deadline for a held answer. If it is late, the next one takes about as long. */
@@ -160,14 +160,14 @@ export function streamExchange(
         }
         const answer = client.expire();
         if (answer) {
-          current.answered(answer, heardAt);
+          current.answered(answer, receivedAt);
           return;
         }
         expiredAt = clock.monotonic();
         if (!framing.abandon()) retire();
         givenUp.set(request.unit, [...ofLate(request.unit, sentAt), sentAt]);
         const { mismatch } = framing;
-        current.settle({ kind: "silence", mismatch, heard: current.heard, lateMs: lateMs.get(request.unit) });
+        current.settle({ kind: "silence", mismatch, received: current.received, lateMs: lateMs.get(request.unit) });
       };
       const settleHeld = () => {
         if (pending !== current || answeredAt === undefined) return;
@@ -185,7 +185,7 @@ export function streamExchange(
         stream.awaiting?.(false);
       };
       const current: Pending = {
-        heard: false,
+        received: false,
         answered(answer, completeAt) {
           // A held answer arrived earlier.
           const at = epochMicros(clock.now() - Math.round((clock.monotonic() - completeAt) * 1_000));
@@ -262,8 +262,8 @@ export function streamExchange(
     get discarded() {
       return framing.discarded;
     },
-    get heardAt() {
-      return heardAt;
+    get receivedAt() {
+      return receivedAt;
     },
     async run(request, timeoutMs, signal) {
       if (expiredAt !== undefined && rest) await comeToRest(expiredAt, rest, signal);

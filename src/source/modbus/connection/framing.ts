@@ -61,13 +61,13 @@ export function copyBytes(bytes: Uint8Array): Uint8Array {
 export type Result =
   | (Answer & { readonly at: EpochMicros; readonly tookMs: number })
   /**
-   * No matching answer came in time. `mismatch`: what came instead; `heard`: whether bytes came; `lateMs`: shortest
+   * No matching answer came in time. `mismatch`: what came instead; `received`: whether bytes came; `lateMs`: shortest
    * duration of a late answer, if any.
    */
   | {
       readonly kind: "silence";
       readonly mismatch: string | undefined;
-      readonly heard: boolean;
+      readonly received: boolean;
       readonly lateMs?: number | undefined;
       /** How the device closed the connection instead of answering. */
       readonly closed?: string;
@@ -89,7 +89,7 @@ export interface Exchange extends AsyncDisposable {
   readonly stale: boolean;
   readonly discarded: number;
   /** Monotonic time of the last byte. */
-  readonly heardAt: number;
+  readonly receivedAt: number;
 }
 
 /** How to wait for a line to become quiet after a time-out. */

@@ -158,13 +158,13 @@ export class ModbusConnection implements AsyncDisposable {
     this.#notBefore = end + this.#options.delayMs;
     this.busyMs += end - start;
     // Bytes since the last request count, too: a unit may be slower than its time-out.
-    const heard = this.#exchange.heardAt > this.#endedAt;
+    const received = this.#exchange.receivedAt > this.#endedAt;
     this.#endedAt = end;
 
     const unit = String(request.unit);
     this.#countDiscarded();
     metrics.counter(requestsTotal).add(1, { source, unit, outcome: outcomes[result.kind] });
-    if ("tookMs" in result || heard || (result.kind === "silence" && result.heard)) {
+    if ("tookMs" in result || received || (result.kind === "silence" && result.received)) {
       this.#silent = 0;
       this.#silentUnits.clear();
     } else if (result.kind === "silence") this.#hearNothing(request.unit, conclusive, result.closed !== undefined);
@@ -192,7 +192,7 @@ export class ModbusConnection implements AsyncDisposable {
     if (this.#failure || !this.#options.isCloseable || (conclusive && this.#answered.size === 0)) throw error;
     if (error !== this.#exchange.lost || !isAgentError(error, "SOURCE_UNREACHABLE")) throw error;
     this.#closedOver = error;
-    return { kind: "silence", mismatch: undefined, heard: false, closed: error.message };
+    return { kind: "silence", mismatch: undefined, received: false, closed: error.message };
   }
 
   /** Throws if all units that ever answered, or all units if none did, are silent: the connection is dead. */

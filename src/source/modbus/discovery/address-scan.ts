@@ -128,7 +128,7 @@ export async function openProbeConnection(
         if (!answered || !(error instanceof AgentError)) throw error;
         await link[Symbol.asyncDispose]();
         link = await openConnection(config, runtime, signal);
-        return { kind: "silence", mismatch: error.message, heard: true };
+        return { kind: "silence", mismatch: error.message, received: true };
       }
     },
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),

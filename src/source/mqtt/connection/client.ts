@@ -136,7 +136,7 @@ export class MqttConnection implements AsyncDisposable {
   readonly limits: Readonly<Record<string, unknown>>;
   readonly #client: MqttClient;
   readonly #lostFirst: Promise<never>;
-  #heard = false;
+  #received = false;
 
   constructor(client: MqttClient, sessionPresent: boolean, lost: Promise<AgentError>) {
     const { protocolVersion } = client.options;
@@ -150,7 +150,7 @@ export class MqttConnection implements AsyncDisposable {
       throw error;
     });
     this.#lostFirst.catch(() => {});
-    client.stream.on("data", () => void (this.#heard = true));
+    client.stream.on("data", () => void (this.#received = true));
   }
 
   /** Resolves with the broker's code for each filter: 0 to 2 granted, from 128 refused. Rejects on connection loss. */
@@ -172,10 +172,10 @@ export class MqttConnection implements AsyncDisposable {
   }
 
   /** Whether any data arrived since the last call. */
-  heard(): boolean {
-    const heard = this.#heard;
-    this.#heard = false;
-    return heard;
+  received(): boolean {
+    const received = this.#received;
+    this.#received = false;
+    return received;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -25,14 +25,14 @@ export async function* browseBroker(
   runtime: Runtime,
   signal: AbortSignal,
 ): AsyncGenerator<BrowsedNode, void, undefined> {
-  const heard = new Map<string, { payload: Buffer; count: number }>();
+  const received = new Map<string, { payload: Buffer; count: number }>();
   const receive = ({ topic, payload, retained }: Message) => {
     // The payload is a view of a socket buffer, so it is copied.
-    if ((heard.has(topic) || heard.size < maxTopics) && payload.length > 0)
-      heard.set(topic, {
+    if ((received.has(topic) || received.size < maxTopics) && payload.length > 0)
+      received.set(topic, {
         payload: Buffer.from(payload.subarray(0, maxSample)),
         // Retained messages do not count for the rate.
-        count: (heard.get(topic)?.count ?? 0) + (retained ? 0 : 1),
+        count: (received.get(topic)?.count ?? 0) + (retained ? 0 : 1),
       });
     return true;
   };
@@ -74,7 +74,7 @@ export async function* browseBroker(
     seconds = Math.max(1, (runtime.clock.monotonic() - begin) / 1_000);
   }
   let sparkplug = false;
-  for (const [topic, { payload, count }] of [...heard].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+  for (const [topic, { payload, count }] of [...received].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
     const perSecond = count / seconds;
     if (!parseSparkplugTopic(topic))
       for (const node of guessTags(topic, payload, runtime.clock.now())) yield { ...node, perSecond };

@@ -134,7 +134,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
   async function watchSilence(): Promise<void> {
     const watch = new StaleTagWatch(tags, clock.monotonic());
     if (watch.intervalMs === undefined) return;
-    reception.onTaken((readings) => watch.heard(readings, clock.monotonic()));
+    reception.onTaken((readings) => watch.received(readings, clock.monotonic()));
     await each(watch.intervalMs, () => {
       for (const silent of watch.look(clock.monotonic())) {
         log.warn({ topic: silent.topic, ms: silent.expectEvery }, "no message for longer than expected");
@@ -157,7 +157,7 @@ async function openAt(address: string, config: MqttConfig, runtime: Runtime, sig
     let isLogged = false;
     await each(keepaliveMs / 4, () => {
       const { stalledMs = 0 } = reception;
-      if (connection.heard() || reception.stalledMs !== undefined) connection.stayAlive();
+      if (connection.received() || reception.stalledMs !== undefined) connection.stayAlive();
       if (stalledMs >= stallWarningMs && !isLogged)
         log.warn({ ms: Math.round(stalledMs) }, "messages are left at the broker because nothing takes them here");
       isLogged = stalledMs >= stallWarningMs;

@@ -14,8 +14,8 @@ interface Watched {
   readonly expectEvery: number;
   /** Whether the tag has no captures, so that its signal is known. */
   readonly named: boolean;
-  heard: number;
-  told: boolean;
+  received: number;
+  reported: boolean;
 }
 
 export class StaleTagWatch {
@@ -30,7 +30,7 @@ export class StaleTagWatch {
       if (expectEvery === undefined) continue;
       const id = index as TagId; // a TagId is the index of its tag
       const named = tagCaptures(tag).length === 0;
-      this.#watched.set(id, { id, topic: topic.text, expectEvery, named, heard: nowMs, told: false });
+      this.#watched.set(id, { id, topic: topic.text, expectEvery, named, received: nowMs, reported: false });
     }
   }
 
@@ -40,13 +40,13 @@ export class StaleTagWatch {
     return Math.min(...[...this.#watched.values()].map(({ expectEvery }) => expectEvery)) / 4;
   }
 
-  heard(readings: readonly Reading[], nowMs: number): void {
+  received(readings: readonly Reading[], nowMs: number): void {
     if (this.#watched.size === 0) return;
     for (const reading of readings) {
       const watched = this.#watched.get(reading.tag);
       if (!watched || this.#own.has(reading)) continue;
-      watched.heard = nowMs;
-      watched.told = false;
+      watched.received = nowMs;
+      watched.reported = false;
     }
   }
 
@@ -54,8 +54,8 @@ export class StaleTagWatch {
   look(nowMs: number): readonly SilentTag[] {
     const silent: SilentTag[] = [];
     for (const watched of this.#watched.values()) {
-      if (watched.told || nowMs - watched.heard < watched.expectEvery) continue;
-      watched.told = true;
+      if (watched.reported || nowMs - watched.received < watched.expectEvery) continue;
+      watched.reported = true;
       silent.push(watched);
     }
     return silent;

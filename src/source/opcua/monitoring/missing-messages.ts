@@ -57,16 +57,16 @@ export class MissingMessages {
 
   /**
    * Fetches messages that were lost with the previous connection, without waiting for the next keep-alive. Resolves
-   * when the subscription is `heard` from, or nothing is left. `inTurn` serializes this with arriving messages.
+   * when `received` returns true, or nothing is left. `inTurn` serializes this with arriving messages.
    */
   async catchUp(
     id: number,
-    heard: () => boolean,
+    received: () => boolean,
     inTurn: <T>(work: () => Promise<T>) => Promise<T>,
     signal: AbortSignal,
   ): Promise<void> {
     const { room, runtime } = this.#options;
-    while (!heard()) {
+    while (!received()) {
       await room(signal);
       const found = await inTurn(() => this.#fetchNext(id, signal));
       if (found === "none") return;

@@ -123,7 +123,7 @@ export class Publisher {
       const patienceMs = Math.max(...subscriptions.map(silenceLimitMs)) * (this.#pipeline + 1);
       const patient = Math.min(patienceMs, 2 ** 31 - 1);
       const response = await link.call("Publish", { subscriptionAcknowledgements }, signal, patient);
-      this.#silence.heard(response.subscriptionId);
+      this.#silence.received(response.subscriptionId);
       return response;
     } catch (error) {
       signal.throwIfAborted();

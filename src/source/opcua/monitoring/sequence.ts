@@ -62,19 +62,19 @@ export class SequenceTracker {
     this.#unheard = false;
     const old = this.#next !== undefined && behind(sequenceNumber, this.#next);
     // The server has restarted its numbering.
-    const anew = unheard && !keepAlive && this.isOld(sequenceNumber);
+    const renumbered = unheard && !keepAlive && this.isOld(sequenceNumber);
     // Old numbers now identify other messages.
-    if (anew) this.#first = undefined;
+    if (renumbered) this.#first = undefined;
     // Some servers repeat their last number in a keep-alive instead of the next. Nothing is missing then.
-    if (old && !anew) return { missing: [], known: !keepAlive, beyond: false, lags: false };
+    if (old && !renumbered) return { missing: [], known: !keepAlive, beyond: false, lags: false };
     const kept = available.filter((number) => behind(number, sequenceNumber) && !this.#had(number));
-    const between = this.#next === undefined || anew ? [] : range(this.#next, sequenceNumber);
+    const between = this.#next === undefined || renumbered ? [] : range(this.#next, sequenceNumber);
     this.#next = keepAlive ? sequenceNumber : after(sequenceNumber);
     const lags = this.#lags;
     this.#lags = false;
     // Also request unacknowledged messages that are on disk, so that they get acknowledged.
     const asked = new Set([...(between ?? []), ...(unheard || !between ? kept : [])]);
-    return { missing: [...asked].toSorted(inOrder), known: false, beyond: anew || between === undefined, lags };
+    return { missing: [...asked].toSorted(inOrder), known: false, beyond: renumbered || between === undefined, lags };
   }
 
   /** Whether a message arrived on this connection. */

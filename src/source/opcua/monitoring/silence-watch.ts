@@ -38,7 +38,7 @@ export class SilenceWatch {
     for (const { id } of this.#options.subscriptions) this.#heardMs.set(id, this.#options.runtime.clock.monotonic());
   }
 
-  heard(subscription: number): void {
+  received(subscription: number): void {
     this.#spoken.add(subscription);
     this.#heardMs.set(subscription, this.#options.runtime.clock.monotonic());
   }

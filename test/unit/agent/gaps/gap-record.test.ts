@@ -9,12 +9,12 @@ import { AgentError } from "../../../../src/core/errors.ts";
 import type { TagGap } from "../../../../src/core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
 import { eventually } from "../../../support/eventually.ts";
-import { connected, readingAt, tagGap, told } from "../../../support/gap-story.ts";
+import { connected, readingAt, tagGap, withStory } from "../../../support/gap-story.ts";
 
 const unreachable = new AgentError("SOURCE_UNREACHABLE", "10.0.0.5:4840 does not answer");
 
 test("an outage of ten thousand tags is one row, from the last reading to the next connection", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     await story.later(5_000);
     story.source.lost(unreachable);
     expect(story.rows()).toEqual(["line disconnected 0- all 10000 open"]);
@@ -28,14 +28,14 @@ test("an outage of ten thousand tags is one row, from the last reading to the ne
   }));
 
 test("a loss noticed long after the last reading begins a minute before, not with a value of hours ago", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     await story.later(3_600_000);
     story.source.lost(unreachable);
     expect(story.rows()).toEqual(["line disconnected 3540- all 10000 open"]);
   }));
 
 test("a gap whose messages the broker had queued is filled", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     story.source.lost(unreachable);
     await story.later(10_000);
     story.source.online({ recovery: { how: "kept", by: "the broker had kept the session" } });
@@ -44,7 +44,7 @@ test("a gap whose messages the broker had queued is filled", () =>
   }));
 
 test("the time between a kill and the next start is a row that begins at the last heartbeat", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     await story.later(30_000);
     await eventually(async () => {
       await story.later(1_000);
@@ -63,7 +63,7 @@ test("the time between a kill and the next start is a row that begins at the las
   }));
 
 test("the time between a stop and the next start is a row with that cause, and continues an open outage", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     await story.restart({ killed: false, afterMs: 10_000 });
     story.source.online(connected);
     story.source.lost(unreachable);
@@ -79,7 +79,7 @@ test("the time between a stop and the next start is a row with that cause, and c
   }));
 
 test("when the clock is set only after the start, the row of the time without the agent ends at the real start", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     await story.restart({ killed: false, afterMs: 3_600_000 });
     story.clock.stepWall(-7_200_000);
     await story.later(5_000);
@@ -91,7 +91,7 @@ test("when the clock is set only after the start, the row of the time without th
   }));
 
 test("tags that fail and recover together share a row; a tag that recovers sooner has its own", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     const dead = "unit 3 does not answer";
     const failing = await story.later(10_000);
     for (const input of ["a", "b", "c"]) story.source.failed(input, epochMicros(failing - 1e6), "bad", dead);
@@ -108,7 +108,7 @@ test("tags that fail and recover together share a row; a tag that recovers soone
   }));
 
 test("a tag that fails repeatedly gets some rows and then one row that counts", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     for (let i = 0; i < 50; i++) {
       story.source.failed("a", await story.later(1_000), "bad", `no answer within ${i} ms`);
       story.read();
@@ -123,7 +123,7 @@ test("a tag that fails repeatedly gets some rows and then one row that counts", 
   }));
 
 test("a gap that the device's history fills for some tags is partly filled and names the others", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     const from = story.clock.now();
     story.source.lost(unreachable);
     const to = await story.later(10_000);
@@ -140,7 +140,7 @@ test("a gap that the device's history fills for some tags is partly filled and n
   }));
 
 test("a gap is being filled until all searches end, over connections and restarts", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     const from = story.clock.now();
     story.source.lost(unreachable);
     const to = await story.later(10_000);
@@ -160,7 +160,7 @@ test("a gap is being filled until all searches end, over connections and restart
   }));
 
 test("the history read for one gap does not resolve another one shortly before it", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     const outage = async () => {
       const from = story.clock.now();
       story.source.lost(unreachable);
@@ -185,7 +185,7 @@ test.each([
   ["before anything is settled, by a kill", 3_000, true],
   ["while others are looked for", 20_000, false],
 ])("losses of some tags stay recorded when the source starts again %s", (_, afterMs, killed) =>
-  told(async (story) => {
+  withStory(async (story) => {
     const from = story.clock.now();
     story.source.lost(unreachable);
     const to = await story.later(10_000);
@@ -208,7 +208,7 @@ test.each([
 );
 
 test("a row begins with the last value of any tag and is not longer for tags that rarely change", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     const longAgo = story.clock.now();
     const before = await story.later(600_000);
     story.source.delivered({ readings: [], gaps: [] });
@@ -229,7 +229,7 @@ test("a row begins with the last value of any tag and is not longer for tags tha
   }));
 
 test("a reported loss is on disk before it is acknowledged: a kill just after that does not turn it into filled", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     await eventually(async () => {
       await story.later(1_000);
       return (await readGapFolder(story.folder)).life?.sources.line !== undefined;
@@ -250,7 +250,7 @@ test("a reported loss is on disk before it is acknowledged: a kill just after th
   }));
 
 test("a loss is not assigned to the previous, filled row, except when the device clock is ahead", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     for (const state of ["filled", "lost"] as const) {
       const from = story.clock.now();
       story.source.lost(unreachable);
@@ -271,7 +271,7 @@ test("a loss is not assigned to the previous, filled row, except when the device
   }));
 
 test("repeated queue overflows are rows that cover each time and all tags", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     story.source.online({ recovery: { how: "history" } });
     const start = await story.later(100_000);
     const full = (tag: number, from: number, to: number, state: TagGap["state"]) => ({
@@ -290,7 +290,7 @@ test("repeated queue overflows are rows that cover each time and all tags", () =
   }));
 
 test("a gap that overlaps a combined row gets its own row", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     story.source.online({ recovery: { how: "history" } });
     const start = await story.later(200_000);
     const full = (from: number, to: number) => {
@@ -310,7 +310,7 @@ test("a gap that overlaps a combined row gets its own row", () =>
   }));
 
 test("of many gaps of many tags the oldest are no longer followed, and none stays in state filling", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     for (let i = 0; i < 12; i++) {
       const from = story.clock.now();
       story.source.lost(unreachable);
@@ -326,7 +326,7 @@ test("of many gaps of many tags the oldest are no longer followed, and none stay
   }));
 
 test("values discarded by the server are a row of the tags concerned", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     const from = story.clock.now();
     const to = await story.later(3_000);
     story.source.delivered({
@@ -338,7 +338,7 @@ test("values discarded by the server are a row of the tags concerned", () =>
   }));
 
 test("a time in which points cannot be stored is lost, or filled where the broker keeps the values", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     const full = new AgentError("BUFFER_UNAVAILABLE", "no space left on the disk");
     for (const holder of [undefined, "the broker"]) {
       story.source.online({ holder });
@@ -354,7 +354,7 @@ test("a time in which points cannot be stored is lost, or filled where the broke
   }));
 
 test("a disk that neither stores nor fails is a gap as soon as it hangs", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     story.source.storing();
     await story.later(4_000);
     expect(story.rows()).toEqual([]);
@@ -366,7 +366,7 @@ test("a disk that neither stores nor fails is a gap as soon as it hangs", () =>
   }));
 
 test("points lost from the buffer are rows with their number, also over restarts, and never counted twice", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     const at = (seconds: number) => epochMicros(story.clock.now() + seconds * 1e6);
     const interval = (number: number, points: number, from: number, to: number) => ({
       number,
@@ -401,7 +401,7 @@ test("points lost from the buffer are rows with their number, also over restarts
   }));
 
 test("losses of a buffer that replaced another one are rows as well", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     const at = epochMicros(story.clock.now());
     const loss = (points: number) => ({
       losses: [{ reason: "missing", points, from: at, to: at, intervals: [{ number: 0, points, from: at, to: at }] }],
@@ -413,7 +413,7 @@ test("losses of a buffer that replaced another one are rows as well", () =>
   }));
 
 test("a loss whose points are found again is filled, and a later loss is a row of its own", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     const at = epochMicros(story.clock.now());
     const interval = (number: number, points: number) => ({ number, points, from: at, to: at });
     const loss = (points: number, found: number, ...intervals: LossInterval[]) => ({
@@ -431,7 +431,7 @@ test("a loss whose points are found again is filled, and a later loss is a row o
   }));
 
 test("a record torn during a write keeps its other rows, and only its owner can read the file", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     story.source.lost(unreachable);
     await story.later(10_000);
     story.source.online(connected);
@@ -451,7 +451,7 @@ test("a record torn during a write keeps its other rows, and only its owner can 
   }));
 
 test("a source removed from the configuration leaves no open row", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     story.source.lost(unreachable);
     await story.later(10_000);
     story.source[Symbol.dispose]();

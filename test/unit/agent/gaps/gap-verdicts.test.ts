@@ -10,7 +10,7 @@ import { AgentError } from "../../../../src/core/errors.ts";
 import type { TagGap } from "../../../../src/core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
 import { eventually } from "../../../support/eventually.ts";
-import { connected, type GapStory, readingAt, tagGap, told } from "../../../support/gap-story.ts";
+import { connected, type GapStory, readingAt, tagGap, withStory } from "../../../support/gap-story.ts";
 
 const unreachable = new AgentError("SOURCE_UNREACHABLE", "gone");
 const overflow = (...args: Parameters<typeof tagGap>): TagGap => ({ ...tagGap(...args), cause: "overflow" });
@@ -30,7 +30,7 @@ const covered = (story: GapStory, from: number, to: number) =>
 const many = Array.from({ length: 10_000 }, (_, i) => i);
 
 test("every overflow is covered by a row, also shortly after a previous one", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     const spans: [EpochMicros, EpochMicros][] = [];
     for (let i = 0; i < 6; i++) {
       const from = story.clock.now();
@@ -43,7 +43,7 @@ test("every overflow is covered by a row, also shortly after a previous one", ()
   }));
 
 test("the named tag is the unfilled one", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     const gap = await outageOf(story);
     story.source.delivered({
       readings: [],
@@ -59,7 +59,7 @@ test("the named tag is the unfilled one", () =>
   }));
 
 test("lost seconds of a gap are counted once", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     const first = await outageOf(story);
     story.source.delivered({ readings: [], gaps: [1, 2, 3].map((tag) => tagGap(tag, "lost", ...first, "no")) });
     await story.later(20_000);
@@ -75,7 +75,7 @@ test("lost seconds of a gap are counted once", () =>
   }));
 
 test("a tag whose search began before a restart and has no result is not filled", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     const gap = await outageOf(story);
     story.source.delivered({ readings: [], gaps: [tagGap(1, "open", ...gap)] });
     await story.later(20_000);
@@ -86,7 +86,7 @@ test("a tag whose search began before a restart and has no result is not filled"
   }));
 
 test("no more tags are counted as lost than exist", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     const gap = await outageOf(story);
     const say = () =>
       story.source.delivered({
@@ -103,7 +103,7 @@ test("no more tags are counted as lost than exist", () =>
   }));
 
 test("when the first outage is lost and the next is found, the first row is lost", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     const first = await outageOf(story);
     story.source.delivered({ readings: [], gaps: many.map((tag) => tagGap(tag, "lost", ...first, "no")) });
     await story.later(1_000);
@@ -116,7 +116,7 @@ test("when the first outage is lost and the next is found, the first row is lost
 for (const aheadS of [-59, -10, 0, 10, 59])
   for (const between of [true, false])
     test(`device ahead by ${aheadS} s, ${between ? "" : "not "}read between: a second outage that is lost is not filled`, () =>
-      told(async (story) => {
+      withStory(async (story) => {
         const d = (time: number) => epochMicros(time + aheadS * 1e6);
         const read = () =>
           story.source.delivered({ readings: [{ ...readingAt(d(story.clock.now())), clock: "device" }] });
@@ -139,7 +139,7 @@ for (const aheadS of [-59, -10, 0, 10, 59])
       }));
 
 test("the row of the time without the agent ends at the start, whatever the clock does long after", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     await story.restart({ killed: false, afterMs: 10_000 });
     story.source.online(connected);
     story.read();
@@ -151,7 +151,7 @@ test("the row of the time without the agent ends at the start, whatever the cloc
 
 for (const end of ["filled", "lost"] as const)
   test(`a row does not stay filling where the value of a slow tag made the clock seem behind (${end})`, () =>
-    told(async (story) => {
+    withStory(async (story) => {
       await story.later(100_000);
       story.read();
       const from = story.clock.now();
@@ -177,7 +177,7 @@ for (const end of ["filled", "lost"] as const)
     }));
 
 test("a loss of a device whose clock is behind is not marked filled because another device's clock is right", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     await story.later(100_000);
     story.read();
     const behind = 10e6;
@@ -207,7 +207,7 @@ test("a loss of a device whose clock is behind is not marked filled because anot
   }));
 
 test("a search begun by an earlier run and answered late still fills the row", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     await story.later(100_000);
     story.read();
     const a = story.clock.now();
@@ -231,7 +231,7 @@ test("a search begun by an earlier run and answered late still fills the row", (
   }));
 
 test("while the record cannot be written no heartbeat states that everything is accounted for", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     await eventually(async () => {
       await story.later(1_000);
       return (await readGapFolder(story.folder)).life?.sources.line !== undefined;
@@ -256,7 +256,7 @@ test("while the record cannot be written no heartbeat states that everything is 
   }));
 
 test("a loss is not acknowledged while the gap record cannot be written", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     const from = story.clock.now();
     story.source.lost(unreachable);
     const to = await story.later(10_000);
@@ -274,7 +274,7 @@ test("a loss is not acknowledged while the gap record cannot be written", () =>
   }));
 
 test("a gap record whose disk hangs delays no caller for more than 5 s and is reported", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     const answer = Promise.withResolvers<boolean>();
     story.record.save = () => answer.promise;
     const written = story.source.written();
@@ -315,7 +315,7 @@ test("the names of searched and lost tags are bounded as well", () => {
 });
 
 test("an abandoned source opens no more rows", () =>
-  told(async (story) => {
+  withStory(async (story) => {
     story.source[Symbol.dispose]();
     story.source.bufferFailed(new AgentError("BUFFER_UNAVAILABLE", "no space left on the disk"));
     expect(story.record.summary().open).toBe(0);

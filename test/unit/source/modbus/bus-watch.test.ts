@@ -192,7 +192,7 @@ test("with longer requests than another master's, a late answer is not accepted 
   expect(exchange.telling(read(20, 1))).toBeUndefined();
   const next = exchange.run(read(20, 1), 5, signal);
   listener?.data(frame(1, 3, 4, 0, 7, 0, 8));
-  expect(await next).toMatchObject({ kind: "silence", heard: true });
+  expect(await next).toMatchObject({ kind: "silence", received: true });
 });
 
 test.each([6, 11])(

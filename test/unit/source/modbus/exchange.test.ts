@@ -69,10 +69,10 @@ test("an answer carries the time at which it was complete", async () => {
 test("without an answer the request ends at its deadline, with what was received instead", async () => {
   const { stream, say } = scripted();
   const exchange = streamExchange(stream, tcp(), new ManualClock());
-  expect(await exchange.run(read, 5, signal)).toEqual({ kind: "silence", mismatch: undefined, heard: false });
+  expect(await exchange.run(read, 5, signal)).toEqual({ kind: "silence", mismatch: undefined, received: false });
   const second = exchange.run(read, 5, signal);
   say(mbapFrame(9, 1, word(7)));
-  expect(await second).toEqual({ kind: "silence", mismatch: "transaction 9 instead of 1", heard: true });
+  expect(await second).toEqual({ kind: "silence", mismatch: "transaction 9 instead of 1", received: true });
   expect(exchange.discarded).toBe(1);
 });
 
@@ -84,7 +84,7 @@ test.each([
     () => rtuCodec.encode({ unit: 1, pdu: word(7) }),
   ],
 ] as const)(
-  "over %s it is told how long an answer took that came when nothing was asked any more",
+  "over %s the time of an answer that came after its request had ended is reported",
   async (_name, framing, frame) => {
     const { stream, say } = scripted();
     const clock = new ManualClock();
@@ -92,7 +92,7 @@ test.each([
     await exchange.run(read, 5, signal);
     await clock.advance(30);
     say(frame(0));
-    expect([exchange.discarded, exchange.heardAt]).toEqual([1, clock.monotonic()]);
+    expect([exchange.discarded, exchange.receivedAt]).toEqual([1, clock.monotonic()]);
     await clock.advance(30);
 
     expect(await exchange.run(read, 5, signal)).toMatchObject({ kind: "silence", lateMs: 30 });

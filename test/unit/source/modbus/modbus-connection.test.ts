@@ -17,12 +17,12 @@ async function linkInDoubt(results: readonly (readonly [afterMs: number, kind: "
     lost: undefined,
     stale: false,
     discarded: 0,
-    heardAt: Number.NEGATIVE_INFINITY,
+    receivedAt: Number.NEGATIVE_INFINITY,
     async run(each, timeoutMs): Promise<Result> {
       const [afterMs, kind] = results[asked.length] ?? [0, "silence"];
       asked.push([each, timeoutMs]);
       await clock.advance(afterMs);
-      if (kind === "silence") return { kind, mismatch: undefined, heard: true };
+      if (kind === "silence") return { kind, mismatch: undefined, received: true };
       return { kind, bytes: Uint8Array.of(0, 0), at: clock.now(), tookMs: 0 };
     },
     async [Symbol.asyncDispose]() {},
@@ -73,7 +73,7 @@ test("waiting for a turn and holding an answer do not count as response time of 
     lost: undefined,
     stale: false,
     discarded: 0,
-    heardAt: Number.NEGATIVE_INFINITY,
+    receivedAt: Number.NEGATIVE_INFINITY,
     async run(): Promise<Result> {
       await clock.advance(600);
       return { kind: "data", bytes: Uint8Array.of(0, 7), at: clock.now(), tookMs: 20 };
@@ -96,7 +96,7 @@ test("requests are counted by unit and outcome, exceptions by code, and discarde
   const results: Result[] = [
     { kind: "data", bytes: Uint8Array.of(0, 7), at: runtime.clock.now(), tookMs: 0 },
     { kind: "exception", code: 4, at: runtime.clock.now(), tookMs: 0 },
-    { kind: "silence", mismatch: "noise", heard: true },
+    { kind: "silence", mismatch: "noise", received: true },
   ];
   const exchange: Exchange = {
     telling: () => undefined,
@@ -105,9 +105,9 @@ test("requests are counted by unit and outcome, exceptions by code, and discarde
     get discarded() {
       return discarded;
     },
-    heardAt: Number.NEGATIVE_INFINITY,
+    receivedAt: Number.NEGATIVE_INFINITY,
     async run() {
-      const result = results.shift() ?? { kind: "silence", mismatch: undefined, heard: true };
+      const result = results.shift() ?? { kind: "silence", mismatch: undefined, received: true };
       if (result.kind === "silence") discarded++;
       return result;
     },
@@ -132,8 +132,8 @@ test("silence at a possibly too large request does not end the connection; silen
     lost: undefined,
     stale: false,
     discarded: 0,
-    heardAt: Number.NEGATIVE_INFINITY,
-    run: async () => ({ kind: "silence", mismatch: undefined, heard: false }),
+    receivedAt: Number.NEGATIVE_INFINITY,
+    run: async () => ({ kind: "silence", mismatch: undefined, received: false }),
     async [Symbol.asyncDispose]() {},
   };
   const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
@@ -157,7 +157,7 @@ test("bytes between requests are counted and keep the connection alive", async (
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
   let discarded = 0;
-  let heardAt = Number.NEGATIVE_INFINITY;
+  let receivedAt = Number.NEGATIVE_INFINITY;
   const exchange: Exchange = {
     telling: () => undefined,
     lost: undefined,
@@ -165,12 +165,12 @@ test("bytes between requests are counted and keep the connection alive", async (
     get discarded() {
       return discarded;
     },
-    get heardAt() {
-      return heardAt;
+    get receivedAt() {
+      return receivedAt;
     },
     async run(_request, timeoutMs) {
       await clock.advance(timeoutMs);
-      return { kind: "silence", mismatch: undefined, heard: false };
+      return { kind: "silence", mismatch: undefined, received: false };
     },
     async [Symbol.asyncDispose]() {},
   };
@@ -181,7 +181,7 @@ test("bytes between requests are counted and keep the connection alive", async (
     await link.read(request, 1_000, signal);
     await clock.advance(300);
     discarded++;
-    heardAt = clock.monotonic();
+    receivedAt = clock.monotonic();
     await clock.advance(3_700);
   }
   await link[Symbol.asyncDispose]();

@@ -35,14 +35,14 @@ async function polled({ tags, timeoutMs = 1_000, takes }: Bus, forMs: number) {
     lost: undefined,
     stale: false,
     discarded: 0,
-    heardAt: Number.NEGATIVE_INFINITY,
+    receivedAt: Number.NEGATIVE_INFINITY,
     async run(request, waitMs, signal): Promise<Result> {
       const { unit } = request;
       const count = "count" in request ? request.count : 0;
       const times = takes(unit, requests++);
       if (!times) {
         await clock.sleep(waitMs, signal);
-        return { kind: "silence", mismatch: undefined, heard: true };
+        return { kind: "silence", mismatch: undefined, received: true };
       }
       const [before, after] = times;
       if (before > 0) await clock.sleep(before, signal);

@@ -13,7 +13,7 @@ import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 
 const { signal } = new AbortController();
 const answered = { at: epochMicros(0), tookMs: 0 };
-const silence: Result = { kind: "silence", mismatch: undefined, heard: false };
+const silence: Result = { kind: "silence", mismatch: undefined, received: false };
 const refused = (code: number): Result => ({ kind: "exception", code, ...answered });
 /** Each register holds its address. */
 const given = ({ start, count }: ReadRequest): Result => ({

@@ -42,14 +42,14 @@ async function polled(
     },
     stale: false,
     discarded: 0,
-    heardAt: Number.NEGATIVE_INFINITY,
+    receivedAt: Number.NEGATIVE_INFINITY,
     async run(request: UnitRequest, timeoutMs) {
       if ("identity" in request) throw new Error("never asked");
       const { start, count } = request;
       const silent = isSilent(start, count);
       await clock.advance(silent && !closes ? timeoutMs : 10);
       if (silent && closes) throw (lost = new AgentError("SOURCE_UNREACHABLE", "the device closed the connection"));
-      if (silent) return { kind: "silence", mismatch: undefined, heard: false };
+      if (silent) return { kind: "silence", mismatch: undefined, received: false };
       const bytes = Array.from({ length: count }, (_, i) => [(start + i) >> 8, (start + i) & 0xff]).flat();
       return { kind: "data", bytes: Uint8Array.from(bytes), at: epochMicros(0), tookMs: 10 };
     },

@@ -4,7 +4,7 @@ import type { UnitRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import type { Result } from "../../../../src/source/modbus/connection/framing.ts";
 import { tableReader } from "../../../../src/source/modbus/discovery/address-scan.ts";
 
-const silence: Result = { kind: "silence", mismatch: undefined, heard: false };
+const silence: Result = { kind: "silence", mismatch: undefined, received: false };
 const refusal = (code: number): Result => ({ kind: "exception", code, at: epochMicros(0), tookMs: 0 });
 
 /** A unit that answers with `answer` and counts the requests. */

@@ -17,7 +17,7 @@ test("of many mostly dead units each is reported within a minute, and answering 
     async read({ unit }: { readonly unit: number }, timeoutMs: number): Promise<Result> {
       if (unit % 20 === 0) return { kind: "data", bytes: Uint8Array.of(0, 7), at: clock.now(), tookMs: 1 };
       await clock.advance(timeoutMs);
-      return { kind: "silence", mismatch: undefined, heard: false };
+      return { kind: "silence", mismatch: undefined, received: false };
     },
   };
   const { devices: checks } = await checkUnits(

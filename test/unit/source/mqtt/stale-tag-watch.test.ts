@@ -15,10 +15,10 @@ test("a tag silent for too long is reported once, until it has a value again", (
   expect(silent).toMatchObject([{ topic: "b", named: true }]);
   const own = silent.map((tag) => watch.reading(tag, epochMicros(0)));
   expect(own).toMatchObject([{ tag: 1, quality: "bad", reason: "no message for 10m" }]);
-  watch.heard(own, 11 * minute);
+  watch.received(own, 11 * minute);
   expect(watch.look(40 * minute)).toEqual([]);
 
-  watch.heard(
+  watch.received(
     own.map((reading) => ({ ...reading })),
     50 * minute,
   );

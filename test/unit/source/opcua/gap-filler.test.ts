@@ -59,9 +59,9 @@ function filler(server: { level: object; accessLevel?: object; history?: ua.Stat
       time: { ...defaultTimeRule, clock: "source" },
       serverStarted: undefined,
       limit: 0,
-      async deliver(more, told, stored) {
+      async deliver(more, reported, stored) {
         readings.push(...more);
-        gaps.push(...told);
+        gaps.push(...reported);
         stored();
       },
     },

@@ -97,9 +97,9 @@ test("every recorded value of every gap is read, whatever the limits of the serv
         minLength: 12,
         maxLength: 12,
       }),
-      async (told, edges) => {
-        const server = historian(told);
-        const ranges = told.recorded.map((_, node) =>
+      async (plan, edges) => {
+        const server = historian(plan);
+        const ranges = plan.recorded.map((_, node) =>
           range(node, edges[node]?.[0] ?? 0, (edges[node]?.[0] ?? 0) + (edges[node]?.[1] ?? 1)),
         );
         const got = new Map<number, Set<number>>();
@@ -112,7 +112,7 @@ test("every recorded value of every gap is read, whatever the limits of the serv
           if (page.over) over.push(page.range.node);
         }
         for (const { node, from, to } of ranges)
-          for (const time of told.recorded[node] ?? [])
+          for (const time of plan.recorded[node] ?? [])
             if (time * 1_000 > from && time * 1_000 < to) expect(got.get(node)).toContain(time);
         expect(over.toSorted((a, b) => a - b)).toEqual(ranges.map(({ node }) => node));
         expect(server.points.size).toBe(0);

@@ -62,7 +62,7 @@ test("a number without a reading object equals one with it", async () => {
             return isOne ? one : { value: one.value, statusCode: one.statusCode, source, server };
           });
           const arrived: unknown[] = [];
-          const told = {
+          const losses = {
             arrived: (_: unknown, came: number) => {
               arrived.push(came);
               return [];
@@ -73,7 +73,7 @@ test("a number without a reading object equals one with it", async () => {
             },
             stored: (_: unknown, stored: number) => arrived.push("stored", stored),
           };
-          queue.values({ items: all.map(() => item), values }, stream, told, () => arrived.push("all"));
+          queue.values({ items: all.map(() => item), values }, stream, losses, () => arrived.push("all"));
           queue.alive();
           const delivery = await queue.next(new AbortController().signal);
           delivery.ack();
