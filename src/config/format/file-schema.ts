@@ -142,7 +142,14 @@ export const sections = {
 };
 
 export const runOption = z
-  .union([z.enum(["here", "anywhere", "preferHere"]), z.strictObject({ prefer: agentName })])
+  .union([
+    // Joined by "or" in the message.
+    z.enum(["here", "anywhere", "preferHere"], { error: "must be here, anywhere, preferHere" }),
+    z.strictObject(
+      { prefer: agentName },
+      { error: ({ code }) => (code === "invalid_type" ? "must be { prefer: NODE }" : undefined) },
+    ),
+  ])
   .default("here")
   .describe(
     "Which agent of a cluster reads the source. here: each agent that has it in its configuration. The others: one of those that have it; another one takes over within 10 s. preferHere: this agent while it runs. prefer: the agent of that name while it runs, for a file that is the same on all machines.",

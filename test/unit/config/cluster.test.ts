@@ -34,7 +34,7 @@ test("without the section cluster a source is read here", async () => {
 });
 
 test.each([
-  ["elsewhere", 'must be here, anywhere or preferHere or a map, is "elsewhere"'],
+  ["elsewhere", 'must be here, anywhere, preferHere or { prefer: NODE }, is "elsewhere"'],
   ["{ prefer: [a] }", "sources.demo.run.prefer"],
 ])("run: %s is refused", async (run, text) => {
   expect(await complaints(shared(`run: ${run}`), withPassword)).toContain(text);

@@ -200,6 +200,12 @@ test("ten thousand tags are loaded", { timeout: 600_000 }, async () => {
   expect(config.sources[0]?.rules).toHaveLength(10_000);
 });
 
+test.each(["token", "readToken"])("http.%s has at least 16 characters", async (name) => {
+  const written = (length: number) => `${head}http: { ${name}: ${"t".repeat(length)} }\nsources: {}\n`;
+  expect((await load(written(16), withPassword)).http).toMatchObject({ [name]: expect.anything() });
+  expect(await complaints(written(15), withPassword)).toContain(`http.${name}  must have at least 16 characters`);
+});
+
 test("the address of a proxy with a password is a secret, and a literal one is a warning", async () => {
   const written = (proxy: string) => head.replace("auth:", `proxy: "${proxy}", auth:`);
   const config = await load(written("http://me:canary-pw@proxy:3128"), withPassword);
