@@ -173,7 +173,13 @@ function checkFile(
       "is empty: the service will refuse it",
       "what it refers to holds nothing yet",
     );
-  const { http } = rest;
+  const { http, otlp } = rest;
+  if (otlp?.url.startsWith("http:") && Object.keys(otlp.headers).length > 0 && leavesMachine(otlp.url))
+    issues.warn(
+      nodeAt(root, ["otlp", "url"]) ?? root,
+      "is not encrypted: the headers, metrics and log lines can be read by anyone on the network",
+      "https:// where the collector offers it, with caFile where its authority is your own",
+    );
   if (!http.tls && (http.readToken ?? http.token) && !isLoopback(http.listen.host))
     issues.warn(
       nodeAt(root, ["http", "listen"]) ?? root,

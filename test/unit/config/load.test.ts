@@ -250,6 +250,14 @@ test("a password sent off the machine without TLS is a warning; a local or encry
   const service = (url: string) => complaints(head.replace("http://127.0.0.1:8420/v1", url), withPassword);
   expect(await service("http://service.example/v1")).toContain("service.url  is not encrypted");
   expect(await service("https://service.example/v1")).not.toContain("is not encrypted");
+  const otlp = (url: string) =>
+    complaints(
+      `${head}otlp: { url: "${url}", headers: { authorization: "\${PASSWORD}" } }\nsources: {}\n`,
+      withPassword,
+    );
+  expect(await otlp("http://collector.example:4318")).toContain("otlp.url  is not encrypted");
+  for (const url of ["https://collector.example:4318", "http://127.0.0.1:4318"])
+    expect(await otlp(url), url).not.toContain("is not encrypted");
 });
 
 test("an unverified certificate is a warning in every section", async () => {
