@@ -4,9 +4,6 @@ import { spawn } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { openLog } from "../../agent/log/log.ts";
-import { metricsRegistry } from "../../agent/process/metrics.ts";
-import { systemRuntime } from "../../agent/runtime.ts";
 import type { Status } from "../../agent/status/status.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
@@ -21,9 +18,9 @@ import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import {
   compared,
   type DemoOptions,
-  demoFolder,
   demoServiceOptions,
   integration,
+  openDemo,
   password,
   seen,
   withAnyPort,
@@ -48,14 +45,9 @@ export async function clusterDemo(
   { duration = defaultMs, keep, natsServer }: DemoOptions,
   given: Console,
 ): Promise<ExitStatus> {
-  const io = { ...given, signal: AbortSignal.any([given.signal, ...(given.unread ? [given.unread] : [])]) };
-  const program = natsServerProgram(natsServer, io.environment.variables.PATH ?? "");
+  const program = natsServerProgram(natsServer, given.environment.variables.PATH ?? "");
   await using parts = new AsyncDisposableStack();
-  const folder = await demoFolder(keep, parts);
-  const log = await openLog({ level: "warn", descriptor: 2, pretty: io.interactive, fields: { agent: "demo" } });
-  parts.defer(() => log.flush());
-  const runtime = systemRuntime(log, metricsRegistry());
-  const from = runtime.clock.now();
+  const { io, folder, runtime, from } = await openDemo(given, keep, parts);
 
   io.print("starting three NATS servers, the devices, the local service and two agents …");
   const service = parts.use(

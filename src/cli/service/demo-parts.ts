@@ -2,6 +2,9 @@
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { openLog } from "../../agent/log/log.ts";
+import { metricsRegistry } from "../../agent/process/metrics.ts";
+import { systemRuntime } from "../../agent/runtime.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
@@ -11,6 +14,7 @@ import type { DemoDevices } from "../../demo/devices.ts";
 import { readBackAndCompare } from "../../demo/read-back.ts";
 import type { LocalServiceOptions } from "../../service/config/options.ts";
 import type { Service } from "../../service/service.ts";
+import type { Console } from "../terminal/console.ts";
 
 export interface DemoOptions {
   /** Milliseconds. Undefined: until a signal stops it. */
@@ -27,7 +31,18 @@ export const integration = "c8ktonqsahsmemfs7lv0";
 export const password = "demo";
 const namespace = "platform";
 
-export async function demoFolder(keep: string | undefined, parts: AsyncDisposableStack): Promise<string> {
+/** The console, which also ends when its output is closed (`| head`), the folder, and the runtime. */
+export async function openDemo(given: Console, keep: string | undefined, parts: AsyncDisposableStack) {
+  const io = { ...given, signal: AbortSignal.any([given.signal, ...(given.unread ? [given.unread] : [])]) };
+  const folder = await demoFolder(keep, parts);
+  const log = await openLog({ level: "warn", descriptor: 2, pretty: io.interactive, fields: { agent: "demo" } });
+  parts.defer(() => log.flush());
+  const metrics = metricsRegistry();
+  const runtime = systemRuntime(log, metrics);
+  return { io, folder, metrics, runtime, from: runtime.clock.now() };
+}
+
+async function demoFolder(keep: string | undefined, parts: AsyncDisposableStack): Promise<string> {
   const folder = keep === undefined ? await mkdtemp(join(tmpdir(), "tagferry-demo-")) : resolve(keep);
   await mkdir(folder, { recursive: true });
   if (keep === undefined) parts.defer(() => rm(folder, { recursive: true, force: true }));

@@ -2,9 +2,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Agent, openAgent } from "../../agent/agent.ts";
-import { openLog } from "../../agent/log/log.ts";
-import { metricsRegistry } from "../../agent/process/metrics.ts";
-import { systemRuntime } from "../../agent/runtime.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { lastLine } from "../../demo/comparison.ts";
@@ -19,9 +16,9 @@ import { typedAs, version } from "../terminal/version.ts";
 import {
   compared,
   type DemoOptions,
-  demoFolder,
   demoServiceOptions,
   integration,
+  openDemo,
   password,
   seen,
   withAnyPort,
@@ -33,15 +30,8 @@ const drainWithinMs = 120_000;
 export async function demo(options: DemoOptions, given: Console): Promise<ExitStatus> {
   if (options.cluster) return await (await import("./cluster-demo.ts")).clusterDemo(options, given);
   const { duration, keep } = options;
-  // The demo ends when its output is closed (`| head`).
-  const io = { ...given, signal: AbortSignal.any([given.signal, ...(given.unread ? [given.unread] : [])]) };
   await using parts = new AsyncDisposableStack();
-  const folder = await demoFolder(keep, parts);
-  const log = await openLog({ level: "warn", descriptor: 2, pretty: io.interactive, fields: { agent: "demo" } });
-  parts.defer(() => log.flush());
-  const metrics = metricsRegistry();
-  const runtime = systemRuntime(log, metrics);
-  const from = runtime.clock.now();
+  const { io, folder, metrics, runtime, from } = await openDemo(given, keep, parts);
 
   io.print("starting an MQTT broker, a Modbus TCP device, an OPC UA server, the local service and the agent …");
   const service = parts.use(
