@@ -1,5 +1,5 @@
 // Declares the commands about devices and their certificates.
-import { Option } from "commander";
+import { InvalidArgumentError, Option } from "commander";
 import type { ProtocolTexts } from "../discover/protocols.ts";
 import { recipeNames } from "./discover/recipes.ts";
 import { type CommandLine, jsonOption, numberFrom, parseDurationArgument, parsedOption } from "./shared/arguments.ts";
@@ -16,10 +16,7 @@ export function addDeviceCommands(line: CommandLine, protocols: ProtocolTexts): 
     takes: [
       `[url]  ${protocols.addressExamples().join(", ")} …; registers are narrowed down by ?unit=1&from=0&to=2000`,
       "--yaml  print tags to paste into a configuration",
-      new Option(
-        "--recipe [name]",
-        "look at no device, print a complete configuration for this one, to be adapted; without a name list them",
-      ).choices(recipeNames()),
+      recipeOption(),
       jsonOption,
       `--endpoints  ${secured}: list the ways into the server and what protects each`,
       line.configOption("configuration that --source stands in"),
@@ -97,4 +94,17 @@ export function addDeviceCommands(line: CommandLine, protocols: ProtocolTexts): 
       })),
     ],
   );
+}
+
+/** The names are files, which are listed only for its value, its help and completion, not at each start of a command. */
+function recipeOption(): Option {
+  const option = new Option(
+    "--recipe [name]",
+    "look at no device, print a complete configuration for this one, to be adapted; without a name list them",
+  ).argParser((name) => {
+    const names = recipeNames();
+    if (names.includes(name)) return name;
+    throw new InvalidArgumentError(`Allowed choices are ${names.join(", ")}.`);
+  });
+  return Object.defineProperty(option, "argChoices", { get: recipeNames });
 }

@@ -6,7 +6,7 @@ import { columns, printResult } from "../terminal/text.ts";
 /** In a release the recipes are in a folder next to the bundle. */
 const folder = new URL(import.meta.url.endsWith(".ts") ? "../../../config/recipes/" : "./recipes/", import.meta.url);
 
-/** In alphabetical order. Empty where the files are missing, since every command asks for them to declare its options. */
+/** In alphabetical order. Empty where the files are missing. */
 export function recipeNames(): readonly string[] {
   return existsSync(folder) ? readdirSync(folder).toSorted() : [];
 }
