@@ -90,8 +90,10 @@ export class GapRows {
   summary(now: EpochMicros): GapSummary {
     let [open, day, dayLost, dayPoints] = [0, 0, 0, 0];
     let isCounted = true;
-    for (const { to, state, points } of this.#rows.values()) {
+    const openIn = new Set<string>();
+    for (const { to, state, points, source } of this.#rows.values()) {
       if (to === undefined) open++;
+      if (to === undefined && source !== undefined) openIn.add(source);
       if (to !== undefined && to < now - dayUs) continue;
       day++;
       if (state !== "lost" && state !== "partly") continue;
@@ -99,7 +101,14 @@ export class GapRows {
       dayPoints += points ?? 0;
       if (points === undefined) isCounted = false;
     }
-    return { open, day, dayLost, ...(isCounted && { dayPoints }), revision: this.#revision };
+    return {
+      open,
+      ...(openIn.size > 0 && { openIn: [...openIn] }),
+      day,
+      dayLost,
+      ...(isCounted && { dayPoints }),
+      revision: this.#revision,
+    };
   }
 
   /** Returns and clears the ids of rows that changed or were deleted since the last call. */

@@ -97,6 +97,8 @@ export type GapList = z.output<typeof gapListSchema>;
 
 export interface GapSummary {
   readonly open: number;
+  /** Sources with an open gap. Left out if there are none. */
+  readonly openIn?: readonly string[];
   /** Gaps of the last 24 hours, and those of them that are `lost` or `partly`. */
   readonly day: number;
   readonly dayLost: number;

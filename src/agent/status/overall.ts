@@ -1,6 +1,6 @@
 // The state of the agent in one headline, for the status page and `tagferry status`: whether data arrives, whether it is
 // delivered, and what the operator must do.
-import { problemsOf } from "./problems.ts";
+import { problemsOf, silentSources } from "./problems.ts";
 import type { Fact, Overall, Problem, Status } from "./status.ts";
 import { counted, groupedDigits, roughSpan, words } from "./words.ts";
 
@@ -30,7 +30,7 @@ function leadOf(arriving: Fact, delivering: Fact, urgent: readonly Problem[]): r
     return ["data arrives and is delivered"];
   // What a problem says anyway is not said twice.
   const isSaid = ({ text }: Fact) => urgent.some((problem) => problem.text.startsWith(text));
-  const isPartly = arriving.text.startsWith("data arrives");
+  const isPartly = arriving.level !== "note" && arriving.text.startsWith("data arrives");
   return [...(isPartly ? [] : [arriving]), ...(isSaid(delivering) ? [] : [delivering])].map(({ text }) => text);
 }
 
@@ -62,6 +62,9 @@ function arrivingOf({ sources: all, time }: Known): Fact {
   if (!fresh) return { level: "note", text: last === 0 ? "no data has arrived yet" : "no data at the moment", detail };
   if (online < sources.length)
     return { level: "warn", text: `data arrives from ${online} of ${sources.length} sources`, detail };
+  const silent = silentSources({ sources, time }).length;
+  if (silent > 0)
+    return { level: "note", text: `data arrives from ${online - silent} of ${sources.length} sources`, detail };
   return { level: "good", text: "data arrives", detail };
 }
 

@@ -61,7 +61,8 @@ function fromWarnings({ warnings, gaps }: Known): Finding[] {
 function fromGaps({ gaps, sources }: Known): Finding[] {
   const lost = gaps.dayPoints ? counted(gaps.dayPoints, "value") : "values";
   // An offline source has an open gap anyway.
-  const isOpen = gaps.open > 0 && !sources.some(({ state }) => state === "waiting");
+  const offline = sources.filter(({ state }) => state === "waiting").map(({ name }) => name);
+  const isOpen = gaps.openIn?.some((source) => !offline.includes(source)) ?? (gaps.open > 0 && offline.length === 0);
   return [
     ...when(gaps.dayLost > 0, {
       level: "bad",
@@ -102,10 +103,21 @@ function fromUpload({ upload, buffer, cluster }: Known): Finding[] {
   ];
 }
 
-function fromSources({ sources }: Known): Finding[] {
+/** An online source without a reading for this long is silent, where others give some. In microseconds. */
+const silentUs = 300e6;
+
+export function silentSources({ sources, time }: Pick<Known, "sources" | "time">): Known["sources"] {
+  return sources.filter(
+    ({ state, readingsPerSecond, lastReading, since }) =>
+      state === "online" && readingsPerSecond === 0 && time - Math.max(lastReading ?? 0, since) >= silentUs,
+  );
+}
+
+function fromSources({ sources, time }: Known): Finding[] {
   const inState = (wanted: string) => sources.filter(({ state }) => state === wanted);
   const offline = inState("waiting");
   const connecting = inState("opening");
+  const silent = silentSources({ sources, time });
   const troubled = inState("online").filter(({ error }) => error !== undefined);
   const item = (level: Finding["level"], text: string) => (source: Known["sources"][number]) => ({
     level,
@@ -117,6 +129,13 @@ function fromSources({ sources }: Known): Finding[] {
   return [
     ...offline.map(item("warn", `${counted(offline.length, "source")} ${words.source.waiting.word}`)),
     ...troubled.map(item("warn", `${counted(troubled.length, "source")} with errors`)),
+    ...silent.map(({ name, lastReading }) => ({
+      level: "note" as const,
+      text: `${counted(silent.length, "source")} silent`,
+      detail:
+        lastReading === undefined ? "no reading yet" : `no reading for ${roughSpan((time - lastReading) / 1_000)}`,
+      source: name,
+    })),
     ...connecting.map(item("note", `${counted(connecting.length, "source")} ${words.source.opening.word}`)),
   ];
 }

@@ -52,6 +52,37 @@ test.each<[string, string, Partial<Status>]>([
     { sources: [sourceWith({ state: "waiting" })], gaps: { ...healthy.gaps, open: 1 } },
   ],
   ["warn", "Delivering. 1 source offline.", { sources: [sourceWith(), sourceWith({ name: "b", state: "waiting" })] }],
+  [
+    "warn",
+    "Delivering. Tags not recorded. 1 source offline.",
+    {
+      sources: [sourceWith(), sourceWith({ name: "b", state: "waiting" })],
+      gaps: { ...healthy.gaps, open: 2, openIn: ["b", "hall"] },
+    },
+  ],
+  [
+    "warn",
+    "Delivering. 1 source offline.",
+    {
+      sources: [sourceWith(), sourceWith({ name: "b", state: "waiting" })],
+      gaps: { ...healthy.gaps, open: 1, openIn: ["b"] },
+    },
+  ],
+  [
+    "good",
+    "Data arrives from 1 of 2 sources. Delivering.",
+    {
+      sources: [
+        sourceWith(),
+        sourceWith({
+          name: "b",
+          ...silent,
+          since: epochMicros(healthy.time - 400e6),
+          lastReading: epochMicros(healthy.time - 360e6),
+        }),
+      ],
+    },
+  ],
   ["warn", "Delivering. Backlog does not shrink.", backlogOf("steady")],
   ["warn", "Delivering. Backlog grows.", backlogOf("growing")],
   ["warn", "Delivering a backlog.", backlogOf("shrinking")],
