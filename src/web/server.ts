@@ -178,9 +178,13 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
 /** Loaded only with `tls`. */
 const https = () => process.getBuiltinModule("node:https");
 
-/** The contents of both files. Rejects with `CONFIG_INVALID` if they do not belong together, or as `node:fs` does. */
+/** The contents of both files. Rejects with `CONFIG_INVALID` if one cannot be read or they do not belong together. */
 async function identity({ certFile, keyFile }: NonNullable<WebOptions["tls"]>) {
-  const [cert, key] = await Promise.all([readFile(certFile), readFile(keyFile)]);
+  const read = async (file: string) =>
+    await readFile(file).catch((cause: unknown) => {
+      throw new AgentError("CONFIG_INVALID", `http.tls: ${file} cannot be read: ${reasonOf(cause)}`, { cause });
+    });
+  const [cert, key] = await Promise.all([read(certFile), read(keyFile)]);
   try {
     const { createSecureContext } = process.getBuiltinModule("node:tls");
     createSecureContext({ cert, key });

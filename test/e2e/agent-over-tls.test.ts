@@ -7,6 +7,7 @@ import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { onFreePorts } from "../../src/demo/free-ports.ts";
 import { startAgent } from "../support/agent-process.ts";
+import { authority } from "../support/certificate.ts";
 import { command } from "../support/command.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -112,6 +113,29 @@ test("where only http.readToken is set, a reload takes the token that may change
   const file = join(folder.path, "tagferry.yaml");
   expect(await command(["reload", "-c", file, "--ca-file", tls("ca.pem")])).toMatchObject({ status: 0 });
   expect(JSON.stringify(agent.log)).not.toContain("refused");
+});
+
+test("the agent's own configuration is enough for commands on its machine, whoever issued its certificate", async () => {
+  using folder = temporaryFolder();
+  const file = folder.file("tagferry.yaml");
+  const plant = authority("Authority of the plant");
+  const { cert, key } = plant.issue({ names: ["gw1.plant.example"] });
+  writeFileSync(folder.file("page.pem"), cert);
+  writeFileSync(folder.file("page-key.pem"), key);
+  await using agent = await startWith(folder.path, (text) =>
+    text
+      .replace(tls("broker.pem"), folder.file("page.pem"))
+      .replace(tls("broker-key.pem"), folder.file("page-key.pem")),
+  );
+  expect(await command(["status", "-c", file])).toMatchObject({
+    status: 0,
+    stdout: expect.stringContaining(agent.page),
+  });
+  expect(await command(["reload", "-c", file])).toMatchObject({ status: 0 });
+  // Another certificate at that place is not taken, although the same authority issued it.
+  const other = plant.issue({ names: ["gw2.plant.example"] });
+  writeFileSync(folder.file("page.pem"), other.cert);
+  expect(await command(["status", "-c", file])).toMatchObject({ status: 69 });
 });
 
 test("a certificate and a key that do not belong together end the agent with 78 and name both files", async () => {

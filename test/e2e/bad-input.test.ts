@@ -93,6 +93,22 @@ test("a port in use is reported in one sentence, with exit status 1", async () =
   expect(stderr).not.toMatch(/\n\s+at /);
 });
 
+test.each([
+  ["http.tls", '{ listen: "127.0.0.1:0", tls: { certFile: FOLDER/no.pem, keyFile: FOLDER/no-key.pem } }', ""],
+  ["otlp.caFile", '{ listen: "127.0.0.1:0" }', 'otlp: { url: "https://127.0.0.1:4318", caFile: FOLDER/no.pem }\n'],
+])(
+  "an unreadable file of %s is an error of the configuration: one sentence, exit status 78",
+  async (option, http, more) => {
+    using folder = temporaryFolder();
+    const file = folder.file("agent.yaml");
+    const text = configuration(folder.file("data")).replace('{ listen: "127.0.0.1:0" }', http) + more;
+    writeFileSync(file, text.replaceAll("FOLDER", folder.path));
+    const { status, stderr } = await tagferry(["run", "-c", file]);
+    expect(status).toBe(78);
+    expect(stderr).toMatch(new RegExp(`${option}.*no(-key)?\\.pem cannot be read: ENOENT`));
+  },
+);
+
 test("a second agent on a data directory is refused within a second, with exit status 75, and writes nothing", async () => {
   using folder = temporaryFolder();
   await using first = await startAgent({ folder: folder.path, configuration: configuration(folder.file("data")) });

@@ -46,7 +46,7 @@ function ownOptions(text: string): string {
   return text.replace(/\bservice\.(?=(?:caFile|url)\b)/g, "otlp.");
 }
 
-/** Exports until it is disposed of. Rejects with `SERVICE_UNREACHABLE` if `caFile` is unreadable. */
+/** Exports until it is disposed of. Rejects with `CONFIG_INVALID` if `caFile` is unreadable. */
 export async function startOtlpExport(parts: ExporterParts, runtime: Runtime): Promise<AsyncDisposable> {
   const { options, metrics, identity, onLine } = parts;
   const log = runtime.log.child({ part: "otlp" });
@@ -61,7 +61,7 @@ export async function startOtlpExport(parts: ExporterParts, runtime: Runtime): P
     const post = HttpPost.open({ url: `${base}/v1/${signal}`, caFile, connections: 1 }, runtime.clock);
     return opened.use(
       await post.catch((cause: unknown) => {
-        throw new AgentError("SERVICE_UNREACHABLE", ownOptions(reasonOf(cause)), { cause });
+        throw new AgentError("CONFIG_INVALID", ownOptions(reasonOf(cause)), { cause });
       }),
     );
   };

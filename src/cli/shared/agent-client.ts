@@ -1,19 +1,18 @@
 // Finds the running agent and calls it, with a token where it requires one.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { z } from "zod";
 import { controlTokenIn, controlTokenName } from "../../agent/process/control-token.ts";
 import { type AgentPlace, agentPlace } from "../../config/agent-place.ts";
 import { lineIn } from "../../config/files/environment.ts";
 import type { Config } from "../../config/format/config.ts";
-import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
+import { AgentError, isAgentError } from "../../core/errors.ts";
 import { hostInUrl } from "../../lib/network/listen.ts";
 import { leavesMachine } from "../../lib/network/loopback.ts";
 import type { ListenAddress } from "../../lib/values/fields.ts";
 import type { Console } from "../terminal/console.ts";
-import { CommandFailed, exitStatus } from "../terminal/exit-status.ts";
 import { span } from "../terminal/text.ts";
+import { type AgentReply, asker, flagFile, trust, trustAlso, trustExactly } from "./agent-trust.ts";
 
 export interface AgentQuery {
   /** Address of the status page. Overrides `config`. */
@@ -48,9 +47,14 @@ export async function agentUrl({ url, config, caFile }: AgentQuery, { environmen
   if (url !== undefined) return url;
   if (config === undefined) return defaultUrl;
   const { listen, tls } = await placeOfAgent(config, environment);
-  // A self-signed certificate proves itself; one of an authority needs `--ca-file`.
-  if (tls) trust(await lineIn(tls.certFile, `${config}: http.tls.certFile`, "CONFIG_INVALID"));
-  if (listen.port !== 0) return addressOf(listen, tls);
+  const address = addressOf(listen, tls);
+  // The configuration names the certificate of the agent on this machine, whoever issued it and for whatever name.
+  if (tls) {
+    const pem = await lineIn(tls.certFile, `${config}: http.tls.certFile`, "CONFIG_INVALID");
+    if (leavesMachine(address)) trust(pem);
+    else await trustExactly(pem);
+  }
+  if (listen.port !== 0) return address;
   throw new AgentError("AGENT_UNREACHABLE", `${config}: http.listen takes any free port, so --url is needed`);
 }
 
@@ -127,7 +131,8 @@ export async function callAgent(
   if (!target?.protocol.startsWith("http")) throw noAgent(`${url} is no address of an agent; it begins with http://`);
   const { origin } = target;
   try {
-    const answer = await fetch(target, {
+    const ask = await asker();
+    const answer = await ask(target, {
       method,
       redirect: "error",
       headers: {
@@ -146,7 +151,7 @@ export async function callAgent(
 /** Longest answer; 10,000 tags take about 4 MiB. */
 const allTagsBytes = 64 * 2 ** 20;
 
-async function textOf(answer: Response, mostBytes: number): Promise<string> {
+async function textOf(answer: AgentReply, mostBytes: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of answer.body ?? []) {
@@ -157,30 +162,8 @@ async function textOf(answer: Response, mostBytes: number): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** Trusts the authorities or certificates in the file of `--ca-file`, next to those of Node, in this process. */
-export async function trustAlso(caFile: string): Promise<void> {
-  const pem = await flagFile(caFile, "--ca-file");
-  // Node ignores a text without a certificate.
-  if (!pem.includes("-----BEGIN CERTIFICATE-----"))
-    throw new CommandFailed(`--ca-file ${caFile} has no certificate; expected a PEM file`, exitStatus.usage);
-  trust(pem);
-}
-
-function trust(pem: string): void {
-  setDefaultCACertificates([...getCACertificates("default"), pem]);
-}
-
 export async function tokenOf(tokenFile: string): Promise<string> {
   return (await flagFile(tokenFile, "--token-file")).trim();
-}
-
-/** The content of a file named with a flag. Rejects with wrong use if it cannot be read. */
-async function flagFile(file: string, flag: string): Promise<string> {
-  try {
-    return await lineIn(file, flag, "CONFIG_INVALID");
-  } catch (error) {
-    throw new CommandFailed(reasonOf(error), exitStatus.usage);
-  }
 }
 
 /** `fetch` only says "fetch failed"; its cause has the reason. */
