@@ -37,10 +37,16 @@ export function natsBucket(link: NatsLink, { name, replicas, ttlMs }: KeyBucketO
 
   const use = <T>(what: string, call: (bucket: KV, client: NatsClient) => Promise<T>) =>
     link.use(`bucket ${name}: ${what}`, async (client) => {
+      let isOpen = false;
       try {
-        return await call(await bucketOf(client), client);
+        const bucket = await bucketOf(client);
+        isOpen = true;
+        return await call(bucket, client);
       } catch (error) {
-        if (!wrongRevision.has(jetstreamCode(error))) opened = undefined;
+        // Opening again asks the leader of all streams, which a renewal of a lease must not wait for.
+        const isKept =
+          wrongRevision.has(jetstreamCode(error)) || (error instanceof Error && error.name === "TimeoutError");
+        if (!isOpen || !isKept) opened = undefined;
         throw error;
       }
     });

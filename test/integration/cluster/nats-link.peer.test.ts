@@ -54,6 +54,35 @@ test("listing a bucket creates no consumer, which would remain if its deletion i
   expect(created.getReceived()).toBe(0);
 });
 
+test("a bucket that did not answer in time is not opened again at the next call", { timeout: 120_000 }, async () => {
+  const first = await connect();
+  await using _first = first.link;
+  const name = "kept";
+  const entry = await eventually(() => natsBucket(first.link, { name, replicas: 3 }).create("k", bytes("x")));
+  const leader = await eventually(() => leaderOf(first.link, `KV_${name}`));
+  const { link } = await connect(servers.servers.filter((each) => each !== leader).map(({ url }) => url));
+  await using _link = link;
+  const bucket = natsBucket(link, { name, replicas: 3 });
+  await bucket.get("k");
+  const opened = await link.use("subscribe", async ({ connection }) => {
+    // Opening a bucket asks for the account first.
+    const requests = connection.subscribe("$JS.API.INFO");
+    await connection.flush();
+    return requests;
+  });
+  leader.suspend();
+  try {
+    await expect(bucket.update("k", bytes("y"), entry, 300)).rejects.toMatchObject({ code: "CLUSTER_UNREACHABLE" });
+  } finally {
+    leader.resume();
+  }
+
+  // Only the leader of all streams answers that, and a renewal of a lease would wait for it.
+  expect(await eventually(() => bucket.get("k"))).toMatchObject({ key: "k" });
+  await link.use("flush", ({ connection }) => connection.flush());
+  expect(opened.getReceived()).toBe(0);
+});
+
 test("a call that the servers never answer rejects", { timeout: 60_000 }, async () => {
   const { link } = await connect();
   await using _link = link;
