@@ -117,7 +117,7 @@ function honest({ unit, start, count }: (typeof blocks)[number]): Buffer {
   return Buffer.from(words.flatMap((word) => [word >> 8, word & 0xff]));
 }
 
-const timeout = 10_000 + wanted * 2;
+const timeout = 90_000 + wanted * 2;
 
 test.each(["rtu", "ascii", "rtu+tcp"] as const)(
   `where requests are lost no reply to another master is a value over %s, seed ${seed}`,
