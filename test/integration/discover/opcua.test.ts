@@ -183,8 +183,8 @@ test("a configuration that would be invalid is not written, and the errors name 
   const wish = { look, name: "press", nodes: twice };
   const { body } = await world.ask("propose", wish);
   expect(body.errors.join("\n")).toMatch(/press\.yaml:\d+:\d+/);
-  const { status } = await world.ask("write", { ...wish, base: body.base, result: body.result });
-  expect(status).toBe(422);
+  const refused = await world.ask("write", { ...wish, base: body.base, result: body.result });
+  expect(refused).toMatchObject({ status: 422, body: { reason: expect.stringContaining("nothing was written") } });
   expect(existsSync(body.file)).toBe(false);
 });
 

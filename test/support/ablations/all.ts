@@ -5,6 +5,7 @@ import { bufferAblations } from "./buffer.ts";
 import { bufferAccountAblations } from "./buffer-counters.ts";
 import { bufferDamageAblations } from "./buffer-damage.ts";
 import { clusterAblations } from "./cluster.ts";
+import { discoverAblations } from "./discover.ts";
 import { mappingAblations } from "./mapping.ts";
 import { modbusAblations } from "./modbus.ts";
 import { mqttAblations } from "./mqtt.ts";
@@ -26,6 +27,7 @@ export const ablations: readonly Ablation[] = [
   ...opcuaAblations,
   ...serviceAblations,
   ...uploadAblations,
+  ...discoverAblations,
   ...orderAblations,
   ...bufferAblations,
   ...bufferDamageAblations,
