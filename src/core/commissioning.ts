@@ -164,3 +164,11 @@ export interface Explorer extends AsyncDisposable {
   /** Current values of listed nodes by key. A node without a value is left out. Rejects as `list` does. */
   values(keys: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, NonNullable<BrowsedNode["value"]>>>;
 }
+
+/** A connection that receives values for as long as a person looks. Disposing it closes the connection. */
+export interface BrowseListener extends AsyncDisposable {
+  /** Resolves with the error once the connection is lost. */
+  readonly lost: Promise<Error>;
+  /** What was received so far, each with its latest value. */
+  nodes(): Iterable<BrowsedNode>;
+}

@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import type {
   BrowsedNode,
+  BrowseListener,
   BrowseTarget,
   DriverExample,
   Explorer,
@@ -168,6 +169,8 @@ export interface Driver<
   browse?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): AsyncIterable<BrowsedNode>;
   /** Connects for browsing on demand. Undefined: `browse` lists everything. Rejects as `browse` does. */
   explore?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): Promise<Explorer>;
+  /** Listens to a device that sends by itself. Undefined: it is asked for values. Rejects as `browse` does. */
+  listen?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): Promise<BrowseListener>;
   /** The endpoints of a device, each with its protection. Undefined: devices have a single endpoint. */
   endpoints?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): Promise<readonly OfferedEndpoint[]>;
   /** Reads one place of a device in every plausible interpretation, the likeliest first. */

@@ -1,27 +1,74 @@
 // An explorer for a protocol that lists everything in one run: nodes are collected while a person already sees them.
-import type { BrowsedNode, ExploredList, ExploredNode, ExploreQuery, Explorer } from "../core/commissioning.ts";
+import type {
+  BrowsedNode,
+  BrowseListener,
+  ExploredList,
+  ExploredNode,
+  ExploreQuery,
+  Explorer,
+} from "../core/commissioning.ts";
+import type { Clock } from "../core/runtime.ts";
 
 /** Most nodes that are kept. */
 const mostNodes = 20_000;
 
+/** Nodes with their keys and paths, in order. */
+class NodeList {
+  readonly nodes = new Map<string, ExploredNode>();
+  readonly #path: string[] = [];
+  leftOut = 0;
+
+  add(node: BrowsedNode): void {
+    this.#path.length = Math.min(this.#path.length, node.depth);
+    this.#path[node.depth] = node.name;
+    if (this.nodes.size >= mostNodes) this.leftOut++;
+    else {
+      const key = keyOf(node, this.nodes);
+      // Levels that the device did not list have no name.
+      this.nodes.set(key, { ...node, key, path: this.#path.filter((name) => name !== undefined), branch: false });
+    }
+  }
+}
+
+/** `current` gives what was found so far, and whether more may follow. */
+function explorerOf(
+  current: () => { readonly list: NodeList; readonly busy: boolean; readonly failure: Error | undefined },
+  close: () => Promise<void>,
+): Explorer {
+  return {
+    tree: false,
+    async list({ search, first, count }: ExploreQuery): Promise<ExploredList> {
+      const { list, busy, failure } = current();
+      // What was found before a failure stays of use.
+      if (failure !== undefined && list.nodes.size === 0) throw failure;
+      const matching = [...list.nodes.values()].filter((node) => matches(node, search));
+      const notes = [
+        ...(list.leftOut > 0 ? [`${list.leftOut} more were found and are not listed`] : []),
+        ...(failure ? [`the search ended early: ${failure.message}`] : []),
+      ];
+      return { nodes: matching.slice(first, first + count), total: matching.length, busy, notes };
+    },
+    async values(keys) {
+      const { list } = current();
+      return new Map(
+        keys.flatMap((key) => {
+          const value = list.nodes.get(key)?.value;
+          return value === undefined ? [] : [[key, value] as const];
+        }),
+      );
+    },
+    [Symbol.asyncDispose]: close,
+  };
+}
+
 /** Takes the nodes of `browse` as they come. `browse` ends when `signal` aborts. */
 export function collect(browse: AsyncIterable<BrowsedNode>, stop: AbortController): Explorer {
-  const nodes = new Map<string, ExploredNode>();
-  const path: string[] = [];
+  const list = new NodeList();
   let busy = true;
-  let leftOut = 0;
   let failure: Error | undefined;
   const run = async () => {
     try {
-      for await (const node of browse) {
-        path.length = Math.min(path.length, node.depth);
-        path[node.depth] = node.name;
-        if (nodes.size >= mostNodes) leftOut++;
-        else {
-          const key = keyOf(node, nodes);
-          nodes.set(key, { ...node, key, path: path.filter((name) => name !== undefined), branch: false });
-        }
-      }
+      for await (const node of browse) list.add(node);
     } catch (error) {
       if (!stop.signal.aborted) failure = error instanceof Error ? error : new Error(String(error));
     } finally {
@@ -29,31 +76,39 @@ export function collect(browse: AsyncIterable<BrowsedNode>, stop: AbortControlle
     }
   };
   const running = run();
-  return {
-    tree: false,
-    async list({ search, first, count }: ExploreQuery): Promise<ExploredList> {
-      // What was found before a failure stays of use.
-      if (failure !== undefined && nodes.size === 0) throw failure;
-      const matching = [...nodes.values()].filter((node) => matches(node, search));
-      const notes = [
-        ...(leftOut > 0 ? [`${leftOut} more were found and are not listed`] : []),
-        ...(failure ? [`the search ended early: ${failure.message}`] : []),
-      ];
-      return { nodes: matching.slice(first, first + count), total: matching.length, busy, notes };
-    },
-    async values(keys) {
-      return new Map(
-        keys.flatMap((key) => {
-          const value = nodes.get(key)?.value;
-          return value === undefined ? [] : [[key, value] as const];
-        }),
-      );
-    },
-    async [Symbol.asyncDispose]() {
-      stop.abort(new Error("no longer needed"));
-      await running;
-    },
+  const close = async () => {
+    stop.abort(new Error("no longer needed"));
+    await running;
   };
+  return explorerOf(() => ({ list, busy, failure }), close);
+}
+
+/** How long a device that sends by itself counts as being searched, in milliseconds. */
+const listenMs = 10_000;
+/** A list of thousands of topics is made at most once in this time, in milliseconds. */
+const sharedMs = 1_000;
+
+/** Shows what `listener` has received, with the latest values. */
+export function followListener(listener: BrowseListener, clock: Clock): Explorer {
+  const begin = clock.monotonic();
+  let failure: Error | undefined;
+  let last: { readonly list: NodeList; readonly at: number } | undefined;
+  listener.lost.then(
+    (error) => (failure = error),
+    () => {},
+  );
+  const current = () => {
+    const now = clock.monotonic();
+    if (!last || now - last.at >= sharedMs) {
+      const list = new NodeList();
+      for (const node of listener.nodes()) list.add(node);
+      last = { list, at: now };
+    }
+    return { list: last.list, busy: failure === undefined && now - begin < listenMs, failure };
+  };
+  return explorerOf(current, async () => {
+    await listener[Symbol.asyncDispose]();
+  });
 }
 
 /** The tag itself, since an address such as a topic may have several values. */

@@ -4,7 +4,7 @@ import type { BrowseTarget, Explorer } from "../core/commissioning.ts";
 import type { Driver } from "../core/driver.ts";
 import { AgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
-import { collect } from "./collected.ts";
+import { collect, followListener } from "./collected.ts";
 
 /** A connection that a page has opened. */
 export interface Look {
@@ -109,6 +109,7 @@ export class Looks implements AsyncDisposable {
 
 async function explore(driver: Driver, target: BrowseTarget, runtime: Runtime, stop: AbortController) {
   if (driver.explore) return await driver.explore(target, runtime, stop.signal);
+  if (driver.listen) return followListener(await driver.listen(target, runtime, stop.signal), runtime.clock);
   if (driver.browse) return collect(driver.browse(target, runtime, stop.signal), stop);
   throw new AgentError("CONFIG_INVALID", `${driver.example.protocol} has nothing to browse`);
 }

@@ -43,6 +43,10 @@ export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
     });
     return { ...config, stateDir, tags, options: { ...options, clientId, session, qos: 0, requestRebirth: false } };
   },
+  async listen(target, runtime, signal) {
+    const { listenToBroker } = await import("./discovery/browse.ts");
+    return await listenToBroker(target, runtime, signal);
+  },
   async *browse(target, runtime, signal) {
     const { browseBroker } = await import("./discovery/browse.ts");
     yield* browseBroker(target, runtime, signal);

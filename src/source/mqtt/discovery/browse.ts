@@ -1,6 +1,6 @@
 // Listens to a broker, and proposes tags for the topics and values it finds.
 
-import type { BrowsedNode, BrowseTarget } from "../../../core/commissioning.ts";
+import type { BrowsedNode, BrowseListener, BrowseTarget } from "../../../core/commissioning.ts";
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import { Secret } from "../../../core/secret.ts";
@@ -21,10 +21,33 @@ const maxSample = 65_536;
 
 /** Listens for 10 s, or until `signal` aborts, then yields values by topic. Rejects as `Driver.open` does. */
 export async function* browseBroker(
-  { url, username, password, options: configured }: BrowseTarget,
+  target: BrowseTarget,
   runtime: Runtime,
   signal: AbortSignal,
 ): AsyncGenerator<BrowsedNode, void, undefined> {
+  const listener = await listenToBroker(target, runtime, signal);
+  {
+    await using open = listener;
+    try {
+      await Promise.race([
+        runtime.clock.sleep(listenMs, signal),
+        open.lost.then((error) => {
+          throw error;
+        }),
+      ]);
+    } catch (error) {
+      if (!isAbort(error, signal)) throw error;
+    }
+  }
+  yield* listener.nodes();
+}
+
+/** Subscribes to all topics. Rejects as `Driver.open` does. What was received stays after disposal. */
+export async function listenToBroker(
+  { url, username, password, options: configured }: BrowseTarget,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<BrowseListener> {
   const received = new Map<string, { payload: Buffer; count: number }>();
   const receive = ({ topic, payload, retained }: Message) => {
     // The payload is a view of a socket buffer, so it is copied.
@@ -48,41 +71,40 @@ export async function* browseBroker(
   const clientId = `tagferry-browse-${Math.floor(runtime.random() * 1e9)}`;
   const log = runtime.log.child({ part: "source", driver: "mqtt" });
   const attach = () => ({ receive });
-  let seconds = 1;
   const { connection } = await connectBroker({ url, options, clientId, attach, log }, signal);
-  {
-    await using open = connection;
-    const begin = runtime.clock.monotonic();
-    const [code = 0x80] = await open.subscribe(["#"], { qos: 0, retainHandling: 0 });
-    // Without this check, a refusal would look like a broker without publishers.
-    if (code >= 0x80)
-      throw new AgentError(
-        "SOURCE_REFUSED",
-        `${shownUrl(url)} refused the subscription to all topics (#): ${describeReason(code)}`,
-        { hint: "let this user read # at the broker while looking, or write the tags by hand" },
-      );
-    try {
-      await Promise.race([
-        runtime.clock.sleep(listenMs, signal),
-        open.lost.then((error) => {
-          throw error;
-        }),
-      ]);
-    } catch (error) {
-      if (!isAbort(error, signal)) throw error;
-    }
-    seconds = Math.max(1, (runtime.clock.monotonic() - begin) / 1_000);
-  }
-  let sparkplug = false;
-  for (const [topic, { payload, count }] of [...received].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
-    const perSecond = count / seconds;
-    if (!parseSparkplugTopic(topic))
-      for (const node of guessTags(topic, payload, runtime.clock.now())) yield { ...node, perSecond };
-    else if (!sparkplug) {
-      sparkplug = true;
-      yield sparkplugNode;
-    }
-  }
+  await using opening = new AsyncDisposableStack();
+  const open = opening.use(connection);
+  const begin = runtime.clock.monotonic();
+  let end: number | undefined;
+  const [code = 0x80] = await open.subscribe(["#"], { qos: 0, retainHandling: 0 });
+  // Without this check, a refusal would look like a broker without publishers.
+  if (code >= 0x80)
+    throw new AgentError(
+      "SOURCE_REFUSED",
+      `${shownUrl(url)} refused the subscription to all topics (#): ${describeReason(code)}`,
+      { hint: "let this user read # at the broker while looking, or write the tags by hand" },
+    );
+  const owned = opening.move();
+  return {
+    lost: open.lost,
+    *nodes() {
+      const seconds = Math.max(1, ((end ?? runtime.clock.monotonic()) - begin) / 1_000);
+      let sparkplug = false;
+      for (const [topic, { payload, count }] of [...received].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+        const perSecond = count / seconds;
+        if (!parseSparkplugTopic(topic))
+          for (const node of guessTags(topic, payload, runtime.clock.now())) yield { ...node, perSecond };
+        else if (!sparkplug) {
+          sparkplug = true;
+          yield sparkplugNode;
+        }
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      end ??= runtime.clock.monotonic();
+      await owned.disposeAsync();
+    },
+  };
 }
 
 const sparkplugNode: BrowsedNode = {
