@@ -32,7 +32,6 @@ export class Change {
   }
 
   begin({ source, type }) {
-    this.#typed.clear();
     for (const node of document.querySelectorAll("#naming [data-new]")) setHidden(node, source !== undefined);
     if (source === undefined && byId("naming-source").value === "") byId("naming-source").value = `${type}1`;
   }

@@ -15,6 +15,7 @@ export class Nodes {
   #path = [];
   #shown = [];
   #timer;
+  #device;
   /** Counts requests, so that a late answer does not replace a newer one. */
   #turn = 0;
 
@@ -36,8 +37,11 @@ export class Nodes {
     byId("nodes-none").addEventListener("click", () => this.clear());
   }
 
-  begin() {
-    this.chosen.clear();
+  /** Starts at the top. Ticks stay where the same device is connected again, as after a restart of the agent. */
+  begin({ source, url }) {
+    const device = source ?? url;
+    if (device !== this.#device) this.chosen.clear();
+    this.#device = device;
     this.#path = [];
     this.#shown = [];
     byId("nodes-search").value = "";

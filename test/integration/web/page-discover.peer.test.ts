@@ -1,19 +1,26 @@
 // Finding and adding tags in a real Chromium: an OPC UA server of another make.
 import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
 import { type Asyncua, asyncua } from "../../support/asyncua.ts";
 import { discoverToken, discoverWorld } from "../../support/discover-world.ts";
+import { openMosquitto } from "../../support/mosquitto.ts";
+import { npmPackageFolder } from "../../support/npm-package.ts";
 import { statusWith } from "../../support/status.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { openPage } from "./open-page.ts";
 
 let browser: Browser;
+let axe: string;
 let server: Asyncua;
 const folder = temporaryFolder();
 
 beforeAll(async () => {
+  // axe is under MPL-2.0, so it is not a dependency and is installed outside the project.
+  axe = join(await npmPackageFolder("axe-core", "4.14.1"), "node_modules/axe-core/axe.min.js");
   browser = await chromium.launch({
     executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
     args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
@@ -39,6 +46,18 @@ async function shoot(page: Page, name: string) {
   if (shots !== undefined) await page.screenshot({ path: `${shots}/discover-${name}.png`, fullPage: true });
 }
 
+const findings = z.array(
+  z.object({ id: z.string(), impact: z.string().nullable(), nodes: z.array(z.object({ html: z.string() })) }),
+);
+
+async function seriousFindings(page: Page) {
+  await page.addScriptTag({ path: axe });
+  const all = findings.parse(await page.evaluate("axe.run().then(({ violations }) => violations)"));
+  return all
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => [id, nodes.map(({ html }) => html.slice(0, 160))]);
+}
+
 test.for([
   ["light", { colorScheme: "light" }],
   ["dark", { colorScheme: "dark" }],
@@ -46,7 +65,7 @@ test.for([
 ] as const)("tags of an unknown OPC UA server are added, %s", async ([name, screen]) => {
   await using world = await discoverWorld();
   const web = { snapshot: () => statusWith(), control: world.control };
-  await using opened = await openPage(browser, web, { path: "/discover", ...screen });
+  await using opened = await openPage(browser, web, { path: "/discover", bypassCSP: true, ...screen });
   const { page, complaints } = opened;
   await giveToken(page);
   await page.getByLabel("Address", { exact: true }).fill(server.url);
@@ -65,10 +84,43 @@ test.for([
   const file = world.folder.file("conf.d/press.yaml");
   expect(existsSync(file)).toBe(false);
   await shoot(page, `change-${name}`);
+  expect(await seriousFindings(page)).toEqual([]);
   const shown = (await page.locator("#change-text .added").allTextContents()).map((line) => line.slice(1)).join("");
   await page.getByRole("button", { name: "Write it and reload" }).click();
   await page.getByText("and taken up: 2 tags").waitFor();
   expect(readFileSync(file, "utf8")).toBe(shown);
   await shoot(page, `written-${name}`);
   expect(complaints.filter((text) => !/401|Password field is not contained/.test(text))).toEqual([]);
+});
+
+test("topics of mosquitto are ticked, survive a restart of the agent, and are written", async () => {
+  await using broker = await openMosquitto();
+  await using world = await discoverWorld();
+  const publisher = await broker.publisher();
+  await publisher.publishAsync("hall/room1/env", '{"t":21.5,"text":"<b>x</b>"}', { retain: true });
+  await using opened = await openPage(
+    browser,
+    { snapshot: () => statusWith(), control: world.control },
+    { path: "/discover" },
+  );
+  const { page, complaints } = opened;
+  await giveToken(page);
+  await page.getByLabel("Address", { exact: true }).fill(broker.url);
+  await page.getByLabel("User name").fill(broker.username);
+  await page.getByLabel("Password").fill(broker.password);
+  await page.getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByLabel("t", { exact: true }).check();
+  await publisher.publishAsync("hall/room1/env", '{"t":22.5,"text":"<b>x</b>"}');
+  await page.locator(".node .value", { hasText: "22.5" }).waitFor();
+  await page.locator("#change-text", { hasText: "input: hall.room1.env.t" }).waitFor();
+  // As after a restart, the agent knows none of the connections.
+  await world.discover[Symbol.asyncDispose]();
+  await page.getByRole("button", { name: "Write it and reload" }).click();
+  await page.getByText("this connection was closed").first().waitFor();
+  expect(existsSync(world.folder.file("conf.d/mqtt1.yaml"))).toBe(false);
+  await page.getByRole("button", { name: "Connect", exact: true }).click();
+  await page.locator("#write:enabled").click();
+  await page.getByText("and taken up: 1 tag").waitFor();
+  expect(readFileSync(world.folder.file("conf.d/mqtt1.yaml"), "utf8")).toContain("topic: hall/room1/env");
+  expect(complaints.filter((text) => !/40[19]|410|Password field is not contained/.test(text))).toEqual([]);
 });
