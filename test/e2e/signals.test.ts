@@ -35,7 +35,8 @@ test("a SIGHUP applies the configuration: changed sources restart, the others co
   const reloaded = await eventually(() => agent.log.find(({ msg }) => msg === "configuration reloaded"));
 
   expect(reloaded).toMatchObject({ started: [], restarted: ["b"], stopped: [] });
-  expect(agent.log.find(({ sections }) => sections !== undefined)).toMatchObject({ sections: ["service"] });
+  const warned = await eventually(() => agent.log.find(({ sections }) => sections !== undefined));
+  expect(warned).toMatchObject({ sections: ["service"] });
   await eventually(async () =>
     (await agent.status()).tags.some(({ input, value }) => input === "b.new" && value !== undefined),
   );

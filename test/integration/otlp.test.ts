@@ -127,7 +127,7 @@ test("what an export logs itself waits for the next one, so a collector that rej
 
 test("the reason of a failure names collector and option as the configuration does", async () => {
   await expect(exporting("http://127.0.0.1:1", false, "/no/such.pem")).rejects.toMatchObject({
-    code: "SERVICE_UNREACHABLE",
+    code: "CONFIG_INVALID",
     message: expect.stringMatching(/^otlp\.caFile \/no\/such\.pem cannot be read/),
   });
 
