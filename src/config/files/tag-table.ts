@@ -82,7 +82,7 @@ async function readTable(name: string, node: ConfigNode, environment: Environmen
   const file = name.startsWith("/") ? name : join(dirname(node.at.file), name);
   const text = await readTextFile(file, node, environment, issues);
   if (text === undefined) return noRows;
-  const { rows, separator, broken } = parseCsv(text);
+  const { rows, decimalComma, broken } = parseCsv(text);
   const place = ({ line, column }: Cell): Position => ({ file, line, column });
   if (broken) {
     issues.error({ at: place(broken), path: node.path }, broken.fault);
@@ -97,7 +97,7 @@ async function readTable(name: string, node: ConfigNode, environment: Environmen
     );
     return noRows;
   }
-  const entries = () => entriesOfTable(rows(), { separator, file, path: node.path, issues });
+  const entries = () => entriesOfTable(rows(), { decimalComma, file, path: node.path, issues });
   if (!text.includes("${")) return entries;
   const list: ListNode = { kind: "list", at: node.at, path: node.path, items: [...entries()] };
   const { items } = await replaceReferences(list, environment, issues);
@@ -105,7 +105,7 @@ async function readTable(name: string, node: ConfigNode, environment: Environmen
 }
 
 interface TableParts {
-  readonly separator: string;
+  readonly decimalComma: boolean;
   readonly file: string;
   /** Path of the key that names the table. */
   readonly path: string;
@@ -114,10 +114,9 @@ interface TableParts {
 
 function* entriesOfTable(
   rows: Iterable<Cells>,
-  { separator, file, path: tablePath, issues }: TableParts,
+  { decimalComma, file, path: tablePath, issues }: TableParts,
 ): Generator<MapNode, void, undefined> {
   const place = ({ line, column }: Cell): Position => ({ file, line, column });
-  const decimalComma = separator === ";";
   let header: Cells | undefined;
   let index = 0;
   for (const cells of rows) {
@@ -194,17 +193,19 @@ export type Cells = readonly Cell[];
 interface Table {
   /** The header and the rows, parsed again at each call. Omits empty rows and comments (starting with `#`). */
   readonly rows: () => Iterable<Cells>;
-  /** The separator of cells. Spreadsheets that use a semicolon also use a decimal comma. */
-  readonly separator: string;
+  readonly decimalComma: boolean;
   /** The first invalid cell, if any. */
   readonly broken: (Cell & { readonly fault: CellFault }) | undefined;
 }
 
+/** Detects the dialect: separator, decimal comma, comments. `csvRows` reads quotes and line ends. */
 export function parseCsv(given: string): Table {
   const text = given.replace(/^\ufeff/, "");
   // Spreadsheets may declare the separator in a line before the header.
   const named = /^sep=([,;\t|])\r?\n/i.exec(text);
   const separator = named?.[1] ?? separatorOf(text);
+  // Spreadsheets that use a semicolon also use a decimal comma.
+  const decimalComma = separator === ";";
   const body = text.slice(named?.[0].length ?? 0);
   const firstLine = named ? 2 : 1;
   let broken: Table["broken"];
@@ -212,7 +213,7 @@ export function parseCsv(given: string): Table {
     if (fault) broken ??= { text: of, line, column, fault };
   };
   for (const _row of csvRows(body, separator, look, firstLine));
-  return { rows: () => filled(csvRows(body, separator, cellOf, firstLine)), separator, broken };
+  return { rows: () => filled(csvRows(body, separator, cellOf, firstLine)), decimalComma, broken };
 }
 
 function cellOf(text: string, line: number, column: number): Cell {
