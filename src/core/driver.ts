@@ -154,8 +154,10 @@ export interface Driver<
    */
   identity?(options: z.output<Options>): string;
   /**
-   * Connects. Rejects with `SOURCE_UNREACHABLE`, `SOURCE_REFUSED` or `SOURCE_PROTOCOL`, or with `signal.reason`. A
-   * `SOURCE_REFUSED` because of the tags has `{ refused }` as its cause, as `SourceCheck` does.
+   * Connects. Rejects with `SOURCE_UNREACHABLE` (no connection, or no answer in time), `SOURCE_REFUSED` (the device
+   * answers that it does not permit this: login, certificate, tags), `SOURCE_PROTOCOL` (any other answer that cannot be
+   * used), or with `signal.reason`. A `SOURCE_REFUSED` because of the tags has `{ refused }` as its cause, as
+   * `SourceCheck` does.
    */
   open(config: DriverConfig<Options, Tag>, runtime: Runtime, signal: AbortSignal): Promise<Source>;
   /**
