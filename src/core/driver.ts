@@ -165,7 +165,7 @@ export interface Driver<
    * and no state kept at the device. `temporaryDir` is an empty folder that replaces `stateDir` and is removed
    * afterwards. Undefined: it is enough to replace `stateDir`.
    */
-  beside?(config: DriverConfig<Options, Tag>, temporaryDir: string): Promise<DriverConfig<Options, Tag>>;
+  shadow?(config: DriverConfig<Options, Tag>, temporaryDir: string): Promise<DriverConfig<Options, Tag>>;
   /** URL schemes, without the colon, of the addresses that `browse` accepts. They select the driver. */
   readonly schemes?: readonly string[];
   browse?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): AsyncIterable<BrowsedNode>;

@@ -72,7 +72,7 @@ export const errorCodes = {
   PACKAGE_MISSING: {
     retryable: false,
     exit: 1,
-    hint: "install the packages that the message names beside the program",
+    hint: "install the packages that the message names next to the program",
   },
   SERVICE_UNREACHABLE: { retryable: true, exit: 69, hint: "check service.url, proxy and network" },
   SERVICE_UNTRUSTED: {

@@ -3,7 +3,7 @@ import type { TagGap } from "../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import { type Gap, type GapEvent, named } from "./gap.ts";
 import type { GapRecord } from "./gap-record.ts";
-import { atMost, type Interval, joined, without } from "./moments.ts";
+import { atMost, type Interval, joined, without } from "./intervals.ts";
 
 /** Longest time between a last value and the detection of the loss. A tag with an older last value rarely changes. */
 const edgeUs = 60e6;
@@ -15,12 +15,12 @@ const clockStepUs = 2e6;
 const mostLost = 200;
 
 interface Loss {
-  readonly moments: readonly Interval[];
+  readonly intervals: readonly Interval[];
   readonly reason: string;
 }
 
 const asking = "the device's history is asked";
-const unheard = "recovery was in progress when the agent or the source stopped, and nothing was reported since";
+const unreported = "recovery was in progress when the agent or the source stopped, and nothing was reported since";
 
 /** The recovery of one row. Reports of close gaps go to several rows, so intervals are tracked, not only tags. */
 export class GapResolution {
@@ -58,7 +58,7 @@ export class GapResolution {
     this.#tags = gap && gap.tags > 0 && gap.inputs.length === 0 ? gap.tags : undefined;
     this.#reported = new Set(gap?.inputs);
     const reason = (gap?.state !== "filling" && gap?.outcome) || "found out earlier";
-    for (const input of gap?.unfilled?.inputs ?? []) this.#lost.set(input, { moments: [this.#all()], reason });
+    for (const input of gap?.unfilled?.inputs ?? []) this.#lost.set(input, { intervals: [this.#all()], reason });
     this.#asked = new Set(gap?.asked?.inputs);
     this.#askedBefore = Math.max(0, (gap?.asked?.tags ?? 0) - this.#asked.size);
     this.#lostBefore = Math.max(0, (gap?.unfilled?.tags ?? 0) - this.#lost.size);
@@ -110,14 +110,14 @@ export class GapResolution {
     if (!row) return;
     this.#news = true;
     this.#hear(input, state);
-    const moments: Interval = [from, to];
+    const interval: Interval = [from, to];
     const open = this.#open.get(input) ?? [];
-    const { moments: lost = [], reason: before = reason } = this.#lost.get(input) ?? {};
-    keep(this.#open, input, state === "open" ? joined(open, moments) : without(open, moments), (left) => left);
-    if (state === "lost") this.#lost.set(input, { moments: atMost(mostLost, joined(lost, moments)), reason });
+    const { intervals: lost = [], reason: before = reason } = this.#lost.get(input) ?? {};
+    keep(this.#open, input, state === "open" ? joined(open, interval) : without(open, interval), (left) => left);
+    if (state === "lost") this.#lost.set(input, { intervals: atMost(mostLost, joined(lost, interval)), reason });
     if (state === "filled") {
       this.#found = true;
-      keep(this.#lost, input, without(lost, moments), (left) => ({ moments: left, reason: before }));
+      keep(this.#lost, input, without(lost, interval), (left) => ({ intervals: left, reason: before }));
     }
     if (this.#tags === undefined) this.#reported.add(input);
     const earliest = this.#began - edgeUs;
@@ -132,7 +132,7 @@ export class GapResolution {
   /** Updates what an earlier run knew about this tag. */
   #hear(input: string, state: TagGap["state"]): void {
     // The tag was missing from the reports only for a while, and its outcome is reported now.
-    if (this.#lost.get(input)?.reason === unheard) this.#lost.delete(input);
+    if (this.#lost.get(input)?.reason === unreported) this.#lost.delete(input);
     if (this.#asked.delete(input) || this.#lost.has(input) || !this.#received || this.#received.has(input)) return;
     this.#received.add(input);
     if (this.#askedBefore > 0) this.#askedBefore--;
@@ -163,7 +163,7 @@ export class GapResolution {
       );
       return;
     }
-    for (const input of this.#asked) this.#lost.set(input, { moments: [this.#all()], reason: unheard });
+    for (const input of this.#asked) this.#lost.set(input, { intervals: [this.#all()], reason: unreported });
     this.#lostBefore += this.#askedBefore;
     this.#askedBefore = 0;
     this.#asked.clear();
@@ -238,9 +238,9 @@ function some(tags: number, inputs: Iterable<string>): Gap["asked"] {
 function keep<T>(
   known: Map<string, T>,
   input: string,
-  moments: readonly Interval[],
+  intervals: readonly Interval[],
   of: (left: readonly Interval[]) => T,
 ): void {
-  if (moments.length === 0) known.delete(input);
-  else known.set(input, of(moments));
+  if (intervals.length === 0) known.delete(input);
+  else known.set(input, of(intervals));
 }

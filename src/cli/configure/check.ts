@@ -40,9 +40,9 @@ export async function check(
     const claims: Claims = new Map();
     // A shell expands conf/*.yaml to a list that includes this file.
     const inFull = (name: string) => resolve(io.environment.cwd, name);
-    const beside = new Map(others.map((other) => [inFull(other), other]));
-    beside.delete(inFull(file));
-    for (const other of beside.values()) await loadConfig(other, io.environment, drivers, claims);
+    const neighbours = new Map(others.map((other) => [inFull(other), other]));
+    neighbours.delete(inFull(file));
+    for (const other of neighbours.values()) await loadConfig(other, io.environment, drivers, claims);
     config = await loadConfig(file, io.environment, drivers, claims);
   } catch (error) {
     const issues = configIssues(error);

@@ -44,12 +44,16 @@ export async function init(options: InitOptions, io: Console): Promise<ExitStatu
   }
   // `writeNew` never overwrites a file that another process has just created.
   if (!(await writeNew(target, text, 0o644))) throw new CommandFailed(`${file} is there already and stays as it is`);
-  const beside = (name: string) => resolve(dirname(target), name);
+  const inFolder = (name: string) => resolve(dirname(target), name);
   const missing: string[] = [];
   for (const { file: name, value = "" } of secrets)
-    if (name !== undefined && (await writeNew(beside(name), value === "" ? "" : `${value}\n`, 0o600)) && value === "")
+    if (name !== undefined && (await writeNew(inFolder(name), value === "" ? "" : `${value}\n`, 0o600)) && value === "")
       missing.push(name);
-  await writeNew(beside("tagferry.schema.json"), `${JSON.stringify(configJsonSchema(drivers), undefined, 2)}\n`, 0o644);
+  await writeNew(
+    inFolder("tagferry.schema.json"),
+    `${JSON.stringify(configJsonSchema(drivers), undefined, 2)}\n`,
+    0o644,
+  );
   return await told(options, missing, io);
 }
 

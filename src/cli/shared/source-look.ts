@@ -30,7 +30,7 @@ export async function openShadowSource(
   const dataDir = resolve(agent.dataDir);
   const stateDir = resolve(dataDir, "sources", name);
   const own = { name, agent: agent.name, stateDir, sharedDir: dataDir, configFile, options, tags };
-  const config = (await driver.beside?.(own, temporary)) ?? { ...own, stateDir: temporary };
+  const config = (await driver.shadow?.(own, temporary)) ?? { ...own, stateDir: temporary };
   const source = opened.use(await driver.open(config, runtime, signal));
   const owned = opened.move();
   return {

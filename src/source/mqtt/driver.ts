@@ -32,7 +32,7 @@ export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
     const { openMqttSource } = await import("./reception/source.ts");
     return await openMqttSource(config, runtime, signal);
   },
-  async beside(config, stateDir) {
+  async shadow(config, stateDir) {
     const { options } = config;
     const clientId = `${clientIdOf(options, { agent: config.agent, source: config.name })}-probe-${process.pid}`;
     const session = { ...options.session, persistent: false };

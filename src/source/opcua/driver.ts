@@ -33,7 +33,7 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
     const { openOpcua } = await import("./connection/open.ts");
     return openOpcua(config, runtime, signal);
   },
-  async beside(config, stateDir) {
+  async shadow(config, stateDir) {
     // The probe shares the certificates, but has its own session.
     const { sharedDir = config.stateDir, options } = config;
     const { dir, forbidden } = await probePlace(sharedDir, stateDir);

@@ -19,7 +19,7 @@ import type { Item, Resolver, Tag } from "../nodes/items.ts";
 import type { Link } from "../session/link.ts";
 import type { Pki } from "../session/pki.ts";
 import type { Resumption } from "../session/resumption.ts";
-import { type ServerProfile, SessionKeeper } from "../session/server-facts.ts";
+import { type ServerProfile, SessionKeepAlive } from "../session/server-facts.ts";
 import { type DataValueLike, type NotifiedValue, semanticsChanged, structureChanged } from "../types/reading.ts";
 import { NotificationQueue } from "./notification-queue.ts";
 
@@ -57,7 +57,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
   const common = { link, runtime, services, source: config.name };
   const notifications = new NotificationQueue(runtime, { source: config.name, time });
   const describing = new Describing({ ...common, deliver: (each) => notifications.descriptions(each) });
-  const keeper = new SessionKeeper(common);
+  const keepAlive = new SessionKeepAlive(common);
   /** New subscriptions without a notification so far. The first is due after one publishing interval. */
   const unheard = new Set<number>();
 
@@ -167,7 +167,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
       reread.run(signal),
       poll(reading, () => monitoring.polled, signal),
       backfill.run(signal),
-      keeper.run(signal),
+      keepAlive.run(signal),
       isCrowdedOut ? openAgain(runtime, signal) : undefined,
     ];
     const running = works.filter((each) => each !== undefined);
@@ -234,7 +234,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
         slowed,
         ...(unfiltered > 0 && { unfiltered }),
         ...(unqueued > 0 && { unqueued }),
-        ...(keeper.state !== undefined && { "server state": keeper.state }),
+        ...(keepAlive.state !== undefined && { "server state": keepAlive.state }),
         overflows: notifications.overflows,
       };
     },

@@ -83,18 +83,18 @@ const states = "running, failed, not configured, suspended, shutting down, being
 const mostOftenMs = 1_000;
 const leastOftenMs = 60_000;
 
-interface KeeperParts {
+interface KeepAliveParts {
   readonly link: Link;
   readonly services: Services;
   readonly runtime: Runtime;
 }
 
 /** Keeps an idle session alive and watches the server's state. */
-export class SessionKeeper {
-  readonly #parts: KeeperParts;
+export class SessionKeepAlive {
+  readonly #parts: KeepAliveParts;
   #state = 0;
 
-  constructor(parts: KeeperParts) {
+  constructor(parts: KeepAliveParts) {
     this.#parts = parts;
   }
 

@@ -1,7 +1,7 @@
 // Sets of intervals compared with a set of half seconds: after any additions and removals they contain the same times.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Interval, joined, without } from "../../../../src/agent/gaps/moments.ts";
+import { type Interval, joined, without } from "../../../../src/agent/gaps/intervals.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
 import { runs } from "../../../support/property.ts";
 
@@ -13,21 +13,21 @@ const step = fc.record({ add: fc.boolean(), interval });
 test("the set holds exactly the added and not removed intervals, in order and without touching", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
-      let moments: readonly Interval[] = [];
+      let intervals: readonly Interval[] = [];
       const model = new Set<number>();
       for (const { add, interval: one } of steps) {
-        moments = add ? joined(moments, one) : without(moments, one);
+        intervals = add ? joined(intervals, one) : without(intervals, one);
         // Each unit is tested at its middle, because the ends of an interval belong to values that are present.
         for (let at = one[0] + 0.5; at < one[1]; at++)
           if (add) model.add(at);
           else model.delete(at);
       }
       const inside: number[] = [];
-      for (let at = 0.5; at < 41; at++) if (moments.some(([from, to]) => from < at && at < to)) inside.push(at);
+      for (let at = 0.5; at < 41; at++) if (intervals.some(([from, to]) => from < at && at < to)) inside.push(at);
       expect(inside).toEqual([...model].toSorted((a, b) => a - b));
-      for (const [i, [from, to]] of moments.entries()) {
+      for (const [i, [from, to]] of intervals.entries()) {
         expect(from).toBeLessThan(to);
-        expect(from).toBeGreaterThanOrEqual(moments[i - 1]?.[1] ?? 0);
+        expect(from).toBeGreaterThanOrEqual(intervals[i - 1]?.[1] ?? 0);
       }
     }),
     runs(500),

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Link } from "../../../../src/source/opcua/session/link.ts";
-import { SessionKeeper } from "../../../../src/source/opcua/session/server-facts.ts";
+import { SessionKeepAlive } from "../../../../src/source/opcua/session/server-facts.ts";
 import type { Services } from "../../../../src/source/opcua/session/services.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 
@@ -14,7 +14,7 @@ test("a session is used three times within its timeout, and the server's state i
     monotonic: () => 0,
     async sleep(ms: number, signal: AbortSignal) {
       naps.push(ms);
-      said.push(keeper.state);
+      said.push(keepAlive.state);
       if (states.length === 0) stop.abort(new Error("enough"));
       signal.throwIfAborted();
     },
@@ -28,8 +28,8 @@ test("a session is used three times within its timeout, and the server's state i
   } as unknown as Services; // the only part that is used
   const link = { session: { timeoutMs: 12_000 } } as unknown as Link; // the only part that is used
   const runtime = testRuntime({ clock });
-  const keeper = new SessionKeeper({ link, services, runtime });
-  await expect(keeper.run(stop.signal)).rejects.toThrow("enough");
+  const keepAlive = new SessionKeepAlive({ link, services, runtime });
+  await expect(keepAlive.run(stop.signal)).rejects.toThrow("enough");
   expect(naps).toEqual([4_000, 4_000, 4_000, 4_000]);
   expect(said).toEqual([undefined, "shutting down", "shutting down", undefined]);
   expect(runtime.lines.map(({ fields }) => fields.state)).toEqual(["shutting down", "running"]);

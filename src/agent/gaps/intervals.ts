@@ -5,9 +5,9 @@ import type { EpochMicros } from "../../core/point.ts";
 export type Interval = readonly [from: EpochMicros, to: EpochMicros];
 
 /** Union of the set and an interval. */
-export function joined(moments: readonly Interval[], [from, to]: Interval): readonly Interval[] {
-  const apart = moments.filter(([begin, end]) => end < from || begin > to);
-  const touching = moments.filter(([begin, end]) => end >= from && begin <= to);
+export function joined(intervals: readonly Interval[], [from, to]: Interval): readonly Interval[] {
+  const apart = intervals.filter(([begin, end]) => end < from || begin > to);
+  const touching = intervals.filter(([begin, end]) => end >= from && begin <= to);
   const all: Interval = [
     touching.reduce((least, [begin]) => (begin < least ? begin : least), from),
     touching.reduce((most, [, end]) => (end > most ? end : most), to),
@@ -16,8 +16,8 @@ export function joined(moments: readonly Interval[], [from, to]: Interval): read
 }
 
 /** The set without the interval. */
-export function without(moments: readonly Interval[], [from, to]: Interval): readonly Interval[] {
-  return moments.flatMap(([begin, end]): Interval[] => {
+export function without(intervals: readonly Interval[], [from, to]: Interval): readonly Interval[] {
+  return intervals.flatMap(([begin, end]): Interval[] => {
     if (begin === end) return begin >= from && end <= to ? [] : [[begin, end]];
     const left: Interval[] = [];
     if (begin < from) left.push([begin, end < from ? end : from]);
@@ -27,8 +27,8 @@ export function without(moments: readonly Interval[], [from, to]: Interval): rea
 }
 
 /** Merges the oldest intervals so that at most `most` remain. */
-export function atMost(most: number, moments: readonly Interval[]): readonly Interval[] {
-  const [first] = moments;
-  const last = moments[moments.length - most];
-  return moments.length <= most || !first || !last ? moments : [[first[0], last[1]], ...moments.slice(1 - most)];
+export function atMost(most: number, intervals: readonly Interval[]): readonly Interval[] {
+  const [first] = intervals;
+  const last = intervals[intervals.length - most];
+  return intervals.length <= most || !first || !last ? intervals : [[first[0], last[1]], ...intervals.slice(1 - most)];
 }
