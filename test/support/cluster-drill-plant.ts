@@ -2,7 +2,7 @@
 import { mkdirSync } from "node:fs";
 import type { InputId } from "../../src/core/point.ts";
 import type { AgentProcess } from "./agent-process.ts";
-import type { Held } from "./gap-verdict.ts";
+import type { Held } from "./gap-reconciliation.ts";
 import { modbusDevice } from "./modbus-device.ts";
 import { openMosquitto } from "./mosquitto.ts";
 import { loadConfiguration, publishLoad } from "./mqtt-load.ts";

@@ -5,7 +5,7 @@ import type { Status } from "../../src/agent/status/status.ts";
 import type { InputId } from "../../src/core/point.ts";
 import type { Stored } from "../../src/demo/comparison.ts";
 import { eventually } from "./eventually.ts";
-import { type Held, verdictOf } from "./gap-verdict.ts";
+import { type Held, reconcile } from "./gap-reconciliation.ts";
 import { modbusDevice } from "./modbus-device.ts";
 import { openMosquitto } from "./mosquitto.ts";
 import { publishLoad } from "./mqtt-load.ts";
@@ -23,10 +23,10 @@ export interface SharedSources extends AsyncDisposable {
   /** Whether each source is read by one of the agents. */
   areRead(agents: readonly Status[]): boolean;
   /** What is wrong in the end. `gaps`: the records of all agents. */
-  verdict(stored: Stored, gaps: readonly Gap[]): SharedVerdict;
+  reconcile(stored: Stored, gaps: readonly Gap[]): SharedReconciliation;
 }
 
-export interface SharedVerdict {
+export interface SharedReconciliation {
   /** Values that the broker acknowledged, the OPC UA server sampled, and the device sent. */
   readonly sharedValues: Readonly<Record<Name, number>>;
   /** Values that are neither in the service nor in the gap record of their source. */
@@ -129,13 +129,13 @@ ${
       names.every((name) =>
         agents.some(({ sources }) => sources.some((source) => source.name === name && source.state === "online")),
       ),
-    verdict(stored, gaps) {
-      const verdicts = names.map((name) => {
+    reconcile(stored, gaps) {
+      const reconciled = names.map((name) => {
         const own = gaps.filter(({ source }) => source === name);
-        return { name, ...verdictOf(held[name], stored, own), takeovers: own.filter(isTakeover).length };
+        return { name, ...reconcile(held[name], stored, own), takeovers: own.filter(isTakeover).length };
       });
-      const perName = (of: (one: (typeof verdicts)[number]) => number) =>
-        Object.fromEntries(verdicts.map((one) => [one.name, of(one)])) as Record<Name, number>;
+      const perName = (of: (one: (typeof reconciled)[number]) => number) =>
+        Object.fromEntries(reconciled.map((one) => [one.name, of(one)])) as Record<Name, number>;
       let newest = { connection: 0, at: 0 };
       let latePolls = 0;
       for (const poll of tap.requests) {
@@ -144,7 +144,7 @@ ${
       }
       return {
         sharedValues: perName(({ name }) => held[name].length),
-        sharedUnexplained: verdicts.flatMap(({ unexplained }) => unexplained),
+        sharedUnexplained: reconciled.flatMap(({ unexplained }) => unexplained),
         sharedExplained: perName(({ missing, unexplained }) => missing.length - unexplained.length),
         sharedTakeovers: perName(({ takeovers }) => takeovers),
         latePolls,

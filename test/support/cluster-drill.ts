@@ -12,10 +12,10 @@ import type { Stored } from "../../src/demo/comparison.ts";
 import { type ClusterDrillWorld, clusterDrillFaults, type DrillAgent } from "./cluster-drill-faults.ts";
 import { clusterDrillPlant } from "./cluster-drill-plant.ts";
 import { type DrillService, drillService } from "./cluster-drill-service.ts";
-import { clusterDrillShared, type SharedVerdict } from "./cluster-drill-shared.ts";
+import { clusterDrillShared, type SharedReconciliation } from "./cluster-drill-shared.ts";
 import { eventually } from "./eventually.ts";
 import { deal, shuffled } from "./fault-deck.ts";
-import { labelOf, verdictOf } from "./gap-verdict.ts";
+import { labelOf, reconcile } from "./gap-reconciliation.ts";
 import { type NatsServers, openNatsServers } from "./nats-servers.ts";
 import { patienceMs, RestartableAgent } from "./restartable-agent.ts";
 import { seeded, testRuntime } from "./runtime.ts";
@@ -29,7 +29,7 @@ export interface ClusterDrillOptions {
   readonly seed: number;
 }
 
-export interface ClusterDrillResult extends SharedVerdict {
+export interface ClusterDrillResult extends SharedReconciliation {
   /** How often each fault happened. */
   readonly faults: Readonly<Record<string, number>>;
   /** Messages that the brokers acknowledged, and values of Modbus replies. */
@@ -179,8 +179,8 @@ export async function clusterDrill(
   const stored = await eventually(async () => {
     const now = storedOf(service);
     const gaps = await Promise.all(agents.map(({ process }) => process.gaps()));
-    const { sharedUnexplained } = shared.verdict(now, gaps.flat());
-    return verdictOf(acknowledged, now, []).missing.length === 0 && sharedUnexplained.length === 0 && now;
+    const { sharedUnexplained } = shared.reconcile(now, gaps.flat());
+    return reconcile(acknowledged, now, []).missing.length === 0 && sharedUnexplained.length === 0 && now;
   }, patienceMs).catch(() => storedOf(service));
   delay.disable();
 
@@ -189,7 +189,7 @@ export async function clusterDrill(
   await Promise.all(agents.map(({ process }) => process.stop()));
   const starts = service.inserts.map((start) => seconds(start - startedAt));
   const silences = starts.flatMap((at, i) => (at - starts[i - 1]! > 10 ? [`${starts[i - 1]}–${at}`] : []));
-  const verdicts = polled.map((values, i) => verdictOf(values, stored, gaps[i] as readonly Gap[]));
+  const reconciled = polled.map((values, i) => reconcile(values, stored, gaps[i] as readonly Gap[]));
   const last = plants.flatMap((plant) => [...plant.last]);
   return {
     faults: Object.fromEntries(
@@ -197,11 +197,11 @@ export async function clusterDrill(
     ),
     acknowledged: acknowledged.length,
     polled: polled.flat().length,
-    missing: verdictOf(acknowledged, stored, []).missing.map(labelOf),
-    unexplained: verdicts.flatMap(({ unexplained }) => unexplained),
-    explained: verdicts.reduce((sum, { missing, unexplained }) => sum + missing.length - unexplained.length, 0),
+    missing: reconcile(acknowledged, stored, []).missing.map(labelOf),
+    unexplained: reconciled.flatMap(({ unexplained }) => unexplained),
+    explained: reconciled.reduce((sum, { missing, unexplained }) => sum + missing.length - unexplained.length, 0),
     ...lastValues(last, service),
-    ...shared.verdict(stored, gaps.flat()),
+    ...shared.reconcile(stored, gaps.flat()),
     requests: service.inserts.length,
     silences,
     repeats: service.repeats,

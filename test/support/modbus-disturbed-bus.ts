@@ -14,7 +14,7 @@ export interface Disturbances {
   /** The possible numbers of registers that it reads; default: as many as the driver. */
   readonly foreignCounts?: readonly number[];
   /** The share of its requests that the driver receives; default 0.5. A gateway passes on none, a line all. */
-  readonly heard?: number;
+  readonly received?: number;
   /** The share of the driver's requests that are lost once the disturbance has shown; default 0. */
   readonly lost?: number;
   /** The maximum number of registers per request. More are refused with exception 3. Default: any number. */
@@ -45,7 +45,7 @@ export function wordOf(unit: number, address: number): number {
 
 export function disturbedBus(
   wire: Wire,
-  { repeatMs, foreign = 0, foreignCounts = [], heard = 0.5, lost = 0, most, slowestMs = 5 }: Disturbances,
+  { repeatMs, foreign = 0, foreignCounts = [], received = 0.5, lost = 0, most, slowestMs = 5 }: Disturbances,
   random: () => number,
   later: (ms: number, then: () => void) => void,
 ): DisturbedBus {
@@ -96,9 +96,9 @@ export function disturbedBus(
           const many = foreignCounts[Math.floor(random() * foreignCounts.length)] ?? count;
           const request = Buffer.from([unit, code, place >> 8, place & 0xff, many >> 8, many & 0xff]);
           const ms = random() * slowestMs;
-          const isHeard = random() < heard;
+          const isReceived = random() < received;
           return (from: number) => {
-            if (isHeard) later(from, () => send(frameOf(wire, foreignId, request)));
+            if (isReceived) later(from, () => send(frameOf(wire, foreignId, request)));
             answer(from + ms, frameOf(wire, foreignId, reply(unit, code, place, many)));
             return from + ms;
           };

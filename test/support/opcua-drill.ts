@@ -10,7 +10,7 @@ import { epochMicros } from "../../src/core/point.ts";
 import { readBack } from "../../src/demo/read-back.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import { eventually } from "./eventually.ts";
-import { lengthOf, lostSpans, type Span, verdictOf } from "./gap-verdict.ts";
+import { lengthOf, lostSpans, reconcile, type Span } from "./gap-reconciliation.ts";
 import { lineInputs, type OpcuaLine, opcuaLine } from "./opcua-line.ts";
 import { patienceMs, RestartableAgent, soakConfiguration } from "./restartable-agent.ts";
 import { seeded, testRuntime } from "./runtime.ts";
@@ -177,7 +177,7 @@ export async function opcuaDrill(folder: TemporaryFolder, count: number, seed: n
   const span = { from: epochMicros(from - 60e6), before: epochMicros(ended + 60e6) };
   const reader = { url: service.url, integration, password, apiVersion: "1.1beta1", namespace: "platform" } as const;
   const stored = await readBack(reader, span, testRuntime(), new AbortController().signal);
-  const { missing, unexplained } = verdictOf(line.held, stored, gaps);
+  const { missing, unexplained } = reconcile(line.held, stored, gaps);
   const lost = (but?: readonly Span[]) =>
     lineInputs.reduce((sum, input) => sum + lengthOf(lostSpans(gaps, input), but), 0) / 1e6;
   return {

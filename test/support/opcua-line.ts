@@ -3,7 +3,7 @@
 // values the server held. A restart loses everything in its memory, including its history.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { InputId } from "../../src/core/point.ts";
-import type { Held } from "./gap-verdict.ts";
+import type { Held } from "./gap-reconciliation.ts";
 import { lineNamespace, type OpcuaServer, opcuaServer } from "./opcua-server.ts";
 import { type TcpProxy, tcpProxy } from "./tcp-proxy.ts";
 

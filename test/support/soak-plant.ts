@@ -4,7 +4,7 @@
 import type { MqttClient } from "mqtt";
 import type { InputId } from "../../src/core/point.ts";
 import { eventually } from "./eventually.ts";
-import type { Held } from "./gap-verdict.ts";
+import type { Held } from "./gap-reconciliation.ts";
 import { type ModbusDevice, modbusDevice } from "./modbus-device.ts";
 import { type Mosquitto, openMosquitto } from "./mosquitto.ts";
 import { opcuaLine } from "./opcua-line.ts";

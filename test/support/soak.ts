@@ -9,8 +9,8 @@ import { type Footprint, patienceMs, RestartableAgent, soakConfiguration } from 
 import { seeded, testRuntime } from "./runtime.ts";
 import { integration, password, testService } from "./service.ts";
 import { type SoakFault, type SoakWorld, soakFaults } from "./soak-faults.ts";
+import { type Findings, findings } from "./soak-findings.ts";
 import { marker, soakPlant, soakTopics } from "./soak-plant.ts";
-import { type Findings, findings } from "./soak-verdict.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 export interface SoakOptions {

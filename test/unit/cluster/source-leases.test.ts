@@ -43,7 +43,7 @@ class Site implements AsyncDisposable {
       ttlMs: 6_000,
       view,
       start: async () => {
-        if (this.reading.size > 0) this.overlaps.push(`${node} beside ${[...this.reading].join()}`);
+        if (this.reading.size > 0) this.overlaps.push(`${node} with ${[...this.reading].join()}`);
         this.reading.add(node);
       },
       stop: async () => {

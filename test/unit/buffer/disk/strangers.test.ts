@@ -87,7 +87,7 @@ test.each([
   ["a file beyond all sequence numbers", "seg-9999999999999999.log", 0],
   ["zeros far ahead", "seg-0000000000050000.log", 9_000],
   ["an empty file within a segment", "seg-0000000000000030.log", 0],
-  ["an empty file beside a segment", "seg-0000000000000000-1.log", 0],
+  ["an empty file next to a segment", "seg-0000000000000000-1.log", 0],
 ])("%s changes nothing", (_what, name, bytes) => {
   for (const closed of [true, false]) {
     const from = filled(1, closed);

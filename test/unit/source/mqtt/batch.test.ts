@@ -159,7 +159,7 @@ test.each([
     /empty for the elements of a list with times/,
   ],
   [
-    "a position beside a name",
+    "a position next to a name",
     'input: "{id}.{i1}", value: "$[*].v", capture: { id: "$[*].id" }',
     /position of an element of a batch/,
   ],

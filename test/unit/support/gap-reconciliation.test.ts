@@ -1,8 +1,8 @@
-// The verdict of the drills and of the soak test must be able to fail.
+// The reconciliation of the drills and of the soak test must be able to fail.
 import { expect, test } from "vitest";
 import type { Gap } from "../../../src/agent/gaps/gap.ts";
 import { type EpochMicros, epochMicros, type InputId } from "../../../src/core/point.ts";
-import { type Held, lengthOf, lostSpans, verdictOf } from "../../support/gap-verdict.ts";
+import { type Held, lengthOf, lostSpans, reconcile } from "../../support/gap-reconciliation.ts";
 
 const [a, b] = ["a", "b"] as [InputId, InputId]; // valid Input IDs
 const seconds = (at: number): EpochMicros => epochMicros(at * 1e6);
@@ -21,7 +21,7 @@ const row = (from: number, to: number, more: Partial<Gap> = {}): Gap => ({
 /** Of the values 1 to 9, one a second, the service has all except 4. */
 const stored = new Map([[a, new Map([1, 2, 3, 5, 6, 7, 8, 9].map((value) => [value, [seconds(value)]] as const))]]);
 const held = (stamped: boolean, at = 4): Held[] => [{ input: a, value: 4, at: seconds(at), stamped }];
-const verdict = (all: readonly Held[], ...gaps: Gap[]) => verdictOf(all, stored, gaps).unexplained.length;
+const unexplained = (all: readonly Held[], ...gaps: Gap[]) => reconcile(all, stored, gaps).unexplained.length;
 
 test.each<[string, number, Gap]>([
   ["a row around it", 0, row(3, 5)],
@@ -44,17 +44,17 @@ test.each<[string, number, Gap]>([
   ["a row of several times, one of them around it", 0, row(1, 9, { intervals: [[seconds(3), seconds(5)]] })],
   ["a row of several times, none of them around it", 1, row(1, 9, { intervals: [[seconds(5), seconds(9)]] })],
 ])("%s", (_, open, gap) => {
-  expect(verdict(held(true), gap)).toBe(open);
+  expect(unexplained(held(true), gap)).toBe(open);
   // Without a source timestamp, the time at which the server sent it differs from the time at which the agent got it.
-  expect(verdict(held(false, 5.01), gap)).toBe(open);
+  expect(unexplained(held(false, 5.01), gap)).toBe(open);
 });
 
 test("a device time is trusted", () => {
-  expect(verdict(held(true, 5.01), row(3, 5))).toBe(1);
+  expect(unexplained(held(true, 5.01), row(3, 5))).toBe(1);
 });
 
 test("without a row a missing value is unexplained, and a stored one is not missing", () => {
-  expect(verdictOf([...held(true), { ...held(true)[0]!, value: 5 }], stored, [])).toMatchObject({
+  expect(reconcile([...held(true), { ...held(true)[0]!, value: 5 }], stored, [])).toMatchObject({
     missing: [{ value: 4 }],
     unexplained: ["a 4 at 1970-01-01T00:00:04.000Z"],
   });

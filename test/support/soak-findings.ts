@@ -3,7 +3,7 @@
 // Pure.
 import type { Gap } from "../../src/agent/gaps/gap.ts";
 import type { Stored } from "../../src/demo/comparison.ts";
-import { labelOf, verdictOf } from "./gap-verdict.ts";
+import { labelOf, reconcile } from "./gap-reconciliation.ts";
 import type { SoakPlant } from "./soak-plant.ts";
 
 export interface Findings {
@@ -33,10 +33,10 @@ export function findings(found: {
   readonly errors: readonly Readonly<Record<string, unknown>>[];
 }): Findings {
   const { plant, stored, gaps } = found;
-  const { missing, unexplained } = verdictOf(plant.polled, stored, gaps);
+  const { missing, unexplained } = reconcile(plant.polled, stored, gaps);
   return {
     // A gap does not explain an acknowledged message.
-    missing: verdictOf(plant.acknowledged, stored, []).unexplained,
+    missing: reconcile(plant.acknowledged, stored, []).unexplained,
     twice: plant.acknowledged
       .filter(({ input, value }) => (stored.get(input)?.get(value)?.length ?? 0) > 1)
       .map(labelOf),

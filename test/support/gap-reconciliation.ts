@@ -1,6 +1,5 @@
 // Compares the values that a device held with the service and the gap record. Every value must be in one of them, and
-// the
-// record must not report everything as lost. Pure.
+// the record must not report everything as lost. Pure.
 import type { Gap } from "../../src/agent/gaps/gap.ts";
 import type { InputId } from "../../src/core/point.ts";
 import type { Stored } from "../../src/demo/comparison.ts";
@@ -21,14 +20,14 @@ export interface Held {
 /** Microseconds. */
 export type Span = readonly [from: number, to: number];
 
-export interface Verdict {
+export interface Reconciliation {
   readonly missing: readonly Held[];
   /** Missing values that the record does not explain either. */
   readonly unexplained: readonly string[];
 }
 
 /** The times of values that are in the service or in the gap record. */
-export function verdictOf(held: readonly Held[], stored: Stored, gaps: readonly Gap[]): Verdict {
+export function reconcile(held: readonly Held[], stored: Stored, gaps: readonly Gap[]): Reconciliation {
   const missing = held.filter(({ input, value }) => !stored.get(input)?.has(value));
   return { missing, unexplained: missing.filter((each) => !isExplained(each, stored, gaps)).map(labelOf) };
 }
