@@ -25,7 +25,7 @@ const floors: readonly (readonly string[])[] = [
   ["web"],
   ["cli"],
 ];
-/** Parts beside the layers: only `cli` imports them, and they import only these. */
+/** Parts next to the layers: only `cli` imports them, and they import only these. */
 const towers: Readonly<Record<string, readonly string[]>> = {
   service: ["core", "lib", "wire"],
   demo: ["core", "lib", "wire"],
@@ -96,7 +96,7 @@ function roomImports(): Map<string, Set<string>> {
   return found;
 }
 
-test("the rooms of a part do not import each other in a circle, nor the files beside them", () => {
+test("the rooms of a part do not import each other in a circle, nor the files next to them", () => {
   const edges = roomImports();
   const reach = (room: string, seen = new Set<string>()): Set<string> => {
     for (const next of edges.get(room) ?? [])

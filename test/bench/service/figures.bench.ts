@@ -119,7 +119,7 @@ async function mixed(): Promise<void> {
   const inserts = await inserting;
   took.sort((a, b) => a - b);
   const at = (share: number) => took[Math.floor(took.length * share)] ?? Number.NaN;
-  print("select of 50 × 1,000 points beside inserts", {
+  print("select of 50 × 1,000 points during inserts", {
     selects: took.length,
     inserts: inserts,
     "p50 ms": at(0.5),

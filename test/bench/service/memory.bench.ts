@@ -36,7 +36,7 @@ try {
   for (let n = 0; n < Number(inserts); n++) await client.post(fullInsert(n, 300));
   inserting = false;
   await asking;
-  print(`${inserts} inserts of 7 MiB beside metadata queries`);
+  print(`${inserts} inserts of 7 MiB during metadata queries`);
   for (let n = 0; n < 4; n++) await Promise.all([select(1_000), select(1_000), select(1_000)]);
   print("12 answers of 1,000 signals");
 } finally {

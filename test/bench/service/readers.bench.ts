@@ -47,11 +47,11 @@ async function measure(parent: string, seconds: number): Promise<void> {
       `CPU ms an insert ${(cpuMs / inserts.length).toFixed(0)}, peak RSS ${peakRssMiB.toFixed(0)} MiB, event loop blocked ${longestBlockMs.toFixed(0)} ms`,
     );
     console.log(`metadata query, idle: ${textOf(idle)}`);
-    console.log(`metadata query beside the inserts: ${textOf(busy)}`);
+    console.log(`metadata query during the inserts: ${textOf(busy)}`);
     console.log(`saveSignals, idle: ${textOf(idleSaves)}`);
-    console.log(`saveSignals beside the inserts: ${textOf(busySaves)}`);
+    console.log(`saveSignals during the inserts: ${textOf(busySaves)}`);
     console.log(`insert of a point, idle: ${textOf(idlePoints)}`);
-    console.log(`insert of a point beside the inserts: ${textOf(busyPoints)}`);
+    console.log(`insert of a point during the inserts: ${textOf(busyPoints)}`);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

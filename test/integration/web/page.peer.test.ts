@@ -158,7 +158,7 @@ test.each([1_280, 390])("every digit of a value is visible at a width of %i pixe
   expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
 });
 
-test("beside losses, refused points and addresses, and a backlog the headline says so", async () => {
+test("with losses, refused points and addresses, and a backlog the headline says so", async () => {
   const base = statusWith();
   const remedy = "use {path} in `input`";
   const refused = { source: "hall", input: "hall.temp", address: "sensors/b/temp", reason: "", remedy, readings: 7 };
