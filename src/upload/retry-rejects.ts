@@ -42,7 +42,7 @@ export async function retryRejects(parts: RetryParts, runtime: Runtime, signal: 
   try {
     await send(reader, parts, runtime, signal);
   } finally {
-    await files.putBack(restOf(reader, unsendable));
+    await files.putBack(await restOf(reader, unsendable, files.newLines()));
   }
   const { points: settled, refused } = reader.settled;
   return { accepted: settled - refused, refused, unsendable };

@@ -16,6 +16,7 @@ import { serviceSink } from "./client/service-sink.ts";
 import { type DeliveryStatus, UploadTally } from "./delivery/delivery-status.ts";
 import { Dispatcher } from "./delivery/dispatcher.ts";
 import { LearnedLimit } from "./failures/learned-limit.ts";
+import { ParkedInputs } from "./failures/parked-inputs.ts";
 import { RejectFiles } from "./rejects/reject-files.ts";
 import { RejectRetry } from "./rejects/reject-retry.ts";
 import { Rejects } from "./rejects/rejects.ts";
@@ -109,7 +110,8 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
         )
       : undefined;
   const rejects = await Rejects.open(join(stateDir, "rejects.ndjson"), runtime);
-  const retry = new RejectRetry(new RejectFiles(stateDir), rejects, runtime.log);
+  const parked = new ParkedInputs(runtime);
+  const retry = new RejectRetry(new RejectFiles(stateDir), rejects, parked, runtime.log);
   const dispatcher = new Dispatcher(
     {
       reader: retry.reader(reader),
@@ -123,6 +125,7 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
       maxLagMs: options.maxLag + options.interval - shortestIntervalMs,
       intervalMs: options.interval,
       holds: (input) => signals?.holds(input) ?? false,
+      parked,
       parks: parts.parks ?? true,
     },
     runtime,

@@ -4,12 +4,14 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { lockFolder } from "../../src/buffer/disk/files/lock.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
+import { parseFault } from "../../src/service/config/fault.ts";
 import { Rejects } from "../../src/upload/rejects/rejects.ts";
 import { startAgent } from "../support/agent-process.ts";
 import { command } from "../support/command.ts";
 import { eventually } from "../support/eventually.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { answers, fails, ScriptedService } from "../support/scripted-service.ts";
+import { password, testService } from "../support/service.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
 const t0 = epochMicros(1_767_225_600_000_000);
@@ -201,6 +203,35 @@ test("a running agent sends refused points again, and what is refused again stay
   expect(await retry()).toMatchObject({ status: 0, stdout: "1 point delivered\n" });
   expect(service.stored.get("hall.b 2026-01-01T00:00:00Z")).toBe(3);
   expect(kept(home)).toEqual([]);
+  expect((await agent.status()).upload.refusedPoints).toBe(0);
+});
+
+test("a retry by the agent ends where the service still refuses an input, and puts its points back once, with that reason", async () => {
+  using home = temporaryFolder();
+  const fault = parseFault("partial=hall.b");
+  if (typeof fault === "string") throw new Error(fault);
+  await using service = await testService({ faults: [fault] });
+  const file = await refusedPoints(home, service.url);
+  const configuration = `${readFileSync(file, "utf8")}http: { listen: "127.0.0.1:0" }\n`;
+  await using agent = await startAgent({ folder: home.path, configuration, env: { PASSWORD: password } });
+  const retry = () => command(["rejects", "retry", "-c", file, "--url", agent.page]);
+  const outcome = await onceDelivering(retry);
+
+  expect(outcome).toMatchObject({
+    status: 1,
+    stdout: expect.stringMatching(
+      /^2 points delivered, 1 point stays refused: the service still refuses their inputs \(.+\)\n$/,
+    ),
+  });
+  expect((await agent.status()).upload.refusedPoints).toBe(1);
+  const list = await command(["rejects", "list", "-c", file]);
+  expect(list.stdout).toMatch(/^1 point: .*\n {2}hall\.b {2}1 point\n/);
+  expect(list.stdout).not.toContain("HTTP 422");
+  expect(list.stdout).not.toContain("never sent");
+
+  // The agent would retry the input by itself up to five minutes later.
+  service.setFaults([]);
+  expect(await retry()).toMatchObject({ status: 0, stdout: "1 point delivered\n" });
   expect((await agent.status()).upload.refusedPoints).toBe(0);
 });
 

@@ -12,6 +12,7 @@ import { Pacer } from "../../src/upload/client/pacer.ts";
 import { UploadTally } from "../../src/upload/delivery/delivery-status.ts";
 import { Dispatcher } from "../../src/upload/delivery/dispatcher.ts";
 import { LearnedLimit } from "../../src/upload/failures/learned-limit.ts";
+import { ParkedInputs } from "../../src/upload/failures/parked-inputs.ts";
 import type { Reject, Rejects } from "../../src/upload/rejects/rejects.ts";
 import type { Catalog } from "../../src/upload/signals/catalog.ts";
 import { inProcess } from "./disk-store.ts";
@@ -222,6 +223,7 @@ export class OrderModel {
         maxLagMs,
         intervalMs: 1_000,
         holds: (input) => this.#held.has(input),
+        parked: new ParkedInputs(runtime),
         parks: true,
       },
       runtime,

@@ -5,6 +5,7 @@ import { Pacer } from "../../src/upload/client/pacer.ts";
 import { UploadTally } from "../../src/upload/delivery/delivery-status.ts";
 import { Dispatcher } from "../../src/upload/delivery/dispatcher.ts";
 import { LearnedLimit } from "../../src/upload/failures/learned-limit.ts";
+import { ParkedInputs } from "../../src/upload/failures/parked-inputs.ts";
 import type { Rejects } from "../../src/upload/rejects/rejects.ts";
 import type { Catalog } from "../../src/upload/signals/catalog.ts";
 import { MemoryReader } from "./memory-reader.ts";
@@ -67,6 +68,7 @@ export class SimulatedDelivery implements AsyncDisposable {
         maxLagMs: 9_000 + intervalMs,
         intervalMs,
         holds,
+        parked: new ParkedInputs(this.runtime),
         parks: true,
       },
       this.runtime,

@@ -53,7 +53,9 @@ async function resendRejects(options: RetryOptions, io: Console): Promise<ExitSt
   const { config, files, stateDir } = await rejectsOf(options, io);
   const { points } = await countRejects(files.lines());
   if (points === 0) {
-    io.print(options.json ? JSON.stringify({ accepted: 0, refused: 0, unsendable: 0 }) : "no points were refused");
+    io.print(
+      options.json ? JSON.stringify({ accepted: 0, refused: 0, unsendable: 0, held: 0 }) : "no points were refused",
+    );
     return exitStatus.done;
   }
   const buffer = join(config.agent.dataDir, "buffer");
@@ -84,6 +86,8 @@ const progressOfAgent = z.object({
   accepted: z.number(),
   refused: z.number(),
   unsendable: z.number(),
+  held: z.number(),
+  heldReason: z.string().optional(),
 });
 const begun = z.union([
   progressOfAgent.extend({ ok: z.literal(true) }),
@@ -113,17 +117,28 @@ async function askedOfAgent(options: RetryOptions, io: Console): Promise<Retried
   return progress;
 }
 
-function ended({ accepted, refused, unsendable }: Retried, { json = false }: RetryOptions, io: Console): ExitStatus {
-  if (json) io.print(JSON.stringify({ accepted, refused, unsendable }));
+type Ended = Retried & Partial<Pick<z.output<typeof progressOfAgent>, "held" | "heldReason">>;
+
+function ended(
+  { accepted, refused, unsendable, held = 0, heldReason = "" }: Ended,
+  { json = false }: RetryOptions,
+  io: Console,
+): ExitStatus {
+  if (json) io.print(JSON.stringify({ accepted, refused, unsendable, held }));
   else
     io.print(
       [
         `${count(accepted, "point")} delivered`,
         ...(refused > 0 ? [`${count(refused, "point")} refused again, see tagferry rejects list`] : []),
+        ...(held > 0
+          ? [
+              `${count(held, "point")} ${held === 1 ? "stays" : "stay"} refused: the service still refuses their inputs (${visible(heldReason)})`,
+            ]
+          : []),
         ...(unsendable > 0 ? [`${count(unsendable, "point")} cannot be sent at all`] : []),
       ].join(", "),
     );
-  return refused + unsendable === 0 ? exitStatus.done : exitStatus.failed;
+  return refused + unsendable + held === 0 ? exitStatus.done : exitStatus.failed;
 }
 
 /** Undefined: an agent runs. */

@@ -7,7 +7,7 @@ import type { Pacer } from "../client/pacer.ts";
 import { Bisection } from "../failures/bisection.ts";
 import { FailureSearch } from "../failures/failure-search.ts";
 import type { LearnedLimit } from "../failures/learned-limit.ts";
-import { ParkedInputs, type ParkedStatus } from "../failures/parked-inputs.ts";
+import type { ParkedInputs, ParkedStatus } from "../failures/parked-inputs.ts";
 import { openServiceReturn } from "../failures/service-return.ts";
 import type { Rejects } from "../rejects/rejects.ts";
 import type { Catalog } from "../signals/catalog.ts";
@@ -33,6 +33,7 @@ export interface DispatcherParts {
   readonly intervalMs: number;
   /** Whether the points of an input must wait for its metadata. */
   readonly holds: (input: InputId) => boolean;
+  readonly parked: ParkedInputs;
   /** True: inputs that the service does not accept wait in the buffer. False: their points are rejected. */
   readonly parks: boolean;
 }
@@ -84,7 +85,7 @@ export class Dispatcher {
   #nextAt = 0;
 
   constructor(parts: DispatcherParts, runtime: Runtime) {
-    const { reader, limit, integration, maxLagMs, intervalMs, holds, sink } = parts;
+    const { reader, limit, integration, maxLagMs, intervalMs, holds, sink, parked } = parts;
     const { clock } = runtime;
     this.#parts = parts;
     this.#runtime = runtime;
@@ -103,7 +104,6 @@ export class Dispatcher {
       return Math.ceil(Math.min(maxBytes * windowShare.live, soon));
     };
     const blockPoints = () => Math.ceil(limit.maxBytes / blockShare[this.#loader.sparse ? "sparse" : "dense"]);
-    const parked = new ParkedInputs(runtime);
     this.#parked = parked;
     const except = () => parked.except;
     this.#prefetcher = new Prefetcher({ reader, window, clock, newsMs: maxLagMs * 2, mostPoints, blockPoints, except });
@@ -111,7 +111,7 @@ export class Dispatcher {
     const search = new FailureSearch(clock);
     const hasAll = () => this.#prefetcher.hasAll;
     this.#loader = new Loader({ window, bisection, search, clock, integration, limit, maxLagMs, hasAll, holds });
-    this.#outcomes = new OutcomeHandler({ ...parts, window, parked, bisection, search, loader: this.#loader }, runtime);
+    this.#outcomes = new OutcomeHandler({ ...parts, window, bisection, search, loader: this.#loader }, runtime);
     this.#serviceReturn = sink.connects && openServiceReturn(sink.connects.bind(sink), runtime, intervalMs);
     const { random } = runtime;
     this.#probes = new RetryProbes({ prefetcher: this.#prefetcher, loader: this.#loader, parked, window, random });

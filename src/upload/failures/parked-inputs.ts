@@ -77,6 +77,20 @@ export class ParkedInputs {
     return this.#entries.has(input);
   }
 
+  /** Why the service does not accept the input, for people. Undefined: it is not parked. */
+  reasonOf(input: InputId): string | undefined {
+    return this.#entries.get(input)?.reason;
+  }
+
+  /** Makes inputs due, since an operator expects that the service accepts them again. */
+  hurry(inputs: Iterable<InputId>): void {
+    const now = this.#runtime.clock.monotonic();
+    for (const input of inputs) {
+      const entry = this.#entries.get(input);
+      if (entry && !entry.draining) entry.nextTryAt = Math.min(entry.nextTryAt, now);
+    }
+  }
+
   /** Whether so many inputs are parked that the service must be the cause. */
   get isFull(): boolean {
     return this.#entries.size >= mostParked;

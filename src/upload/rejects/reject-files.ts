@@ -68,10 +68,14 @@ export class RejectFiles {
     await rm(this.path, { force: true });
   }
 
-  /** Completes a retry. The lines of the retry file that `isRest` selects are refused again. Default: none. */
-  async putBack(isRest?: (line: RejectLine) => boolean): Promise<void> {
-    const files = isRest ? [this.#retry] : [];
-    const rest = piecesOf(files, (line) => line !== undefined && isRest?.(line) === true);
+  /** Lines written since `takeOut`. Undefined: an unreadable line. */
+  newLines(): AsyncGenerator<RejectLine | undefined> {
+    return this.latest(Number.POSITIVE_INFINITY);
+  }
+
+  /** Completes a retry. `rest` maps the lines of the retry file that are refused again. Default: none. */
+  async putBack(restOf?: (line: RejectLine) => RejectLine | undefined): Promise<void> {
+    const rest = piecesOf(restOf ? [this.#retry] : [], (line) => line && restOf?.(line));
     const first = await rest.next();
     if (first.done !== true) {
       await using file = await open(this.#older, "a", 0o600);
@@ -110,16 +114,20 @@ function parse(text: string): RejectLine | undefined {
   return attempt(() => rejectLine.safeParse(JSON.parse(text)).data);
 }
 
-/** The text of the lines that `isWanted` selects, in pieces, since the files may have 32 MiB. */
+/**
+ * The text of the lines that `choose` selects with true or replaces, in pieces, since the files may have 32 MiB.
+ */
 async function* piecesOf(
   files: readonly string[],
-  isWanted: (line: RejectLine | undefined) => boolean,
+  choose: (line: RejectLine | undefined) => RejectLine | boolean | undefined,
 ): AsyncGenerator<string, void> {
   let piece = "";
   for (const file of files)
     for await (const text of linesOf(file)) {
-      if (text === "" || !isWanted(parse(text))) continue;
-      piece += `${text}\n`;
+      if (text === "") continue;
+      const chosen = choose(parse(text));
+      if (!chosen) continue;
+      piece += `${chosen === true ? text : JSON.stringify(chosen)}\n`;
       if (piece.length < pieceLength) continue;
       yield piece;
       piece = "";

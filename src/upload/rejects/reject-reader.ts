@@ -3,6 +3,7 @@ import { Block, type BlockId } from "../../core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../core/buffer.ts";
 import { epochMicros, type InputId } from "../../core/point.ts";
 import { orAbort } from "../../lib/flow/abort.ts";
+import { rpcErrors } from "../../wire/json-rpc.ts";
 import { formatTimestamp, parseTimestamp } from "../../wire/timestamp.ts";
 import type { RejectLine } from "./reject-files.ts";
 
@@ -28,6 +29,8 @@ export class RejectReader implements BufferReader {
   readonly #waiting: BlockPoints[] = [];
   readonly #out = new Map<BlockId, BlockPoints>();
   readonly #all = Promise.withResolvers<void>();
+  /** Inputs of blocks that came back unsettled. */
+  readonly #returned = new Set<InputId>();
   #settled = 0;
   #refused = 0;
 
@@ -66,6 +69,12 @@ export class RejectReader implements BufferReader {
       for (const [time, value] of points) yield { input, time, value };
   }
 
+  /** Whether nothing is leased, and all that waits are inputs of `except` that were sent and came back. */
+  hasOnly(except: TakeOptions["except"] = []): boolean {
+    const isRefused = ({ input }: BlockPoints) => this.#returned.has(input) && except.includes(input);
+    return this.#out.size === 0 && this.#waiting.length > 0 && this.#waiting.every(isRefused);
+  }
+
   async take(lane: Lane, { wait, inputs, except }: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
     signal.throwIfAborted();
     // Refused points are not new, so the live lane has none.
@@ -95,7 +104,9 @@ export class RejectReader implements BufferReader {
   release(blocks: readonly BlockId[]): void {
     for (const id of blocks) {
       const block = this.#out.get(id);
-      if (block) this.#waiting.push(block);
+      if (!block) continue;
+      this.#waiting.push(block);
+      this.#returned.add(block.input);
       this.#out.delete(id);
     }
   }
@@ -137,18 +148,28 @@ export async function sendableOf(rejects: AsyncIterable<RejectLine | undefined>)
 }
 
 /**
- * Selects the lines that a retry with `reader` leaves: those that cannot be sent, and those of undecided points.
- * Undefined: there are none.
+ * The lines that a retry with `reader` leaves: those that cannot be sent, and those of undecided points, with the
+ * reason of `reasonOf` where there is one. `since`: lines written since the retry began. Their points have been refused
+ * again, though other points of their blocks are undecided. Undefined: there are none.
  */
-export function restOf(
+export async function restOf(
   reader: Pick<RejectReader, "unsettled">,
   unsendable: number,
-): ((line: RejectLine) => boolean) | undefined {
+  since: AsyncIterable<RejectLine | undefined>,
+  reasonOf: (input: InputId) => string | undefined = () => undefined,
+): Promise<((line: RejectLine) => RejectLine | undefined) | undefined> {
   const undecided = new Set(Array.from(reader.unsettled(), keyOfPoint));
+  for await (const line of since) {
+    const point = line && pointOf(line);
+    if (point) undecided.delete(keyOfPoint(point));
+  }
   if (undecided.size === 0 && unsendable === 0) return undefined;
   return (line) => {
     const point = pointOf(line);
-    return !point || undecided.has(keyOfPoint(point));
+    if (!point) return line;
+    if (!undecided.has(keyOfPoint(point))) return undefined;
+    const reason = reasonOf(point.input);
+    return reason === undefined ? line : { ...line, code: rpcErrors.partialFailure.code, reason };
   };
 }
 

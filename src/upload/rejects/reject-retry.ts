@@ -6,6 +6,7 @@
 import type { Block, BlockId } from "../../core/block.ts";
 import type { BufferReader, Lane, Settlement, TakeOptions } from "../../core/buffer.ts";
 import { reasonOf } from "../../core/errors.ts";
+import type { InputId } from "../../core/point.ts";
 import type { Logger } from "../../core/runtime.ts";
 import type { RejectFiles } from "./reject-files.ts";
 import { RejectReader, restOf, sendableOf } from "./reject-reader.ts";
@@ -20,6 +21,18 @@ export interface RetryProgress {
   readonly refused: number;
   /** Points with an invalid time or value, which stay rejects. */
   readonly unsendable: number;
+  /** Points that stay rejects with a new reason, since the service refuses their inputs at present. */
+  readonly held: number;
+  /** Why it refuses the first of these inputs. Undefined: there are none. */
+  readonly heldReason?: string | undefined;
+}
+
+/** Inputs that the service does not accept at present, which the uploader retries at intervals. */
+export interface RefusedInputs {
+  /** Undefined: the service accepts the input. */
+  reasonOf(input: InputId): string | undefined;
+  /** Retries these inputs now. */
+  hurry(inputs: Iterable<InputId>): void;
 }
 
 const stops = "the uploader stops";
@@ -27,15 +40,17 @@ const stops = "the uploader stops";
 export class RejectRetry {
   readonly #files: RejectFiles;
   readonly #rejects: Rejects;
+  readonly #inputs: RefusedInputs;
   readonly #log: Logger;
   #reader: RejectReader | undefined;
   #progress: RetryProgress | undefined;
   #woken = new AbortController();
   #ended = false;
 
-  constructor(files: RejectFiles, rejects: Rejects, log: Logger) {
+  constructor(files: RejectFiles, rejects: Rejects, inputs: RefusedInputs, log: Logger) {
     this.#files = files;
     this.#rejects = rejects;
+    this.#inputs = inputs;
     this.#log = log;
   }
 
@@ -51,7 +66,7 @@ export class RejectRetry {
   async start(): Promise<RetryProgress> {
     if (this.#ended) throw new Error(stops);
     if (this.#progress?.running) return this.#progress;
-    this.#progress = { running: true, points: 0, accepted: 0, refused: 0, unsendable: 0 };
+    this.#progress = { running: true, points: 0, accepted: 0, refused: 0, unsendable: 0, held: 0 };
     try {
       return await this.#rejects.alone(() => this.#begin());
     } catch (error) {
@@ -69,6 +84,7 @@ export class RejectRetry {
       accepted: 0,
       refused: 0,
       unsendable,
+      held: 0,
     };
     if (points.length === 0) return this.#progress;
     await this.#files.takeOut();
@@ -76,6 +92,7 @@ export class RejectRetry {
     const reader = new RejectReader(points, -1);
     this.#reader = reader;
     void reader.all.then(() => this.#finish());
+    this.#inputs.hurry(points.map(({ input }) => input));
     const woken = this.#woken;
     this.#woken = new AbortController();
     woken.abort(new Error("refused points are sent again"));
@@ -102,18 +119,20 @@ export class RejectRetry {
   }
 
   async #take(buffer: BufferReader, lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
-    for (;;) {
-      // Taken first, so that points that come from here on end the wait.
-      const woken = this.#woken.signal;
-      const isDue = lane === "backlog" || options.wait;
-      const block = isDue ? await this.#reader?.take("backlog", { ...options, wait: false }, signal) : undefined;
-      if (block) return block;
-      if (!options.wait) return await buffer.take(lane, options, signal);
-      try {
-        return await buffer.take(lane, options, AbortSignal.any([signal, woken]));
-      } catch (error) {
-        if (signal.aborted || !woken.aborted) throw error;
-      }
+    // Taken first, so that points that come from here on end the wait.
+    const woken = this.#woken.signal;
+    const isDue = lane === "backlog" || options.wait;
+    const block = isDue ? await this.#reader?.take("backlog", { ...options, wait: false }, signal) : undefined;
+    if (block) return block;
+    // Their inputs may be refused for days.
+    if (this.#reader?.hasOnly(options.except)) void this.#finish();
+    if (!options.wait) return await buffer.take(lane, options, signal);
+    try {
+      return await buffer.take(lane, options, AbortSignal.any([signal, woken]));
+    } catch (error) {
+      if (signal.aborted || !woken.aborted) throw error;
+      // The caller looks again which inputs are due.
+      return undefined;
     }
   }
 
@@ -129,13 +148,27 @@ export class RejectRetry {
     const reader = this.#reader;
     if (!reader) return;
     const progress = this.progress;
+    if (!progress) return;
+    this.#progress = progress;
     this.#reader = undefined;
+    const unsettled = [...reader.unsettled()];
+    const reasons = new Map(unsettled.map(({ input }) => [input, this.#inputs.reasonOf(input)]));
+    const held = unsettled.filter(({ input }) => reasons.get(input) !== undefined);
     try {
-      await this.#rejects.alone(() => this.#files.putBack(restOf(reader, progress?.unsendable ?? 0)));
+      await this.#rejects.alone(async () => {
+        const rest = restOf(reader, progress.unsendable, this.#files.newLines(), (input) => reasons.get(input));
+        await this.#files.putBack(await rest);
+      });
     } catch (error) {
       this.#log.warn({ reason: reasonOf(error) }, "refused points stay in the file of the retry");
     }
-    this.#progress = progress && { ...progress, running: false };
+    const [first] = held;
+    this.#progress = {
+      ...progress,
+      running: false,
+      held: held.length,
+      ...(first && { heldReason: reasons.get(first.input) }),
+    };
   }
 }
 

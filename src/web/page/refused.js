@@ -50,13 +50,15 @@ export function showRefused(status) {
   list.show(reasons, ({ code, reason }) => `${code} ${reason}`, create, update);
 }
 
-function outcomeOf({ running, points, accepted, refused, unsendable }) {
+function outcomeOf({ running, points, accepted, refused, unsendable, held, heldReason }) {
   const decided = accepted + refused;
   if (running) return `${format.count(decided)} of ${format.count(points)} decided`;
   const parts = [`${format.count(accepted)} delivered`];
   if (refused > 0) parts.push(`${format.count(refused)} refused again`);
+  if (held > 0)
+    parts.push(`${format.count(held)} stay refused: the service still refuses their inputs (${heldReason})`);
   if (unsendable > 0) parts.push(`${format.count(unsendable)} cannot be sent at all`);
-  if (decided < points) parts.push(`${format.count(points - decided)} not decided`);
+  if (decided + held < points) parts.push(`${format.count(points - decided - held)} not decided`);
   return parts.join(", ");
 }
 

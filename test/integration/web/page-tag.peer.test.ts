@@ -87,7 +87,7 @@ test("refused points are sent again by a button that asks for the token once", a
     tokenFile: "/data/control.token",
     reload: async () => ({ ok: true }),
     retryRejects: async () => {
-      retry = { running: false, points: 2, accepted: 1, refused: 1, unsendable: 0 };
+      retry = { running: false, points: 2, accepted: 1, refused: 1, unsendable: 0, held: 0 };
       return { ok: true, ...retry };
     },
     log: () => [],

@@ -399,4 +399,28 @@ export const uploadAblations: readonly Ablation[] = [
     test: "unit/upload/reject-retry.test.ts",
     name: "the end of the uploader waits",
   },
+  {
+    safeguard: "the end of a retry whose inputs the service still refuses",
+    file: "upload/rejects/reject-retry.ts",
+    code: "    if (this.#reader?.hasOnly(options.except)) void this.#finish();\n",
+    without: "",
+    test: "unit/upload/reject-retry.test.ts",
+    name: "a retry ends once",
+  },
+  {
+    safeguard: "sending each input before a retry ends since the service refused it earlier",
+    file: "upload/rejects/reject-reader.ts",
+    code: "this.#returned.has(input) && except.includes(input)",
+    without: "except.includes(input)",
+    test: "unit/upload/reject-retry.test.ts",
+    name: "a retry ends once",
+  },
+  {
+    safeguard: "not putting back points that were refused again",
+    file: "upload/rejects/reject-reader.ts",
+    code: "    if (point) undecided.delete(keyOfPoint(point));\n",
+    without: "",
+    test: "unit/upload/reject-retry.test.ts",
+    name: "put back once",
+  },
 ];

@@ -2,17 +2,28 @@
 import { readdirSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
-import { RejectFiles } from "../../../src/upload/rejects/reject-files.ts";
-import { RejectRetry } from "../../../src/upload/rejects/reject-retry.ts";
+import { RejectFiles, type RejectLine } from "../../../src/upload/rejects/reject-files.ts";
+import { type RefusedInputs, RejectRetry } from "../../../src/upload/rejects/reject-retry.ts";
 import { Rejects } from "../../../src/upload/rejects/rejects.ts";
+import { eventually } from "../../support/eventually.ts";
+import { MemoryReader } from "../../support/memory-reader.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { type TemporaryFolder, temporaryFolder } from "../../support/temporary-folder.ts";
 
-async function oneRefused(folder: TemporaryFolder) {
+/** Reasons of inputs that the service refuses at present. */
+const accepting: RefusedInputs = { reasonOf: () => undefined, hurry: () => {} };
+
+async function oneRefused(folder: TemporaryFolder, inputs = accepting) {
   const runtime = testRuntime();
   const rejects = await Rejects.open(folder.file("rejects.ndjson"), runtime);
   await rejects.add([{ input: "a" as InputId, time: 1e15, value: 1, code: -32602, reason: "no" }], () => {});
-  return { rejects, retry: new RejectRetry(new RejectFiles(folder.path), rejects, runtime.log) };
+  return { rejects, retry: new RejectRetry(new RejectFiles(folder.path), rejects, inputs, runtime.log) };
+}
+
+async function linesOf(folder: TemporaryFolder): Promise<readonly (RejectLine | undefined)[]> {
+  const lines: (RejectLine | undefined)[] = [];
+  for await (const line of new RejectFiles(folder.path).lines()) lines.push(line);
+  return lines;
 }
 
 test("a retry that begins while the uploader ends takes no points out of the files afterwards", async () => {
@@ -41,4 +52,46 @@ test("the end of the uploader waits until a retry has taken its points out, and 
   expect(await started).toMatchObject({ running: true, points: 1 });
   expect(retry.progress).toMatchObject({ running: false, points: 1, accepted: 0 });
   expect(readdirSync(folder.path)).toEqual(["rejects.1.ndjson"]);
+});
+
+test("a point that is refused again while others of its input are undecided is put back once", async () => {
+  using folder = temporaryFolder();
+  const { rejects, retry } = await oneRefused(folder);
+  const again = { input: "a" as InputId, time: 1e15, value: 1, code: -32602, reason: "still no" };
+  await rejects.add([{ ...again, time: 2e15, reason: "no" }], () => {});
+  await using reader = retry.reader(new MemoryReader());
+  await retry.start();
+  await reader.take("backlog", { wait: false, maxPoints: 100 }, new AbortController().signal);
+  await rejects.add([again], () => {});
+  await retry.end();
+
+  expect(rejects.count).toBe(2);
+  const lines = await linesOf(folder);
+  expect(lines.map((line) => line?.reason)).toEqual(["no", "still no"]);
+});
+
+test("a retry ends once the service has refused every input that is left, not because it did before", async () => {
+  using folder = temporaryFolder();
+  const hurried: InputId[] = [];
+  const { rejects, retry } = await oneRefused(folder, {
+    reasonOf: () => "not permitted",
+    hurry: (inputs) => void hurried.push(...inputs),
+  });
+  await using reader = retry.reader(new MemoryReader());
+  const { signal } = new AbortController();
+  const input = "a" as InputId;
+  const others = () => reader.take("backlog", { wait: false, maxPoints: 100, except: [input] }, signal);
+  await retry.start();
+  expect([await others(), retry.progress?.running, hurried]).toEqual([undefined, true, [input]]);
+
+  const sent = await reader.take("backlog", { wait: false, maxPoints: 100, inputs: [input] }, signal);
+  expect([await others(), retry.progress?.running]).toEqual([undefined, true]);
+  reader.release([sent!.id]);
+  await others();
+  await eventually(() => retry.progress?.running === false);
+
+  expect(retry.progress).toMatchObject({ running: false, held: 1, heldReason: "not permitted" });
+  expect(rejects.count).toBe(1);
+  const lines = await linesOf(folder);
+  expect(lines).toMatchObject([{ input, value: 1, code: -32021, reason: "not permitted" }]);
 });

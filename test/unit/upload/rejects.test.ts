@@ -123,7 +123,7 @@ test("refused points stay on disk while they are sent again, and the remaining o
     // The taken points stay until the remaining ones are on disk.
     expect(await values()).toEqual([1, 2, 2]);
   });
-  await files.putBack(({ value }) => value === 2);
+  await files.putBack((line) => (line.value === 2 ? line : undefined));
   expect(sync).toHaveBeenCalled();
   expect(await values()).toEqual([2]);
 
