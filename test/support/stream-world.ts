@@ -7,7 +7,7 @@ import { epochMicros, type InputId } from "../../src/core/point.ts";
 import { memoryBucket } from "./memory-bucket.ts";
 import { MemoryDisk } from "./memory-disk.ts";
 import { memoryStream } from "./memory-stream.ts";
-import { type Collector, openCollector, openReader } from "./stream-place.ts";
+import { type Collector, hastyRuntime, openCollector, openReader } from "./stream-place.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 const never = new AbortController().signal;
@@ -64,12 +64,15 @@ export class ServiceStore {
 }
 
 export function memoryWorld() {
+  const runtime = hastyRuntime();
   const stream = memoryStream();
   const state = memoryBucket();
   return {
     stream,
     state,
+    /** Messages that readers have counted as lost. */
+    lostMessages: () => runtime.metric("cluster_lost_messages_total"),
     node: (name: string) => worldNode(stream, state, name),
-    reader: (read: PointStream = stream) => openReader(read, state),
+    reader: (read: PointStream = stream) => openReader(read, state, runtime),
   };
 }

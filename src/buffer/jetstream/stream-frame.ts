@@ -13,9 +13,8 @@
 //     counts                      points per series; 0: same count and times as the series before
 //     times                       of each series with times of its own
 //     values                      one column per series; if series are short, one column for all
-import { Block, type BlockId, type SeriesColumns } from "../../core/block.ts";
+import type { SeriesColumns } from "../../core/block.ts";
 import { AgentError } from "../../core/errors.ts";
-import type { InputId } from "../../core/point.ts";
 import { ByteReader, ByteWriter } from "../disk/files/bytes.ts";
 import { readStreams, writeStreams } from "../disk/format/columns.ts";
 import { writeDenseColumn } from "../disk/format/dense-choice.ts";
@@ -159,12 +158,4 @@ export function decodeFrame(bytes: Uint8Array): StreamFrame {
   if (points < shortSeries * count) values.set(column(points));
   else for (let i = 0; i < count; i++) values.set(column(valueStarts[i + 1]! - valueStarts[i]!), valueStarts[i]);
   return { ...header, points, numbers, timeStarts, valueStarts, times, values };
-}
-
-/** Converts a frame to a block, for tests and benchmarks. */
-export function blockOfFrame(frame: StreamFrame, nameOf: (number: number) => InputId): Block {
-  const { numbers, timeStarts, valueStarts, times, values, late } = frame;
-  const inputs = Array.from(numbers, nameOf);
-  const flags = new Uint8Array(inputs.length).fill(late ? 1 : 0);
-  return new Block(0 as BlockId, { inputs, timeStarts, valueStarts, times, values, late: flags });
 }

@@ -62,7 +62,6 @@ export class StreamReader implements BufferReader {
   #writing: Promise<void> = Promise.resolve();
   #wake = Promise.withResolvers<void>();
   #trimmedAt = 0;
-  #lostMessages = 0;
   readonly #passedFor = new Set<string>();
 
   constructor(
@@ -93,10 +92,6 @@ export class StreamReader implements BufferReader {
   async open(signal: AbortSignal): Promise<void> {
     await this.#follow();
     await this.#write(signal);
-  }
-
-  get lostMessages(): number {
-    return this.#lostMessages;
   }
 
   async take(lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
@@ -219,7 +214,6 @@ export class StreamReader implements BufferReader {
   }
 
   #lost(messages: number): void {
-    this.#lostMessages += messages;
     this.#runtime.metrics.counter(lostMetric).add(messages);
     this.#runtime.log.error({ messages }, "the stream of the cluster has lost messages that were not delivered");
   }
