@@ -146,7 +146,7 @@ export interface OwnSignalsParts {
 }
 
 /** The rules of the agent's own tags. `every` in milliseconds. */
-export function ownRules(agent: string, every: number, isClustered: boolean): readonly TagRule[] {
+function ownRules(agent: string, every: number, isClustered: boolean): readonly TagRule[] {
   return signalsOf(isClustered).map(({ id, signal, deadband = 0 }) =>
     tagOptions.parse({
       input: `${agent}/tagferry/${id}`,

@@ -9,7 +9,7 @@ import { AgentError } from "../core/errors.ts";
 import { definesSource } from "./add-tags.ts";
 
 /** Folder next to the configuration for files that the page writes. */
-export const confFolder = "conf.d";
+const confFolder = "conf.d";
 const includeLine = `include: ${confFolder}/*.yaml`;
 
 /** Why nothing can be written, and what the operator has to do. */

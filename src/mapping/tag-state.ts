@@ -127,7 +127,7 @@ export class TimeFaultFinder {
   }
 }
 
-export function timeFaultNote(state: InputState): string | undefined {
+function timeFaultNote(state: InputState): string | undefined {
   const fault = faultOf(state);
   if (fault === undefined) return undefined;
   return fault.kind === "standing"

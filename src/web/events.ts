@@ -31,7 +31,7 @@ function commandsOf({ overall }: Pick<Status, "overall">, configFile: string | u
   );
 }
 
-export const viewEveryMs = 1_000;
+const viewEveryMs = 1_000;
 /** Interval of views for which all of more than `manyTags` tags are filtered or sorted. */
 const manyEveryMs = 3_000;
 const manyTags = 1_000;

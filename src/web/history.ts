@@ -12,7 +12,7 @@ import type { Status, StatusSample } from "../agent/status/status.ts";
 /** Samples of a series, and milliseconds between two: 15 minutes. */
 export const historySamples = 180;
 export const historyStepMs = 5_000;
-export const historyTags = 10_000;
+const historyTags = 10_000;
 
 const figures = ["backlogPoints", "bufferBytes", "lagMs", "sentPoints", "budgetShare"] as const;
 type Figure = (typeof figures)[number];

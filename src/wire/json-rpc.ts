@@ -32,7 +32,7 @@ const invalidResource = z.object({
 export type InvalidResource = z.output<typeof invalidResource>;
 
 /** The `error` member of a response. Other members are ignored; `data` and its members may be missing or malformed. */
-export const rpcErrorObject = z.object({
+const rpcErrorObject = z.object({
   code: z.int(),
   message: z.string(),
   data: z

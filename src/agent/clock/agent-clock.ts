@@ -11,7 +11,7 @@ import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 
 /** Largest backward step that this clock waits out. All values without a unit in their name are microseconds. */
-export const shortStepUs = 60e6;
+const shortStepUs = 60e6;
 /** Fraction by which this clock runs slower while it is ahead of the machine. */
 const slowing = 0.1;
 /** Extra microseconds stay below a millisecond, the resolution that the service shows. */

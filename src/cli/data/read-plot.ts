@@ -83,7 +83,7 @@ const dots = [
 const empty = 0x2800;
 
 /** The number of dots in a row of a plot with axis, `width` characters wide. */
-export function plotDots(width: number): number {
+function plotDots(width: number): number {
   return Math.max(10, width - axisWidth - 2) * 2;
 }
 

@@ -16,7 +16,7 @@ type JsonOption = Parameters<typeof printResult>[0];
 type OpenedBuffer = ReturnType<typeof inspectBuffer>;
 
 /** Finds the buffer in `directory` or its subfolder. Throws `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`. */
-export function inspectBuffer(directory: string) {
+function inspectBuffer(directory: string) {
   const disk = nodeDisk();
   const given = resolve(directory);
   const folder = [given, join(given, "buffer")].find((candidate) => BufferInspector.isBuffer(candidate, disk));
@@ -53,7 +53,7 @@ function codeOf(error: unknown): unknown {
 }
 
 /** All segments, oldest first, with a progress line. Skips segments that a running agent deletes meanwhile. */
-export async function* inspectedSegments(
+async function* inspectedSegments(
   { inspector }: OpenedBuffer,
   io: Pick<Console, "progress" | "signal">,
 ): AsyncGenerator<InspectedSegment> {
@@ -77,7 +77,7 @@ function damageOf({ name, damage, error }: InspectedSegment): readonly string[] 
   });
 }
 
-export function lostIn({ damage }: InspectedSegment): number {
+function lostIn({ damage }: InspectedSegment): number {
   return damage.reduce((sum, { from, to }) => sum + to - from, 0);
 }
 

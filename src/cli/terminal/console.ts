@@ -133,7 +133,7 @@ export function redrawn(lines: readonly string[], before: number, columns: numbe
 }
 
 /** Undefined: standard output is not a terminal. */
-export function processScreen(): Screen | undefined {
+function processScreen(): Screen | undefined {
   const { stdout } = process;
   if (stdout.isTTY !== true) return undefined;
   let before = 0;

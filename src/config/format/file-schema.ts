@@ -91,7 +91,7 @@ export const httpOptions = z.strictObject({
     .describe("Serves the page, /metrics and /api over TLS 1.2 or later, at https:// instead of http://."),
 });
 
-export const otlpOptions = z.strictObject({
+const otlpOptions = z.strictObject({
   url: z
     .url({ protocol: /^https?$/, error: "must be an http or https address, as in https://collector.example.com:4318" })
     .refine((url) => !holdsUser(url), "must not hold a name or password, which stand in headers")

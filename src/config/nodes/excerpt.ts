@@ -176,12 +176,12 @@ export function isSecretKey(name: string): boolean {
 }
 
 /** Whether any value below this key may be secret. */
-export function holdsCredentials(name: string): boolean {
+function holdsCredentials(name: string): boolean {
   return credentials.test(name);
 }
 
 /** Whether the value of this key is not secret, even below a key that `holdsCredentials`. */
-export function isHarmless(name: string): boolean {
+function isHarmless(name: string): boolean {
   return harmless.test(name) || place.test(name);
 }
 

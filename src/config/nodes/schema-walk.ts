@@ -90,7 +90,7 @@ export function isSecret(schema: Schema): boolean {
   return layers(schema).some((layer) => z.globalRegistry.get(layer)?.secret === true);
 }
 
-export function boundsOf(schema: Schema): { readonly min?: number; readonly max?: number } {
+function boundsOf(schema: Schema): { readonly min?: number; readonly max?: number } {
   const inner = core(schema);
   if (!(inner instanceof z.ZodNumber)) return {};
   // Bounds of the number type itself do not count.

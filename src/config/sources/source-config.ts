@@ -272,7 +272,7 @@ interface ClaimingSource {
 }
 
 /** Registers the claims of a source. A claim of another source is an error, or a warning if it is uncertain. */
-export function enterClaims(
+function enterClaims(
   entered: readonly Claim[],
   { name: source, run }: Pick<ConfiguredSource, "name" | "run">,
   node: MapNode,

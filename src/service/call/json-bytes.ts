@@ -17,7 +17,7 @@ export function skipSpace(body: Buffer, from: number): number {
 }
 
 /** Position after the string at `from`; beyond the body if the string is unterminated. */
-export function skipString(body: Buffer, from: number): number {
+function skipString(body: Buffer, from: number): number {
   let at = from + 1;
   for (;;) {
     const end = body.indexOf(quote, at);

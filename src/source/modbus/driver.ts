@@ -42,7 +42,7 @@ export const modbusDriver: Driver<"modbus", typeof modbusOptions, typeof modbusT
 const turnaroundMs = 10;
 
 /** Includes the bus load for serial lines, derived from the baud rate and the assumed response delay. */
-export function forecastModbus({ options, tags }: Pick<ModbusConfig, "options" | "tags">): Forecast {
+function forecastModbus({ options, tags }: Pick<ModbusConfig, "options" | "tags">): Forecast {
   const { url, interRequestDelay } = options;
   let readings = 0;
   let requests = 0;

@@ -4,7 +4,7 @@ import type { Driver } from "../../core/driver.ts";
 import { duration } from "../../lib/values/fields.ts";
 import { openSimulator, waves } from "./source.ts";
 
-export const simulatorOptions = z.strictObject({});
+const simulatorOptions = z.strictObject({});
 
 export const simulatorTag = z
   .strictObject({

@@ -133,7 +133,7 @@ export function serviceFailure(what: string, verdict: Exclude<CallOutcome, { kin
 }
 
 /** Version for reading signals, items and data. 1.0 has no such methods; 1.1beta1 adds them in the same dialect. */
-export function readingVersion(version: ApiVersion): Exclude<ApiVersion, "1.0"> {
+function readingVersion(version: ApiVersion): Exclude<ApiVersion, "1.0"> {
   return version === "1.0" ? "1.1beta1" : version;
 }
 

@@ -15,7 +15,7 @@ import { crc32 } from "../files/bytes.ts";
 import { type Disk, readFile, replaceFile } from "../files/disk.ts";
 
 export const segmentHeaderBytes = 4_096;
-export const formatMajor = 2;
+const formatMajor = 2;
 const formatMinor = 0;
 const magic = Uint8Array.from([0x54, 0x46, 0x53, 0x45, 0x47, 0x0d, 0x0a, 0x1a]);
 

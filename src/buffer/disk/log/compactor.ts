@@ -22,7 +22,7 @@ import { SegmentReader } from "../segments/segment-reader.ts";
 import type { UpkeepParts } from "./checkpoint-writer.ts";
 
 /** Temporary file of a compaction. If a crash leaves it behind, the next compaction removes it. */
-export const compactionFile = "compaction.tmp";
+const compactionFile = "compaction.tmp";
 /** Minimum age of a segment, measured from its last point: most outages are shorter. */
 const coldAfterMs = 60_000;
 /** Maximum points in one record. Larger records compress little better and lose more points if damaged. */

@@ -14,7 +14,7 @@ import { sealOf, writeSeal } from "./seal.ts";
 import { Segment } from "./segment.ts";
 
 /** Maximum points in one record, and so the most that one damaged place costs. */
-export const maxRecordPoints = 8_192;
+const maxRecordPoints = 8_192;
 /** A larger group continues in another write, to bound the memory. */
 const maxWriteBytes = 2 ** 20;
 

@@ -176,7 +176,7 @@ async function read(option: string, path: string | undefined): Promise<Buffer | 
 const answerWithin = 3_000;
 
 /** Whether the port speaks TLS. False also if it cannot be reached. Rejects with `signal.reason` only. */
-export async function speaksTls({ host, port }: { readonly host: string; readonly port: number }, signal: AbortSignal) {
+async function speaksTls({ host, port }: { readonly host: string; readonly port: number }, signal: AbortSignal) {
   signal.throwIfAborted();
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const socket = connect({

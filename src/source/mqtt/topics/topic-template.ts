@@ -106,7 +106,7 @@ const functions: Readonly<Record<string, Make>> = {
 };
 
 /** Composes functions such as `|lower|replace(a,b)`, or returns an error to be read after "must". */
-export function parseCaptureFunctions(text: string): CaptureFunction | string {
+function parseCaptureFunctions(text: string): CaptureFunction | string {
   const calls = [...text.matchAll(/\|([a-z]+)(?:\(([^()]*)\))?/gy)];
   if (calls.map(([call]) => call).join("") !== text)
     return `have functions as in {name|lower|replace(a,b)}, not ${text}`;

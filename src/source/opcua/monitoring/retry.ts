@@ -29,7 +29,7 @@ export async function retryFailures(options: RetryOptions, runtime: Runtime, sig
 }
 
 /** One round. `browse`: includes successful patterns, and items that were polled for lack of room. */
-export async function retryOnce(
+async function retryOnce(
   { tags, resolver, monitoring, added, failed }: RetryOptions,
   browse: boolean,
   signal: AbortSignal,

@@ -96,7 +96,7 @@ export function loginNeed({ userCertificate }: LinkOptions["options"]): string {
  * Undefined if `security` lacks the policy or certificate that its mode needs. The server names the logins with the
  * session. Rejects with `SOURCE_REFUSED` if the file cannot be read.
  */
-export async function directEndpoint(
+async function directEndpoint(
   ua: Ua,
   { security, url }: Pick<OpcuaOptions, "security" | "url">,
 ): Promise<EndpointDescription | undefined> {

@@ -78,7 +78,7 @@ const mostChunks = largestMessageBytes / 8_192;
  * The limits in the server's Acknowledge message apply to requests (OPC 10000-6, 7.1.2.4). The stack also applies them
  * to answers. They may be too small for the answers of a small device, or as large as 4 GiB.
  */
-export function boundedTransports(factory: IClientTransportFactory): IClientTransportFactory {
+function boundedTransports(factory: IClientTransportFactory): IClientTransportFactory {
   return {
     create(settings) {
       const received = { maxMessageSize: largestMessageBytes, maxChunkCount: mostChunks };
