@@ -3,8 +3,9 @@
 import type { Ambiguity } from "../core/driver.ts";
 import type { InputId } from "../core/point.ts";
 import type { TagId } from "../core/source.ts";
+import type { RateLimitedLog } from "../lib/flow/rate-limited-log.ts";
 import type { InputState, InputTag } from "./input-state.ts";
-import type { RefusedInput } from "./mapping.ts";
+import type { InputWatch, RefusedInput } from "./mapping.ts";
 
 export interface Feeder extends Pick<InputState, "input" | "address"> {
   readonly of: Pick<InputTag, "id" | "source" | "shared">;
@@ -84,6 +85,20 @@ export class RefusedState {
     const fedBy = owner && { source: owner.of.source, address: owner.address };
     return { ...this.#what, address, ...(fedBy && { fedBy }), readings };
   }
+}
+
+/** Reports a refused Input ID, or a refused address of one, to the gap record and the log. */
+export function refusalReport(log: RateLimitedLog, watch: InputWatch | undefined): (refused: RefusedInput) => void {
+  return ({ tag, input, address, fedBy, reason }) => {
+    watch?.failed(fedBy && address !== "" ? `${input} (${address})` : input, undefined, "refused", reason);
+    const fields = { tag, input, ...(address !== "" && { address }), reason };
+    log.warn(
+      fields,
+      fedBy
+        ? "a second address of an Input ID was refused, its readings are not stored"
+        : "an Input ID was refused, its readings are not stored",
+    );
+  };
 }
 
 /** Remembers across restarts which address feeds each Input ID of a source, independent of the order of arrival. */

@@ -1,5 +1,4 @@
 // The mapping of one source: input, conversion, range, quality policy and report of each reading.
-
 import type { Ambiguity } from "../core/driver.ts";
 import { epochMicros, type InputId, type Point, type PointBatch } from "../core/point.ts";
 import type { ReadingBatch, ReadPlace } from "../core/reading.ts";
@@ -10,7 +9,7 @@ import { RateLimitedLog } from "../lib/flow/rate-limited-log.ts";
 import { readingAt, timeAt } from "../lib/readings/reading-batch.ts";
 import { RepeatedList } from "../lib/values/repeated-list.ts";
 import { MappingCounters } from "./convert.ts";
-import { AddressBinding, type AddressMemory, InputOwners, RefusedState } from "./input-owners.ts";
+import { AddressBinding, type AddressMemory, InputOwners, RefusedState, refusalReport } from "./input-owners.ts";
 import { InputNumbers, InputState, ReportState } from "./input-state.ts";
 import { Inspections } from "./inspection.ts";
 import type { InputWatch, InspectedInput, Mapping, RefusedInput, TagState, TimeFaults } from "./mapping.ts";
@@ -46,15 +45,12 @@ class SourceMapping implements Mapping {
   readonly #source: string;
   readonly #runtime: Runtime;
   readonly #owners: InputOwners;
-  readonly #watch: InputWatch | undefined;
   readonly #tags: readonly TagInputs[];
   readonly #addresses: AddressBinding;
   readonly #maker: PointMaker;
-  readonly #log: RateLimitedLog;
   readonly #counters: MappingCounters;
   /** List of places → the inputs that they feed. Undefined entries are unknown or have no input. */
   readonly #plans = new WeakMap<readonly ReadPlace[], (InputState | undefined)[]>();
-
   readonly #inputs = new RepeatedList<InputId>();
   readonly #inspections = new Inspections();
 
@@ -62,24 +58,19 @@ class SourceMapping implements Mapping {
     const { source, rules, catalog, owners, watch, addresses, ambiguities = new Map() } = parts;
     this.#source = source;
     this.#runtime = runtime;
-    this.#watch = watch;
     this.#owners = owners ?? new InputOwners();
-    this.#log = new RateLimitedLog(runtime);
-    this.#addresses = new AddressBinding({
-      source,
-      memory: addresses,
-      ambiguities,
-      refused: (refused) => this.#tellRefused(refused),
-    });
+    const log = new RateLimitedLog(runtime);
+    const reportRefused = refusalReport(log, watch);
+    this.#addresses = new AddressBinding({ source, memory: addresses, ambiguities, refused: reportRefused });
     this.#counters = new MappingCounters(source, runtime.metrics);
-    const shared = { log: this.#log, counters: this.#counters, owners: this.#owners };
+    const shared = { log, counters: this.#counters, owners: this.#owners };
     this.#maker = new PointMaker({ ...shared, clock: runtime.clock, catalog, watch });
     const common: TagInputsParts = {
       source,
       numbers: new InputNumbers(rules.length),
       claim: (state) => this.#owners.claim(state),
       opened: (state, tag, captures) => this.#open(state, tag, captures),
-      refused: (state) => this.#tellRefused(state.describe()),
+      refused: (state) => reportRefused(state.describe()),
       contested: (state) => this.#addresses.contested(state),
     };
     const processingOf = processingTable();
@@ -211,14 +202,10 @@ class SourceMapping implements Mapping {
       return this.#maker.fail(state, reading, "noValue", reading.reason ?? "the device gives no value");
     const value = converter.convert(raw, state.states);
     if (converter.failure !== undefined) return this.#maker.fail(state, reading, converter.failure, converter.reason);
-    if (quality === "bad" && rule.badQuality === "drop")
-      return this.#maker.fail(
-        state,
-        reading,
-        "badQuality",
-        reading.reason ?? "the device says that the value is bad",
-        value,
-      );
+    if (quality === "bad" && rule.badQuality === "drop") {
+      const reason = reading.reason ?? "the device says that the value is bad";
+      return this.#maker.fail(state, reading, "badQuality", reason, value);
+    }
     if (!isBound) {
       // Each reading of a shared tag may have another address.
       if (rule.shared) state.address = reading.address;
@@ -300,17 +287,6 @@ class SourceMapping implements Mapping {
     this.#counters.drop("secondAddress");
     this.#addresses.refuse(state, address, 1);
     return true;
-  }
-
-  #tellRefused({ tag, input, address, fedBy, reason }: RefusedInput): void {
-    this.#watch?.failed(fedBy && address !== "" ? `${input} (${address})` : input, undefined, "refused", reason);
-    const fields = { tag, input, ...(address !== "" && { address }), reason };
-    this.#log.warn(
-      fields,
-      fedBy
-        ? "a second address of an Input ID was refused, its readings are not stored"
-        : "an Input ID was refused, its readings are not stored",
-    );
   }
 }
 
