@@ -1,6 +1,4 @@
 // The monitored items of a connection: their subscriptions and handles, failures with reasons, and retries.
-import type { EpochMicros } from "../../../core/point.ts";
-import type { Reading } from "../../../core/source.ts";
 import type { OpcuaOptions } from "../config/options.ts";
 import type { Item, Unresolved } from "../nodes/items.ts";
 import type { Link } from "../session/link.ts";
@@ -15,6 +13,7 @@ import {
   keyOf,
   stillThere,
 } from "./item-calls.ts";
+import { type MonitoringFailure, monitoringFailure } from "./monitoring-failure.ts";
 import type { Queue } from "./notification.ts";
 import { groupFor, publishingFor, queueSize } from "./publishing-group.ts";
 import type { Former, Subscription } from "./subscription.ts";
@@ -29,13 +28,6 @@ export interface MonitoringOptions {
   readonly subscriptions: readonly Subscription[];
   /** Former subscriptions to fetch kept messages from, which no group continues. */
   readonly orphans: readonly Former[];
-}
-
-/** An address without data at present. */
-export interface MonitoringFailure extends Unresolved {
-  readonly captures: Item["captures"];
-  /** The item that the server refused; undefined if the address has no node. */
-  readonly item?: Item;
 }
 
 /** A subscription with its items; all maps are by handle. */
@@ -210,7 +202,7 @@ export class Monitoring {
     }
     coming.clear();
     const failed = refused.flatMap(([item, { name, description }]) => {
-      if (!notMonitored.includes(name)) return failureOf(item, `${name}: ${description ?? ""}`);
+      if (!notMonitored.includes(name)) return monitoringFailure(item, `${name}: ${description ?? ""}`);
       this.#polled.set(item, name === tooMany);
       return [];
     });
@@ -239,7 +231,7 @@ export class Monitoring {
         if (!item || !entry) continue;
         ids.push(entry[1]);
         monitored.delete(handle);
-        this.failures.push(failureOf(item, reason));
+        this.failures.push(monitoringFailure(item, reason));
       }
       deleted.clear();
       await deleteItems(calling, ids, signal);
@@ -298,16 +290,4 @@ export class Monitoring {
 /** With a queue of one value, the server does not report discarded values. */
 function isUnqueued({ entry }: { readonly entry: Entry }): boolean {
   return entry[3] === 1;
-}
-
-function failureOf(item: Item, reason: string): MonitoringFailure {
-  const { tag, captures, address } = item;
-  return { tag, captures, address, reason, item };
-}
-
-export function failureReading(failure: MonitoringFailure, time: EpochMicros): Reading {
-  const { tag, captures, address, reason, item } = failure;
-  const none = { value: undefined, time, clock: "agent", quality: "bad", historical: false } as const;
-  // Without an item, the address is the pattern that found nothing.
-  return { tag, captures, address, reason, ...none, ...(!item && { wholeTag: true }) };
 }

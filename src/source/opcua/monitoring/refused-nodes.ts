@@ -4,7 +4,7 @@ import type { Item, Tag } from "../nodes/items.ts";
 import type { StructureTypes } from "../nodes/structure-types.ts";
 import type { Services } from "../session/services.ts";
 import { convert, transient } from "../types/value.ts";
-import type { MonitoringFailure } from "./monitoring.ts";
+import type { MonitoringFailure } from "./monitoring-failure.ts";
 import { readItems } from "./polling.ts";
 
 /** Status code → the expectation that the node does not meet. */

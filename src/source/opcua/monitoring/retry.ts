@@ -3,7 +3,8 @@ import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { TagId } from "../../../core/source.ts";
 import { type Item, type Resolver, resolveTags, type Tag } from "../nodes/items.ts";
-import type { Monitoring, MonitoringFailure } from "./monitoring.ts";
+import type { Monitoring } from "./monitoring.ts";
+import type { MonitoringFailure } from "./monitoring-failure.ts";
 
 export interface RetryOptions {
   readonly tags: readonly (readonly [TagId, Tag])[];
