@@ -78,9 +78,6 @@ export interface Reload extends SourceChanges {
   readonly needRestart: readonly string[];
 }
 
-/** A write that takes longer than this counts as hung. Slow disks were seen to take 30 s. In milliseconds. */
-const stuckAfterMs = 60_000;
-
 /** An agent that has not started its sources and delivery yet. */
 export interface WaitingAgent extends Agent {
   /** Resolves once sources and delivery are started, whether they can connect or not. Call it at most once. */
@@ -112,14 +109,13 @@ export async function openWaitingAgent(
   machine: Runtime,
   signal: AbortSignal,
 ): Promise<WaitingAgent> {
-  const { dataDir, name } = config.agent;
+  const { dataDir, name, ownSignals } = config.agent;
   const clock = new AgentClock(machine.clock);
   const runtime: Runtime = { ...machine, clock };
   boundGarbage();
   await using opened = new AsyncDisposableStack();
-  const open = options.openBuffer ?? openDiskBuffer;
-  const disk = opened.use(await open(bufferOf(config), runtime, signal));
-  const { buffer, waitingMs } = watchAppends(disk, runtime.clock);
+  const disk = opened.use(await (options.openBuffer ?? openDiskBuffer)(bufferOf(config), runtime, signal));
+  const { buffer, health } = watchAppends(disk, runtime.clock);
   const catalog = opened.use(await openCatalog(join(dataDir, "signals.db"), runtime, signal));
   let inputs = inputsOf(config);
   // A reload may come before the start.
@@ -158,8 +154,8 @@ export async function openWaitingAgent(
       runtime,
     ),
   );
-  const names = config.sources.map((source) => source.name);
-  const gaps = opened.use(await GapRecord.open(gapFolder(dataDir), names, runtime));
+  const named = config.sources.map((source) => source.name);
+  const gaps = opened.use(await GapRecord.open(gapFolder(dataDir), named, runtime));
   const losses = new BufferGaps(gaps, runtime.clock);
   const trend = new BacklogTrend(runtime.clock);
   opened.use(
@@ -208,7 +204,6 @@ export async function openWaitingAgent(
   const started = runtime.clock.monotonic();
   const uploadOf = (stats: BufferStats) =>
     uploadStatus({ time: runtime.clock.now(), config, buffer: stats, delivery, progress: trend.progress }, began.time);
-  const { ownSignals } = config.agent;
   if (ownSignals !== "off") {
     const usage = processUsage(runtime.clock);
     const measure = (): OwnValues => {
@@ -280,13 +275,7 @@ export async function openWaitingAgent(
       return source && tagDetail({ ...source, configured }, tag, input);
     },
     ...uploaderCalls(delivery, catalog, runtime.clock),
-    health() {
-      const { degraded } = buffer.stats();
-      if (degraded !== undefined) return { ok: false, reason: `points cannot be stored: ${degraded}` };
-      if (waitingMs() < stuckAfterMs) return { ok: true };
-      const seconds = Math.round(waitingMs() / 1_000);
-      return { ok: false, reason: `points cannot be stored: the disk has not answered for ${seconds} s` };
-    },
+    health,
     async reload(next) {
       const isRead = (name: string) => sources.running.some(({ configured }) => configured.name === name);
       // The cluster opens at the next start. Until then no lease keeps other agents from reading a source.

@@ -1,8 +1,11 @@
-// Detects a hung disk: an append to the buffer that does not return.
+// Detects a disk that does not store points: appends fail, or one does not return.
 import type { PointBuffer } from "../../core/buffer.ts";
 import type { Clock } from "../../core/runtime.ts";
 
-/** Wraps the buffer. `waitingMs`: how long the oldest pending append has taken; 0: none is pending. */
+/** A write that takes longer than this counts as hung. Slow disks were seen to take 30 s. In milliseconds. */
+const stuckAfterMs = 60_000;
+
+/** Wraps the buffer. `health`: whether points can be stored. */
 export function watchAppends(buffer: PointBuffer, clock: Clock) {
   // A set keeps insertion order, so the first entry is the oldest.
   const underWay = new Set<{ readonly since: number }>();
@@ -20,9 +23,14 @@ export function watchAppends(buffer: PointBuffer, clock: Clock) {
     stats: () => buffer.stats(),
     [Symbol.asyncDispose]: () => buffer[Symbol.asyncDispose](),
   };
-  const waitingMs = () => {
+  const health = (): { readonly ok: boolean; readonly reason?: string } => {
+    const { degraded } = buffer.stats();
+    if (degraded !== undefined) return { ok: false, reason: `points cannot be stored: ${degraded}` };
     const [oldest] = underWay;
-    return oldest === undefined ? 0 : clock.monotonic() - oldest.since;
+    const waitingMs = oldest === undefined ? 0 : clock.monotonic() - oldest.since;
+    if (waitingMs < stuckAfterMs) return { ok: true };
+    const seconds = Math.round(waitingMs / 1_000);
+    return { ok: false, reason: `points cannot be stored: the disk has not answered for ${seconds} s` };
   };
-  return { buffer: watched, waitingMs };
+  return { buffer: watched, health };
 }
