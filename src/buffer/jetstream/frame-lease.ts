@@ -43,6 +43,10 @@ export class OpenFrame {
     return this.#free === this.inputs.length;
   }
 
+  get freeInputs(): Uint32Array {
+    return this.inputs.filter((_, series) => this.isFree(series));
+  }
+
   isFree(series: number): boolean {
     return this.#states[series] === free;
   }

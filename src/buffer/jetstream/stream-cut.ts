@@ -13,7 +13,7 @@ import { cutOf, type ReadFrame, type StreamCut } from "./frame-cut.ts";
 import { OpenFrame } from "./frame-lease.ts";
 import { NamelessFrames } from "./nameless-frames.ts";
 import type { PartialFrame, SettledFrames, StoredSettlement } from "./settled-frames.ts";
-import { decodeFrame, epochKey, type FrameHeader, type StreamFrame } from "./stream-frame.ts";
+import { decodeFrame, type FrameHeader, frameKey, type StreamFrame } from "./stream-frame.ts";
 import type { StreamNames } from "./stream-names.ts";
 
 /** Decoded frames kept in memory, since a take may leave part of a frame. */
@@ -36,8 +36,6 @@ export interface CutterParts {
 
 /** `behind`: the replica that answered does not have the message yet. */
 type Look = ReadFrame | "nothing" | "behind";
-
-const nameOf = (header: Pick<FrameHeader, "node" | "epoch" | "number">) => `${epochKey(header)}\n${header.number}`;
 
 export class StreamCutter {
   readonly #parts: CutterParts;
@@ -86,12 +84,12 @@ export class StreamCutter {
     return this.#done.endOf(this.#first) ?? this.#first;
   }
 
-  get isDrained(): boolean {
-    return this.settledUpTo > this.#last;
-  }
-
   get first(): number {
     return this.#first;
+  }
+
+  get isDrained(): boolean {
+    return this.settledUpTo > this.#last;
   }
 
   /**
@@ -154,11 +152,7 @@ export class StreamCutter {
       if (found.length > 0) {
         taken.push(read);
         series.push(found);
-      } else if (!isFull && !inputs)
-        this.#unwanted.set(
-          at,
-          open.inputs.filter((_, s) => open.isFree(s)),
-        );
+      } else if (!isFull && !inputs) this.#unwanted.set(at, open.freeInputs);
       isFull ||= points >= Math.min(maxPoints, enough);
     }
     return points === 0 ? undefined : cutOf(taken, series, points);
@@ -172,7 +166,7 @@ export class StreamCutter {
         this.#parts.settled.add(header);
         if (sequence !== undefined) this.#finish(sequence, sequence + 1);
       } else if (sequence !== undefined) this.#taken[frame.hasFree ? "remove" : "add"](sequence, sequence + 1);
-      const name = nameOf(header);
+      const name = frameKey(header);
       // A frame without leases keeps only its unsettled series; its message is read again.
       this.#open.delete(name);
       this.#partial.delete(name);
@@ -181,7 +175,7 @@ export class StreamCutter {
       if (sequence !== undefined) this.#unwanted.delete(sequence);
       // Drop decoded copies of the frame at other positions.
       for (const [at, { open }] of this.#decoded)
-        if (open !== frame && nameOf(open.header) === name) this.#decoded.delete(at);
+        if (open !== frame && frameKey(open.header) === name) this.#decoded.delete(at);
     }
   }
 
@@ -237,7 +231,7 @@ export class StreamCutter {
       known.open.sequence = at;
       return this.#isElsewhere(known.open.header, at)
         ? "nothing"
-        : { ...known, open: this.#open.get(nameOf(known.frame)) ?? known.open };
+        : { ...known, open: this.#open.get(frameKey(known.frame)) ?? known.open };
     }
     const { names, inputs, settled, stream } = this.#parts;
     const isKnown = (position: number) => this.#decoded.has(position) || this.#unwanted.has(position);
@@ -257,7 +251,7 @@ export class StreamCutter {
       return "nothing";
     }
     if (this.#isElsewhere(frame, at)) return "nothing";
-    const name = nameOf(frame);
+    const name = frameKey(frame);
     let open = this.#open.get(name);
     if (!open) {
       const most = frame.numbers.reduce((most, number) => Math.max(most, number), -1);
@@ -268,11 +262,8 @@ export class StreamCutter {
         this.#parts.onPassed(`the cluster has lost the names of the inputs of ${frame.node}`);
         return "nothing";
       }
-      open = new OpenFrame(
-        frame,
-        Uint32Array.from(frame.numbers, (n) => inputs.numberOf(ids[n]!)),
-        this.#partial.get(name),
-      );
+      const numbers = Uint32Array.from(frame.numbers, (n) => inputs.numberOf(ids[n]!));
+      open = new OpenFrame(frame, numbers, this.#partial.get(name));
     }
     open.sequence = at;
     if (!open.hasFree) this.#taken.add(at, at + 1);
@@ -299,7 +290,7 @@ export class StreamCutter {
 
   /** Whether the frame is leased at another position. This copy may be taken if that lease is released. */
   #isElsewhere(header: FrameHeader, at: number): boolean {
-    const sequence = this.#open.get(nameOf(header))?.sequence;
+    const sequence = this.#open.get(frameKey(header))?.sequence;
     return sequence !== undefined && sequence !== at;
   }
 }

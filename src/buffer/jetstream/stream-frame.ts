@@ -53,6 +53,9 @@ export interface StreamFrame extends FrameHeader {
 
 /** Together with its number, identifies a frame independently of its position in the stream. */
 export const epochKey = ({ node, epoch }: Pick<FrameHeader, "node" | "epoch">) => `${node}\n${epoch}`;
+/** Identifies a frame wherever the stream has it. */
+export const frameKey = (header: Pick<FrameHeader, "node" | "epoch" | "number">) =>
+  `${epochKey(header)}\n${header.number}`;
 export const messageIdOf = ({ node, epoch, number }: FrameHeader) => `${node}.${epoch}.${number}`;
 
 const streams = new DenseStreams();
