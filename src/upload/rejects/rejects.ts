@@ -100,7 +100,8 @@ export class Rejects {
 
   async #writeNow(): Promise<void> {
     const { clock, log } = this.#runtime;
-    const waiting = this.#waiting;
+    // A copy, since rejects may be added during the append.
+    const waiting = [...this.#waiting];
     try {
       await this.#append(waiting.map(({ text }) => text).join(""));
     } catch (error) {
@@ -114,8 +115,8 @@ export class Rejects {
     }
     if (this.#failedAt !== undefined) log.info({ points: this.waiting }, "refused points are written down again");
     this.#failedAt = undefined;
-    this.#count += this.waiting;
-    this.#waiting = [];
+    this.#count += waiting.reduce((sum, { points }) => sum + points, 0);
+    this.#waiting = this.#waiting.slice(waiting.length);
     for (const { kept } of waiting) kept();
   }
 

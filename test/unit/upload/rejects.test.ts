@@ -84,6 +84,28 @@ test("refused points count as written only after the sync of their file, and a f
   expect([kept, rejects.waiting]).toEqual([[1], 0]);
 });
 
+test("refused points that come while others are written count as written only after a write of their own", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("rejects.ndjson");
+  const rejects = await Rejects.open(path, testRuntime());
+  const onDisk: [number, boolean][] = [];
+  const kept = (value: number) => () =>
+    void onDisk.push([value, readFileSync(path, "utf8").includes(`"value":${value},`)]);
+  using sync = await syncs();
+  let later: Promise<void> | undefined;
+  sync.mockImplementation(async () => {
+    later ??= rejects.add([reject(2)], kept(2));
+  });
+  await rejects.add([reject(1)], kept(1));
+  await later;
+
+  expect(onDisk).toEqual([
+    [1, true],
+    [2, true],
+  ]);
+  expect([rejects.count, rejects.waiting]).toEqual([2, 0]);
+});
+
 test("two files of 16 MiB are kept", async () => {
   using folder = temporaryFolder();
   const path = folder.file("rejects.ndjson");
