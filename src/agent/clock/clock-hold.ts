@@ -119,9 +119,10 @@ export class ClockHold {
       const [first] = this.#held;
       if (!first || this.#mustWait(first.delivery, last)) return;
       const { delivery, wall, ms } = first;
-      yield this.#decided(shifted(delivery, clock.now() - (clock.monotonic() - ms) * 1_000 - wall));
+      // Before it is delivered: the caller may end here, and must not get it again.
       this.#held.shift();
       this.#readings -= readingCount(delivery);
+      yield this.#decided(shifted(delivery, clock.now() - (clock.monotonic() - ms) * 1_000 - wall));
     }
   }
 

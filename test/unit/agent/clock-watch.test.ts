@@ -188,6 +188,32 @@ test("polled readings keep waiting over a lost connection; values that will be r
   await watch[Symbol.asyncDispose]();
 });
 
+test("a reading that was delivered when the pipeline ended is neither delivered again nor counted as lost", async () => {
+  const { clock, runtime, read, hold, queue, stop, watch } = await held("1970-01-01T00:00:00Z");
+  async function* source() {
+    yield* await queue.takeAll(2, stop.signal);
+    await new Promise(() => {});
+  }
+  read(1);
+  read(2);
+  const delivered: unknown[] = [];
+  const first = (async () => {
+    for await (const { readings } of hold.timed(source(), stop.signal)) {
+      delivered.push(...readings.map(({ value }) => value));
+      return;
+    }
+  })();
+  await clock.advance(1_000);
+  clock.stepWall(Date.parse("2026-05-01T12:00:00Z"));
+  await clock.advance(1_000);
+  await first;
+  hold.close();
+
+  expect(delivered).toEqual([1]);
+  expect(runtime.metric("source_untimed_readings_total")).toBe(1);
+  await watch[Symbol.asyncDispose]();
+});
+
 test("an agent that ends before the clock is set stores nothing under a wrong time and counts the loss", async () => {
   const { clock, runtime, read, seen, hold, stop, running, watch } = await held("1970-01-01T00:00:00Z");
   const done = running();
