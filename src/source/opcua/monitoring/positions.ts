@@ -1,4 +1,5 @@
 // Persists the first message of each subscription that is not on disk, to detect missing messages after a crash.
+import { statSync } from "node:fs";
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
 import { readStateFile } from "../../../lib/files/state-file.ts";
@@ -19,8 +20,8 @@ const content = z.object({
   /** Keys of `next` that another agent has written, see `Positions.lags`. */
   lagging: z.array(z.string()).default([]),
 });
-/** The content is padded to this length, so that one write replaces it. */
-const bytes = 4_096;
+/** The content is padded to this length, or that of longer content before it, so that one write replaces it. */
+const leastBytes = 4_096;
 
 /** The file is not synced. After a power cut it may be outdated, and stored messages count as missing. */
 export class Positions implements AsyncDisposable {
@@ -28,14 +29,25 @@ export class Positions implements AsyncDisposable {
   readonly #log: Logger;
   readonly #next: Map<string, number>;
   readonly #lagging: Set<string>;
+  /** Longest content so far. */
+  #bytes: number;
   #failed = false;
 
-  private constructor(path: string | undefined, log: Logger, agent: string, stored?: z.output<typeof content>) {
+  private constructor(
+    path: string | undefined,
+    log: Logger,
+    agent: string,
+    size: number,
+    stored?: z.output<typeof content>,
+  ) {
+    this.#bytes = Math.max(leastBytes, size);
     const text = () => {
       const [next, lagging] = [Object.fromEntries(this.#next), [...this.#lagging]];
-      return JSON.stringify({ version: 1, agent, next, lagging }).padEnd(bytes);
+      const bytes = Buffer.from(JSON.stringify({ version: 1, agent, next, lagging }).padEnd(this.#bytes));
+      this.#bytes = bytes.length;
+      return bytes;
     };
-    this.#file = path === undefined ? undefined : new InPlaceFile(path, () => Buffer.from(text()));
+    this.#file = path === undefined ? undefined : new InPlaceFile(path, text);
     this.#log = log;
     this.#next = new Map(Object.entries(stored?.next ?? {}));
     const isOwn = stored?.agent === undefined || stored.agent === agent;
@@ -47,8 +59,10 @@ export class Positions implements AsyncDisposable {
    * counts as missing.
    */
   static async open(path: string | undefined, log: Logger, agent = ""): Promise<Positions> {
-    const stored = path === undefined ? undefined : await readStateFile(path, content);
-    return new Positions(path, log, agent, stored);
+    if (path === undefined) return new Positions(path, log, agent, 0);
+    const stored = await readStateFile(path, content);
+    const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    return new Positions(path, log, agent, size, stored);
   }
 
   /** Number of the first message that is not on disk. Undefined if unknown. */

@@ -66,6 +66,21 @@ test("positions of another agent may be outdated until this one has stored a mes
   expect(await lagging("gw2")).toEqual([false, true]);
 });
 
+test("a file of many subscriptions stays readable when few are left, in this run and in the next one", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("positions.json");
+  const many = Array.from({ length: 200 }, (_, id) => ({ ...first, id }));
+  await using positions = await Positions.open(path, log);
+  await positions.begin(many, []);
+  await positions.begin([], [first]);
+  expect((await Positions.open(path, log)).next(first)).toBe(1);
+
+  await positions.begin(many, []);
+  await using later = await Positions.open(path, log);
+  await later.begin([], [second]);
+  expect((await Positions.open(path, log)).next(second)).toBe(1);
+});
+
 test("a restarted server gives the same ID to another subscription", async () => {
   using folder = temporaryFolder();
   const path = folder.file("positions.json");
