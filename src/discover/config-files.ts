@@ -9,8 +9,9 @@ import { AgentError } from "../core/errors.ts";
 import { definesSource } from "./add-tags.ts";
 
 /** Folder next to the configuration for files that the page writes. */
-const confFolder = "conf.d";
-const includeLine = `include: ${confFolder}/*.yaml`;
+export const confFolder = "conf.d";
+/** The line that makes the configuration read them. */
+export const includeLine = `include: ${confFolder}/*.yaml`;
 
 /** Why nothing can be written, and what the operator has to do. */
 export interface Obstacle {

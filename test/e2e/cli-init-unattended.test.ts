@@ -1,5 +1,5 @@
 // `tagferry init` without a terminal: flags or a file of answers. A missing decision is an error that names the flag.
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
@@ -54,9 +54,11 @@ test("flags answer every question, and init ends with one value of each source",
   expect(stdout).toMatch(/^demo reads demo\.\w+ = /m);
   expect(agent.written()).toMatchObject({
     agent: { name: "north-gw1" },
+    include: "conf.d/*.yaml",
     service: { integration, auth: { basic: { password: "${file:service_password}" } } },
     sources: { bus1: { url: device.url, devices: [{ unit: 3, tags: [{ at: "hr:5 u16" }] }] }, demo: {} },
   });
+  expect(existsSync(agent.folder.file("conf.d"))).toBe(true);
   expect((await agent.run(["check"])).status).toBe(0);
 });
 
@@ -191,4 +193,12 @@ test("a password is sent to a broker without TLS only with explicit consent, and
     tags: [],
   });
   expect(await agent.run(["check"])).toMatchObject({ status: 0 });
+});
+
+test("a folder conf.d that is there already is not included: it may belong to another configuration", async () => {
+  using agent = await plant();
+  mkdirSync(agent.folder.file("conf.d"));
+  writeFileSync(agent.folder.file("conf.d/other.yaml"), "sources: { demo: { type: simulator, tags: [] } }\n");
+  expect((await agent.init("--source", "simulator")).status).toBe(0);
+  expect(agent.written()).not.toHaveProperty("include");
 });

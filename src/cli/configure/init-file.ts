@@ -1,4 +1,5 @@
 // The configuration that `tagferry init` writes, with comments for manual editing. Pure.
+import { includeLine } from "../../discover/config-files.ts";
 import { type InitSource, sourceText, yamlText as text } from "../../discover/source-yaml.ts";
 
 export interface InitAnswers {
@@ -10,10 +11,12 @@ export interface InitAnswers {
   /** Reference to the password: `${file:service_password}`. */
   readonly password: string;
   readonly sources: readonly InitSource[];
+  /** Whether the folder for files of the page "Add tags" is there, so that it can be included. */
+  readonly includes: boolean;
 }
 
 export function initFile(answers: InitAnswers): string {
-  const { file, agent, service, integration, exampleIntegration, password, sources } = answers;
+  const { file, agent, service, integration, exampleIntegration, password, sources, includes } = answers;
   return `# yaml-language-server: $schema=./tagferry.schema.json
 # Configuration of tagferry. Every option: tagferry schema --reference
 #   tagferry check -c ${file}    every error with its line, or what it will cost
@@ -35,6 +38,9 @@ ${password.startsWith("${file:") ? "    # The file holds the password and nothin
 buffer: { maxSize: 2GiB, maxAge: 30d, whenFull: dropOldest }
 
 http: { listen: 127.0.0.1:8421 }    # status page, /metrics, /healthz, /readyz
+
+# Files with further sources. The page "Add tags" writes its own there; the folder has to exist.
+${includes ? "" : "# "}${includeLine}
 
 defaults:
   every: 1s    # how often tags are read that say nothing else

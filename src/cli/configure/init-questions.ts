@@ -23,7 +23,7 @@ import {
   servicePassword,
 } from "./question.ts";
 
-export interface Gathered extends Omit<InitAnswers, "file" | "exampleIntegration"> {
+export interface Gathered extends Omit<InitAnswers, "file" | "exampleIntegration" | "includes"> {
   readonly secrets: readonly InitSecret[];
 }
 

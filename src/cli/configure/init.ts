@@ -1,5 +1,5 @@
 // `tagferry init`: writes a commented, valid configuration from a few answers or from results of `browse`.
-import { open, stat } from "node:fs/promises";
+import { mkdir, open, stat } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { packaged } from "../../config/files/environment.ts";
 import type { Config, ConfiguredSource } from "../../config/format/config.ts";
@@ -8,6 +8,7 @@ import { formatIssue } from "../../config/nodes/issue.ts";
 import { configJsonSchema } from "../../config/reference/json-schema.ts";
 import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
 import { browsedJson } from "../../discover/browsed.ts";
+import { confFolder } from "../../discover/config-files.ts";
 import { isAbort } from "../../lib/flow/abort.ts";
 import { visible } from "../../lib/text/visible.ts";
 import { InputOwners } from "../../mapping/input-owners.ts";
@@ -33,8 +34,11 @@ export async function init(options: InitOptions, io: Console): Promise<ExitStatu
   const interview = { io, unattended, target };
   const gathered = await (unattended || io.input.typed ? asked(options, interview) : piped(options, interview));
   const { secrets, ...answers } = gathered;
+  const inFolder = (name: string) => resolve(dirname(target), name);
   const text = initFile({
     ...answers,
+    // The unit of the package keeps /etc read-only, so that its operator decides whether a page may write there.
+    includes: !toPrint && target !== packaged.config && (await makeFolder(inFolder(confFolder))),
     file: toPrint ? "tagferry.yaml" : file,
     exampleIntegration: answers.integration === exampleIntegration,
   });
@@ -44,7 +48,6 @@ export async function init(options: InitOptions, io: Console): Promise<ExitStatu
   }
   // `writeNew` never overwrites a file that another process has just created.
   if (!(await writeNew(target, text, 0o644))) throw new CommandFailed(`${file} is there already and stays as it is`);
-  const inFolder = (name: string) => resolve(dirname(target), name);
   const missing: string[] = [];
   for (const { file: name, value = "" } of secrets)
     if (name !== undefined && (await writeNew(inFolder(name), value === "" ? "" : `${value}\n`, 0o600)) && value === "")
@@ -107,6 +110,14 @@ async function exists(file: string): Promise<boolean> {
   } catch (error) {
     return !(error instanceof Error && "code" in error && error.code === "ENOENT");
   }
+}
+
+/** False: it is there already, and its files may belong to another configuration, or it cannot be made. */
+async function makeFolder(folder: string): Promise<boolean> {
+  return await mkdir(folder).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** False: the file exists already and was not changed. */

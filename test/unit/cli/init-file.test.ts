@@ -23,7 +23,7 @@ async function written(target: string, variables: Readonly<Record<string, string
   };
   const given = { sources: [{ url: "simulator" }], passwordEnv: "PASSWORD", unattended: true, offline: true };
   const { secrets: _, ...answers } = await askAll({ config: target, ...given }, { io, unattended: true, target });
-  return initFile({ ...answers, file: target, exampleIntegration: true });
+  return initFile({ ...answers, file: target, exampleIntegration: true, includes: false });
 }
 
 test("init does not set the data directory, neither here nor at the package's path", async () => {
