@@ -4,6 +4,9 @@ import * as format from "./format.js";
 
 const everyMs = 2_000;
 const page = 200;
+/** Most tags and branches that one click ticks and opens. */
+const mostBelow = 500;
+const mostBranches = 200;
 
 export class Nodes {
   /** Ticked nodes by key, in the order of ticking. */
@@ -45,6 +48,7 @@ export class Nodes {
     this.#path = [];
     this.#shown = [];
     byId("nodes-search").value = "";
+    setAttribute(byId("nodes-search"), "placeholder", this.#look()?.tree ? "Search this branch" : "Search");
     setHidden(byId("nodes"), false);
     this.#tick();
     void this.#list();
@@ -109,6 +113,35 @@ export class Nodes {
     this.#later(false);
   }
 
+  /** Ticks the tags of a branch and of all branches below it. */
+  async #tickBelow(node) {
+    const look = this.#look();
+    const opened = new Set();
+    const waiting = [node];
+    const found = new Map();
+    setText(byId("nodes-count"), `looking below ${plain(node.name)}`);
+    for (let branch = waiting.shift(); branch; branch = waiting.shift()) {
+      if (opened.has(branch.key)) continue;
+      if (opened.size >= mostBranches || found.size >= mostBelow) break;
+      opened.add(branch.key);
+      for (let first = 0, total = 1; first < total && found.size < mostBelow; first += page) {
+        const wish = { look: look.look, search: "", first, count: page, under: branch.key };
+        const answer = await this.#ask("list", wish, byId("nodes-error"));
+        if (!answer || this.#look() !== look) return;
+        total = answer.total;
+        for (const child of answer.nodes) {
+          if (refusalOf(child) === undefined) found.set(child.key, child);
+          if (child.branch) waiting.push(child);
+        }
+      }
+    }
+    for (const child of [...found.values()].slice(0, mostBelow)) this.chosen.set(child.key, child);
+    const isCut = found.size >= mostBelow || opened.size >= mostBranches;
+    const more = isCut ? "; there may be more: open the branch" : "";
+    setText(byId("nodes-count"), `${format.count(found.size)} ticked below ${plain(node.name)}${more}`);
+    this.#tick();
+  }
+
   #showPath() {
     const steps = [{ name: "Top" }, ...this.#path];
     setHidden(byId("nodes-path"), this.#look()?.tree !== true);
@@ -161,8 +194,15 @@ export class Nodes {
     else open.append("open ▸");
     if (!isFolder) setAttribute(open, "aria-label", `open ${plain(node.name)}`);
     const first = isFolder ? open : element("label", { className: "pick" }, box, name);
-    const extra = node.branch && !isFolder ? [open] : [];
+    const extra = isFolder ? [this.#belowButton(node)] : node.branch ? [open] : [];
     return { node: element("li", { className: "node" }, first, value, type, address, ...extra), box, value };
+  }
+
+  #belowButton(node) {
+    const button = element("button", { className: "below", attributes: { type: "button" }, text: "tick all below" });
+    setAttribute(button, "aria-label", `tick all below ${plain(node.name)}`);
+    button.addEventListener("click", () => void this.#tickBelow(node));
+    return button;
   }
 
   #tick() {

@@ -32,6 +32,7 @@ export async function ask(action, body, error) {
   trouble(undefined);
   try {
     const answer = await withToken(`api/discover/${action}`, { body });
+    if (answer?.ok && (action === "places" || action === "propose")) showObstacle(answer.obstacle);
     if (answer === undefined) trouble("This needs the token.");
     else if (answer.ok || answer.decision || answer.stale) return answer;
     else trouble([answer.reason, answer.remedy].filter(Boolean).join("\n"));
@@ -73,7 +74,6 @@ async function showPlaces() {
     ...places.addresses.map((address) => element("option", { attributes: { value: address.replace(/ .*/, "") } })),
   );
   change.help(places.templateNames);
-  showObstacle(places.obstacle);
   showTrust(places.waiting);
 }
 
@@ -86,6 +86,13 @@ function showObstacle(obstacle) {
     element("span", { text: `${obstacle.reason}. Looking works all the same; the YAML can be copied.` }),
     element("ol", {}, ...obstacle.steps.map((step) => element("li", {}, element("code", { text: step })))),
   );
+}
+
+/** Whether the operator has removed the obstacle in the meantime, on another screen. */
+function checkObstacle() {
+  if (byId("obstacle").hidden) return;
+  if (nodes.chosen.size > 0) change.show(nodes.chosen);
+  else void ask("places", {}, byId("device-error"));
 }
 
 /** Connects with what the person has typed and decided. */
@@ -148,6 +155,7 @@ byId("device-form").addEventListener("submit", (event) => {
   event.preventDefault();
   void open();
 });
+addEventListener("focus", checkObstacle);
 byId("disconnect").addEventListener("click", () => void close());
 showForm();
 void showPlaces();

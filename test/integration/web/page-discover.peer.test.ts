@@ -1,5 +1,5 @@
 // Finding and adding tags in a real Chromium: an OPC UA server of another make.
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { chromium } from "playwright-core";
@@ -123,4 +123,32 @@ test("topics of mosquitto are ticked, survive a restart of the agent, and are wr
   await page.getByText("and taken up: 1 tag").waitFor();
   expect(readFileSync(world.folder.file("conf.d/mqtt1.yaml"), "utf8")).toContain("topic: hall/room1/env");
   expect(complaints.filter((text) => !/40[19]|410|Password field is not contained/.test(text))).toEqual([]);
+});
+
+test("all tags below a branch are ticked at once, and a removed obstacle disappears", async () => {
+  await using world = await discoverWorld({ configuration: "" });
+  await using opened = await openPage(
+    browser,
+    { snapshot: () => statusWith(), control: world.control },
+    { path: "/discover" },
+  );
+  const { page } = opened;
+  await giveToken(page);
+  const obstacle = page.getByText("Nothing can be written yet");
+  await obstacle.waitFor();
+  await page.getByLabel("Address", { exact: true }).fill(server.url);
+  await page.getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByRole("button", { name: "It is the same: trust it" }).click();
+  await page.getByRole("button", { name: "tick all below Line" }).click();
+  const change = page.locator("#change-text");
+  await change.getByText("input: Line.Temp").waitFor();
+  await change.getByText("input: Line.Count").waitFor();
+  expect(await change.getByText("Line.Mode").count()).toBe(0);
+  const write = page.getByRole("button", { name: "Write it and reload" });
+  expect(await write.isDisabled()).toBe(true);
+  writeFileSync(world.file, `${readFileSync(world.file, "utf8")}include: conf.d/*.yaml\n`);
+  await page.evaluate('dispatchEvent(new Event("focus"))');
+  await obstacle.waitFor({ state: "hidden" });
+  await write.click();
+  await page.getByText(/and taken up: \d+ tags/).waitFor();
 });
