@@ -117,7 +117,11 @@ test("a killed agent records its downtime", async () => {
     state: "lost",
     outcome: "what happened meanwhile is kept nowhere",
   });
-  expect((await agent.status()).gaps).toMatchObject({ open: 0, dayLost: 1 });
+  expect((await agent.status()).gaps).toMatchObject({
+    open: 0,
+    dayLost: 1,
+    lastLost: { source: "waves", from: gaps[0]?.from, to: gaps[0]?.to, cause: "agentDown" },
+  });
 });
 
 test("without an agent and a configuration gaps prints how to name one", async () => {

@@ -91,13 +91,16 @@ export class GapRows {
     let [open, day, dayLost, dayPoints] = [0, 0, 0, 0];
     let isCounted = true;
     const openIn = new Set<string>();
-    for (const { to, state, points, source } of this.#rows.values()) {
+    let last: Gap | undefined;
+    for (const row of this.#rows.values()) {
+      const { to, state, points, source } = row;
       if (to === undefined) open++;
       if (to === undefined && source !== undefined) openIn.add(source);
       if (to !== undefined && to < now - dayUs) continue;
       day++;
       if (state !== "lost" && state !== "partly") continue;
       dayLost++;
+      if (!last || row.from >= last.from) last = row;
       dayPoints += points ?? 0;
       if (points === undefined) isCounted = false;
     }
@@ -107,6 +110,7 @@ export class GapRows {
       day,
       dayLost,
       ...(isCounted && { dayPoints }),
+      ...(last && { lastLost: whereAndWhy(last) }),
       revision: this.#revision,
     };
   }
@@ -195,4 +199,8 @@ function sameKind(a: Gap, b: Gap): boolean {
 /** The reason with its numbers replaced, so that values, addresses and times do not matter. */
 export function kindOf(reason: string): string {
   return reason.replaceAll(/-?\d+(?:\.\d+)?/g, "#");
+}
+
+function whereAndWhy({ source, from, to, cause, reason }: Gap): NonNullable<GapSummary["lastLost"]> {
+  return { ...(source !== undefined && { source }), from, ...(to !== undefined && { to }), cause, reason };
 }

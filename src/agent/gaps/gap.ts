@@ -104,6 +104,8 @@ export interface GapSummary {
   readonly dayLost: number;
   /** Values lost in them. Left out if the number is unknown for some of them. */
   readonly dayPoints?: number;
+  /** The latest of `dayLost`. Left out if there is none. */
+  readonly lastLost?: Pick<Gap, "source" | "from" | "to" | "cause" | "reason">;
   /** Changes with every change of a row, as a sign to fetch `/api/gaps` again. */
   readonly revision: number;
 }

@@ -30,10 +30,11 @@ export function problemsOf(status: Known): readonly Problem[] {
 
 function problemOf(group: readonly Finding[]): Problem {
   const [{ level, text, command } = { level: "note", text: "" } as Finding] = group;
-  const items = group.map(({ detail, remedy, source }) => ({
+  const items = group.map(({ detail, remedy, source, gap }) => ({
     ...(detail !== undefined && { detail }),
     ...(remedy && { remedy }),
     ...(source !== undefined && { source }),
+    ...(gap && { gap }),
   }));
   return {
     level,
@@ -67,11 +68,23 @@ function fromGaps({ gaps, sources }: Known): Finding[] {
     ...when(gaps.dayLost > 0, {
       level: "bad",
       text: `${lost} lost in the last 24 h`,
-      detail: `${counted(gaps.dayLost, "gap")} could not be filled`,
       command: ["gaps", "--since", "24h"],
+      ...lastLostOf(gaps),
     }),
     ...when(isOpen, { level: "warn", text: "tags not recorded", command: ["gaps"] }),
   ];
+}
+
+/** Where, when and why values were lost most recently. */
+function lastLostOf({ lastLost: last, dayLost }: Known["gaps"]): ProblemItem {
+  const detail = `${counted(dayLost, "gap")} could not be filled`;
+  if (!last) return { detail };
+  const why = `${words.gapCause[last.cause].word}: ${last.reason}`;
+  return {
+    detail: dayLost === 1 ? why : `${detail}, the latest: ${why}`,
+    gap: { from: last.from, ...(last.to !== undefined && { to: last.to }) },
+    ...(last.source !== undefined && { source: last.source }),
+  };
 }
 
 function fromUpload({ upload, buffer, cluster }: Known): Finding[] {

@@ -50,6 +50,8 @@ export interface ProblemItem {
   readonly remedy?: string;
   /** The source that has the problem. */
   readonly source?: string;
+  /** When values were not recorded. Without `to`, they still are not. */
+  readonly gap?: { readonly from: EpochMicros; readonly to?: EpochMicros };
 }
 
 /** A snapshot as plain data. `/api/status` answers its JSON. */

@@ -81,7 +81,13 @@ export function moment(ms, now) {
   return (sameDay(ms, now) ? times : datesAndTimes).medium.format(ms);
 }
 
-/** The same without seconds. */
+/** `21:46:07 to 21:46:50` or `since 21:46:07`, of times in microseconds. */
+export function interval({ from, to }, now) {
+  const begin = moment(from / 1_000, now);
+  return to === undefined ? `since ${begin}` : `${begin} to ${moment(to / 1_000, from / 1_000)}`;
+}
+
+/** As `moment`, without seconds. */
 export function minute(ms, now) {
   return (sameDay(ms, now) ? times : datesAndTimes).short.format(ms);
 }

@@ -83,16 +83,14 @@ function update(row, gap, now) {
   setText(row.tags, tagsOf(gap));
   const long = format.duration(gap.missingMs ?? (gap.to === undefined ? now : gap.to / 1_000) - gap.from / 1_000);
   setText(row.long, gap.times > 1 ? `${long} in ${format.count(gap.times)} times` : long);
-  const from = format.moment(gap.from / 1_000, now);
-  setText(
-    row.when,
-    gap.to === undefined ? `since ${from}` : `${from} to ${format.moment(gap.to / 1_000, gap.from / 1_000)}`,
-  );
+  setText(row.when, format.interval(gap, now));
   const why = [`${words.gapCause[gap.cause].word}: ${gap.reason}`];
   if (gap.points !== undefined) why.push(`${format.count(gap.points)} points`);
   if (gap.outcome !== undefined) why.push(gap.outcome);
   setText(row.why, why.join("; "));
-  const over = gap.state === "filled" || gap.state === "filling";
+  // A device that is connected again needs no remedy.
+  const over =
+    gap.state === "filled" || gap.state === "filling" || (gap.cause === "disconnected" && gap.to !== undefined);
   setText(row.remedy, over ? "" : words.gapCause[gap.cause].remedy);
 }
 

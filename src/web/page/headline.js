@@ -29,7 +29,7 @@ export function showHeadline({ overall, time }, commands, certificates) {
     urgent,
     ({ text }) => text,
     createProblem,
-    (row, problem) => updateProblem(row, problem, commands),
+    (row, problem) => updateProblem(row, problem, commands, now),
   );
   setHidden(byId("notes"), notes.length === 0);
   setText(byId("notes").firstElementChild, notes.length === 1 ? "1 note" : `${notes.length} notes`);
@@ -38,7 +38,7 @@ export function showHeadline({ overall, time }, commands, certificates) {
     notes,
     ({ text }) => text,
     createProblem,
-    (row, problem) => updateProblem(row, problem, commands),
+    (row, problem) => updateProblem(row, problem, commands, now),
   );
 }
 
@@ -72,7 +72,7 @@ function createProblem() {
   return { ...row, items, more, run, node: element("li", {}, head, items, more, run) };
 }
 
-function updateProblem(row, { level, text, items, count }, commands) {
+function updateProblem(row, { level, text, items, count }, commands, now) {
   setClass(row.node, `problem ${level}`);
   setClass(row.level, `pill ${level}`);
   setText(row.level, levelWords[level]);
@@ -83,7 +83,13 @@ function updateProblem(row, { level, text, items, count }, commands) {
     // Of several with the same remedy, the last one has it.
     remedy: all[index + 1]?.remedy === remedy ? undefined : remedy,
   }));
-  keyed(row.items, named, ({ index }) => index, createItem, updateItem);
+  keyed(
+    row.items,
+    named,
+    ({ index }) => index,
+    createItem,
+    (item, problem) => updateItem(item, problem, now),
+  );
   const rest = count - named.length;
   setHidden(row.more, rest <= 0 || named.length === 0);
   setText(row.more, `and ${format.count(rest)} more`);
@@ -94,13 +100,16 @@ function updateProblem(row, { level, text, items, count }, commands) {
 
 function createItem() {
   const row = cells({ source: "bdi.strong", detail: "bdi", remedy: "bdi.remedy" });
-  return { ...row, node: element("li", {}, row.source, row.detail, row.remedy) };
+  const when = element("a", { attributes: { href: "#gaps-title" } });
+  return { ...row, when, node: element("li", {}, row.source, when, row.detail, row.remedy) };
 }
 
-function updateItem(row, { source, detail, remedy }) {
+function updateItem(row, { source, detail, remedy, gap }, now) {
+  setHidden(row.when, gap === undefined);
+  setText(row.when, gap === undefined ? "" : format.interval(gap, now));
   setHidden(row.source, source === undefined);
   setText(row.source, source === undefined ? "" : `${source}: `);
-  setText(row.detail, detail ?? "");
+  setText(row.detail, `${gap === undefined ? "" : ", "}${detail ?? ""}`);
   setHidden(row.remedy, remedy === undefined);
   setText(row.remedy, remedy === undefined ? "" : remedy);
 }

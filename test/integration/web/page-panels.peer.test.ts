@@ -67,9 +67,16 @@ test("the page of a tag claims no more about its gaps than the record that it ha
 
 test("gaps are shown with their outcome, open ones first, and updated when they change", async () => {
   let revision = 1;
-  const over = { to: at(-300), from: at(-420), state: "lost", cause: "agentDown", reason: "it was stopped" } as const;
+  const lastLost = {
+    source: "press",
+    to: at(-300),
+    from: at(-420),
+    cause: "agentDown",
+    reason: "it was stopped",
+  } as const;
+  const over = { ...lastLost, state: "lost" } as const;
   await using opened = await open({
-    snapshot: () => statusWith({ gaps: { open: 2 - revision, day: 1, dayLost: 1, revision } }),
+    snapshot: () => statusWith({ gaps: { open: 2 - revision, day: 1, dayLost: 1, revision, lastLost } }),
     gaps: () =>
       gapList([
         gapWith(2, over),
@@ -82,6 +89,10 @@ test("gaps are shown with their outcome, open ones first, and updated when they 
     /open\s+press\s+all its tags\s+10 min\s+since .*\s+not connected: connection refused\s+see the error of the source/,
   );
   expect(await rows.nth(1).innerText()).toMatch(/lost[^]*2 min[^]*agent down[^]*tagferry install-service/);
+  // The first screen says where, when and why, and leads to the list.
+  const [problem, when] = [opened.page.locator(".problem"), await rows.nth(1).locator(".quiet").nth(1).textContent()];
+  expect(await problem.first().innerText()).toContain(`press: ${when}, agent down: it was stopped`);
+  expect(await problem.getByRole("link", { name: when ?? "" }).getAttribute("href")).toBe("#gaps-title");
   expect(await opened.page.locator("#gaps-count").textContent()).toBe("1 now, 1 in the last 24 h, 1 with values lost");
   revision = 2;
   await opened.page.getByText("its server had kept them").waitFor();
