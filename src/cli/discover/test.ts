@@ -9,7 +9,7 @@ import { InputOwners } from "../../mapping/input-owners.ts";
 import type { RefusedInput } from "../../mapping/mapping.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
-import { type Looked, look, type Told } from "../shared/source-look.ts";
+import { type FindingsListener, type Looked, look } from "../shared/source-look.ts";
 import type { Console, Screen } from "../terminal/console.ts";
 import { CommandFailed, deviceFailure, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, count, exactNumber, span } from "../terminal/text.ts";
@@ -68,13 +68,13 @@ async function testSource(
   const bad = new Set<number>();
   let refused: readonly RefusedInput[] = [];
   let faults: readonly string[] = [];
-  const told: Told = (all, details = {}) => {
+  const onFindings: FindingsListener = (all, details = {}) => {
     refused = all;
     // Why messages arrived that gave no value.
     faults = ["lastUnnamed", "lastMalformed"].flatMap((fault) => (fault in details ? [String(details[fault])] : []));
   };
   try {
-    for await (const readings of look(source, config, owners, told, runtime, stop)) {
+    for await (const readings of look(source, config, owners, onFindings, runtime, stop)) {
       for (const reading of readings) {
         const { tag, value } = reading;
         const isFirst = silent.delete(tag);

@@ -48,7 +48,7 @@ export async function agentUrl({ url, config, caFile }: AgentQuery, { environmen
   if (config === undefined) return defaultUrl;
   const { listen, tls } = await placeOfAgent(config, environment);
   const address = addressOf(listen, tls);
-  // The configuration names the certificate of the agent on this machine, whoever issued it and for whatever name.
+  // The configuration names the certificate of the agent on this machine, whatever its issuer and name.
   if (tls) {
     const pem = await lineIn(tls.certFile, `${config}: http.tls.certFile`, "CONFIG_INVALID");
     if (leavesMachine(address)) trust(pem);

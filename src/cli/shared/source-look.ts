@@ -63,14 +63,17 @@ export interface Looked {
 }
 
 /** Receives all refused inputs so far, and at the end the details of the connection. */
-export type Told = (refused: readonly RefusedInput[], details?: ReturnType<NonNullable<Source["details"]>>) => void;
+export type FindingsListener = (
+  refused: readonly RefusedInput[],
+  details?: ReturnType<NonNullable<Source["details"]>>,
+) => void;
 
 /** Yields the readings of each delivery until `signal` aborts. Throws as `Driver.open` and `Source.deliveries` do. */
 export async function* look(
   source: ConfiguredSource,
   config: Config,
   owners: InputOwners,
-  told: Told,
+  onFindings: FindingsListener,
   runtime: Runtime,
   signal: AbortSignal,
 ): AsyncGenerator<readonly Looked[]> {
@@ -80,7 +83,7 @@ export async function* look(
   using mapping = openMapping({ source: source.name, rules, catalog: { describe() {} }, owners, ambiguities }, runtime);
   await using opened = await openShadowSource(source, config, runtime, signal);
   mapping.claim(opened.addresses ?? []);
-  told(mapping.refusals());
+  onFindings(mapping.refusals());
   try {
     for await (const given of opened.deliveries(signal)) {
       const delivery = { ...given, readings: given.readings.map(settled), batches: undefined };
@@ -97,10 +100,10 @@ export async function* look(
         const state = point ? byInput.get(point.input) : (byAddress.get(`${tag} ${address}`) ?? byTag.get(tag));
         return { ...looked(source.name, reading, point, refusal, state), raw: given.readings[i]?.value };
       });
-      told(mapping.refusals());
+      onFindings(mapping.refusals());
     }
   } finally {
-    told(mapping.refusals(), opened.details?.());
+    onFindings(mapping.refusals(), opened.details?.());
   }
 }
 

@@ -126,8 +126,8 @@ export class ModbusConnection implements AsyncDisposable {
     const telling = this.#exchange.telling(request);
     if (!telling) return await this.#exchangeOne(request, timeoutMs, signal, conclusive);
     const start = this.#runtime.clock.monotonic();
-    const told = await this.#exchangeOne(telling, timeoutMs, signal, conclusive);
-    if (told.kind === "silence" || told.kind === "contested") return told;
+    const first = await this.#exchangeOne(telling, timeoutMs, signal, conclusive);
+    if (first.kind === "silence" || first.kind === "contested") return first;
     const tookMs = this.#runtime.clock.monotonic() - start;
     const patienceMs = Math.min(tookMs * unsteadiness, timeoutMs * slowestTimeouts);
     return await this.#exchangeOne(request, Math.max(timeoutMs, patienceMs), signal, conclusive);

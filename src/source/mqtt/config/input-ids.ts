@@ -16,10 +16,10 @@ function messageAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity | u
   const { pattern, captures } = tag.topic;
   const levels = pattern.split("/");
   // A level that contains a time is not part of the address.
-  const told = new Set(
+  const distinct = new Set(
     captures.filter(({ name }) => names.includes(name) || name === tag.time?.capture).map(({ level }) => level),
   );
-  const wild = levels.flatMap((part, level) => ((part === "+" || part === "#") && !told.has(level) ? [level] : []));
+  const wild = levels.flatMap((part, level) => ((part === "+" || part === "#") && !distinct.has(level) ? [level] : []));
   const { captureNames, capture, depth } = tagAddress(tag);
   const missing = captureNames.filter((name) => !names.includes(name) && tag.descriptive?.includes(name) !== true);
   // A name that only `signal` uses does not distinguish elements. A name that is used nowhere is in `missing`.

@@ -169,7 +169,7 @@ export const mqttTag = z
         "Messages the broker kept from before: timestamped takes those that carry their own time, use takes all with the time of arrival, ignore none.",
       ),
   })
-  .superRefine(({ topic, value, time: when, capture, names: told, each, format, metric }, context) => {
+  .superRefine(({ topic, value, time: when, capture, names: naming, each, format, metric }, context) => {
     const levels = topic.captures.map(({ name }) => name);
     const captured = [...levels, ...Object.keys(capture)];
     const refuse = (path: string[], message: string) => context.addIssue({ code: "custom", path, message });
@@ -182,12 +182,12 @@ export const mqttTag = z
     for (const name of Object.keys(capture))
       if (levels.includes(name))
         refuse(["capture", name], `must not be captured twice; {${name}} stands in topic, too`);
-    if (told && !Object.hasOwn(capture, told.of))
+    if (naming && !Object.hasOwn(capture, naming.of))
       refuse(["names", "of"], `must be a name in capture, which has ${Object.keys(capture).join(", ") || "none"}`);
-    if (told?.topic.filter.startsWith("$share/"))
+    if (naming?.topic.filter.startsWith("$share/"))
       refuse(["names", "topic"], "must not be a shared subscription, which brings no retained messages");
-    if (told && captured.includes("name")) refuse(["names"], "fills {name}, which must not be captured as well");
-    for (const { name, rest } of told?.topic.captures ?? [])
+    if (naming && captured.includes("name")) refuse(["names"], "fills {name}, which must not be captured as well");
+    for (const { name, rest } of naming?.topic.captures ?? [])
       if (rest || !levels.includes(name))
         refuse(["names", "topic"], `must capture single levels that topic captures too, not {${name}}`);
     if (when && !timedFormats.includes(format) && (when.at ?? when.capture ?? when.property) === undefined)

@@ -132,10 +132,10 @@ export class Backfill {
     }
     if (since === undefined || overflow) return [];
     // The value has not changed. If the gap was reported as open, report it as filled.
-    const told = memory.openSince(key) !== undefined && !past.clean;
+    const isReported = memory.openSince(key) !== undefined && !past.clean;
     memory.closed(key);
     const to = epochMicros(Math.max(since, runtime.clock.now() + this.#ahead));
-    return told ? tagGaps({ item, from: since, to, causes }, "filled", "") : [];
+    return isReported ? tagGaps({ item, from: since, to, causes }, "filled", "") : [];
   }
 
   /** A value without a usable time was received, so the values missed before it are unknown. */

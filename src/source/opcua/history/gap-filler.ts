@@ -143,11 +143,11 @@ export class GapFiller {
   async #end(gaps: readonly HistoryGap<Item>[], lost: string | undefined, signal: AbortSignal): Promise<void> {
     if (gaps.length === 0) return;
     if (lost !== undefined) this.#unfilled(lost, gaps.length);
-    const told = gaps.flatMap((gap) => tagGaps(gap, lost === undefined ? "filled" : "lost", lost ?? ""));
+    const outcomes = gaps.flatMap((gap) => tagGaps(gap, lost === undefined ? "filled" : "lost", lost ?? ""));
     const close = () => {
       for (const gap of gaps) this.#close(gap);
     };
-    await this.#options.deliver([], told, close, signal);
+    await this.#options.deliver([], outcomes, close, signal);
   }
 
   async #read(gaps: readonly HistoryGap<Item>[], signal: AbortSignal) {
