@@ -37,6 +37,27 @@ test("a second agent gets the lease when the first one releases it, and not befo
   expect((await within(clock, 500, second))?.generation).toBeGreaterThan(first.generation);
 });
 
+test("only a lease that another agent has let expire is a takeover", async () => {
+  const { clock, bucket, acquire } = site();
+  const first = acquire("a");
+  expect((await first).isTakeover).toBe(false);
+  await (await first).release();
+  const cut = { ...bucket, update: () => new Promise<never>(() => {}) };
+  const second = await within(clock, 1_000, acquire("b", cut));
+  expect(second?.isTakeover).toBe(false);
+  expect((await within(clock, 2 * ttlMs, acquire("c")))?.isTakeover).toBe(true);
+});
+
+test("an entry of the agent's own whose answer was lost is not taken over", async () => {
+  const { clock, bucket, acquire } = site();
+  let lost = 0;
+  bucket.after = (call) => {
+    if (call === "create" && lost++ === 0) throw unreachable();
+  };
+  expect((await within(clock, 1_000, acquire("a")))?.isTakeover).toBe(false);
+  expect(lost).toBe(1);
+});
+
 test("a vanished holder is replaced within the lease's time to live plus one check", async () => {
   const { clock, bucket, acquire } = site();
   const first = await acquire("a", { ...bucket, update: () => new Promise(() => {}) });
