@@ -155,12 +155,16 @@ function checkFile(
   if (!checked) return undefined;
   const { version: _version, agent, service, ...rest } = checked;
   const place = (...path: readonly string[]) => nodeAt(root, ["service", ...path]) ?? root;
-  if (service.url.startsWith("http:") && leavesMachine(service.url))
-    issues.warn(
-      place("url"),
-      "is not encrypted: the credentials and all values can be read by anyone on the network",
-      "https:// where the service offers it, with caFile where its authority is your own",
-    );
+  const warnInClear = (at: Parameters<Issues["warn"]>[0], urls: readonly string[], exposed: string, remedy: string) => {
+    if (urls.some((url) => /^(http|nats):/i.test(url) && leavesMachine(url)))
+      issues.warn(at, `is not encrypted: ${exposed} can be read by anyone on the network`, remedy);
+  };
+  warnInClear(
+    place("url"),
+    [service.url],
+    "the credentials and all values",
+    "https:// where the service offers it, with caFile where its authority is your own",
+  );
   if (service.confirmation === "status")
     issues.warn(
       place("confirmation"),
@@ -173,12 +177,20 @@ function checkFile(
       "is empty: the service will refuse it",
       "what it refers to holds nothing yet",
     );
-  const { http, otlp } = rest;
-  if (otlp?.url.startsWith("http:") && Object.keys(otlp.headers).length > 0 && leavesMachine(otlp.url))
-    issues.warn(
+  const { http, otlp, cluster } = rest;
+  if (otlp && Object.keys(otlp.headers).length > 0)
+    warnInClear(
       nodeAt(root, ["otlp", "url"]) ?? root,
-      "is not encrypted: the headers, metrics and log lines can be read by anyone on the network",
+      [otlp.url],
+      "the headers, metrics and log lines",
       "https:// where the collector offers it, with caFile where its authority is your own",
+    );
+  if (cluster?.password && !cluster.tls)
+    warnInClear(
+      nodeAt(root, ["cluster", "servers"]) ?? root,
+      cluster.servers,
+      "the password and all values",
+      "tls:// where the servers offer it, with tls.caFile where their authority is your own",
     );
   if (!http.tls && (http.readToken ?? http.token) && !isLoopback(http.listen.host))
     issues.warn(

@@ -95,6 +95,10 @@ const otlpOptions = z.strictObject({
   url: z
     .url({ protocol: /^https?$/, error: "must be an http or https address, as in https://collector.example.com:4318" })
     .refine((url) => !holdsUser(url), "must not hold a name or password, which stand in headers")
+    .refine(
+      (url) => !/\/v1\/(metrics|logs|traces)\/?$/.test(url),
+      "must be the base address: /v1/metrics and /v1/logs are appended to it",
+    )
     .describe("Base address of the collector; requests go to {url}/v1/metrics and {url}/v1/logs."),
   headers: z
     .record(z.string().regex(/^[A-Za-z0-9-]{1,64}$/, { error: "must be the name of an HTTP header" }), secret())

@@ -258,6 +258,23 @@ test("a password sent off the machine without TLS is a warning; a local or encry
   expect(await otlp("http://collector.example:4318")).toContain("otlp.url  is not encrypted");
   for (const url of ["https://collector.example:4318", "http://127.0.0.1:4318"])
     expect(await otlp(url), url).not.toContain("is not encrypted");
+  const cluster = (servers: string, more = "user: me, password: '${PASSWORD}'") =>
+    complaints(`${head}cluster: { servers: [${servers}], ${more} }\nsources: {}\n`, withPassword);
+  const isOpen = "cluster.servers  is not encrypted: the password";
+  expect(await cluster("nats://localhost, nats://b.example")).toContain(isOpen);
+  for (const servers of ["nats://localhost", "'nats://[::1]:4222'", "tls://b.example"])
+    expect(await cluster(servers), servers).not.toContain("is not encrypted");
+  for (const more of ["replicas: 3", "user: me, password: '${PASSWORD}', tls: {}"])
+    expect(await cluster("nats://b.example", more), more).not.toContain("is not encrypted");
+});
+
+test("the address of a collector must not hold the path that is appended to it", async () => {
+  const otlp = (url: string) => complaints(`${head}otlp: { url: "${url}" }\nsources: {}\n`, withPassword);
+  const wrong = "otlp.url  must be the base address: /v1/metrics and /v1/logs are appended to it";
+  for (const path of ["/v1/metrics", "/v1/logs/", "/otlp/v1/metrics"])
+    expect(await otlp(`https://collector.example:4318${path}`), path).toContain(wrong);
+  for (const path of ["", "/", "/otlp", "/v1"])
+    expect(await otlp(`https://collector.example:4318${path}`), path).not.toContain("otlp.url");
 });
 
 test("an unverified certificate is a warning in every section", async () => {
