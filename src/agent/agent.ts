@@ -1,7 +1,7 @@
 // Starts the parts of the agent in order and stops them in reverse order.
 import { join } from "node:path";
 import { openBuffer as openDiskBuffer } from "../buffer/registry.ts";
-import { type Config, changedSections, type ShownConfig } from "../config/format/config.ts";
+import { type Config, changedSections, type ShownConfig, type SourceChanges } from "../config/format/config.ts";
 import type { BufferStats } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
@@ -13,6 +13,7 @@ import { AgentClock } from "./clock/agent-clock.ts";
 import { ClockFile, resumeClock } from "./clock/clock-file.ts";
 import { ClockWatch } from "./clock/clock-watch.ts";
 import { machineEvidence, type TimeEvidence } from "./clock/time-evidence.ts";
+import { type ConfigPlan, planOf, takenUp } from "./config-plan.ts";
 import { BufferGaps } from "./gaps/buffer-gaps.ts";
 import type { GapList } from "./gaps/gap.ts";
 import { gapFolder } from "./gaps/gap-file.ts";
@@ -21,7 +22,7 @@ import { inputsOf, type OwnValues, startOwnSignals } from "./own-signals.ts";
 import { watchAppends } from "./process/append-watch.ts";
 import { processUsage } from "./process/process.ts";
 import { boundGarbage } from "./process/process-memory.ts";
-import { type SourceChanges, SourceSet } from "./source-set.ts";
+import { SourceSet } from "./source-set.ts";
 import { BacklogTrend } from "./status/backlog-trend.ts";
 import { type SnapshotParts, sampleOfAgent, snapshot, snapshotOf, uploadStatus } from "./status/snapshot.ts";
 import type { ConfigStatus, Status, StatusPart, StatusSample, UploadStatus } from "./status/status.ts";
@@ -65,6 +66,8 @@ export interface Agent extends AsyncDisposable, UploaderCalls {
   health(): { readonly ok: boolean; readonly reason?: string };
   /** Starts new sources, restarts changed ones and stops removed ones. Unchanged sources keep running. */
   reload(config: Config): Promise<Reload>;
+  /** What a reload of this configuration would change, and a restart for the sections. Changes nothing. */
+  plan(config: Config): ConfigPlan;
   /** Records for the status that the file was invalid or could not be applied. */
   reloadFailed(reason: string): void;
   /** The same as `status().agent.config`, without computing the rest of the status. */
@@ -277,9 +280,7 @@ export async function openWaitingAgent(
     ...uploaderCalls(delivery, catalog, runtime.clock),
     health,
     async reload(next) {
-      const isRead = (name: string) => sources.running.some(({ configured }) => configured.name === name);
-      // The cluster opens at the next start. Until then no lease keeps other agents from reading a source.
-      wanted = shared ? next.sources : next.sources.filter(({ run, name }) => run === "here" || isRead(name));
+      wanted = takenUp({ ...config, sources: wanted }, next);
       const changes = await (shared ?? sources).change(wanted);
       parts.addresses.keepSources(next.sources.map((source) => source.name));
       for (const source of changes.stopped) gaps.sourceRemoved(source);
@@ -290,6 +291,7 @@ export async function openWaitingAgent(
       configStatus = inEffect(needRestart);
       return { ...changes, needRestart };
     },
+    plan: (next) => planOf({ ...config, sources: wanted, checksum: current.checksum ?? "" }, next),
     reloadFailed(reason) {
       configStatus = { ...configStatus, failedReload: { at: runtime.clock.now(), reason } };
     },

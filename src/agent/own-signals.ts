@@ -169,12 +169,19 @@ export function ownTags({
   );
 }
 
-/** All Input IDs that a configuration can create, including the agent's own. */
-export function inputsOf({ agent: { name, ownSignals }, sources, cluster }: Config): ConfiguredInputs {
+/** The rules of the agent's own Input IDs, which are known before the first measurement. */
+export function ownInputRules({ agent: { name, ownSignals }, sources, cluster }: Config): readonly TagRule[] {
   const own = ownSignals === "off" ? [] : ownRules(name, ownSignals.every, cluster !== undefined);
-  // The Input IDs of each source are known before the first measurement.
-  const named = own.flatMap((rule) => sources.map((source) => ofSource(rule, source.name)));
-  return configuredInputs([...sources.flatMap(({ rules }) => rules), ...own, ...named]);
+  return own.flatMap((rule) =>
+    rule.input.includes("{source}") ? sources.map((source) => ofSource(rule, source.name)) : [rule],
+  );
+}
+
+/** All Input IDs that a configuration can create, including the agent's own. */
+export function inputsOf(config: Config): ConfiguredInputs {
+  // The template covers sources that were removed.
+  const own = [...ownTags(config), ...ownInputRules(config)];
+  return configuredInputs([...config.sources.flatMap(({ rules }) => rules), ...own]);
 }
 
 function ofSource(rule: TagRule, source: string): TagRule {

@@ -1,15 +1,7 @@
 // The sources of an agent, and changes to them while the others keep running.
-import type { ConfiguredSource } from "../config/format/config.ts";
-import { sameSource } from "../config/format/config.ts";
+import { type ConfiguredSource, type SourceChanges, sourceChanges } from "../config/format/config.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { type RunningSource, type SourceParts, startSource } from "./running-source.ts";
-
-export interface SourceChanges {
-  readonly started: readonly string[];
-  readonly restarted: readonly string[];
-  readonly stopped: readonly string[];
-  readonly unchanged: readonly string[];
-}
 
 /** Initially empty; `change` sets the sources. Owns every started source, even if starting another one fails. */
 export class SourceSet implements AsyncDisposable {
@@ -39,9 +31,12 @@ export class SourceSet implements AsyncDisposable {
 
   async #change(sources: readonly ConfiguredSource[]): Promise<SourceChanges> {
     if (this.#ended) return { started: [], restarted: [], stopped: [], unchanged: [] };
-    const kept = this.#running.filter(({ configured: before }) =>
-      sources.some((source) => source.name === before.name && sameSource(source, before)),
+    const changes = sourceChanges(
+      this.#running.map(({ configured }) => configured),
+      sources,
     );
+    const unchanged = new Set(changes.unchanged);
+    const kept = this.#running.filter(({ configured }) => unchanged.has(configured.name));
     const ended = this.#running.filter((source) => !kept.includes(source));
     this.#running = kept;
     for (const source of ended)
@@ -49,23 +44,15 @@ export class SourceSet implements AsyncDisposable {
         source.retire();
     // Removed sources release their Input IDs before new ones claim them.
     await Promise.all(ended.map((source) => source[Symbol.asyncDispose]()));
-    const before = new Set(ended.map(({ configured }) => configured.name));
-    const started: string[] = [];
     for (const source of sources) {
-      if (kept.some(({ configured }) => configured.name === source.name)) continue;
-      started.push(source.name);
+      if (unchanged.has(source.name)) continue;
       // Added one by one, so that started sources are disposed even if starting the next one throws.
       this.#running = [...this.#running, startSource(source, this.#parts, this.#runtime)];
     }
     const names = sources.map(({ name }) => name);
     const place = ({ configured }: RunningSource) => names.indexOf(configured.name);
     this.#running = this.#running.toSorted((a, b) => place(a) - place(b));
-    return {
-      started: started.filter((name) => !before.has(name)),
-      restarted: started.filter((name) => before.has(name)),
-      stopped: [...before].filter((name) => !started.includes(name)),
-      unchanged: kept.map(({ configured }) => configured.name),
-    };
+    return changes;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -55,6 +55,21 @@ export function addInspectionCommands(line: CommandLine, runCommand: RunCommand)
     run: async () => line.located((await import("./run/reload.ts")).reload),
   });
   line.add({
+    name: "plan",
+    what: "list what a changed configuration would do: to sources, Input IDs, units and scaling, load; changes nothing",
+    takes: [
+      agentConfigOption("the changed configuration; without --from, that of the running agent"),
+      "--from <file>  configuration to compare with, as from git; default: the one that the agent has in effect",
+      anyAgent,
+      `${tokenFile}where the data directory cannot be read`,
+      caFile,
+      jsonOption,
+    ],
+    more: "Exit status 78 where the changed configuration is invalid, with all errors.",
+    example: "tagferry plan -c tagferry.yaml --from /tmp/before/tagferry.yaml",
+    run: async () => line.located((await import("./configure/plan-changes.ts")).planChanges),
+  });
+  line.add({
     name: "gaps",
     what: "every interval in which tags were not recorded, with its cause and what became of it",
     takes: [

@@ -15,6 +15,8 @@ export interface Control {
   readonly tokenFile: string;
   /** Reloads the configuration. `ok: false`: it is invalid and nothing was changed. Never rejects. */
   readonly reload: () => Promise<{ readonly ok: boolean }>;
+  /** What `reload` would change. `ok: false`: the configuration is invalid. Never rejects. Undefined: not offered. */
+  readonly plan?: () => Promise<{ readonly ok: boolean }>;
   /** Sends refused points again. `ok: false`: they cannot be sent at present. Never rejects. */
   readonly retryRejects: () => Promise<{ readonly ok: boolean }>;
   /** The latest log lines as JSON, oldest first. */
@@ -39,6 +41,7 @@ interface Command {
 /** What takes a token, by path. */
 export const commands: ReadonlyMap<string, Command> = new Map<string, Command>([
   ["/api/reload", { method: "POST", answer: ({ reload }) => reload() }],
+  ["/api/plan", { method: "GET", answer: ({ plan }) => plan?.() }],
   ["/api/rejects/retry", { method: "POST", answer: ({ retryRejects }) => retryRejects() }],
   ["/api/security", { method: "GET", answer: ({ security }) => security() }],
   [

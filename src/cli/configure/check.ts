@@ -45,11 +45,7 @@ export async function check(
     for (const other of neighbours.values()) await loadConfig(other, io.environment, drivers, claims);
     config = await loadConfig(file, io.environment, drivers, claims);
   } catch (error) {
-    const issues = configIssues(error);
-    if (issues.length === 0) throw error;
-    const lines = () => [...issues.map(formatIssue), `${file}: ${count(issues.length, "error")}`];
-    printResult({ json }, { ok: false, errors: issues, warnings: [] }, lines, io);
-    return exitStatus.config;
+    return printErrors(error, file, json, io);
   }
   const expected = forecast(config, ownTags(config));
   const disk = await diskRoom(config, io.environment);
@@ -68,6 +64,15 @@ export async function check(
   };
   printResult({ json }, online ? { ...result, online: reached } : result, () => reached.flatMap(reachedLines), io);
   return failed?.exit ?? exitStatus.done;
+}
+
+/** Prints the errors of an invalid configuration. Throws any other error. */
+export function printErrors(error: unknown, file: string, json: boolean, io: Pick<Console, "print">): ExitStatus {
+  const issues = configIssues(error);
+  if (issues.length === 0) throw error;
+  const lines = () => [...issues.map(formatIssue), `${file}: ${count(issues.length, "error")}`];
+  printResult({ json }, { ok: false, errors: issues, warnings: [] }, lines, io);
+  return exitStatus.config;
 }
 
 function reachedLines({

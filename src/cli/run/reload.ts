@@ -7,7 +7,7 @@ import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { count, printResult } from "../terminal/text.ts";
 
-const issues = z.array(
+export const answeredIssues = z.array(
   z.object({
     severity: z.enum(["error", "warning"]),
     file: z.string(),
@@ -22,8 +22,8 @@ const issues = z.array(
 const names = z.array(z.string());
 const changed = { started: names, restarted: names, stopped: names, unchanged: names, needRestart: names };
 const answered = z.union([
-  z.object({ ok: z.literal(true), ...changed, warnings: issues }),
-  z.object({ ok: z.literal(false), reason: z.string(), errors: issues }),
+  z.object({ ok: z.literal(true), ...changed, warnings: answeredIssues }),
+  z.object({ ok: z.literal(false), reason: z.string(), errors: answeredIssues }),
 ]);
 type Answered = z.output<typeof answered>;
 

@@ -91,6 +91,7 @@ export async function serve(
         log: () => log.recent(),
         logSince: (after) => log.recentSince(after),
         config: () => agent.shownConfig(),
+        plan: () => plan(file, agent, io),
         security: processSecurity,
         discover,
       },
@@ -183,6 +184,17 @@ async function reload(file: string, agent: Agent, io: Console, log: Logger): Pro
       log.error({ at: `${at}:${line}:${column}`, path, hint }, message);
     log.error({ reason }, "invalid configuration; keeping the current one");
     return { ok: false, reason, errors };
+  }
+}
+
+async function plan(file: string, agent: Agent, { environment }: Console) {
+  try {
+    const planned = agent.plan(await loadConfig(file, environment));
+    return { ok: true, file: resolve(environment.cwd, file), ...planned };
+  } catch (error) {
+    return { ok: false, reason: reasonOf(error), errors: configIssues(error) };
+  } finally {
+    releaseMemory();
   }
 }
 

@@ -137,13 +137,39 @@ export function sameSource(a: ConfiguredSource, b: ConfiguredSource): boolean {
   );
 }
 
+export interface SourceChanges {
+  readonly started: readonly string[];
+  readonly restarted: readonly string[];
+  readonly stopped: readonly string[];
+  readonly unchanged: readonly string[];
+}
+
+/** What a change from the sources `before` to `next` does to each, by name. */
+export function sourceChanges(before: readonly ConfiguredSource[], next: readonly ConfiguredSource[]): SourceChanges {
+  const known = new Map(before.map((source) => [source.name, source]));
+  const names = new Set(next.map(({ name }) => name));
+  const stays = (source: ConfiguredSource) => {
+    const former = known.get(source.name);
+    return former !== undefined && sameSource(source, former);
+  };
+  const unchanged = new Set(next.filter(stays).map(({ name }) => name));
+  const begun = [...names].filter((name) => !unchanged.has(name));
+  return {
+    started: begun.filter((name) => !known.has(name)),
+    restarted: begun.filter((name) => known.has(name)),
+    stopped: [...known.keys()].filter((name) => !names.has(name)),
+    unchanged: [...known.keys()].filter((name) => unchanged.has(name)),
+  };
+}
+
 /** Changed sections that take effect only after a restart. */
 export function changedSections(a: Config, b: Config): readonly string[] {
   const sections = ["agent", "service", "buffer", "http", "log", "otlp", "cluster"] as const;
   return sections.filter((section) => !same(a[section], b[section]));
 }
 
-function same(a: unknown, b: unknown): boolean {
+/** Compares settings by value, secrets included. */
+export function same(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
   if (a instanceof Secret || b instanceof Secret)
