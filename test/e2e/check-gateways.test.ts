@@ -19,14 +19,32 @@ sources: { demo: { type: simulator, tags: [{ input: demo.${name} }] } }
 `;
 }
 
-function checked(files: Readonly<Record<string, string>>) {
+type Files = Readonly<Record<string, string>>;
+
+/** `before`: contents of a commit, with which the changes are compared. */
+function checked(files: Files, before?: Files) {
   using folder = temporaryFolder();
-  for (const [gateway, text] of Object.entries(files)) {
-    mkdirSync(folder.file(gateway));
-    writeFileSync(join(folder.path, gateway, "tagferry.yaml"), text);
+  const gateways = folder.file("gateways");
+  const write = (texts: Files) => {
+    for (const [gateway, text] of Object.entries(texts)) {
+      mkdirSync(join(gateways, gateway), { recursive: true });
+      writeFileSync(join(gateways, gateway, "tagferry.yaml"), text);
+    }
+  };
+  if (before) {
+    write(before);
+    const identity = ["-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false"];
+    for (const args of [
+      ["init", "--quiet"],
+      ["add", "."],
+      [...identity, "commit", "--quiet", "-m", "before"],
+    ])
+      expect(spawnSync("git", args, { cwd: folder.path, encoding: "utf8" })).toMatchObject({ status: 0 });
   }
+  write(files);
   const env = { ...process.env, TAGFERRY: `${process.execPath} ${program}` };
-  const { status, stdout } = spawnSync("sh", [script, folder.path], { env, encoding: "utf8" });
+  const args = [script, gateways, ...(before ? ["HEAD"] : [])];
+  const { status, stdout } = spawnSync("sh", args, { env, encoding: "utf8" });
   return { status, stdout };
 }
 
@@ -44,4 +62,21 @@ test("invalid configurations fail the step, and all of them are named", () => {
   expect(status).toBe(78);
   expect(stdout).toMatch(/gw1\/tagferry\.yaml:4:3 +service\.uri +unknown key; did you mean url\?/);
   expect(stdout).toMatch(/gw2\/tagferry\.yaml:4:3 +service\.port +unknown key/);
+});
+
+test("with a revision, what changes for each gateway is listed, also where it was invalid or is new", () => {
+  const before = { gw1: configuration("gw1"), gw2: configuration("gw2", "uri: https://x"), gw3: configuration("gw3") };
+  const after = {
+    gw1: configuration("gw1").replace("demo.gw1", "hall.gw1").replace("service_password", "other_password"),
+    gw2: configuration("gw2"),
+    gw3: configuration("gw3"),
+    gw4: configuration("gw4"),
+  };
+  const { status, stdout } = checked(after, before);
+  expect(status).toBe(0);
+  expect(stdout).toMatch(/^changes of gw1 since HEAD:\nsources restarted: demo$/m);
+  expect(stdout).toMatch(/^ {2}demo\.gw1 → hall\.gw1$/m);
+  expect(stdout).toMatch(/^changes of gw3 since HEAD:\nnothing changes$/m);
+  expect(stdout).toMatch(/^gw4 is new since HEAD$/m);
+  expect(stdout).not.toContain("not-the-true-value");
 });
