@@ -84,7 +84,11 @@ export class Chart {
             space: 84,
             values: (_u, splits) => splits.map((ms, i) => clock(ms, splits[i - 1], splits[1] - splits[0])),
           },
-          { ...axis, size: 74, values: (_u, splits) => splits.map((value) => text(value)) },
+          {
+            ...axis,
+            size: (_u, labels) => widthOf(labels),
+            values: (_u, splits) => splits.map((value) => text(value)),
+          },
         ],
         series: [
           { label: "time", value: (_u, ms) => (ms === null ? "–" : format.time(ms)) },
@@ -102,6 +106,12 @@ export class Chart {
       this.#box,
     );
   }
+}
+
+/** Width of the axis of values: `1.5e+31 °C` needs more than `20 V`. */
+function widthOf(labels) {
+  const longest = (labels ?? []).reduce((most, label) => Math.max(most, label.length), 0);
+  return Math.min(200, Math.max(74, 16 + longest * 7));
 }
 
 const times = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });

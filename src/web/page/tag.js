@@ -65,6 +65,7 @@ function show({ status, stored, filtered, rules, latest, source, place, text: wr
       `${source.name}, ${source.type}${source.url === undefined ? "" : ` at ${source.url}`}, ${words.source[source.state].word}`,
     ],
     ["address", status.address || "not known yet"],
+    ["raw value", latest[0]?.raw ?? "shown with the next reading"],
     ["rules", rules.join(", ")],
     ["readings", `${format.count(status.readings)}, of which ${format.count(status.failures)} without a usable value`],
     [

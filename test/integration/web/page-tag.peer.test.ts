@@ -48,9 +48,13 @@ test("a tag has its value, raw values, clock, rules, what became of each reading
   const rows = page.locator("#readings tr");
   expect(await rows.nth(0).innerText()).toMatch(/device\s+215\s+21\.5 °C\s+good\s+not stored: it differs from 21\.4/);
   expect(await rows.nth(1).innerText()).toMatch(/stored: it differs from 20 by more than 0\.5/);
-  expect(await page.locator("#tag-facts").innerText()).toMatch(/times 0\.1, stored when[^]*80, 10 readings held back/);
+  expect(await page.locator("#tag-facts").innerText()).toMatch(
+    /raw value\s+215\s+rules\s+times 0\.1, stored when[^]*80, 10 readings held back/,
+  );
   expect(await page.locator("#text").textContent()).toBe(text);
   expect(await page.locator("#text-place").textContent()).toBe("/etc/tagferry.yaml:42");
+  // The line that a wrong value comes from is on the first screen.
+  expect(await page.locator("#text").boundingBox()).toMatchObject({ y: expect.toSatisfy((y: number) => y < 600) });
   await page.locator("#plot .u-axis").first().waitFor();
   expect(complaints).toEqual([]);
 });
