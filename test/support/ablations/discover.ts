@@ -38,5 +38,6 @@ export const discoverAblations: readonly Ablation[] = [
     code: 'text.replaceAll("${", () => "$${")',
     without: "text",
     test: "unit/discover/tags-yaml.test.ts",
+    message: "agent.yaml: 1 error",
   },
 ];

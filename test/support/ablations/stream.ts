@@ -162,7 +162,7 @@ export const streamAblations: readonly Ablation[] = [
     safeguard: "fixing whether a series is late before it is published",
     file: "buffer/jetstream/forwarder.ts",
     code: "block.times[block.timeStarts[at]!]! <= floor",
-    without: "block.times[block.timeStarts[at]!]! <= (floor && this.#floor)",
+    without: "block.times[block.timeStarts[at]!]! <= (floor && this.#published.floor)",
     test: terms,
   },
   {

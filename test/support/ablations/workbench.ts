@@ -20,7 +20,7 @@ export class Workbench implements AsyncDisposable {
       "test/support",
       "test/unit",
       "test/integration",
-      "test/fixtures/tls",
+      "test/fixtures",
       "test/vitest.config.ts",
       "test/tiers.ts",
       "package.json",

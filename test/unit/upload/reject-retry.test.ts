@@ -85,6 +85,7 @@ test("a retry ends once the service has refused every input that is left, not be
   expect([await others(), retry.progress?.running, hurried]).toEqual([undefined, true, [input]]);
 
   const sent = await reader.take("backlog", { wait: false, maxPoints: 100, inputs: [input] }, signal);
+  expect(sent).toBeDefined();
   expect([await others(), retry.progress?.running]).toEqual([undefined, true]);
   reader.release([sent!.id]);
   await others();
