@@ -53,23 +53,26 @@ export async function readBody(
   const compressed = request.headers["content-encoding"]?.toLowerCase() === "gzip";
   const source: Readable = compressed ? inflated(request) : request;
   const declared = compressed ? Number.NaN : Number(request.headers["content-length"]);
-  // Not a list of chunks: a one-byte chunk takes a hundred bytes as an object.
-  const body = new ArrayBuffer(0, { maxByteLength: maxBytes });
+  // Not a list of chunks: a one-byte chunk takes a hundred bytes as an object. A resizable buffer must be copied in the
+  // end, which takes 5 ms of a full request. One of the declared length takes memory only as it is written.
+  const whole = declared <= maxBytes;
+  const body = whole ? new ArrayBuffer(declared) : new ArrayBuffer(0, { maxByteLength: maxBytes });
+  let at = 0;
   let limit = maxBytes;
   try {
     for await (const chunk of source as AsyncIterable<Buffer>) {
-      const at = body.byteLength;
       if (at === 0) limit = Math.min(limit, limitOf(chunk));
       if (at + chunk.length > limit || declared > limit) throw tooLarge(limit);
-      body.resize(at + chunk.length);
+      if (!whole) body.resize(at + chunk.length);
       new Uint8Array(body, at).set(chunk);
+      at += chunk.length;
     }
   } catch (error) {
     if (compressed && error instanceof Error && "code" in error && String(error.code).startsWith("Z_"))
       throw new HttpRefusal(400, "bad_encoding", "the body is not what gzip makes");
     throw error;
   }
-  return Buffer.from(body.transferToFixedLength());
+  return Buffer.from(whole ? body : body.transferToFixedLength());
 }
 
 function inflated(request: IncomingMessage): Readable {
