@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
 import { runCommand } from "../../src/cli/program.ts";
 import type { Driver } from "../../src/core/driver.ts";
@@ -11,8 +11,11 @@ import { httpDriver } from "../fixtures/driver-http/driver.ts";
 import { type CommandOptions, command as commandOf } from "../support/command.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-// The line in the registry. The list is an array at run time, although its type is read-only.
-(drivers as Driver[]).push(httpDriver);
+// The line in the registry. The list is an array at run time, although its type is read-only. Other test files of the
+// same process see it, too.
+const registry = drivers as Driver[];
+beforeAll(() => void registry.push(httpDriver));
+afterAll(() => void registry.pop());
 
 /** Runs the command from the sources, because the built program contains its own registry. */
 const command = (args: readonly string[], options: CommandOptions = {}) => commandOf(args, { ...options, runCommand });
