@@ -19,6 +19,7 @@ import { ClusterSources, type ClusterSourcesOptions } from "./cluster-sources.ts
 import { openClusterTerm } from "./cluster-terms.ts";
 import { giveTurns } from "./command-turns.ts";
 import type { DeliveryTerm } from "./delivery.ts";
+import { handOver } from "./hand-over.ts";
 
 export interface ClusterStatus extends ClusterView {
   /** Time in which as many points arrived as are not in the stream yet; 0: none. */
@@ -54,9 +55,6 @@ export interface ClusterDelivery extends AsyncDisposable {
 }
 
 const signalsEveryMs = 2_000;
-/** Longest wait of a source that stops for its last points to reach the stream. */
-const handOverMs = 2_000;
-const handOverLookMs = 20;
 const adaptEveryMs = 60_000;
 
 /** The agent that delivers gives the stream its configured limits: agents with different ones do not take turns in it. */
@@ -139,16 +137,6 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
     }
   }
 
-  /** Resolves once as many points have reached the stream as waited at the call. */
-  async function handOver(): Promise<void> {
-    const { clock } = runtime;
-    const { settledPoints, unsettledPoints } = buffer.stats();
-    const until = clock.monotonic() + handOverMs;
-    const isWaiting = () => buffer.stats().settledPoints < settledPoints + unsettledPoints;
-    while (isWaiting() && !forwarder?.status.paused && !stop.signal.aborted && clock.monotonic() < until)
-      await clock.sleep(handOverLookMs, stop.signal).catch(() => {});
-  }
-
   const running = Promise.all([forward(), signals.run(stop.signal)]);
   const terms = {
     stream,
@@ -192,7 +180,9 @@ export function startClusterDelivery(parts: ClusterDeliveryParts, runtime: Runti
         hasTakenOver = true;
         forwarder?.sourceMoved();
       };
-      const given = { cluster, node, ttlMs, dataDir, identity: integration, sources: read, handOver, onTakeover };
+      const isPaused = () => forwarder?.status.paused !== undefined;
+      const calls = { handOver: () => handOver(buffer, isPaused, runtime.clock, stop.signal), onTakeover };
+      const given = { cluster, node, ttlMs, dataDir, identity: integration, sources: read, ...calls };
       sources = new ClusterSources(given, runtime);
       return sources;
     },

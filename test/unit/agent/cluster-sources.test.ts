@@ -2,30 +2,57 @@
 import { expect, test } from "vitest";
 import { ClusterSources } from "../../../src/agent/upkeep/cluster-sources.ts";
 import { Membership } from "../../../src/cluster/membership.ts";
+import { sourceLease } from "../../../src/cluster/source-leases.ts";
 import { memoryBroadcast, memoryBucket, unreachable } from "../../support/memory-bucket.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { lineWith, Reading } from "../../support/shared-source.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-test("a source that other agents may read from now on is restarted by a reload, not removed", async () => {
-  using folder = temporaryFolder();
-  const runtime = testRuntime();
-  const [node, state] = ["gw1", memoryBucket()];
+/** The agent gw1, alone in its cluster, with a clock that the test advances. */
+function agent({ state = memoryBucket(), handOver = async () => {} } = {}) {
+  const folder = temporaryFolder();
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  const leases = memoryBucket();
+  const reading = new Reading(async () => {});
+  const node = "gw1";
   const members = new Membership(
     { state, heartbeats: memoryBroadcast().linkTo(), node, report: () => ({ version: "1", ...sources.report }) },
     runtime,
   );
-  const options = {
-    node,
-    ttlMs: 6_000,
-    dataDir: folder.path,
-    identity: "plant",
-    onTakeover: () => {},
-    handOver: async () => {},
+  const calls = { onTakeover: () => {}, handOver };
+  const sources: ClusterSources = new ClusterSources(
+    {
+      cluster: { leases, state, members },
+      node,
+      ttlMs: 6_000,
+      dataDir: folder.path,
+      identity: "plant",
+      sources: reading,
+      ...calls,
+    },
+    runtime,
+  );
+  const stop = new AbortController();
+  const watching = members.run(stop.signal);
+  return {
+    clock,
+    runtime,
+    leases,
+    reading,
+    sources,
+    async [Symbol.asyncDispose]() {
+      await sources[Symbol.asyncDispose]();
+      stop.abort(new Error("over"));
+      await watching;
+      folder[Symbol.dispose]();
+    },
   };
-  const cluster = { leases: memoryBucket(), state, members };
-  const reading = new Reading(async () => {});
-  await using sources: ClusterSources = new ClusterSources({ ...options, cluster, sources: reading }, runtime);
+}
+
+test("a source that other agents may read from now on is restarted by a reload, not removed", async () => {
+  await using gw1 = agent();
+  const { sources } = gw1;
   await sources.change([await lineWith("here")]);
   const changes = await sources.change([await lineWith("anywhere")]);
 
@@ -34,10 +61,7 @@ test("a source that other agents may read from now on is restarted by a reload, 
 });
 
 test("a source whose lease is lost while its files are fetched is not read", async () => {
-  using folder = temporaryFolder();
-  const clock = new ManualClock();
-  const runtime = testRuntime({ clock });
-  const [node, bucket, leases] = ["gw1", memoryBucket(), memoryBucket()];
+  const bucket = memoryBucket();
   const fetching = Promise.withResolvers<void>();
   const fetched = Promise.withResolvers<void>();
   const state = {
@@ -49,21 +73,9 @@ test("a source whose lease is lost while its files are fetched is not read", asy
       return [];
     },
   };
-  const members = new Membership(
-    { state, heartbeats: memoryBroadcast().linkTo(), node, report: () => ({ version: "1", ...sources.report }) },
-    runtime,
-  );
-  const reading = new Reading(async () => {});
-  const options = { node, ttlMs: 6_000, dataDir: folder.path, identity: "plant" };
-  const calls = { onTakeover: () => {}, handOver: async () => {} };
-  const cluster = { leases, state, members };
-  await using sources: ClusterSources = new ClusterSources(
-    { ...options, ...calls, cluster, sources: reading },
-    runtime,
-  );
-  const stop = new AbortController();
-  const watching = members.run(stop.signal);
-  await sources.change([await lineWith("anywhere")]);
+  await using gw1 = agent({ state });
+  const { clock, leases } = gw1;
+  await gw1.sources.change([await lineWith("anywhere")]);
   await clock.advance(30_000);
   await fetching.promise;
   leases.before = () => Promise.reject(unreachable());
@@ -71,8 +83,21 @@ test("a source whose lease is lost while its files are fetched is not read", asy
   fetched.resolve();
   await clock.advance(1_000);
 
-  expect(runtime.lines.map(({ message }) => message)).not.toContain("this agent reads the source");
-  expect(reading.running).toEqual([]);
-  stop.abort(new Error("over"));
-  await watching;
+  expect(gw1.runtime.lines.map(({ message }) => message)).not.toContain("this agent reads the source");
+  expect(gw1.reading.running).toEqual([]);
+});
+
+test("an agent that stops hands over what it has read while no other agent can read the source", async () => {
+  const seen: unknown[] = [];
+  const handOver = async () =>
+    void seen.push({ reads: gw1.reading.running.length, lease: await gw1.leases.keys(sourceLease()) });
+  await using gw1 = agent({ handOver });
+  await gw1.sources.change([await lineWith("anywhere")]);
+  await gw1.clock.advance(30_000);
+  expect(gw1.reading.running).toHaveLength(1);
+
+  await gw1.sources[Symbol.asyncDispose]();
+
+  expect(seen).toEqual([{ reads: 0, lease: [sourceLease("line")] }]);
+  expect(await gw1.leases.keys(sourceLease())).toEqual([]);
 });
