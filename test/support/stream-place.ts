@@ -32,6 +32,8 @@ export interface Collector extends AsyncDisposable {
   readonly local: PointBuffer;
   readonly forwarder: Forwarder;
   readonly runtime: TestRuntime;
+  /** The error with which the forwarder has ended. Undefined: it runs. */
+  readonly failure: Error | undefined;
   /** Resolves once everything appended so far is in the stream. */
   forwarded(): Promise<void>;
 }
@@ -58,6 +60,9 @@ export async function openCollector(
     local,
     forwarder,
     runtime,
+    get failure() {
+      return failure;
+    },
     async forwarded() {
       await eventually(() => {
         if (failure) throw failure;

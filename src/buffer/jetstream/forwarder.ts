@@ -148,17 +148,17 @@ export class Forwarder {
       () => due.abort(),
       () => {},
     );
+    let block: Block | undefined;
     try {
-      const block = await reader.take("live", { wait: true, maxPoints: livePoints }, any);
-      if (block) await this.#forward(reader, block, signal);
-      return block?.points ?? 0;
+      block = await reader.take("live", { wait: true, maxPoints: livePoints }, any);
     } catch (error) {
       if (signal.aborted || !due.signal.aborted) throw error;
-      return 0;
     } finally {
       due.abort();
       await timer;
     }
+    if (block) await this.#forward(reader, block, signal);
+    return block?.points ?? 0;
   }
 
   /** Resolves once the points are published, in the kept tail on disk, and settled in the local buffer. */

@@ -10,6 +10,7 @@ import type { PointStream } from "../../../../src/cluster/jetstream.ts";
 import { Block, type BlockId } from "../../../../src/core/block.ts";
 import { epochMicros, type InputId } from "../../../../src/core/point.ts";
 import { eventually } from "../../../support/eventually.ts";
+import { unreachable } from "../../../support/memory-bucket.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 import { openCollector } from "../../../support/stream-place.ts";
@@ -287,6 +288,28 @@ test("a disk that takes nothing for the kept tail makes nothing come twice", asy
   await service.drain(reader);
 
   expect(service.deliveries).toBe(2);
+});
+
+test("an error while points are published after a long outage of the cluster ends the run, so that they are taken again", async () => {
+  const { stream, node } = memoryWorld();
+  using gateway = node("gw1");
+  await using collector = await gateway.start();
+  await append(collector, { a: [[1, 1]] });
+  await collector.forwarded();
+  const { clock } = collector.runtime;
+  let from = clock.monotonic();
+  const hasPassed = (ms: number) => clock.monotonic() - from > ms;
+  // The forwarder waits for points by then.
+  await eventually(() => hasPassed(2_000));
+  from = clock.monotonic();
+  stream.before = (call) => {
+    if (call !== "publish") return;
+    // Longer than the interval of its checks, at which a forwarder without points wakes up.
+    throw hasPassed(20_000) ? new Error("a defect") : unreachable();
+  };
+  await append(collector, { a: [[2, 2]] });
+
+  expect(await eventually(() => collector.failure)).toMatchObject({ message: "a defect" });
 });
 
 test("the record of what is settled stays smaller than the largest message of NATS", async () => {
