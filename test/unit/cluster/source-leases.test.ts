@@ -97,6 +97,17 @@ test("when the reader is cut off or stops, another agent reads within 10 s", asy
   expect(await site.pass(5_000)).toEqual([first]);
 });
 
+test("no agent reads a source while none reaches a leader; one does when they reach it again", async () => {
+  await using site = new Site();
+  const nodes = ["gw1", "gw2"];
+  for (const node of nodes) site.start(node);
+  expect(await site.pass(takeoverMs)).toHaveLength(1);
+  for (const node of nodes) site.cut(node);
+  expect(await site.pass(takeoverMs)).toEqual([]);
+  for (const node of nodes) site.restore(node);
+  expect(await site.pass(takeoverMs)).toHaveLength(1);
+});
+
 test("a lease that the servers let expire early has one reader all the same", async () => {
   await using site = new Site();
   site.start("gw1");
