@@ -12,6 +12,7 @@ export const longFiles: readonly string[] = [
   "test/e2e/agent-over-tls.test.ts",
   "test/e2e/bad-input.test.ts",
   "test/e2e/cli-browse.test.ts",
+  "test/e2e/cli-first-five-minutes.test.ts",
   "test/e2e/cli-fleet.test.ts",
   "test/e2e/cli-gaps.test.ts",
   "test/e2e/cli-init-unattended.test.ts",

@@ -154,8 +154,10 @@ test("1.0 has only the integration methods, an absent header means the newest st
     expect((await shared.call(method, {}, { version: "1.0" })).body?.error?.code).toBe(-32601);
   const newest = await shared.call("integration.insert", emptyInsert, { version: "" });
   expect(newest.headers.get("x-api-version")).toBe("1.1");
-  const early = await shared.call("integration.insert", emptyInsert, { version: "1.1beta2" });
-  expect(early.headers.get("x-api-version")).toBe("1.1");
+  for (const version of ["1.1beta2", "1.1rc1"]) {
+    const early = await shared.call("integration.insert", emptyInsert, { version });
+    expect(early.headers.get("x-api-version")).toBe("1.1");
+  }
   const unknown = await shared.call("integration.insert", emptyInsert, { version: "3.0" });
   expect(unknown.status).toBe(400);
   expect(unknown.text).toContain("1.0, 1.1beta1, 1.1");

@@ -4,12 +4,13 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { BufferGaps } from "../../../../src/agent/gaps/buffer-gaps.ts";
 import { readGapFolder } from "../../../../src/agent/gaps/gap-file.ts";
+import { SourceGaps } from "../../../../src/agent/gaps/source-gaps.ts";
 import type { LossInterval } from "../../../../src/core/buffer.ts";
 import { AgentError } from "../../../../src/core/errors.ts";
 import type { TagGap } from "../../../../src/core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
 import { eventually } from "../../../support/eventually.ts";
-import { connected, readingAt, tagGap, withStory } from "../../../support/gap-story.ts";
+import { connected, gapSource, readingAt, tagGap, withStory } from "../../../support/gap-story.ts";
 
 const unreachable = new AgentError("SOURCE_UNREACHABLE", "10.0.0.5:4840 does not answer");
 
@@ -76,6 +77,16 @@ test("the time between a stop and the next start is a row with that cause, and c
       "line disconnected 10-26 all 10000 lost what happened meanwhile is kept nowhere",
     ]);
     expect(story.record.list(0, 9).gaps[1]?.reason).toBe("the agent was stopped");
+  }));
+
+test("a reload that restarts a source is a row with that cause", () =>
+  withStory(async (story) => {
+    await story.later(10_000);
+    story.source[Symbol.dispose]();
+    await story.later(2_000);
+    story.source = new SourceGaps(story.record, gapSource, story.runtime);
+    story.source.online(connected);
+    expect(story.rows()).toEqual(["line stopped 10-12 all 10000 lost what happened meanwhile is kept nowhere"]);
   }));
 
 test("when the clock is set only after the start, the row of the time without the agent ends at the real start", () =>

@@ -6,9 +6,11 @@ import {
   formatAddress,
   modiconNumber,
   parseAddress,
+  registersFor,
 } from "../../../../src/source/modbus/config/address.ts";
 import type { ValueType } from "../../../../src/source/modbus/config/value-type.ts";
 import { orders, registersOf } from "../../../../src/source/modbus/config/value-type.ts";
+import { textOf } from "../../../support/documents.ts";
 import { runs } from "../../../support/property.ts";
 
 const parsed = (input: string | number) => {
@@ -163,4 +165,23 @@ test("no text makes the parser throw, and a parsed address is within the device"
     ),
     runs(3_000),
   );
+});
+
+test("docs/modbus.md shows valid addresses, and types with the number of their registers", () => {
+  const page = textOf("docs/modbus.md");
+  const shown = [...page.matchAll(/`"?((?:(?:hr|ir|co|di):|4x|\d{5})[^`"]*)"?`/g)].map(([, address = ""]) => address);
+  const valid = shown.filter((address) => address !== "hr:");
+  expect(valid.length).toBeGreaterThan(9);
+  expect(valid.filter((address) => !parseAddress(address).ok)).toEqual([]);
+
+  const rows = [...page.matchAll(/^\| (`[^|]+`) *\| (\d[^|]*?) *\|/gm)];
+  const wrong = rows.flatMap(([, types = "", registers = ""]) => {
+    const numbers = registers.split(/, | to /).map(Number);
+    return (types.match(/[\w().]+/g) ?? []).filter((type, i) => {
+      const result = parseAddress(`hr:0${type === "bit" ? ".0" : ""} ${type}`);
+      return !result.ok || registersFor(result.address) !== (numbers[i] ?? numbers[0]);
+    });
+  });
+  expect(rows.length).toBeGreaterThan(8);
+  expect(wrong).toEqual([]);
 });
