@@ -16,11 +16,13 @@ export function difference(file: string, before: string | undefined, after: stri
   if (before !== undefined && same === old.length && same === next.length) return "";
   const from = Math.max(0, same - context);
   const to = Math.min(sameEnd, context);
-  // New lines are shown as they are: a password is never one of them, only a reference to it.
+  const removed = range(same, old.length - sameEnd);
+  // A changed line still has the secrets of the former one. An added one has a reference to a password at most.
+  const isAddition = removed.every((i) => shownLine(old, i) === old[i]);
   const lines = [
     ...range(from, same).map((i) => ` ${shownLine(old, i)}`),
-    ...range(same, old.length - sameEnd).map((i) => `-${shownLine(old, i)}`),
-    ...next.slice(same, next.length - sameEnd).map((line) => `+${line}`),
+    ...removed.map((i) => `-${shownLine(old, i)}`),
+    ...range(same, next.length - sameEnd).map((i) => `+${isAddition ? next[i] : shownLine(next, i)}`),
     ...range(old.length - sameEnd, old.length - sameEnd + to).map((i) => ` ${shownLine(old, i)}`),
   ];
   const oldCount = old.length - sameEnd + to - from;

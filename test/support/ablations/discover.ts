@@ -33,6 +33,13 @@ export const discoverAblations: readonly Ablation[] = [
     test: opcua,
   },
   {
+    safeguard: "hiding secrets in a changed line",
+    file: "discover/difference.ts",
+    code: "isAddition ? next[i] : shownLine(next, i)",
+    without: "next[i]",
+    test: "unit/discover/difference.test.ts",
+  },
+  {
     safeguard: "names of a device that are no references to files of the agent",
     file: "discover/tags-yaml.ts",
     code: 'text.replaceAll("${", () => "$${")',
