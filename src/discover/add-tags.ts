@@ -149,7 +149,8 @@ function insert(text: string, at: number, added: string): string {
 }
 
 function documentOf(text: string) {
-  return parseDocument(text, { prettyErrors: false, uniqueKeys: false });
+  // A source may be called 1 or true.
+  return parseDocument(text, { prettyErrors: false, uniqueKeys: false, stringKeys: true });
 }
 
 function notAList(path: Path, key: string): AgentError {

@@ -1,5 +1,5 @@
 // Tags for a configuration from what browsing found. Pure.
-import { stringify } from "yaml";
+import { Document, visit } from "yaml";
 import type { BrowsedNode } from "../core/commissioning.ts";
 import { visible } from "../lib/text/visible.ts";
 import { uniqueInput, usualInput } from "./input-names.ts";
@@ -59,9 +59,19 @@ export function tagEntry({ tag, signal }: Pick<BrowsedNode, "tag" | "signal">, i
   const { unit: _unit, input: _proposed, ...own } = tag;
   // OPC UA nodes describe themselves to the agent.
   const described = "node" in own || Object.keys(signal).length === 0 ? {} : { signal };
-  // A line break in a name is escaped, so that the text stays on one line.
+  const entry = new Document({ input, ...own, ...described });
+  visit(entry, {
+    Scalar(_, scalar) {
+      // A line break or control character in a name is escaped, so that the text stays on one line.
+      if (typeof scalar.value === "string" && /\p{Cc}/u.test(scalar.value)) scalar.type = "QUOTE_DOUBLE";
+    },
+  });
   const oneLine = { lineWidth: 0, singleQuote: false, doubleQuotedMinMultiLineLength: Number.MAX_SAFE_INTEGER };
-  const text = stringify({ input, ...own, ...described }, { collectionStyle: "flow", ...oneLine }).trimEnd();
-  // What a device calls itself is no reference to a file or a variable of the agent.
+  const text = entry.toString({ collectionStyle: "flow", ...oneLine }).trimEnd();
+  return literal(text);
+}
+
+/** What a device calls itself, or a person types, is no reference to a file or a variable of the agent. */
+export function literal(text: string): string {
   return text.replaceAll("${", () => "$${");
 }

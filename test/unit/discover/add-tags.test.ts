@@ -1,7 +1,7 @@
 // Adding tags to the text of a configuration: every other line stays as it is.
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { addTags } from "../../../src/discover/add-tags.ts";
+import { addTags, definesSource } from "../../../src/discover/add-tags.ts";
 
 const tag = { text: "{ input: new, node: n }" };
 const onUnit = (unit: number) => ({ unit, text: `{ input: u${unit}, at: "hr:1 u16" }` });
@@ -81,4 +81,10 @@ test("tags go to the device of their unit, and a new unit becomes a device", () 
 
 test.for(["tags: table.csv", "tags: *all", "tags: { a: 1 }"])("tags that are no list are left alone: %s", (line) => {
   expect(() => addTags(`x: &all []\nsources:\n  s:\n    ${line}\n`, "s", [tag])).toThrow("is not a list in this file");
+});
+
+test.for(["123", "1e3", "true", "null"])("a source may be called %s, as the configuration reads it", (name) => {
+  const before = `sources:\n  ${name}:\n    tags:\n      - { input: a }\n`;
+  expect(definesSource(before, name)).toBe(true);
+  expect(addTags(before, name, [tag])).toBe(`${before}      - { input: new, node: n }\n`);
 });

@@ -1,7 +1,7 @@
 // Tags to paste: which are active, and which the user has to choose.
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { browsedYaml } from "../../../src/discover/tags-yaml.ts";
+import { browsedYaml, tagEntry } from "../../../src/discover/tags-yaml.ts";
 import { head, load, withPassword } from "../../support/config.ts";
 
 const register = (address: number, type = "u16", value = 42) => ({
@@ -29,3 +29,17 @@ test("a reference in the name that a device gives itself stays a text", async ()
   const config = await load(`${head}sources:\n  s:\n    type: opcua\n    url: opc.tcp://h\n${tags}\n`, withPassword);
   expect(config.sources[0]?.tags[0]).toMatchObject({ node: "ns=1;s=${file:/etc/passwd} and $${x}" });
 });
+
+test.for(["a\nb", "a\n\n  b: c", "a\u0000b", "\u001b[2J", "a\rb", "tab\t", "$${x}", "#", "null", "0x10", "x\u2028y"])(
+  "a name of a device stays the same text on one line: %j",
+  async (name) => {
+    const node = `ns=1;s=${name}`;
+    const text = tagEntry({ tag: { node }, signal: {} }, "a");
+    expect(text).not.toMatch(/\p{Cc}/u);
+    const config = await load(
+      `${head}sources:\n  s:\n    type: opcua\n    url: opc.tcp://h\n    tags:\n      - ${text}\n`,
+      withPassword,
+    );
+    expect(config.sources[0]?.tags[0]).toMatchObject({ node });
+  },
+);
