@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { configIssues } from "../config/load.ts";
 import { formatIssue } from "../config/nodes/issue.ts";
 import type { BrowsedNode, ExploredNode, KnownCertificate } from "../core/commissioning.ts";
-import { isAgentError } from "../core/errors.ts";
+import { isAgentError, reasonOf, remedyOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/flow/abort.ts";
 import { withoutSecrets } from "../lib/text/without-secrets.ts";
@@ -93,7 +93,7 @@ export class Discover implements AsyncDisposable {
       if (!isAgentError(error)) {
         const code = error instanceof Error && "code" in error ? error.code : undefined;
         if (typeof code !== "string" || !(error instanceof Error)) throw error;
-        return failed(422, withoutSecrets(error.message), "the user of the agent needs the permission for it");
+        return failed(422, withoutSecrets(reasonOf(error)), remedyOf(error));
       }
       const issues = configIssues(error).map(formatIssue);
       return failed(422, withoutSecrets([error.message, ...issues].join("\n")), error.hint);

@@ -22,7 +22,7 @@ import { inputFrom, uniqueInput } from "./input-names.ts";
 import type { Look } from "./looks.ts";
 import type { ProposeRequest } from "./requests.ts";
 import { configuredUrl, sourceText } from "./source-yaml.ts";
-import { deviceLines, tagEntry } from "./tags-yaml.ts";
+import { deviceLines, literal, tagEntry } from "./tags-yaml.ts";
 
 export interface Proposal {
   /** Absolute path of the file to write. */
@@ -64,7 +64,8 @@ export async function propose(
   const { config, files } = await loadWith(main, environment);
   const source = look.source ?? name;
   if (source === undefined) throw new AgentError("CONFIG_INVALID", "a new source needs a name");
-  const taken = new Set(config.sources.flatMap(({ rules }) => rules.map(({ input }) => input)));
+  const typed = nodes.flatMap(({ input }) => input ?? []);
+  const taken = new Set([...config.sources.flatMap(({ rules }) => rules.map(({ input }) => input)), ...typed]);
   const inputs = nodes.map((node) => node.input ?? uniqueInput(inputFrom(template, { ...node, source }), taken));
   const tags = nodes.map(({ tag, signal }, i): NewTag => {
     const { unit } = tag;
@@ -115,8 +116,8 @@ async function asNewSource(
   const yaml = `sources:\n${sourceText({
     name: source,
     type: driver.type,
-    url: configuredUrl(target.url),
-    username,
+    url: literal(configuredUrl(target.url)),
+    username: username && literal(username),
     password: secret && `\${file:${secret.name}}`,
     securityMode: security?.["mode"],
     anyUnit: /[?&]replyUnit=any(&|$)/.test(target.url),

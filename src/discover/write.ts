@@ -1,5 +1,5 @@
 // Writes what a person has seen as a difference, and takes it up. What the agent refuses is taken back.
-import { rm, stat, writeFile } from "node:fs/promises";
+import { open, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { ownAs, syncName, writeAtomically } from "../lib/files/atomic-file.ts";
 import { textHash, textOf } from "./config-files.ts";
@@ -45,11 +45,18 @@ export async function write(proposal: Proposal, reload: () => Promise<ReloadResu
   }
 }
 
-/** `wx`: a file that is there already belongs to something else. */
+/** `wx`: a file that is there already belongs to something else. A part of a password does not stay. */
 async function writeSecret(file: string, value: string): Promise<void> {
-  await writeFile(file, `${value}\n`, { flag: "wx", mode: 0o600, flush: true });
-  ownAs(dirname(file), file);
-  await syncName(file);
+  await using secret = await open(file, "wx", 0o600);
+  try {
+    await secret.writeFile(`${value}\n`);
+    await secret.datasync();
+    ownAs(dirname(file), file);
+    await syncName(file);
+  } catch (error) {
+    await rm(file, { force: true });
+    throw error;
+  }
 }
 
 /** Leaves the file alone if another program has changed it since. */

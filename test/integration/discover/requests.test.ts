@@ -1,7 +1,10 @@
 // Who may ask for what on the page that finds and adds tags, and what is refused.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { processEnvironment } from "../../../src/config/files/environment.ts";
+import { loadConfig } from "../../../src/config/load.ts";
 import { Discover } from "../../../src/discover/discover.ts";
 import { discoverWorld } from "../../support/discover-world.ts";
 import { openMqttBroker as mqttBroker } from "../../support/mqtt-broker.ts";
@@ -108,3 +111,46 @@ test("a device that accepts the connection and stays silent gives an error with 
   expect(status).toBe(422);
   expect(body.reason).toMatch(/127\.0\.0\.1|no answer within/);
 });
+
+test("a typed Input ID is not given to another tag of the same proposal", async () => {
+  await using broker = await mqttBroker();
+  await using world = await discoverWorld();
+  const { look } = (await world.ask("open", { url: broker.url })).body;
+  const other = { ...node, address: "c", tag: { topic: "c" }, input: "a.b" };
+  const { body } = await world.ask("propose", { look, name: "hall", nodes: [node, other] });
+  expect([body.inputs, body.errors]).toEqual([["a.b.2", "a.b"], []]);
+});
+
+test("a typed user name is no reference to a variable of the agent", async () => {
+  await using broker = await mqttBroker();
+  await using world = await discoverWorld();
+  const username = "plant${PASSWORD}$${x}";
+  const { look } = (await world.ask("open", { url: broker.url, username })).body;
+  const wish = { look, name: "hall", nodes: [node] };
+  const { body } = await world.ask("propose", wish);
+  expect((await world.ask("write", { ...wish, base: body.base, result: body.result })).status).toBe(200);
+  const { sources } = await loadConfig(world.file, { ...processEnvironment(), variables: { PASSWORD: "canary" } });
+  expect(sources[0]?.options).toMatchObject({ username });
+});
+
+test.for([{}, { username: "u", password: "canary-typed" }])(
+  "a full disk leaves nothing of a write: %j",
+  async (login) => {
+    await using broker = await mqttBroker();
+    await using world = await discoverWorld();
+    const { look } = (await world.ask("open", { url: broker.url, ...login })).body;
+    const wish = { look, name: "hall", nodes: [node] };
+    const { body } = await world.ask("propose", wish);
+    await using any = await open("/dev/null");
+    using sync = vi.spyOn(Object.getPrototypeOf(any) as FileHandle, "datasync");
+    const full = { code: "ENOSPC", syscall: "fdatasync" };
+    sync.mockImplementation(() => Promise.reject(Object.assign(new Error("ENOSPC: no space left on device"), full)));
+    const refused = await world.ask("write", { ...wish, base: body.base, result: body.result });
+    expect(sync).toHaveBeenCalled();
+    expect(refused).toMatchObject({
+      status: 422,
+      body: { ok: false, reason: expect.stringContaining("ENOSPC"), remedy: expect.stringMatching(/\bdf\b/) },
+    });
+    expect(readdirSync(world.folder.file("conf.d"))).toEqual([]);
+  },
+);
