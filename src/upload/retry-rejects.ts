@@ -35,6 +35,7 @@ const pollMs = 50;
  */
 export async function retryRejects(parts: RetryParts, runtime: Runtime, signal: AbortSignal): Promise<Retried> {
   const { files } = parts;
+  await files.recover();
   const { points, unsendable } = await sendableOf(files.lines());
   if (points.length === 0) return { accepted: 0, refused: 0, unsendable };
   await files.takeOut();

@@ -2,6 +2,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { BufferReader } from "../core/buffer.ts";
+import { reasonOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { RequestGate, Sink } from "../core/sink.ts";
 import { requestLimits } from "../wire/method.ts";
@@ -109,9 +110,12 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
           runtime,
         )
       : undefined;
-  const rejects = await Rejects.open(join(stateDir, "rejects.ndjson"), runtime);
+  const files = new RejectFiles(stateDir);
+  // Without `parks`, the points of a retry have just been taken out.
+  if (parts.parks ?? true) await recover(files, runtime);
+  const rejects = await Rejects.open(files.path, runtime);
   const parked = new ParkedInputs(runtime);
-  const retry = new RejectRetry(new RejectFiles(stateDir), rejects, parked, runtime.log);
+  const retry = new RejectRetry(files, rejects, parked, runtime.log);
   const dispatcher = new Dispatcher(
     {
       reader: retry.reader(reader),
@@ -156,6 +160,15 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
       }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+/** Counts each refused point once after a retry that was killed. A failure must not prevent delivery. */
+async function recover(files: RejectFiles, { log }: Runtime): Promise<void> {
+  try {
+    await files.recover();
+  } catch (error) {
+    log.warn({ reason: reasonOf(error) }, "refused points stay in the file of a retry that was killed");
+  }
 }
 
 /** Undefined: the API version or the configuration does not provide for comparisons. */

@@ -2,7 +2,7 @@
 //
 // The uploader writes `rejects.ndjson` and rotates it to `rejects.1.ndjson`. `rejects.retry.ndjson` holds points during
 // a retry. Later it exists only if the retry was killed.
-import { type FileHandle, open, rm } from "node:fs/promises";
+import { type FileHandle, open, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { isInputId } from "../../core/point.ts";
@@ -21,6 +21,7 @@ const rejectLine = z.object({
 });
 export type RejectLine = z.output<typeof rejectLine>;
 
+export const newLine = 10;
 /** Of text in memory, in UTF-16 code units. */
 const pieceLength = 64 * 1_024;
 
@@ -68,6 +69,18 @@ export class RejectFiles {
     await rm(this.path, { force: true });
   }
 
+  /**
+   * Ends a retry that was killed. Points that were refused again are in the other files already; the others are put
+   * back, since the service may not have decided on them. Call it while no retry runs. Rejects as `node:fs` does.
+   */
+  async recover(): Promise<void> {
+    if (!(await exists(this.#retry))) return;
+    const key = ({ input, time }: RejectLine) => JSON.stringify([input, time]);
+    const again = new Set<string>();
+    for await (const line of this.newLines()) if (line) again.add(key(line));
+    await this.putBack((line) => (again.has(key(line)) ? undefined : line));
+  }
+
   /** Lines written since `takeOut`. Undefined: an unreadable line. */
   newLines(): AsyncGenerator<RejectLine | undefined> {
     return this.latest(Number.POSITIVE_INFINITY);
@@ -78,8 +91,9 @@ export class RejectFiles {
     const rest = piecesOf(restOf ? [this.#retry] : [], (line) => line && restOf?.(line));
     const first = await rest.next();
     if (first.done !== true) {
-      await using file = await open(this.#older, "a", 0o600);
-      await file.appendFile(first.value);
+      await using file = await open(this.#older, "a+", 0o600);
+      const { size } = await file.stat();
+      await file.appendFile((await endsInLine(file, size)) ? first.value : `\n${first.value}`);
       await file.appendFile(rest);
       await file.datasync();
       await syncName(this.#older);
@@ -90,6 +104,20 @@ export class RejectFiles {
   async drop(): Promise<void> {
     for (const file of [this.#retry, this.#older, this.path]) await rm(file, { force: true });
   }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await stat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** False: a crash truncated the last line, so a newline must precede the next one. */
+export async function endsInLine(file: FileHandle, size: number): Promise<boolean> {
+  if (size === 0) return true;
+  const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1);
+  return buffer[0] === newLine;
 }
 
 /** Lines of a file, or complete lines in its last `bytes`. */

@@ -77,6 +77,8 @@ export class RejectRetry {
 
   async #begin(): Promise<RetryProgress> {
     if (this.#ended) throw new Error(stops);
+    // A retry that could not put its points back has left them in its file.
+    await this.#files.recover();
     const { points, unsendable } = await sendableOf(this.#files.lines());
     this.#progress = {
       running: points.length > 0,

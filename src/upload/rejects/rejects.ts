@@ -1,13 +1,14 @@
 // Points that the service refused for good, stored in a readable file with the reasons.
 
 import { createReadStream } from "node:fs";
-import { type FileHandle, mkdir, open, rename, stat } from "node:fs/promises";
+import { mkdir, open, rename, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { reasonOf } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { syncName } from "../../lib/files/atomic-file.ts";
 import { isWritableTime, TimeWriter } from "../series/number-text.ts";
+import { endsInLine, newLine } from "./reject-files.ts";
 
 export interface Reject {
   readonly input: InputId;
@@ -21,7 +22,6 @@ export interface Reject {
 
 /** Rotation size of each of the two files. Older rejects are only counted. */
 const mostBytes = 16 * 2 ** 20;
-const newLine = 10;
 const retryMs = 5_000;
 
 /** `rejects.ndjson`: one JSON object per line, `{"at","input","time","value","code","reason"}`. */
@@ -150,13 +150,6 @@ export class Rejects {
     const bytes = Buffer.alloc(32);
     return bytes.toString("latin1", 0, this.#text.write(bytes, 0, micros));
   }
-}
-
-/** False: a crash truncated the last line, so a newline must precede the next one. */
-async function endsInLine(file: FileHandle, size: number): Promise<boolean> {
-  if (size === 0) return true;
-  const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1);
-  return buffer[0] === newLine;
 }
 
 /** Lines of all files of rejects, also of a retry that has not ended. Unreadable files count as empty. */

@@ -187,6 +187,13 @@ export const uploadAblations: readonly Ablation[] = [
     test: rejects,
   },
   {
+    safeguard: "counting a point once that a killed retry has sent again",
+    file: "upload/rejects/reject-files.ts",
+    code: "again.has(key(line)) ? undefined : line",
+    without: "line",
+    test: "unit/upload/reject-retry.test.ts",
+  },
+  {
     safeguard: "the sync of points that are refused again",
     file: "upload/rejects/reject-files.ts",
     code: "      await file.datasync();\n",

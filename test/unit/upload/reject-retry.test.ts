@@ -1,5 +1,5 @@
 // A retry of refused points that meets the end of its uploader: the files of the next one must stay as it writes them.
-import { readdirSync } from "node:fs";
+import { appendFileSync, readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
 import { RejectFiles, type RejectLine } from "../../../src/upload/rejects/reject-files.ts";
@@ -95,4 +95,24 @@ test("a retry ends once the service has refused every input that is left, not be
   expect(rejects.count).toBe(1);
   const lines = await linesOf(folder);
   expect(lines).toMatchObject([{ input, value: 1, code: -32021, reason: "not permitted" }]);
+});
+
+test("a retry that was killed at any step leaves each refused point once", async () => {
+  using folder = temporaryFolder();
+  const { rejects } = await oneRefused(folder);
+  const point = (time: number, reason: string) => ({ input: "a" as InputId, time, value: 1, code: -32602, reason });
+  await rejects.add([point(2e15, "no"), { ...point(2 ** 60, "no time"), code: undefined }], () => {});
+  const files = new RejectFiles(folder.path);
+  await files.takeOut();
+  await rejects.add([point(1e15, "still no")], () => {});
+  // Killed while the others are put back: the last line is cut off.
+  const [, second = "", third = ""] = readFileSync(folder.file("rejects.retry.ndjson"), "utf8").split("\n");
+  appendFileSync(folder.file("rejects.1.ndjson"), `${third}\n${second.slice(0, 20)}`);
+
+  await files.recover();
+
+  const lines = await linesOf(folder);
+  expect(lines.flatMap((line) => line?.reason ?? [])).toEqual(["no time", "no", "still no"]);
+  expect(readdirSync(folder.path)).toEqual(["rejects.1.ndjson", "rejects.ndjson"]);
+  expect(readFileSync(folder.file("rejects.ndjson"), "utf8")).toContain("still no");
 });
