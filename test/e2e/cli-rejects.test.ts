@@ -10,7 +10,7 @@ import { startAgent } from "../support/agent-process.ts";
 import { command } from "../support/command.ts";
 import { eventually } from "../support/eventually.ts";
 import { testRuntime } from "../support/runtime.ts";
-import { answers, fails, ScriptedService } from "../support/scripted-service.ts";
+import { answers, fails, refusing as refusingInputs, ScriptedService } from "../support/scripted-service.ts";
 import { password, testService } from "../support/service.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -146,6 +146,34 @@ test("points left by a killed retry are listed and sent", async () => {
   );
   expect(await command(["rejects", "retry", "-c", file])).toMatchObject({ status: 0, stdout: "3 points delivered\n" });
   expect(existsSync(join(upload(home), "rejects.retry.ndjson"))).toBe(false);
+});
+
+test("an agent counts a point once that was refused again by a retry that was killed", async () => {
+  using home = temporaryFolder();
+  await using service = await ScriptedService.open();
+  service.otherwise = answers(503);
+  const file = await refusedPoints(home, service.url);
+  const path = join(upload(home), "rejects.ndjson");
+  const refused = readFileSync(path, "utf8");
+  writeFileSync(join(upload(home), "rejects.retry.ndjson"), refused);
+  writeFileSync(path, `${refused.split("\n")[0]?.replace("too new", "still too new")}\n`);
+  const configuration = `${readFileSync(file, "utf8")}http: { listen: "127.0.0.1:0" }\n`;
+  await using agent = await startAgent({ folder: home.path, configuration });
+
+  await eventually(async () => (await agent.status()).upload.refusedPoints === 3);
+  const list = await command(["rejects", "list", "-c", file, "--json"]);
+  expect(JSON.parse(list.stdout)).toMatchObject({ points: 3, unreadable: 0 });
+});
+
+test("points that the service refuses again name its error, not that they were never sent", async () => {
+  using home = temporaryFolder();
+  await using service = await ScriptedService.open();
+  service.otherwise = refusingInputs((input) => input === "hall.b");
+  const file = await refusedPoints(home, service.url);
+  expect(await command(["rejects", "retry", "-c", file])).toMatchObject({ status: 1 });
+  const list = await command(["rejects", "list", "-c", file, "--json"]);
+  expect(JSON.parse(list.stdout).reasons).toMatchObject([{ code: -32021, points: 1, inputs: { "hall.b": 1 } }]);
+  expect((await command(["rejects", "list", "-c", file])).stdout).not.toContain("never sent");
 });
 
 test("a data directory that cannot be read is reported with a command that helps, without a stack", async () => {

@@ -3,6 +3,7 @@ import type { InputId } from "../../core/point.ts";
 import type { Logger } from "../../core/runtime.ts";
 import type { Outcome } from "../../core/sink.ts";
 import { forEachInSlices, inSlices, type Steps, stepWork } from "../../lib/flow/in-slices.ts";
+import { rpcErrors } from "../../wire/json-rpc.ts";
 import type { Bisection } from "../failures/bisection.ts";
 import type { Breaker } from "../failures/breaker.ts";
 import type { ParkedInputs, ParkReason } from "../failures/parked-inputs.ts";
@@ -36,6 +37,8 @@ type Probe = Extract<InFlightRequest, { kind: "probe" }>;
 const weight = ({ count }: { readonly count: number }) => count;
 const mostNamed = 10;
 export const unnamed = "answers of the service do not name it";
+/** HTTP status of an answer that omits an input. */
+const okStatus = 200;
 
 /** Joins columns of the same input, since a request names each input once. */
 function merged(columns: readonly SubBatchColumn[]): SubBatchColumn[] {
@@ -126,7 +129,7 @@ export class PointDisposition {
       else if (parks) {
         this.#forget(input, columns);
         this.#park(input, "unconfirmed", unnamed);
-      } else for (const column of await this.#columnsOf(inFlight, isIt)) await this.#reject(column, undefined, unnamed);
+      } else for (const column of await this.#columnsOf(inFlight, isIt)) await this.#reject(column, okStatus, unnamed);
     }
     bisection.resend(again);
     this.joinDrained();
@@ -203,7 +206,7 @@ export class PointDisposition {
     if (!parks || (column.count === 1 && parked.isProven(input))) {
       this.#breaker.rejected(column.count);
       parked.rejected(input);
-      await this.#reject(column, undefined, reason);
+      await this.#reject(column, rpcErrors.partialFailure.code, reason);
     } else if (parked.isProven(input)) {
       // Later points wait, so that they are not stored before these.
       window.forgetInput(input);
@@ -254,7 +257,7 @@ export class PointDisposition {
     parked.triedInVain(column.input, reason);
   }
 
-  async #reject(column: SubBatchColumn, code: number | undefined, reason: string): Promise<void> {
+  async #reject(column: SubBatchColumn, code: number, reason: string): Promise<void> {
     const { input, times, values, count } = column;
     const { rejects, tally, window } = this.#parts;
     const refused = Array.from(times, (time, i) => ({ input, time, value: values[i] ?? Number.NaN, code, reason }));
