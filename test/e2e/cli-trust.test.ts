@@ -53,7 +53,7 @@ test("a server that was refused is listed, accepted and then connected to, and c
 
   const own = /([0-9a-f]{40}) \(own/.exec(listed.stdout)?.[1] ?? "";
   expect(await command(["trust", "reject", own, "-c", file])).toMatchObject({
-    status: 1,
+    status: 2,
     stderr: expect.stringContaining(`there is no certificate ${own}; tagferry trust list shows`),
   });
   const json = await command(["trust", "list", "-c", file, "--json"]);

@@ -57,7 +57,7 @@ test("the demo of a cluster says what it needs where there is no nats-server", a
   const { status, stderr } = await tagferry(["demo", "--cluster", "--nats-server", "/nonexistent/nats-server"]);
   expect(stderr).toContain("/nonexistent/nats-server is not a program that can be run");
   expect(stderr).toContain("https://github.com/nats-io/nats-server/releases");
-  expect(status).toBe(1);
+  expect(status).toBe(2);
 });
 
 test("a demo ends when its output is closed", { timeout: 60_000 }, async () => {

@@ -34,6 +34,7 @@ export async function decideTrust(
   if (!done.includes(true))
     throw new CommandFailed(
       `there is no certificate ${visible(thumbprint)}; tagferry trust list shows those there are`,
+      exitStatus.usage,
     );
   const wanted = thumbprint.replaceAll(":", "").toLowerCase();
   const known = await knownCertificates(folder);

@@ -5,7 +5,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Status } from "../../agent/status/status.ts";
-import { AgentError } from "../../core/errors.ts";
+import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { lastLine } from "../../demo/comparison.ts";
 import { type DemoDevices, openDevices } from "../../demo/devices.ts";
@@ -14,7 +14,7 @@ import { isAbort } from "../../lib/flow/abort.ts";
 import { openService, type Service } from "../../service/service.ts";
 import { nodeFlags } from "../shared/node-flags.ts";
 import type { Console } from "../terminal/console.ts";
-import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import {
   compared,
   type DemoOptions,
@@ -41,11 +41,21 @@ interface Collector extends AsyncDisposable {
   status(): Promise<Status | undefined>;
 }
 
+/** Rejects with `CommandFailed` if `named` cannot be run, as for any flag. */
+function programOf(named: string | undefined, { environment }: Console): string {
+  try {
+    return natsServerProgram(named, environment.variables.PATH ?? "");
+  } catch (error) {
+    if (named === undefined || !isAgentError(error)) throw error;
+    throw new CommandFailed(`--nats-server ${error.message}\n  ${error.hint}`, exitStatus.usage);
+  }
+}
+
 export async function clusterDemo(
   { duration = defaultMs, keep, natsServer }: DemoOptions,
   given: Console,
 ): Promise<ExitStatus> {
-  const program = natsServerProgram(natsServer, given.environment.variables.PATH ?? "");
+  const program = programOf(natsServer, given);
   await using parts = new AsyncDisposableStack();
   const { io, folder, runtime, from } = await openDemo(given, keep, parts);
 
