@@ -100,7 +100,12 @@ test("without a running agent and with an invalid file the bundle has what exist
   expect(unused.stdout).toMatch(/^ {2}not in it: buffer\.json: \/\S+ holds no buffer: there is no such folder$/m);
 
   const again = await command(args);
-  expect(again).toMatchObject({ status: 1, stderr: expect.stringContaining("EEXIST") });
+  expect(again).toMatchObject({ status: 1, stderr: `tagferry: ${archive} cannot be written: it is there already\n` });
+  const nowhere = await command([...args.slice(0, -1), folder.file("none/bundle.tar.gz")]);
+  expect(nowhere).toMatchObject({
+    status: 1,
+    stderr: `tagferry: ${folder.file("none/bundle.tar.gz")} cannot be written: there is no folder ${folder.file("none")}\n`,
+  });
 });
 
 test("without a configuration and an agent no archive is written, and the error shows how to name one", async () => {

@@ -1,7 +1,7 @@
 // `tagferry support-bundle`: an archive with the data for diagnosing a problem, without secrets.
 import { readFile, writeFile } from "node:fs/promises";
 import { arch, cpus, freemem, hostname, release, totalmem, uptime } from "node:os";
-import { basename, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { controlTokenName } from "../../agent/process/control-token.ts";
@@ -9,7 +9,7 @@ import { fileProblem } from "../../config/files/environment.ts";
 import type { Config } from "../../config/format/config.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
 import { shownFile } from "../../config/shown-file.ts";
-import { isAgentError, reasonOf } from "../../core/errors.ts";
+import { isAgentError } from "../../core/errors.ts";
 import { withoutSecrets } from "../../lib/text/without-secrets.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
 import { drivers } from "../../source/registry.ts";
@@ -63,10 +63,11 @@ export async function supportBundle(runCommand: RunCommand, options: SupportBund
   );
   const packed = await promisify(gzip)(archive);
   const output = options.output ?? `${folder}.tar.gz`;
+  const path = resolve(io.environment.cwd, output);
   try {
-    await writeFile(resolve(io.environment.cwd, output), packed, { mode: 0o600, flag: "wx" });
+    await writeFile(path, packed, { mode: 0o600, flag: "wx" });
   } catch (error) {
-    throw new CommandFailed(`${output} cannot be written: ${reasonOf(error)}`);
+    throw new CommandFailed(`${output} cannot be written: ${writeProblem(error, path)}`);
   }
   io.print(`${output}: ${files.size} files, ${formatByteSize(packed.length)}`);
   // Grouped, since one cause may explain several missing files.
@@ -75,6 +76,12 @@ export async function supportBundle(runCommand: RunCommand, options: SupportBund
   io.print(
     "Secrets are not in it; names of tags and devices, addresses and values are. Look at it before you send it.",
   );
+}
+
+function writeProblem(error: unknown, path: string): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  if (code === "ENOENT") return `there is no folder ${dirname(path)}`;
+  return code === "EEXIST" ? "it is there already" : fileProblem(error);
 }
 
 /** Continues with an invalid configuration, or with an agent only; otherwise the archive would be empty. */
