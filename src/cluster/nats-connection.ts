@@ -188,7 +188,7 @@ async function connectionOptions(
 const storeFailed = 10_077;
 
 /** Checks names, because the client's error classes are loaded only with a connection. */
-function isRefused(error: unknown): boolean {
+export function isRefused(error: unknown): boolean {
   return (
     error instanceof Error && /^(Authorization|UserAuthenticationExpired|PermissionViolation)Error$/.test(error.name)
   );

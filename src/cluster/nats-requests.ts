@@ -4,13 +4,15 @@ import { isAgentError } from "../core/errors.ts";
 import type { Clock } from "../core/runtime.ts";
 import { isAbort } from "../lib/flow/abort.ts";
 import type { Broadcast, RequestChannel } from "./jetstream.ts";
-import type { NatsLink } from "./nats-connection.ts";
+import { isRefused, type NatsLink } from "./nats-connection.ts";
 
 const answerWithinMs = 3_000;
 const retryMs = 500;
+/** The servers forbid the subject. The connection logs why. */
+const refusedMs = 30_000;
 
 /** `integration` is part of the subject, so that integrations do not meet. The caller owns `link`. */
-export function natsRequests(link: NatsLink, integration: string, clock: Clock): RequestChannel {
+export function natsRequests(link: Subscribed["link"], integration: string, clock: Clock): RequestChannel {
   const subject = `tagferry.turns.${integration}`;
   return {
     ask: (data) =>
@@ -30,7 +32,7 @@ export function natsRequests(link: NatsLink, integration: string, clock: Clock):
 }
 
 /** As `natsRequests`. `name` is part of the subject, too. */
-export function natsBroadcast(link: NatsLink, name: string, integration: string, clock: Clock): Broadcast {
+export function natsBroadcast(link: Subscribed["link"], name: string, integration: string, clock: Clock): Broadcast {
   const subject = `tagferry.${name}.${integration}`;
   return {
     send(data) {
@@ -41,7 +43,7 @@ export function natsBroadcast(link: NatsLink, name: string, integration: string,
 }
 
 interface Subscribed {
-  readonly link: NatsLink;
+  readonly link: Pick<NatsLink, "connected" | "use">;
   readonly subject: string;
   readonly clock: Clock;
 }
@@ -53,20 +55,24 @@ async function eachMessage(
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
+    let waitMs = retryMs;
     try {
       await link.connected(signal);
-      const connection = await link.use(`messages on ${subject}`, async (client) => client.connection);
-      const subscription = connection.subscribe(subject);
+      const subscription = await link.use(`messages on ${subject}`, async ({ connection }) =>
+        connection.subscribe(subject),
+      );
       const end = () => subscription.unsubscribe();
       signal.addEventListener("abort", end, { once: true });
+      if (signal.aborted) end();
       try {
         for await (const message of subscription) take(message);
       } finally {
         signal.removeEventListener("abort", end);
       }
     } catch (error) {
-      if (!isAgentError(error) && !isAbort(error, signal)) throw error;
+      if (isRefused(error)) waitMs = refusedMs;
+      else if (!isAgentError(error) && !isAbort(error, signal)) throw error;
     }
-    await clock.sleep(retryMs, signal).catch(() => {});
+    await clock.sleep(waitMs, signal).catch(() => {});
   }
 }
