@@ -157,8 +157,13 @@ export async function openWaitingAgent(
       runtime,
     ),
   );
-  const named = config.sources.map((source) => source.name);
-  const gaps = opened.use(await GapRecord.open(gapFolder(dataDir), named, runtime));
+  const gaps = opened.use(
+    await GapRecord.open(
+      gapFolder(dataDir),
+      wanted.map((source) => source.name),
+      runtime,
+    ),
+  );
   const losses = new BufferGaps(gaps, runtime.clock);
   const trend = new BacklogTrend(runtime.clock);
   opened.use(
@@ -287,9 +292,8 @@ export async function openWaitingAgent(
       current = next;
       inputs = inputsOf(next);
       cluster?.signals.reconfigured();
-      const needRestart = changedSections(config, next);
-      configStatus = inEffect(needRestart);
-      return { ...changes, needRestart };
+      configStatus = inEffect(changedSections(config, next));
+      return { ...changes, needRestart: configStatus.needRestart };
     },
     plan: (next) => planOf({ ...config, sources: wanted, checksum: current.checksum ?? "" }, next),
     reloadFailed(reason) {

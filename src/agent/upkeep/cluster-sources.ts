@@ -5,7 +5,7 @@ import type { LeaseTerm } from "../../cluster/lease.ts";
 import type { MemberReport } from "../../cluster/membership.ts";
 import { SourceHandover } from "../../cluster/source-handover.ts";
 import { holdSource } from "../../cluster/source-leases.ts";
-import { type ConfiguredSource, sameSource } from "../../config/format/config.ts";
+import { type ConfiguredSource, type SourceChanges, sourceChanges } from "../../config/format/config.ts";
 import { reasonOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
@@ -14,15 +14,8 @@ import { Since } from "../../lib/time/since.ts";
 
 /** Changes of the sources that are read, as `SourceSet` makes them. */
 interface Sources {
-  change(sources: readonly ConfiguredSource[]): Promise<SourceNames>;
+  change(sources: readonly ConfiguredSource[]): Promise<SourceChanges>;
   readonly running: readonly { readonly configured: ConfiguredSource; readonly accountedUpTo: EpochMicros }[];
-}
-
-interface SourceNames {
-  readonly started: readonly string[];
-  readonly restarted: readonly string[];
-  readonly stopped: readonly string[];
-  readonly unchanged: readonly string[];
 }
 
 export interface ClusterSourcesOptions {
@@ -99,24 +92,16 @@ export class ClusterSources implements AsyncDisposable {
   }
 
   /** Like `SourceSet.change`. Sources that other agents may read count as if they were read here. */
-  async change(sources: readonly ConfiguredSource[]): Promise<SourceNames> {
-    const before = this.#configured;
+  async change(sources: readonly ConfiguredSource[]): Promise<SourceChanges> {
+    const changes = sourceChanges(this.#configured, sources);
     this.#configured = sources;
     const shared = sources.filter(isShared).map(({ name }) => name);
     await Promise.all(
       [...this.#holding.keys()].filter((name) => !shared.includes(name)).map((name) => this.#end(name)),
     );
-    const { started, restarted, unchanged } = await this.#apply();
+    await this.#apply();
     for (const source of shared) if (!this.#holding.has(source)) this.#hold(source);
-    const elsewhere = sources.filter((source) => isShared(source) && !this.#held.has(source.name));
-    const formerly = (source: ConfiguredSource) => before.find(({ name }) => name === source.name);
-    const names = (some: readonly ConfiguredSource[]) => some.map(({ name }) => name);
-    return {
-      started: [...started, ...names(elsewhere.filter((source) => !formerly(source)))],
-      restarted: [...restarted, ...names(elsewhere.filter((source) => isChanged(formerly(source), source)))],
-      stopped: names(before.filter(({ name }) => !names(sources).includes(name))),
-      unchanged: [...unchanged, ...names(elsewhere.filter((source) => isSame(formerly(source), source)))],
-    };
+    return changes;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -124,7 +109,7 @@ export class ClusterSources implements AsyncDisposable {
   }
 
   /** Starts and stops sources according to the configuration and the leases that are held. */
-  #apply(): Promise<SourceNames> {
+  #apply(): Promise<SourceChanges> {
     return this.#options.sources.change(
       this.#configured.filter((source) => !isShared(source) || this.#held.has(source.name)),
     );
@@ -205,12 +190,4 @@ export class ClusterSources implements AsyncDisposable {
 
 function isShared({ run }: ConfiguredSource): boolean {
   return run !== "here";
-}
-
-function isSame(before: ConfiguredSource | undefined, source: ConfiguredSource): boolean {
-  return before !== undefined && sameSource(before, source);
-}
-
-function isChanged(before: ConfiguredSource | undefined, source: ConfiguredSource): boolean {
-  return before !== undefined && !sameSource(before, source);
 }
