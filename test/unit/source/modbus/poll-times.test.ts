@@ -9,7 +9,7 @@ import { DeviceQuirks } from "../../../../src/source/modbus/polling/device-quirk
 import { ModbusSource } from "../../../../src/source/modbus/polling/source.ts";
 import { type ModbusTagText, modbusConfig } from "../../../support/modbus-source.ts";
 import { runs } from "../../../support/property.ts";
-import { ManualClock, testRuntime } from "../../../support/runtime.ts";
+import { ManualClock, type TestRuntime, testRuntime } from "../../../support/runtime.ts";
 
 const start = Date.parse("2026-01-01T00:00:00Z");
 /** The driver's promise: at most 100 ms after the slot, rounded up to the grid of 100 ms. */
@@ -24,10 +24,9 @@ interface Bus {
   readonly takes: (unit: number, request: number) => readonly [before: number, after: number] | undefined;
 }
 
-/** Polls for `forMs`. Each pair of registers holds the milliseconds from `start` to its reading by the device. */
-async function polled({ tags, timeoutMs = 1_000, takes }: Bus, forMs: number) {
-  const clock = new ManualClock();
-  const runtime = testRuntime({ clock });
+/** Each pair of registers holds the milliseconds from `start` to its reading by the device. */
+async function openSource({ tags, timeoutMs = 1_000, takes }: Bus, runtime: TestRuntime) {
+  const { clock } = runtime;
   const config = modbusConfig({ url: "tcp://127.0.0.1", timeout: `${timeoutMs}ms` }, tags);
   let requests = 0;
   const exchange: Exchange = {
@@ -53,7 +52,6 @@ async function polled({ tags, timeoutMs = 1_000, takes }: Bus, forMs: number) {
     },
     async [Symbol.asyncDispose]() {},
   };
-  const stop = new AbortController();
   const options = {
     name: "bus",
     units: new Set([1]),
@@ -61,14 +59,16 @@ async function polled({ tags, timeoutMs = 1_000, takes }: Bus, forMs: number) {
     pauseAfterConnectMs: 0,
     connect: async () => exchange,
   };
-  const link = await ModbusConnection.open(options, runtime, stop.signal);
-  await using source = new ModbusSource(
-    config,
-    pollTargets(config),
-    link,
-    await DeviceQuirks.load("/dev/null/nowhere", runtime),
-    runtime,
-  );
+  const link = await ModbusConnection.open(options, runtime, new AbortController().signal);
+  const quirks = await DeviceQuirks.load("/dev/null/nowhere", runtime);
+  return new ModbusSource(config, pollTargets(config), link, quirks, runtime);
+}
+
+/** Polls for `forMs`. */
+async function polled(bus: Bus, forMs: number) {
+  const clock = new ManualClock();
+  const stop = new AbortController();
+  await using source = await openSource(bus, testRuntime({ clock }));
   const readings: Reading[] = [];
   const pulling = (async () => {
     for await (const delivery of source.deliveries(stop.signal)) readings.push(...delivery.readings);
@@ -142,4 +142,26 @@ test("times of a value only increase, and are right within half a round trip, wh
     ),
     runs(15),
   );
+});
+
+test("readings that the buffer does not take are logged every 10 s, each of them once", async () => {
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  const tags = Array.from({ length: 60 }, (_, i) => ({ at: `hr:${i * 2} u32`, every: 50 }));
+  await using source = await openSource({ tags, takes: () => [1, 1] }, runtime);
+  const stop = new AbortController();
+  const deliveries = source.deliveries(stop.signal);
+  const first = deliveries.next();
+  await clock.advance(50_000);
+  await first;
+
+  const lines = runtime.lines.filter(({ message }) => message.startsWith("readings dropped"));
+  expect(lines.length).toBeGreaterThan(3);
+  const logged = lines.reduce((sum, { fields }) => sum + Number(fields["readings"]), 0);
+  const dropped = runtime.metric("source_modbus_dropped_readings_total");
+  const in10s = (tags.length * 10_000) / 50;
+  expect(logged).toBeLessThanOrEqual(dropped);
+  expect(logged).toBeGreaterThan(dropped - in10s);
+  stop.abort();
+  await deliveries.return(undefined);
 });
