@@ -1,6 +1,6 @@
 // packaging/ci/check-gateways, the step that a CI runs on a repository of configurations (docs/fleet.md).
 import { spawnSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { program } from "../support/program.ts";
@@ -21,8 +21,8 @@ sources: { demo: { type: simulator, tags: [{ input: demo.${name} }] } }
 
 type Files = Readonly<Record<string, string>>;
 
-/** `before`: contents of a commit, with which the changes are compared. */
-function checked(files: Files, before?: Files) {
+/** `before`: contents of a commit, with which the changes are compared. `gone`: gateways that are removed after it. */
+function checked(files: Files, before?: Files, gone: readonly string[] = []) {
   using folder = temporaryFolder();
   const gateways = folder.file("gateways");
   const write = (texts: Files) => {
@@ -42,6 +42,7 @@ function checked(files: Files, before?: Files) {
       expect(spawnSync("git", args, { cwd: folder.path, encoding: "utf8" })).toMatchObject({ status: 0 });
   }
   write(files);
+  for (const gateway of gone) rmSync(join(gateways, gateway), { recursive: true });
   const env = { ...process.env, TAGFERRY: `${process.execPath} ${program}` };
   const args = [script, gateways, ...(before ? ["HEAD"] : [])];
   const { status, stdout } = spawnSync("sh", args, { env, encoding: "utf8" });
@@ -72,11 +73,12 @@ test("with a revision, what changes for each gateway is listed, also where it wa
     gw3: configuration("gw3"),
     gw4: configuration("gw4"),
   };
-  const { status, stdout } = checked(after, before);
+  const { status, stdout } = checked(after, { ...before, gw5: configuration("gw5") }, ["gw5"]);
   expect(status).toBe(0);
   expect(stdout).toMatch(/^changes of gw1 since HEAD:\nsources restarted: demo$/m);
   expect(stdout).toMatch(/^ {2}demo\.gw1 → hall\.gw1$/m);
   expect(stdout).toMatch(/^changes of gw3 since HEAD:\nnothing changes$/m);
   expect(stdout).toMatch(/^gw4 is new since HEAD$/m);
+  expect(stdout).toMatch(/^gw5 is gone since HEAD$/m);
   expect(stdout).not.toContain("not-the-true-value");
 });
