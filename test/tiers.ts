@@ -22,6 +22,7 @@ export const longFiles: readonly string[] = [
   "test/e2e/cli-reload.test.ts",
   "test/e2e/cli-signals.test.ts",
   "test/e2e/cli-test.test.ts",
+  "test/e2e/discover-while-polling.test.ts",
   "test/e2e/kill.test.ts",
   "test/e2e/opcua-first-contact.test.ts",
   "test/e2e/outage.test.ts",

@@ -62,6 +62,8 @@ export interface Agent extends AsyncDisposable, UploaderCalls {
   gaps(sinceMs: number, most: number): GapList;
   /** One tag with its latest readings, which are recorded from the first call on. Undefined: there is none. */
   tag(source: string, tag: number, input: string): TagDetail | undefined;
+  /** See `SourceSet.connections`. */
+  connections: SourceSet["connections"];
   /** Whether the agent itself makes progress. An unreachable service or device does not make it unhealthy. */
   health(): { readonly ok: boolean; readonly reason?: string };
   /** Starts new sources, restarts changed ones and stops removed ones. Unchanged sources keep running. */
@@ -282,6 +284,7 @@ export async function openWaitingAgent(
       const configured = current.sources.find((each) => each.name === name);
       return source && tagDetail({ ...source, configured }, tag, input);
     },
+    connections: (type) => sources.connections(type),
     ...uploaderCalls(delivery, catalog, runtime.clock),
     health,
     async reload(next) {

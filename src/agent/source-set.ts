@@ -1,6 +1,7 @@
 // The sources of an agent, and changes to them while the others keep running.
 import { type ConfiguredSource, type SourceChanges, sourceChanges } from "../config/format/config.ts";
 import type { Runtime } from "../core/runtime.ts";
+import type { Source } from "../core/source.ts";
 import { type RunningSource, type SourceParts, startSource } from "./running-source.ts";
 
 /** Initially empty; `change` sets the sources. Owns every started source, even if starting another one fails. */
@@ -20,6 +21,13 @@ export class SourceSet implements AsyncDisposable {
   /** In the order of the configuration. */
   get running(): readonly RunningSource[] {
     return this.#running;
+  }
+
+  /** The live connections of the sources of this type. */
+  connections(type: string): readonly Source[] {
+    return this.#running.flatMap(({ configured, monitor }) =>
+      configured.driver.type === type && monitor.connection ? [monitor.connection] : [],
+    );
   }
 
   /** Starts new sources, restarts changed ones and stops removed ones, then resolves. Unchanged sources keep running. */

@@ -1,5 +1,6 @@
 // What a driver offers to the commands that set up and check an agent: examples, browsing, probing, certificates.
 import type { PartialSignalMetadata } from "./signal.ts";
+import type { Source } from "./source.ts";
 
 /** Examples of a source of this protocol, for the file that `init` writes, for help and for messages. */
 export interface DriverExample {
@@ -87,6 +88,8 @@ export interface BrowseTarget {
   readonly configFile?: string;
   /** Parsed options of the configured source that is browsed, if any. The fields above take precedence. */
   readonly options?: Readonly<Record<string, unknown>>;
+  /** The connections of running sources of this driver at the time of the call. Undefined: there are none. */
+  readonly running?: () => readonly Source[];
 }
 
 export interface OfferedEndpoint {
@@ -163,6 +166,17 @@ export interface Explorer extends AsyncDisposable {
   list(query: ExploreQuery, signal: AbortSignal): Promise<ExploredList>;
   /** Current values of listed nodes by key. A node without a value is left out. Rejects as `list` does. */
   values(keys: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, NonNullable<BrowsedNode["value"]>>>;
+}
+
+/** A search of a device that is asked for values, for as long as a person looks. Disposing it ends the search. */
+export interface DeviceSearch extends AsyncDisposable {
+  /** Yields as `Driver.browse` does. Called once. */
+  nodes(): AsyncIterable<BrowsedNode>;
+  /**
+   * Reads found nodes again. Resolves within seconds with their values in this order; undefined: not read this time, or
+   * no usable value. Rejects with `SOURCE_*` if the device cannot be reached.
+   */
+  values(nodes: readonly BrowsedNode[]): Promise<readonly BrowsedNode["value"][]>;
 }
 
 /** A connection that receives values for as long as a person looks. Disposing it closes the connection. */

@@ -4,6 +4,7 @@ import type {
   BrowsedNode,
   BrowseListener,
   BrowseTarget,
+  DeviceSearch,
   DriverExample,
   Explorer,
   OfferedEndpoint,
@@ -173,6 +174,11 @@ export interface Driver<
   explore?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): Promise<Explorer>;
   /** Listens to a device that sends by itself. Undefined: it is asked for values. Rejects as `browse` does. */
   listen?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): Promise<BrowseListener>;
+  /**
+   * Searches over the connection of the running source that reads the device, if there is one: many devices accept a
+   * single connection. Undefined: `browse` on a connection of its own disturbs no source. Rejects as `browse` does.
+   */
+  search?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): Promise<DeviceSearch>;
   /** The endpoints of a device, each with its protection. Undefined: devices have a single endpoint. */
   endpoints?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): Promise<readonly OfferedEndpoint[]>;
   /** Reads one place of a device in every plausible interpretation, the likeliest first. */

@@ -2,6 +2,7 @@
 import type {
   BrowsedNode,
   BrowseListener,
+  DeviceSearch,
   ExploredList,
   ExploredNode,
   ExploreQuery,
@@ -28,12 +29,23 @@ class NodeList {
       this.nodes.set(key, { ...node, key, path: this.#path.filter((name) => name !== undefined), branch: false });
     }
   }
+
+  /** Reads these nodes again. A node without a value keeps the one that it had. */
+  async refresh(keys: readonly string[], search: Pick<DeviceSearch, "values">): Promise<void> {
+    const nodes = keys.flatMap((key) => this.nodes.get(key) ?? []);
+    const values = await search.values(nodes);
+    for (const [i, node] of nodes.entries()) {
+      const value = values[i];
+      if (value !== undefined) this.nodes.set(node.key, { ...node, value });
+    }
+  }
 }
 
 /** `current` gives what was found so far, and whether more may follow. */
 function explorerOf(
   current: () => { readonly list: NodeList; readonly busy: boolean; readonly failure: Error | undefined },
   close: () => Promise<void>,
+  refresh: (keys: readonly string[]) => Promise<void> = async () => {},
 ): Explorer {
   return {
     tree: false,
@@ -49,6 +61,7 @@ function explorerOf(
       return { nodes: matching.slice(first, first + count), total: matching.length, busy, notes };
     },
     async values(keys) {
+      await refresh(keys);
       const { list } = current();
       return new Map(
         keys.flatMap((key) => {
@@ -61,8 +74,8 @@ function explorerOf(
   };
 }
 
-/** Takes the nodes of `browse` as they come. `browse` ends when `signal` aborts. */
-export function collect(browse: AsyncIterable<BrowsedNode>, stop: AbortController): Explorer {
+/** Takes the nodes of `browse` as they come. `browse` ends when `stop` aborts. `search`: reads their values again. */
+export function collect(browse: AsyncIterable<BrowsedNode>, stop: AbortController, search?: DeviceSearch): Explorer {
   const list = new NodeList();
   let busy = true;
   let failure: Error | undefined;
@@ -79,8 +92,15 @@ export function collect(browse: AsyncIterable<BrowsedNode>, stop: AbortControlle
   const close = async () => {
     stop.abort(new Error("no longer needed"));
     await running;
+    await search?.[Symbol.asyncDispose]();
   };
-  return explorerOf(() => ({ list, busy, failure }), close);
+  return explorerOf(
+    () => ({ list, busy, failure }),
+    close,
+    async (keys) => {
+      if (search) await list.refresh(keys, search);
+    },
+  );
 }
 
 /** How long a device that sends by itself counts as being searched, in milliseconds. */

@@ -6,6 +6,7 @@ import { formatIssue } from "../config/nodes/issue.ts";
 import type { BrowsedNode, ExploredNode, KnownCertificate } from "../core/commissioning.ts";
 import { isAgentError, reasonOf, remedyOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
+import type { Source } from "../core/source.ts";
 import { orAbort } from "../lib/flow/abort.ts";
 import { withoutSecrets } from "../lib/text/without-secrets.ts";
 import { drivers } from "../source/registry.ts";
@@ -24,6 +25,8 @@ export interface DiscoverParts extends ConfigPlace {
   readonly reload: () => Promise<ReloadResult>;
   /** Checksum of the configuration that the agent runs with. */
   readonly checksum: () => string | undefined;
+  /** The connections of the running sources of this type. */
+  readonly running: (type: string) => readonly Source[];
 }
 
 /** An HTTP status and the JSON of the answer. */
@@ -146,8 +149,9 @@ export class Discover implements AsyncDisposable {
       found = { ...found, target: withAccess(found.driver, { ...found.target, ...own }, wish) };
     }
     const place = found ?? sourceTarget(config, { file, source: source ?? "" });
+    const running = () => this.#parts.running(place.driver.type);
     try {
-      const look = await this.#looks.open({ ...place, source }, signal);
+      const look = await this.#looks.open({ ...place, target: { ...place.target, running }, source }, signal);
       const { id, driver, target } = look;
       return done({
         look: id,

@@ -1,4 +1,4 @@
-// The devices that pages look at now: each a connection of its own, closed when no page asks for it any more.
+// The devices that pages look at now. Each is closed when no page asks for it any more.
 import { randomBytes } from "node:crypto";
 import type { BrowseTarget, Explorer } from "../core/commissioning.ts";
 import type { Driver } from "../core/driver.ts";
@@ -110,6 +110,10 @@ export class Looks implements AsyncDisposable {
 async function explore(driver: Driver, target: BrowseTarget, runtime: Runtime, stop: AbortController) {
   if (driver.explore) return await driver.explore(target, runtime, stop.signal);
   if (driver.listen) return followListener(await driver.listen(target, runtime, stop.signal), runtime.clock);
+  if (driver.search) {
+    const search = await driver.search(target, runtime, stop.signal);
+    return collect(search.nodes(), stop, search);
+  }
   if (driver.browse) return collect(driver.browse(target, runtime, stop.signal), stop);
   throw new AgentError("CONFIG_INVALID", `${driver.example.protocol} has nothing to browse`);
 }

@@ -19,6 +19,8 @@ export interface DiscoverOptions {
   readonly configuration?: string;
   readonly runtime?: TestRuntime;
   readonly reload?: DiscoverParts["reload"];
+  /** Default: no source runs. */
+  readonly running?: DiscoverParts["running"];
 }
 
 export interface Answer {
@@ -59,7 +61,8 @@ export async function discoverWorld(options: DiscoverOptions = {}): Promise<Disc
       }
     });
   const { checksum } = await loadConfig(file, environment);
-  const discover = opening.use(new Discover({ file, environment, reload, checksum: () => checksum }, runtime));
+  const { running = () => [] } = options;
+  const discover = opening.use(new Discover({ file, environment, reload, checksum: () => checksum, running }, runtime));
   const control: Control = {
     tokens: [new Secret(discoverToken)],
     tokenFile: folder.file("control.token"),

@@ -61,6 +61,8 @@ export interface ModbusDevice extends AsyncDisposable {
   latencyMs: number;
   /** The unit in its answers; undefined: that of the request. */
   echoUnit: number | undefined;
+  /** What becomes of a connection while another one is open: closed, the other is closed, or never answered. */
+  single: "refuses" | "evicts" | "ignores" | undefined;
   /** Called after an answer was sent. */
   answered: () => void;
 }
@@ -141,11 +143,21 @@ export async function modbusDevice(port = 0): Promise<ModbusDevice> {
   let mostInFlight = 0;
   let accepted = 0;
   const server = createServer((socket) => {
-    sockets.add(socket);
     accepted++;
-    socket.setNoDelay(true);
     socket.on("error", () => {});
+    if (sockets.size > 0 && device.single === "refuses") {
+      socket.resetAndDestroy();
+      return;
+    }
+    if (device.single === "evicts") for (const other of sockets) other.destroy();
+    const isIgnored = sockets.size > 0 && device.single === "ignores";
+    sockets.add(socket);
+    socket.setNoDelay(true);
     socket.on("close", () => sockets.delete(socket));
+    if (isIgnored) {
+      socket.resume();
+      return;
+    }
     let received = Buffer.alloc(0);
     socket.on("data", (chunk) => {
       received = Buffer.concat([received, chunk]);
@@ -203,6 +215,7 @@ export async function modbusDevice(port = 0): Promise<ModbusDevice> {
     },
     latencyMs: 0,
     echoUnit: undefined,
+    single: undefined,
     answered: () => {},
     unit(number) {
       const unit = units.get(number) ?? new Unit();

@@ -78,6 +78,11 @@ export class SourceMonitor {
     return this.#source.name;
   }
 
+  /** The live connection. Undefined: there is none. */
+  get connection(): Source | undefined {
+    return this.#connection;
+  }
+
   connecting(): void {
     this.#attempt++;
   }

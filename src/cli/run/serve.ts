@@ -56,7 +56,9 @@ export async function serve(
   let started = false;
   const reload = reloading(file, agent, io, log, manager);
   const { environment } = io;
-  await using discover = new Discover({ file, environment, reload, checksum: () => agent.config().checksum }, runtime);
+  const checksum = () => agent.config().checksum;
+  const running = (type: string) => agent.connections(type);
+  await using discover = new Discover({ file, environment, reload, checksum, running }, runtime);
   await using control = await openControlToken(config.agent.dataDir, log);
   await using web = await openWeb(
     {

@@ -1,5 +1,6 @@
 // The Modbus driver.
 import type { Driver, Forecast } from "../../core/driver.ts";
+import { connectionOf } from "./config/endpoint.ts";
 import { modbusOptions, modbusTag } from "./config/options.ts";
 import { plan } from "./config/plan.ts";
 import { configFaults, type ModbusConfig, pollTargets } from "./config/tag-reads.ts";
@@ -18,13 +19,15 @@ export const modbusDriver: Driver<"modbus", typeof modbusOptions, typeof modbusT
   tag: modbusTag,
   device: ["unit", "order", "nullValues", "timeout", "maxRegisters", "forbid"],
   faults: configFaults,
-  connection: ({ url }) => (url.transport === "serial" ? url.line.path : `${url.host.toLowerCase()}:${url.port}`),
+  connection: ({ url }) => connectionOf(url),
   schemes: ["tcp", "modbus", "udp", "rtu+tcp", "ascii+tcp", "rtu", "ascii"],
   // Loaded on demand, to save memory in agents without Modbus devices.
   open: async (config, runtime, signal) => (await import("./polling/open.ts")).openModbus(config, runtime, signal),
   async *browse(target, runtime, signal) {
     yield* (await import("./discovery/browse.ts")).browseModbus(target, runtime, signal);
   },
+  search: async (target, runtime, signal) =>
+    (await import("./discovery/search.ts")).searchModbus(target, runtime, signal),
   probe: async (target, runtime, signal) => (await import("./discovery/probe.ts")).probeModbus(target, runtime, signal),
   findings: () => [
     {

@@ -4,7 +4,9 @@ import { expect, test } from "vitest";
 import { discoverWorld } from "../../support/discover-world.ts";
 import { eventually } from "../../support/eventually.ts";
 import { modbusDevice } from "../../support/modbus-device.ts";
+import { openModbusSource } from "../../support/modbus-source.ts";
 import { openMqttBroker } from "../../support/mqtt-broker.ts";
+import { testRuntime } from "../../support/runtime.ts";
 
 interface Node {
   readonly key: string;
@@ -50,4 +52,31 @@ test("registers of a Modbus unit become tags of its device", async () => {
   expect(body.errors).toEqual([]);
   expect(body.yaml).toMatch(/devices:\n {6}- unit: 3\n {8}tags:\n {10}- \{ input: meter\.unit3\.hr:10, at: /);
   expect((await world.ask("write", { ...wish, base: body.base, result: body.result })).status).toBe(200);
+});
+
+test("a search follows the values of its nodes, and reads no address that the source must not read", async () => {
+  await using device = await modbusDevice();
+  device.unit(3).set("hr", 0, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+  device.unit(3).set("hr", 100, [231, 0x4120, 0]);
+  device.unit(3).set("co", 5, [1]);
+  const url = `tcp://127.0.0.1:${device.port}`;
+  const stop = new AbortController();
+  const tags = [{ at: "hr:100", unit: 3, every: 1_000, forbid: ["hr:6..11"] }];
+  await using source = await openModbusSource({ url }, tags, testRuntime(), stop.signal);
+  const forbidden = () => device.requests.filter((r) => r.function === 3 && r.start <= 11 && r.start + r.count > 6);
+  await using world = await discoverWorld({ running: () => [source] });
+  // The address leads to the same device, so the search takes the connection of the source.
+  const { look } = (await world.ask("open", { url: `${url}?unit=3&from=0&to=104` })).body;
+  const nodes: Node[] = await eventually(async () => {
+    const { body } = await world.ask("list", { look });
+    return body.busy ? undefined : body.nodes;
+  });
+  const keyOf = (address: string) => nodes.find((node) => node["address"] === address)?.key ?? "";
+  device.unit(3).set("hr", 100, [232, 0x4130]);
+  device.unit(3).set("co", 5, [0]);
+  const keys = ["hr:0 u16", "hr:100 u16", "hr:101 f32", "co:5"].map(keyOf);
+  const { values } = (await world.ask("values", { look, keys })).body;
+  expect(keys.map((key) => values[key])).toEqual([1, 232, 11, false]);
+  expect(forbidden()).toEqual([]);
+  expect(device.accepted).toBe(1);
 });

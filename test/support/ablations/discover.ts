@@ -3,6 +3,9 @@ import type { Ablation } from "./ablation.ts";
 
 const opcua = "integration/discover/opcua.test.ts";
 
+const others = "integration/discover/other-protocols.test.ts";
+const connection = "unit/source/modbus/modbus-connection.test.ts";
+
 export const discoverAblations: readonly Ablation[] = [
   {
     safeguard: "writing only what was shown as a difference",
@@ -46,5 +49,45 @@ export const discoverAblations: readonly Ablation[] = [
     without: "text",
     test: "unit/discover/tags-yaml.test.ts",
     message: "agent.yaml: 1 error",
+  },
+  {
+    safeguard: "searching a device over the connection of the source that polls it",
+    file: "source/modbus/discovery/search.ts",
+    code: "    const source = this.#running();\n",
+    without: "    const source: ModbusSource | undefined = undefined;\n",
+    test: others,
+    name: "a search follows",
+  },
+  {
+    safeguard: "reading no address in a search that the configuration forbids",
+    file: "source/modbus/polling/source.ts",
+    code: '    if ("table" in request && !this.#mayAsk(request))\n',
+    without: "    if (request.unit < 0)\n",
+    test: others,
+    name: "a search follows",
+  },
+  {
+    safeguard: "a connection that does not end because a search finds no unit",
+    file: "source/modbus/connection/modbus-connection.ts",
+    code: ' else if (result.kind === "silence" && conclusive !== undefined)\n      this.#hearNothing(request.unit, conclusive,',
+    without: ' else if (result.kind === "silence")\n      this.#hearNothing(request.unit, conclusive ?? true,',
+    test: connection,
+    name: "silence of units that a search",
+  },
+  {
+    safeguard: "ending a connection whose own units are silent, whatever a search has found",
+    file: "source/modbus/connection/modbus-connection.ts",
+    code: "      if (conclusive === undefined) return result;\n",
+    without: "",
+    test: connection,
+    name: "a unit that only a search",
+  },
+  {
+    safeguard: "waiting for the answer of an abandoned search",
+    file: "source/modbus/connection/modbus-connection.ts",
+    code: "this.#read(request, timeoutMs, this.#closing.signal, undefined)",
+    without: "this.#read(request, timeoutMs, signal, undefined)",
+    test: connection,
+    name: "a search that is aborted",
   },
 ];

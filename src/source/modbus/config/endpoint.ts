@@ -88,6 +88,11 @@ export function silenceHint(url: Endpoint): string {
 }
 
 /** `host:port` as in URLs, or the path of a serial line. */
+/** Equal for two addresses that lead to one connection: a serial line, or host and port. */
+export function connectionOf(url: Endpoint): string {
+  return url.transport === "serial" ? url.line.path : `${url.host.toLowerCase()}:${url.port}`;
+}
+
 export function placeOf(url: Endpoint): string {
   if (url.transport === "serial") return url.line.path;
   return `${url.host.includes(":") ? `[${url.host}]` : url.host}:${url.port}`;

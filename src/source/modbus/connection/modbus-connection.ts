@@ -32,6 +32,10 @@ const silentLimit = 3;
 const shortestProbeMs = 50;
 /** Longer than the pauses within one poll. */
 const lingerMs = 100;
+/** All searches together take turns as one unit does. No unit has this number. */
+const searchTurn = -1;
+/** The source of searches in metrics, so that those of the source count polls alone. */
+const searchName = "browse";
 
 export class ModbusConnection implements AsyncDisposable {
   readonly #options: ModbusConnectionOptions;
@@ -51,6 +55,8 @@ export class ModbusConnection implements AsyncDisposable {
   /** Recent slowest answer in milliseconds; it decays with each answer. */
   #slowestMs = 0;
   #failure: AgentError | undefined;
+  /** Aborted when the connection is disposed. */
+  readonly #closing = new AbortController();
   /** Aborted when the connection is used again or disposed. */
   #lingering = new AbortController();
   #released = false;
@@ -85,6 +91,11 @@ export class ModbusConnection implements AsyncDisposable {
     return Math.min(timeoutMs, Math.max(shortestProbeMs, this.#slowestMs * 4));
   }
 
+  /** Whether every further request is rejected. */
+  get isLost(): boolean {
+    return this.#failure !== undefined;
+  }
+
   get disturbances(): readonly Disturbance[] {
     return this.#options.disturbances?.() ?? [];
   }
@@ -96,6 +107,25 @@ export class ModbusConnection implements AsyncDisposable {
    */
   async read(request: UnitRequest, timeoutMs: number, signal: AbortSignal, conclusive = true): Promise<Result> {
     using _turn = await this.#mutex.take(request.unit, signal);
+    return await this.#read(request, timeoutMs, signal, conclusive);
+  }
+
+  /**
+   * Like `read`, for a unit or address that may not exist. The result has no effect on the state of the connection or
+   * of its units. `signal` ends only the wait for the turn: a late answer could be mistaken for that of a poll.
+   */
+  async search(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result> {
+    using _turn = await this.#mutex.take(searchTurn, signal);
+    return await this.#read(request, timeoutMs, this.#closing.signal, undefined);
+  }
+
+  /** Call on the caller's turn. `conclusive`: see `read`; undefined: see `search`. */
+  async #read(
+    request: UnitRequest,
+    timeoutMs: number,
+    signal: AbortSignal,
+    conclusive: boolean | undefined,
+  ): Promise<Result> {
     if (this.#failure) throw this.#failure;
     // Each abort would create an error with its stack.
     if (!this.#lingering.signal.aborted) this.#lingering.abort();
@@ -112,6 +142,7 @@ export class ModbusConnection implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#lingering.abort();
     this.#failure ??= new AgentError("SOURCE_UNREACHABLE", "the connection was closed");
+    this.#closing.abort(this.#failure);
     this.#countDiscarded();
     await this.#exchange[Symbol.asyncDispose]();
   }
@@ -121,7 +152,7 @@ export class ModbusConnection implements AsyncDisposable {
     request: UnitRequest,
     timeoutMs: number,
     signal: AbortSignal,
-    conclusive: boolean,
+    conclusive: boolean | undefined,
   ): Promise<Result> {
     const telling = this.#exchange.telling(request);
     if (!telling) return await this.#exchangeOne(request, timeoutMs, signal, conclusive);
@@ -137,10 +168,10 @@ export class ModbusConnection implements AsyncDisposable {
     request: UnitRequest,
     timeoutMs: number,
     signal: AbortSignal,
-    conclusive: boolean,
+    conclusive: boolean | undefined,
   ): Promise<Result> {
     const { clock, metrics } = this.#runtime;
-    const source = this.#options.name;
+    const source = conclusive === undefined ? searchName : this.#options.name;
     const waitMs = timeoutMs + (this.#options.extraMs?.(request) ?? 0);
     let start: number;
     let result: Result;
@@ -167,12 +198,14 @@ export class ModbusConnection implements AsyncDisposable {
     if ("tookMs" in result || received || (result.kind === "silence" && result.received)) {
       this.#silent = 0;
       this.#silentUnits.clear();
-    } else if (result.kind === "silence") this.#hearNothing(request.unit, conclusive, result.closed !== undefined);
+    } else if (result.kind === "silence" && conclusive !== undefined)
+      this.#hearNothing(request.unit, conclusive, result.closed !== undefined);
     if ("tookMs" in result) {
       this.#isUsed = true;
       if (result.kind === "exception")
         metrics.counter(exceptionsTotal).add(1, { source, unit, code: String(result.code) });
       metrics.histogram(roundTrip).observe(result.tookMs / 1_000, { source });
+      if (conclusive === undefined) return result;
       this.#slowestMs = Math.max(result.tookMs, this.#slowestMs * 0.999);
       this.#answered.add(request.unit);
     }
@@ -188,7 +221,7 @@ export class ModbusConnection implements AsyncDisposable {
   }
 
   /** Treats a close during a request as silence. Rethrows for a conclusive request if no unit has ever answered. */
-  #closed(error: unknown, conclusive: boolean): Result {
+  #closed(error: unknown, conclusive: boolean | undefined): Result {
     if (this.#failure || !this.#options.isCloseable || (conclusive && this.#answered.size === 0)) throw error;
     if (error !== this.#exchange.lost || !isAgentError(error, "SOURCE_UNREACHABLE")) throw error;
     this.#closedOver = error;

@@ -47,6 +47,24 @@ export async function* browseModbus(
   runtime: Runtime,
   signal: AbortSignal,
 ): AsyncGenerator<BrowsedNode> {
+  const search = searchOf(target);
+  const { options, asked } = search;
+  await using link = await openProbeConnection({ name: "browse", options, units: new Set(asked) }, runtime, signal);
+  yield* searchNodes(search, link);
+}
+
+/** What a target asks for. */
+export interface ModbusSearch {
+  readonly options: ModbusOptions;
+  /** Units to look for, in this order. */
+  readonly asked: readonly number[];
+  /** The single unit of the target. Undefined: all units. */
+  readonly only: number | undefined;
+  readonly wish: Pick<Wish, "from" | "to" | "isUsualEnd">;
+}
+
+/** Throws `CONFIG_INVALID`. */
+export function searchOf(target: BrowseTarget): ModbusSearch {
   const { url, units, replyUnit, ...wish } = wishOf(target.url);
   const own = optionsOf({ url, interRequestDelay: `${pauseMs}ms` });
   // These options were parsed by this driver's schema.
@@ -61,14 +79,21 @@ export async function* browseModbus(
   };
   // On a bus, unit 0 is the broadcast address, which no unit answers.
   const asked = options.url.frames === "mbap" ? units : units.filter((unit) => unit >= 1 && unit <= 247);
-  await using link = await openProbeConnection({ name: "browse", options, units: new Set(asked) }, runtime, signal);
   const [only] = units.length === 1 ? units : [];
+  if (only !== undefined && asked.length === 0)
+    throw new AgentError("CONFIG_INVALID", `unit ${only} is none that answers on a bus: they are 1 to 247`);
+  return { options, asked, only, wish };
+}
+
+/** Yields and rejects as `browseModbus` does. */
+export async function* searchNodes(
+  { options, asked, only, wish }: ModbusSearch,
+  link: Pick<ProbeConnection, "read">,
+): AsyncGenerator<BrowsedNode> {
   if (only === undefined) {
     yield* allUnits(asked, link, options, wish);
     return;
   }
-  if (asked.length === 0)
-    throw new AgentError("CONFIG_INVALID", `unit ${only} is none that answers on a bus: they are 1 to 247`);
   const first = await link.read(firstRegister(only), options.timeout);
   if (!isAlive(first)) {
     const why =
@@ -84,7 +109,7 @@ export async function* browseModbus(
 
 async function* allUnits(
   units: readonly number[],
-  link: ProbeConnection,
+  link: Pick<ProbeConnection, "read">,
   options: ModbusOptions,
   wish: Pick<Wish, "from" | "to" | "isUsualEnd">,
 ): AsyncGenerator<BrowsedNode> {
@@ -133,7 +158,7 @@ async function* allUnits(
 
 async function* unitNodes(
   unit: number,
-  link: ProbeConnection,
+  link: Pick<ProbeConnection, "read">,
   options: ModbusOptions,
   { from, to, isUsualEnd }: Pick<Wish, "from" | "to" | "isUsualEnd">,
 ): AsyncGenerator<BrowsedNode> {

@@ -49,7 +49,7 @@ export async function openModbus(config: ModbusConfig, runtime: Runtime, signal:
     );
   };
   const link = await openConnection({ name, options, units, doubts: learned.doubts, mayAsk }, own, signal);
-  return new ModbusSource(config, targets, link, learned, own);
+  return new ModbusSource(config, targets, link, learned, own, mayAsk);
 }
 
 /** A line shows another master's requests, and a collision destroys the reply. Only repeats can follow. */

@@ -5,8 +5,11 @@ import type { Delivery, Source, SourceCheck, SourceWarning } from "../../../core
 import { isAbort } from "../../../lib/flow/abort.ts";
 import { batchDelivery } from "../../../lib/readings/reading-batch.ts";
 import { silenceHint } from "../config/endpoint.ts";
+import type { ModbusOptions } from "../config/options.ts";
+import type { ReadRequest, UnitRequest } from "../config/pdu.ts";
 import type { ModbusConfig, PollTarget } from "../config/tag-reads.ts";
 import { ProbeBudget, UnitBreaker } from "../connection/breaker.ts";
+import type { Result } from "../connection/framing.ts";
 import { droppedTotal, skippedTotal } from "../connection/metrics.ts";
 import type { ModbusConnection } from "../connection/modbus-connection.ts";
 import { lineRest } from "../connection/serial-stream.ts";
@@ -22,6 +25,10 @@ const waitingCycles = 4;
 /** Patient probes per connection. Waiting for slow units must not delay others much. */
 const patientProbes = 2;
 const reportEveryMs = 10_000;
+/** Shortest pause after a request of a search. */
+const searchPauseMs = 10;
+/** Stands for an address that the configuration does not permit to read. */
+const illegalAddress = 2;
 
 /** Polls through `link`, which it owns. Starts with `deliveries`. */
 export class ModbusSource implements Source {
@@ -29,6 +36,7 @@ export class ModbusSource implements Source {
   readonly #runtime: Runtime;
   readonly #link: ModbusConnection;
   readonly #learned: DeviceQuirks;
+  readonly #mayAsk: (request: ReadRequest) => boolean;
   readonly #polls: readonly Poll[];
   readonly #breakers = new Map<number, UnitBreaker>();
   readonly #queue: ReadingsQueue;
@@ -47,7 +55,9 @@ export class ModbusSource implements Source {
     link: ModbusConnection,
     learned: DeviceQuirks,
     runtime: Runtime,
+    mayAsk: (request: ReadRequest) => boolean = () => true,
   ) {
+    this.#mayAsk = mayAsk;
     this.#config = config;
     this.#runtime = runtime;
     this.#link = link;
@@ -84,6 +94,33 @@ export class ModbusSource implements Source {
     } finally {
       this.#closing.abort();
     }
+  }
+
+  get options(): ModbusOptions {
+    return this.#config.options;
+  }
+
+  /** All units that are polled. */
+  get units(): readonly number[] {
+    return [...this.#breakers.keys()];
+  }
+
+  /** Whether `search` rejects from now on. */
+  get isLost(): boolean {
+    return this.#link.isLost;
+  }
+
+  /**
+   * Reads for a person who looks for tags. Searching leaves half of the time of the connection to polling, and what the
+   * configuration forbids to read counts as refused. Rejects like `ModbusConnection.search`.
+   */
+  async search(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result> {
+    const { clock } = this.#runtime;
+    if ("table" in request && !this.#mayAsk(request))
+      return { kind: "exception", code: illegalAddress, at: clock.now(), tookMs: 0 };
+    const result = await this.#link.search(request, timeoutMs, signal);
+    await clock.sleep(Math.max(searchPauseMs, "tookMs" in result ? result.tookMs : timeoutMs), signal);
+    return result;
   }
 
   warnings(): readonly SourceWarning[] {

@@ -188,3 +188,73 @@ test("bytes between requests are counted and keep the connection alive", async (
 
   expect(runtime.metric("source_modbus_discarded_replies_total")).toBe(10);
 });
+
+/** A connection whose unit 1 is polled. Units without a result are silent. */
+async function pollLink(results: Partial<Record<number, "data">>) {
+  const clock = new ManualClock();
+  const exchange: Exchange = {
+    telling: () => undefined,
+    lost: undefined,
+    stale: false,
+    discarded: 0,
+    receivedAt: Number.NEGATIVE_INFINITY,
+    async run({ unit }): Promise<Result> {
+      return results[unit] === undefined
+        ? { kind: "silence", mismatch: undefined, received: false }
+        : { kind: "data", bytes: Uint8Array.of(0, 7), at: clock.now(), tookMs: 900 };
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+  const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
+  const runtime = testRuntime({ clock });
+  return { runtime, link: await ModbusConnection.open({ ...options, connect: async () => exchange }, runtime, signal) };
+}
+
+test("silence of units that a search looks for does not bring the connection closer to its end", async () => {
+  const { link, runtime } = await pollLink({ 1: "data" });
+  await link.read(request, 100, signal);
+  for (let unit = 2; unit < 20; unit++) await link.search({ ...request, unit }, 100, signal);
+
+  expect(link.isNearlyLost).toBe(false);
+  expect(runtime.metric("source_modbus_requests_total", { source: "bus" })).toBe(1);
+  expect(runtime.metric("source_modbus_requests_total", { source: "browse" })).toBe(18);
+});
+
+test("a unit that only a search reads does not keep a connection whose own units are silent", async () => {
+  const { link } = await pollLink({ 5: "data" });
+  await link.search({ ...request, unit: 5 }, 1_000, signal);
+  expect(link.unlikelyAfter(1_000)).toBe(1_000);
+  const polls = async () => {
+    for (let i = 0; i < 3; i++) await link.read(request, 100, signal);
+  };
+  await expect(polls()).rejects.toMatchObject({ code: "SOURCE_UNREACHABLE" });
+  expect(link.isLost).toBe(true);
+});
+
+test("a search that is aborted waits for the end of its request, so that its answer is not taken for that of a poll", async () => {
+  const leave = new AbortController();
+  const seen: boolean[] = [];
+  const clock = new ManualClock();
+  const exchange: Exchange = {
+    telling: () => undefined,
+    lost: undefined,
+    stale: false,
+    discarded: 0,
+    receivedAt: Number.NEGATIVE_INFINITY,
+    async run(_request, _timeoutMs, given): Promise<Result> {
+      leave.abort();
+      seen.push(given.aborted);
+      return { kind: "data", bytes: Uint8Array.of(0, 7), at: clock.now(), tookMs: 1 };
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+  const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
+  const link = await ModbusConnection.open(
+    { ...options, connect: async () => exchange },
+    testRuntime({ clock }),
+    signal,
+  );
+  expect(await link.search(request, 100, leave.signal)).toMatchObject({ kind: "data" });
+  expect(seen).toEqual([false]);
+  await expect(link.search(request, 100, leave.signal)).rejects.toBe(leave.signal.reason);
+});
