@@ -165,7 +165,7 @@ export function eachValue(
   let count = 0;
   const of = (state: InputState) => {
     count++;
-    each(state.input, lastValue(state));
+    each(state.input, state.failing ? undefined : lastValue(state));
   };
   for (const tag of tags) {
     if (count >= most) break;

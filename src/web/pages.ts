@@ -44,7 +44,7 @@ const pages: readonly PageParts[] = [
 
 /** Script modules in `page/`. */
 const scripts =
-  "page delivery element format headline stream certificates cluster figures gaps refused signals sources tag-table chart token tag config log discover discover-change discover-decision discover-nodes discover-trust".split(
+  "page delivery element format headline stream certificates cluster figures gaps refused signals sources tag-table chart plot-gaps token tag config log discover discover-change discover-decision discover-nodes discover-trust".split(
     " ",
   );
 

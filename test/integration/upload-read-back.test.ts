@@ -1,8 +1,9 @@
 // Reading back data that exceeds the span of one request.
 import { expect, test } from "vitest";
 import { DataRows } from "../../src/cli/data/read-rows.ts";
-import { epochMicros } from "../../src/core/point.ts";
+import { epochMicros, type InputId, type SignalId } from "../../src/core/point.ts";
 import { itemData, longestSpan, pageEnd, readRollup } from "../../src/upload/signals/item-data.ts";
+import { itemSeries } from "../../src/upload/signals/item-series.ts";
 import type { DataFrame } from "../../src/wire/results.ts";
 import { methodCaller } from "../support/method-caller.ts";
 import { fails, ScriptedService, says } from "../support/scripted-service.ts";
@@ -42,6 +43,35 @@ test.for(["1.0", "1.1beta1", "1.1"] as const)(
     const rows = new DataRows("csv", ["count", "min", "max", "sum", "avg"]);
     const window = (await frames("window")).reduce<DataFrame | undefined>(rows.joined.bind(rows), undefined);
     expect(rows.text(window ?? { times: [], series: {} }, item(a))).toMatch(/^a,[^,]+,5,1,5,15,3\n$/);
+  },
+);
+
+test.for(["1.1beta1", "1.1"] as const)(
+  "a plot knows from the item which points it may connect, at version %s",
+  async (apiVersion) => {
+    await using service = await testService();
+    await using client = await methodCaller(service.url, { apiVersion });
+    const data = { times: [text(ago(60e6))], series: { line: [1], setpoint: [2] } };
+    const inserted = await service.call("integration.insert", { integration, data });
+    const idOf = (input: string): SignalId => inserted.body?.result?.["signalsByInput"][input].id;
+    const view = { type: "numeric", sourceType: "measurement" };
+    const itemsBySignal = {
+      [idOf("line")]: { ...view, name: "line", gapDetection: "PT2M" },
+      [idOf("setpoint")]: { ...view, name: "setpoint" },
+    };
+    await service.call("admin.publishSignals", { integration, itemsBySignal });
+    const series = async (input: string, from: number) =>
+      await itemSeries(
+        client.caller,
+        { input: input as InputId, id: idOf(input) },
+        { from: ago(from), before: ago(0) },
+        new AbortController().signal,
+      );
+    expect(await series("line", day / 24)).toMatchObject({ values: [1], gapMs: 120_000, holds: false });
+    expect(await series("line", day)).toMatchObject({ values: [1], min: [1], bucketMs: 120_000, gapMs: 120_000 });
+    const setpoint = await series("setpoint", day);
+    expect(setpoint).toMatchObject({ values: [2], holds: true });
+    expect(setpoint).not.toHaveProperty("gapMs");
   },
 );
 

@@ -65,7 +65,9 @@ export function sampleOfAgent(parts: SnapshotParts): StatusSample {
     upload: uploadStatus(parts, agent.startedAt),
     values(most, each) {
       let left = most;
-      for (const { mapping } of sources) left -= mapping.values(left, each);
+      // Without a connection the last value is not the present one.
+      for (const { mapping, monitor } of sources)
+        left -= mapping.values(left, monitor.connection ? each : (input) => each(input, undefined));
     },
   };
 }

@@ -1,11 +1,11 @@
 // The stored values of one input, for a plot: raw over a short time, otherwise in buckets with their range.
 import { AgentError } from "../../core/errors.ts";
 import { type EpochMicros, epochMicros, type InputId, type SignalId } from "../../core/point.ts";
-import { formatRfcDuration } from "../../wire/rfc-duration.ts";
+import { formatRfcDuration, parseRfcDuration } from "../../wire/rfc-duration.ts";
 import { parseTimestamp } from "../../wire/timestamp.ts";
 import type { MethodCaller } from "../client/method-caller.ts";
 import { itemData } from "./item-data.ts";
-import { storedSignals } from "./stored-signals.ts";
+import { type StoredSignal, storedSignals } from "./stored-signals.ts";
 
 export interface ItemSeries {
   /** Milliseconds since 1970, ascending. */
@@ -17,6 +17,10 @@ export interface ItemSeries {
   readonly max?: readonly (number | null)[];
   /** Length of a bucket in milliseconds. Left out for raw values. */
   readonly bucketMs?: number;
+  /** `gapDetection` of the item in milliseconds: points further apart are not connected. Left out if it has none. */
+  readonly gapMs?: number;
+  /** Whether a value holds until the next one, as a setpoint does: the item has neither interval nor gap detection. */
+  readonly holds: boolean;
 }
 
 /** A longer span is read in buckets, about this many. */
@@ -34,9 +38,10 @@ export async function itemSeries(
   { from, before }: { readonly from: EpochMicros; readonly before: EpochMicros },
   signal: AbortSignal,
 ): Promise<ItemSeries> {
-  let item: string | undefined;
-  for await (const page of storedSignals(caller, { items: false, ids: [id] }, signal)) item = page[0]?.itemId ?? item;
-  if (item === undefined)
+  let stored: StoredSignal | undefined;
+  for await (const page of storedSignals(caller, { items: true, ids: [id] }, signal)) stored = page[0] ?? stored;
+  const item = stored?.itemId;
+  if (stored === undefined || item === undefined)
     throw new AgentError("SERVICE_PROTOCOL", `${input} is not published, and only items can be read`, {
       hint: "tagferry signals publish makes items of signals",
     });
@@ -45,7 +50,7 @@ export async function itemSeries(
   const rollup = isRaw ? undefined : formatRfcDuration(bucketUs);
   const read = { times: [] as number[], values: [] as Cell[], min: [] as Cell[], max: [] as Cell[] };
   for await (const { times, series } of itemData(caller, { items: [item], from, before, rollup }, signal)) {
-    const column = (name: string) => series[isRaw ? (item ?? "") : `${item}_${name}`] ?? [];
+    const column = (name: string) => series[isRaw ? item : `${item}_${name}`] ?? [];
     const [avg, min, max] = [column("avg"), column("min"), column("max")];
     for (const [i, text] of times.entries()) {
       const time = parseTimestamp(text);
@@ -57,7 +62,15 @@ export async function itemSeries(
     }
   }
   const { times, values, min, max } = read;
-  return isRaw ? { times, values } : { times, values, min, max, bucketMs: bucketUs / 1_000 };
+  const { gapDetection, sampleInterval } = (stored.item ?? stored).attributes;
+  const gapUs = parseRfcDuration(gapDetection ?? "")?.micros;
+  return {
+    times,
+    values,
+    ...(!isRaw && { min, max, bucketMs: bucketUs / 1_000 }),
+    ...(gapUs !== undefined && { gapMs: gapUs / 1_000 }),
+    holds: (gapDetection ?? sampleInterval ?? null) === null,
+  };
 }
 
 type Cell = number | null;

@@ -15,10 +15,10 @@ export class Chart {
 
   /**
    * `lines`: the name of each line, the first one drawn as an area. `text`: a value as text. `zero`: the axis begins at
-   * 0; `top`: where it ends.
+   * 0; `top`: where it ends; `holds`: a value holds until the next one.
    */
-  constructor(title, lines, text, { zero = false, top } = {}) {
-    this.#options = { lines, text, zero, top };
+  constructor(title, lines, text, { zero = false, top, holds = false } = {}) {
+    this.#options = { lines, text, zero, top, holds };
     const head = element(
       "p",
       { className: "plot-head" },
@@ -56,7 +56,7 @@ export class Chart {
 
   #build() {
     this.#plot?.destroy();
-    const { lines, text, zero, top } = this.#options;
+    const { lines, text, zero, top, holds } = this.#options;
     const style = getComputedStyle(document.body);
     const colour = (name) => style.getPropertyValue(name).trim();
     const axis = {
@@ -98,7 +98,9 @@ export class Chart {
             width: 1.5,
             ...(i === 0 && zero && { fill: `color-mix(in srgb, ${strokes[0]} 14%, transparent)` }),
             value: (_u, value) => (value === null || value === undefined ? "–" : text(value)),
-            points: { show: false },
+            ...(holds && { paths: uPlot.paths.stepped({ align: 1 }) }),
+            // A value between two gaps has no line.
+            points: { show: false, size: 4, fill: strokes[i], filter: lonely },
           })),
         ],
       },
@@ -106,6 +108,13 @@ export class Chart {
       this.#box,
     );
   }
+}
+
+/** Indices of the values without a neighbour. */
+function lonely(u, series) {
+  const values = u.data[series];
+  const isNone = (value) => value === null || value === undefined;
+  return values.flatMap((value, i) => (!isNone(value) && isNone(values[i - 1]) && isNone(values[i + 1]) ? [i] : []));
 }
 
 /** Width of the axis of values: `1.5e+31 °C` needs more than `20 V`. */

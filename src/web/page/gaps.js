@@ -7,11 +7,11 @@ import { words } from "./words.js";
 const asked = new Lookup("api/gaps?since=7d&most=100", 2_000);
 const list = new ShortList(byId("gaps"), 6);
 
-/** Gaps of one tag: those that name it, and those that may include it. */
+/** Shows and returns the gaps of one tag: those that name it, and those that may include it. */
 export function showTagGaps({ gaps: summary, time }, { source, input }) {
   const now = time / 1_000;
   void asked.refresh(summary.revision, () => showTagGaps({ gaps: summary, time }, { source, input }));
-  if (!asked.answer) return;
+  if (!asked.answer) return [];
   const { gaps, more } = asked.answer;
   const own = gaps.filter((gap) => (gap.source ?? source) === source && (names(gap, input) || mayInclude(gap)));
   const number = own.length === 0 ? "none" : format.count(own.length);
@@ -20,6 +20,7 @@ export function showTagGaps({ gaps: summary, time }, { source, input }) {
   const isUnsure = own.some((gap) => !names(gap, input));
   setText(byId("gaps-note"), isUnsure ? "Gaps of several tags that may include this one are among them." : "");
   list.show(own, keyOf, create, (row, gap) => update(row, gap, now));
+  return own;
 }
 
 function names({ inputs }, input) {

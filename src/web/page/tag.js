@@ -5,6 +5,7 @@ import { byId, cells, copyButton, element, keyed, setHidden, setText } from "./e
 import { pill } from "./figures.js";
 import * as format from "./format.js";
 import { showTagGaps } from "./gaps.js";
+import { interruptionsOf, isMissing, withGaps } from "./plot-gaps.js";
 import { Stream, showAgent } from "./stream.js";
 import { words } from "./words.js";
 
@@ -22,6 +23,8 @@ let span = "";
 let unit = "";
 let chart;
 let seriesAt = Number.NEGATIVE_INFINITY;
+/** Gaps of the tag whose values are missing. */
+let missing = [];
 
 for (const button of byId("spans").children)
   button.addEventListener("click", () => {
@@ -114,11 +117,12 @@ function showFacts(facts) {
   );
 }
 
-function chartOf(lines) {
-  if (chart?.lines === lines.join()) return chart;
+function chartOf(lines, holds) {
+  const key = `${lines} ${holds}`;
+  if (chart?.key === key) return chart;
   chart?.node.remove();
-  chart = new Chart(asked.input, lines, (value) => `${format.value(Number(value.toPrecision(7)))}${unit}`);
-  chart.lines = lines.join();
+  chart = new Chart(asked.input, lines, (value) => `${format.value(Number(value.toPrecision(7)))}${unit}`, { holds });
+  chart.key = key;
   byId("plot").append(chart.node);
   return chart;
 }
@@ -127,7 +131,7 @@ async function showPlot() {
   if (span === "") {
     const { times, values } = detail?.history ?? { times: [], values: [] };
     setText(byId("plot-note"), "from the agent, every 5 s; drag to zoom, double-click to see all");
-    if (detail) chartOf(["value"]).show(times, values);
+    if (detail) chartOf(["value"], false).show(times, values);
     return;
   }
   if (performance.now() - seriesAt < seriesMs) return;
@@ -142,21 +146,22 @@ async function showPlot() {
     setText(byId("plot-note"), `${answer.reason}${answer.remedy ? `: ${answer.remedy}` : ""}`);
     return;
   }
-  const { times, values, min, max, bucketMs } = answer;
+  const { times, values, min, max, bucketMs, holds } = answer;
   const buckets = bucketMs === undefined ? "every value" : `mean, least and greatest of ${format.duration(bucketMs)}`;
   setText(
     byId("plot-note"),
     times.length === 0 ? "the service has no values of this time" : `from the service, ${buckets}`,
   );
-  if (min) chartOf(["mean", "least", "greatest"]).show(times, values, min, max);
-  else chartOf(["value"]).show(times, values);
+  const columns = min ? [times, values, min, max] : [times, values];
+  const lines = min ? ["mean", "least", "greatest"] : ["value"];
+  chartOf(lines, holds).show(...withGaps(columns, answer, interruptionsOf(missing, Date.now())));
 }
 
 new Stream(
   () => ({ count: 0 }),
   ({ status }) => {
     showAgent(status, asked.input);
-    showTagGaps(status, asked);
+    missing = showTagGaps(status, asked).filter((gap) => isMissing(gap, asked));
   },
 );
 const again = () => refresh().catch(() => {}); // the stream says that the agent does not answer

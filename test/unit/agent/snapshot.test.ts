@@ -1,6 +1,6 @@
 // What the status contains for the operator.
 import { expect, test } from "vitest";
-import { snapshotOf as partOf, snapshot } from "../../../src/agent/status/snapshot.ts";
+import { snapshotOf as partOf, sampleOfAgent, snapshot } from "../../../src/agent/status/snapshot.ts";
 import { SourceMonitor } from "../../../src/agent/status/source-monitor.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import type { BufferStats } from "../../../src/core/buffer.ts";
@@ -42,6 +42,26 @@ test("a warning of a connection is in the status with the name of its source whi
   expect(snapshot(parts).warnings).toContainEqual(expected);
   monitor.lost(new Error("gone"), 1_000);
   expect(snapshot(parts).warnings).not.toContainEqual(expected);
+});
+
+test("a plot has no value while the device gives none, nor while its source is not connected", async () => {
+  const { mapping, read } = tryMapping([{ input: "a" }]);
+  const monitor = new SourceMonitor({ name: "bus1", type: "modbus", tags: 1 }, testRuntime());
+  const { values } = sampleOfAgent({ ...(await partsOf({})), sources: [{ mapping, monitor }] });
+  const sampled = () => {
+    const all: (number | undefined)[] = [];
+    values(10, (_input, value) => all.push(value));
+    return all;
+  };
+  monitor.online({ deliveries: async function* () {}, async [Symbol.asyncDispose]() {} });
+  read(5);
+  expect(sampled()).toEqual([5]);
+  read(undefined, { quality: "bad", reason: "unit 1 did not answer" });
+  expect(sampled()).toEqual([undefined]);
+  read(6);
+  expect(sampled()).toEqual([6]);
+  monitor.lost(new Error("gone"), 1_000);
+  expect(sampled()).toEqual([undefined]);
 });
 
 test("several losses of one cause are not one long interval", async () => {
