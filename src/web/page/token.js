@@ -1,7 +1,37 @@
-// Requests that need a token: asked for in a dialog when the agent wants one, kept in the memory of this page only.
+// Requests that need a token: asked for in a dialog when the agent wants one, and kept for the pages of this tab of the
+// browser until it is closed.
 import { element, setHidden, setText } from "./element.js";
 
-let token;
+/** Agents behind one proxy have paths of their own. */
+const name = `tagferry token ${new URL(".", location.href).pathname}`;
+let token = kept();
+
+/** Undefined: no page of this tab was given one, or the browser keeps nothing. */
+function kept() {
+  try {
+    return sessionStorage.getItem(name) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function keep(given) {
+  token = given;
+  try {
+    sessionStorage.setItem(name, given);
+  } catch {
+    // The next page asks for it.
+  }
+}
+
+function forget() {
+  token = undefined;
+  try {
+    sessionStorage.removeItem(name);
+  } catch {
+    // Nothing was kept.
+  }
+}
 
 /** Resolves with the answer as JSON. Undefined: the person has given no token. Rejects if the agent does not answer. */
 export async function withToken(path, { method = "POST", body = {} } = {}) {
@@ -14,13 +44,14 @@ export async function withToken(path, { method = "POST", body = {} } = {}) {
     const answer = await response.json();
     if (response.status !== 401) return answer;
     const problem = token === undefined ? undefined : answer.reason;
+    forget();
     const given = await askFor(
       method === "POST" ? "A change needs a token" : "This page needs a token",
       problem,
       answer.tokenFile,
     );
     if (given === undefined) return undefined;
-    token = given;
+    keep(given);
   }
 }
 
