@@ -48,7 +48,7 @@ export class Nodes {
     this.#path = [];
     this.#shown = [];
     byId("nodes-search").value = "";
-    setAttribute(byId("nodes-search"), "placeholder", this.#look()?.tree ? "Search this branch" : "Search");
+    setAttribute(byId("nodes-search"), "placeholder", this.#look()?.tree ? "Search here and below" : "Search");
     setHidden(byId("nodes"), false);
     this.#tick();
     void this.#list();
@@ -102,7 +102,8 @@ export class Nodes {
   async #refresh() {
     const look = this.#look();
     if (!look) return;
-    const keys = this.#shown.filter(({ value }) => value !== undefined).map(({ key }) => key);
+    // A device without a tree may have nodes whose values were not read yet.
+    const keys = this.#shown.filter(({ value }) => value !== undefined || !look.tree).map(({ key }) => key);
     // A dialog asks for the token, or nobody looks.
     if (document.hidden || document.querySelector("dialog") || keys.length === 0) return this.#later(false);
     const turn = this.#turn;
@@ -162,31 +163,36 @@ export class Nodes {
   }
 
   #show() {
+    // A search lists nodes of several branches.
+    const isSearch = this.#look()?.tree === true && byId("nodes-search").value.trim() !== "";
     keyed(
       byId("nodes-list"),
       this.#shown,
       ({ key }) => key,
       (node) => this.#create(node),
       (row, node) => {
+        row.of = node;
+        setText(row.name, isSearch ? node.path.join(" / ") : node.name);
         setText(row.value, valueOf(node));
+        const refusal = refusalOf(node);
+        row.box.disabled = refusal !== undefined;
+        setText(row.type, refusal ?? node.type ?? "");
         if (row.box.checked !== this.chosen.has(node.key)) row.box.checked = this.chosen.has(node.key);
       },
     );
   }
 
   #create(node) {
-    const refusal = refusalOf(node);
     const box = element("input", { attributes: { type: "checkbox" } });
-    box.disabled = refusal !== undefined;
     box.addEventListener("change", () => {
-      if (box.checked) this.chosen.set(node.key, node);
-      else this.chosen.delete(node.key);
+      if (box.checked) this.chosen.set(row.of.key, row.of);
+      else this.chosen.delete(row.of.key);
       this.#changed();
     });
-    const name = element("bdi", { text: plain(node.name) });
+    const name = element("bdi");
     const value = element("span", { className: "value" });
     const address = element("bdi", { className: "quiet address", text: plain(node.address) });
-    const type = element("span", { className: "quiet", text: refusal ?? node.type ?? "" });
+    const type = element("span", { className: "quiet" });
     const isFolder = node.branch && node.value === undefined;
     const open = element("button", { className: "branch", attributes: { type: "button" } });
     open.addEventListener("click", () => this.#open([...this.#path, node]));
@@ -195,7 +201,14 @@ export class Nodes {
     if (!isFolder) setAttribute(open, "aria-label", `open ${plain(node.name)}`);
     const first = isFolder ? open : element("label", { className: "pick" }, box, name);
     const extra = isFolder ? [this.#belowButton(node)] : node.branch ? [open] : [];
-    return { node: element("li", { className: "node" }, first, value, type, address, ...extra), box, value };
+    const row = {
+      node: element("li", { className: "node" }, first, value, type, address, ...extra),
+      name,
+      box,
+      value,
+      type,
+    };
+    return row;
   }
 
   #belowButton(node) {

@@ -60,8 +60,14 @@ test("a branch is listed when it is opened, with values that follow the server",
   const { body } = await world.ask("values", { look, keys: [temp.key] });
   expect(body.values).toEqual({ [temp.key]: 22.5 });
   server.set("Temp", 21.5);
-  const found = await world.ask("list", { look, under: line.key, search: "t em" });
+  const found = await world.ask("list", { look, under: line.key, search: "tem p" });
   expect(found.body.nodes.map(({ name }: { name: string }) => name)).toEqual(["Temp"]);
+  // From the top, the branches below are searched, too.
+  const below = (await world.ask("list", { look, search: "line temp" })).body;
+  expect(below.nodes.map(({ path, value }: { path: string[]; value: number }) => [path, value])).toEqual([
+    [["Line", "Temp"], 21.5],
+  ]);
+  expect(below.notes).toEqual([expect.stringMatching(/^all \d+ nodes below this branch were searched$/)]);
   expect(await world.ask("close", { look })).toMatchObject({ status: 200 });
   expect(await world.ask("list", { look })).toMatchObject({ status: 410 });
 });

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { type Asyncua, asyncua } from "../../support/asyncua.ts";
 import { discoverToken, discoverWorld } from "../../support/discover-world.ts";
+import { modbusDevice } from "../../support/modbus-device.ts";
 import { openMosquitto } from "../../support/mosquitto.ts";
 import { npmPackageFolder } from "../../support/npm-package.ts";
 import { statusWith } from "../../support/status.ts";
@@ -123,6 +124,73 @@ test("topics of mosquitto are ticked, survive a restart of the agent, and are wr
   await page.getByText("and taken up: 1 tag").waitFor();
   expect(readFileSync(world.folder.file("conf.d/mqtt1.yaml"), "utf8")).toContain("topic: hall/room1/env");
   expect(complaints.filter((text) => !/40[19]|410|Password field is not contained/.test(text))).toEqual([]);
+});
+
+test("points of a Modbus device can be ticked once their values are there, and values follow the device", async () => {
+  await using device = await modbusDevice();
+  const unit = device.unit(1);
+  unit.set("hr", 40_000, [0x5375, 0x6e53, 103, 50]);
+  // Power with its scale factor: 234.5 W.
+  unit.set("hr", 40_016, [2_345, 0xff_ff]);
+  unit.set("hr", 40_054, [0xff_ff, 0]);
+  await using world = await discoverWorld();
+  await using opened = await openPage(
+    browser,
+    { snapshot: () => statusWith(), control: world.control },
+    { path: "/discover" },
+  );
+  const { page } = opened;
+  await giveToken(page);
+  await page.getByLabel("Address", { exact: true }).fill(`${device.url}?unit=1&from=0&to=1`);
+  await page.getByRole("button", { name: "Connect", exact: true }).click();
+  const power = page.locator(".node", { has: page.getByText("W", { exact: true }) });
+  await power.getByText("234.5 W").waitFor();
+  unit.set("hr", 40_016, [2_346]);
+  await power.getByText("234.6 W").waitFor();
+  await page.getByLabel("W", { exact: true }).check();
+  await page.locator("#change-text", { hasText: "scaleFactor: hr:40017" }).waitFor();
+});
+
+test("a search finds nodes in the branches below, and says what was searched", async () => {
+  await using world = await discoverWorld();
+  await using opened = await openPage(
+    browser,
+    { snapshot: () => statusWith(), control: world.control },
+    { path: "/discover" },
+  );
+  const { page } = opened;
+  await giveToken(page);
+  await page.getByLabel("Address", { exact: true }).fill(server.url);
+  await page.getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByRole("button", { name: "It is the same: trust it" }).click();
+  await page.getByRole("button", { name: "Line ▸" }).waitFor();
+  await page.getByLabel("Search name and address").fill("line temp");
+  await page.getByLabel("Line / Temp", { exact: true }).check();
+  await page.getByText(/^all \d+ nodes below this branch were searched$/).waitFor();
+  await page.locator("#change-text", { hasText: "input: Line.Temp" }).waitFor();
+});
+
+test("a tab of the browser asks for the token once, keeps it out of addresses, and asks again where it is wrong", async () => {
+  await using world = await discoverWorld();
+  await using opened = await openPage(
+    browser,
+    { snapshot: () => statusWith(), control: world.control },
+    { path: "/discover" },
+  );
+  const { page } = opened;
+  const answered = () => page.locator("#device-addresses option").first().waitFor({ state: "attached" });
+  await giveToken(page);
+  await answered();
+  await page.getByRole("link", { name: "Overview" }).click();
+  await page.getByRole("link", { name: "Add tags" }).click();
+  await answered();
+  expect(await page.getByRole("dialog").count()).toBe(0);
+  expect(page.url()).not.toContain(discoverToken);
+  expect(await page.evaluate("localStorage.length")).toBe(0);
+  await page.evaluate("Object.keys(sessionStorage).forEach((key) => sessionStorage.setItem(key, 'wrong'))");
+  await page.reload();
+  await giveToken(page);
+  await answered();
 });
 
 test("all tags below a branch are ticked at once, and a removed obstacle disappears", async () => {

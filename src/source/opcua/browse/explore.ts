@@ -1,7 +1,7 @@
 // Browses a server branch by branch, as a person opens them, with current values.
 import type { BrowseTarget, ExploredList, ExploredNode, ExploreQuery, Explorer } from "../../../core/commissioning.ts";
 import { AgentError } from "../../../core/errors.ts";
-import type { Runtime } from "../../../core/runtime.ts";
+import type { Clock, Runtime } from "../../../core/runtime.ts";
 import { portableNodeId } from "../config/node-address.ts";
 import { type Child, type NodeId, readValues, type Services } from "../session/services.ts";
 import { convert } from "../types/value.ts";
@@ -13,10 +13,33 @@ interface KnownNode {
   readonly path: readonly string[];
 }
 
+interface FoundNode extends Child {
+  readonly path: readonly string[];
+}
+
+interface Parent {
+  readonly nodeId: NodeId | string;
+  readonly path: readonly string[];
+}
+
+/** The nodes of a branch, or with `below` all nodes of the branches below it, too. */
+interface Found {
+  readonly under: string | undefined;
+  readonly below: boolean;
+  readonly nodes: readonly FoundNode[];
+  readonly notes: readonly string[];
+}
+
+/** Bounds of a search: nodes, and milliseconds. A request of the page takes 20 s at most. */
+const mostSearched = 10_000;
+const searchWithinMs = 8_000;
+/** Nodes whose children are read before the bounds are checked again. */
+const parentsAtOnce = 500;
+
 /** The session is temporary and ends with the explorer. Rejects like `browseOpcua`. */
 export async function exploreOpcua(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): Promise<Explorer> {
   const { services, namespaces, resources } = await openBrowser(target, runtime, signal);
-  return new OpcuaExplorer(services, namespaces, resources);
+  return new OpcuaExplorer(services, namespaces, resources, runtime.clock);
 }
 
 class OpcuaExplorer implements Explorer {
@@ -24,40 +47,45 @@ class OpcuaExplorer implements Explorer {
   readonly #services: Services;
   readonly #namespaces: readonly string[];
   readonly #resources: AsyncDisposableStack;
+  readonly #clock: Clock;
   readonly #known = new Map<string, KnownNode>();
-  /** Children of the branch that was listed last, so that paging and searching in it ask the server once. */
-  #last: { readonly under: string | undefined; readonly children: readonly Child[] } | undefined;
+  /** What was listed last, so that paging and another word of a search ask the server once. */
+  #last: Found | undefined;
 
-  constructor(services: Services, namespaces: readonly string[], resources: AsyncDisposableStack) {
+  constructor(services: Services, namespaces: readonly string[], resources: AsyncDisposableStack, clock: Clock) {
+    this.#clock = clock;
     this.#services = services;
     this.#namespaces = namespaces;
     this.#resources = resources;
   }
 
   async list({ under, search, first, count }: ExploreQuery, signal: AbortSignal): Promise<ExploredList> {
-    const parent = under === undefined ? undefined : this.#nodeOf(under);
-    if (first === 0 && search.length === 0) this.#last = undefined;
-    const children =
-      this.#last?.under === under && this.#last ? this.#last.children : await this.#children(under, signal);
-    const matching = children.filter((child) => {
-      const text = `${child.name} ${child.nodeId.toString()}`.toLowerCase();
-      return search.every((word) => text.includes(word));
+    const below = search.length > 0;
+    if (first === 0 && !below) this.#last = undefined;
+    const last = this.#last;
+    const known = last && last.under === under && last.below === below ? last : undefined;
+    const { nodes: all, notes } = (this.#last = known ?? (await this.#find(under, below, signal)));
+    const depth = under === undefined ? 0 : this.#nodeOf(under).path.length;
+    const matching = all.filter(({ path, name, nodeId }) => {
+      const own = `${name} ${nodeId.toString()}`.toLowerCase();
+      const text = `${path.slice(depth).join(".")} ${own}`.toLowerCase();
+      // Everything below a node has its name in the path, but is not what a person looks for.
+      return !below || (search.every((word) => text.includes(word)) && search.some((word) => own.includes(word)));
     });
     const shown = matching.slice(first, first + count);
     if (this.#known.size + shown.length > mostNodes)
       throw new AgentError("SOURCE_PROTOCOL", `more than ${mostNodes} nodes were listed`, {
         hint: "connect again, and open fewer branches",
       });
-    const below = await this.#services.children(
+    const children = await this.#services.children(
       shown.map(({ nodeId }) => nodeId),
       signal,
     );
     const facts = await factsOf(this.#services, shown, signal);
-    const nodes = shown.map(({ nodeId, name }, i): ExploredNode => {
+    const nodes = shown.map(({ nodeId, name, path }, i): ExploredNode => {
       const key = portableNodeId(nodeId.toString(), this.#namespaces);
-      const path = [...(parent?.path ?? []), name];
       this.#known.set(key, { nodeId, path });
-      const branch = below[i]?.some(isOffered) ?? false;
+      const branch = children[i]?.some(isOffered) ?? false;
       return {
         key,
         address: key,
@@ -70,7 +98,7 @@ class OpcuaExplorer implements Explorer {
         ...facts[i],
       };
     });
-    return { nodes, total: matching.length, busy: false, notes: [] };
+    return { nodes, total: matching.length, busy: false, notes };
   }
 
   async values(keys: readonly string[], signal: AbortSignal) {
@@ -87,18 +115,30 @@ class OpcuaExplorer implements Explorer {
     );
   }
 
-  async #children(under: string | undefined, signal: AbortSignal): Promise<readonly Child[]> {
-    const nodeId = under === undefined ? objects : this.#nodeOf(under).nodeId;
-    const [found = []] = await this.#services.children([nodeId], signal);
+  /** Level by level, so that a search with bounds finds what is near. */
+  async #find(under: string | undefined, below: boolean, signal: AbortSignal): Promise<Found> {
+    const top = under === undefined ? undefined : this.#nodeOf(under);
     const seen = new Set<string>();
-    const children = found.filter((child) => {
-      const key = child.nodeId.toString();
-      if (!isOffered(child) || seen.has(key)) return false;
-      seen.add(key);
-      return true;
-    });
-    this.#last = { under, children };
-    return children;
+    const nodes: FoundNode[] = [];
+    const end = this.#clock.monotonic() + searchWithinMs;
+    const waiting: Parent[] = [{ nodeId: top?.nodeId ?? objects, path: top?.path ?? [] }];
+    const isOver = () => nodes.length >= mostSearched || this.#clock.monotonic() > end;
+    do {
+      const parents = waiting.splice(0, parentsAtOnce);
+      const ids = parents.map(({ nodeId }) => nodeId);
+      for (const [i, children] of (await this.#services.children(ids, signal)).entries())
+        for (const child of children) {
+          const key = child.nodeId.toString();
+          if (!isOffered(child) || seen.has(key)) continue;
+          seen.add(key);
+          const node = { ...child, path: [...(parents[i]?.path ?? []), child.name] };
+          nodes.push(node);
+          if (below) waiting.push(node);
+        }
+    } while (waiting.length > 0 && !isOver());
+    const searched = `${nodes.length} nodes below this branch were searched`;
+    const note = waiting.length > 0 ? `the first ${searched}: open a branch to search in it` : `all ${searched}`;
+    return { under, below, nodes, notes: below ? [note] : [] };
   }
 
   #nodeOf(key: string): KnownNode {
