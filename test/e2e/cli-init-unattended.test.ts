@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { command } from "../support/command.ts";
 import { modbusDevice } from "../support/modbus-device.ts";
+import { openMqttBroker } from "../support/mqtt-broker.ts";
 import { putKey } from "../support/opcua-key.ts";
 import { opcuaServer } from "../support/opcua-server.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -103,6 +104,22 @@ test("an unreachable source stops init and nothing is written; --offline writes 
   expect(existsSync(agent.file)).toBe(false);
   expect(await agent.init(...there, "--offline")).toMatchObject({ status: 0 });
   expect(agent.written().sources.mqtt).toMatchObject({ url: "mqtt://127.0.0.1:1", tags: [] });
+});
+
+test("a source that refuses ends init with 77 and nothing is written; one that gives no value ends it with 1", async () => {
+  using agent = await plant();
+  await using broker = await openMqttBroker({ credentials: { username: "gw1", password: "right" } });
+  const source = (password: string) => ["--source", broker.url, "--username", "gw1", "--source-password-env", password];
+  const init = (password: string) =>
+    agent.run(["init", "--yes", "--integration", integration, ...source("SOURCE_PASSWORD")], {
+      SOURCE_PASSWORD: password,
+    });
+
+  expect(await init("wrong")).toMatchObject({ status: 77, stderr: expect.stringContaining("nothing is written") });
+  expect(existsSync(agent.file)).toBe(false);
+
+  expect(await init("right")).toMatchObject({ status: 1, stderr: expect.stringContaining("mqtt has no tags yet") });
+  expect(existsSync(agent.file)).toBe(true);
 });
 
 test.each([

@@ -26,6 +26,7 @@ const service = of("docs/local-service.md", "service");
 const promises = of("docs/promises.md", ".");
 const discover = of("docs/discover.md", ".");
 const security = of("docs/security.md", ".");
+const web = of("src/web/README.md", "web");
 const troubleshooting = of("docs/troubleshooting.md", ".");
 
 export const documentedLimits: readonly DocumentedLimit[] = [
@@ -85,6 +86,17 @@ export const documentedLimits: readonly DocumentedLimit[] = [
   operating(["from the tenth minute on", "upload/delivery/delivery-status", "= 10 * minuteMs;"]),
   operating(["used again within 50 s", "upload/client/connections", "const idleMs = 50_000;"]),
   operating(["latest 2,000 log lines", "agent/otlp/log-queue", "const mostLines = 2_000;"]),
+  operating(["not believed before 2025", "agent/clock/clock-watch", 'Date.parse("2025-01-01T00:00:00Z")']),
+  operating(["the last run (2 minutes at most)", "agent/clock/clock-watch", "const behindForMs = 120_000;"]),
+  operating(["has set it (1 minute at most)", "agent/clock/clock-watch", "const unsyncedForMs = 60_000;"]),
+  operating(["Steps of more than a second", "agent/clock/clock-watch", "const stepUs = 1e6;"]),
+  operating(["By up to a minute", "agent/clock/agent-clock", "const shortStepUs = 60e6;"]),
+  operating(["run a tenth slower", "agent/clock/agent-clock", "const slowing = 0.1;"]),
+  operating(["up to 10 minutes (`hold`)", "agent/clock/clock-vote", "const holdForMs = 600_000;"]),
+  operating(["more than 5 % of the values", "mapping/input-state", "const mostShare = 0.05;"]),
+  operating(["more than 1 s, 64 KiB, 4 MB or 1 % of a core", "agent/own-signals", "deadband: 65_536,"]),
+  operating(["more than 1 s, 64 KiB, 4 MB or 1 % of a core", "agent/own-signals", "deadband: 4e6,"]),
+  operating(["and every 5 minutes", "agent/own-signals", 'const heartbeat = "5m";']),
   operating(["2.10.23 or later", "cli/configure/check-cluster", 'const oldestServer = "2.10.23";']),
   operating([
     "the last 10 minutes, at most 1 GiB",
@@ -125,6 +137,13 @@ export const documentedLimits: readonly DocumentedLimit[] = [
   promises(["every 5 s to 5 min", "upload/failures/parked-inputs", "refused: { minMs: 5_000, maxMs: 300_000 },"]),
   promises(["five failures within 30 s", "upload/failures/failure-search", "const leastFailures = 5;"]),
   promises(["five failures within 30 s", "upload/failures/failure-search", "const leastMs = 30_000;"]),
+  web(["128 connections", "server", "const maxConnections = 128;"]),
+  web(["32 open pages", "server", "const maxStreams = 32;"]),
+  web(["for 250 ms", "server", "const snapshotAgeMs = 250;"]),
+  web(["at most 200", "tag-view", "export const maxRows = 200;"]),
+  web(["50 reasons", "details", "const mostReasons = 50;"]),
+  web(["at most four wait", "details", "const mostWaiting = 4;"]),
+  web(["ends at 10,000 tags", "history", "const historyTags = 10_000;"]),
   discover(["500 tags at most", "web/page/discover-nodes.js", "const mostBelow = 500;"]),
   discover(["4 devices at a time", "discover/looks", "const mostLooks = 4;"]),
   discover(["after two minutes", "discover/looks", "const idleMs = 120_000;"]),

@@ -56,7 +56,7 @@ export function proofsOf(document: string): readonly Proof[] {
       .map((cell) => cell.trim());
     if (!row.startsWith("|")) inTable = false;
     else if (!inTable) {
-      column = cells.findIndex((cell) => /^(proved by|shown by|proof|tests?)\b/.test(cell));
+      column = cells.findIndex((cell) => /^(proved by|shown by|proof|tests?|file below)\b/.test(cell));
       inTable = true;
     } else if (column >= 0 && !/^-+$/.test(cells[0] ?? "")) proofs.push({ document, row, cell: cells[column] ?? "" });
   }
