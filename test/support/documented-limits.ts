@@ -29,6 +29,13 @@ const security = of("docs/security.md", ".");
 const web = of("src/web/README.md", "web");
 const troubleshooting = of("docs/troubleshooting.md", ".");
 
+const elsewhere = ([document, phrase, file, line]: readonly [string, string, string, string]): DocumentedLimit => ({
+  document: `docs/${document}.md`,
+  phrase,
+  file,
+  line,
+});
+
 export const documentedLimits: readonly DocumentedLimit[] = [
   mqtt(["10,000 elements at `[*]`", "decoders/json-path", "const maxElements = 10_000;"]),
   mqtt(["100,000 readings of all tags in one message", "reception/message-reader", "const maxReadings = 100_000;"]),
@@ -158,4 +165,12 @@ export const documentedLimits: readonly DocumentedLimit[] = [
   troubleshooting(["after 1 to 15 s", "upload/delivery/outcome-handler", "minMs: 1_000, maxMs: most(15_000)"]),
   troubleshooting(["after 5 to 60 s", "upload/delivery/outcome-handler", "minMs: 5_000, maxMs: Math.min(most(60_000)"]),
   troubleshooting(["one request a minute is tried", "upload/delivery/outcome-handler", "const breakerMs = 60_000;"]),
+  elsewhere(["scaling", "the tests run 2.15.2", "test/support/nats-servers.ts", 'const version = "2.15.2";']),
+  elsewhere(["fleet", "glibc 2.28", "packaging/deb.ts", "libc6 (>= 2.28)"]),
+  elsewhere(["fleet", "a tenth at a time", "packaging/ansible/site.yaml", 'serial: "10%"']),
+  elsewhere(["operating", "needs libc 2.28 or later", "packaging/deb.ts", "libc6 (>= 2.28)"]),
+  elsewhere(["operating", "at 512 MiB (`MemoryMax`)", "systemd/tagferry.service", "MemoryMax=512M"]),
+  elsewhere(["operating", "as user 10001", "Dockerfile", "USER 10001:10001"]),
+  elsewhere(["operating", "Give the container 30 s", "packaging/compose/compose.yaml", "stop_grace_period: 30s"]),
+  elsewhere(["troubleshooting", "systemd does not try again", "systemd/tagferry.service", "Status=2 78"]),
 ];

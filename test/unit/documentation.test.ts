@@ -115,6 +115,11 @@ test("the troubleshooting page quotes messages of the program, and has every cau
   expect(causes.filter((row) => !page.includes(row))).toEqual([]);
 });
 
+test("no document has a word that hides who does what", () => {
+  const vague = /\b(unsaid|anew|told|untold|somebody|nobody|whoever)\b/i;
+  expect(manuals.filter((name) => vague.test(textOf(name)))).toEqual([]);
+});
+
 test("every document of the folder is in its table of contents", () => {
   const contents = textOf("docs/README.md");
   const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md") && name !== "README.md");
@@ -179,6 +184,14 @@ test("every identifier, error code, variable and flag that a document names is i
     !new RegExp(`(?<![\\w-])${name.replace(/^tagferry_/, "(tagferry_)?")}(?![\\w-])`).test(text);
   expect(named.size).toBeGreaterThan(150);
   expect([...named].filter((name) => !elsewhere.includes(name) && isMissing(name))).toEqual([]);
+});
+
+test("the operator's guide has every file and folder of the data directory", () => {
+  const joined = /\b(?:join|resolve)\((?:[\w.#]+\.)?dataDir, "([\w.]+)"/g;
+  const names = all("src/**/*.ts").flatMap((name) => [...textOf(name).matchAll(joined)].map(([, entry = ""]) => entry));
+  const guide = textOf("docs/operating.md");
+  expect(new Set(names).size).toBeGreaterThan(7);
+  expect(names.filter((name) => !guide.includes(`\n| \`${name}`))).toEqual([]);
 });
 
 test("every path below a port that a document names is in the program", () => {
