@@ -1,11 +1,14 @@
 // What a malicious client can do to the page.
 import { connect } from "node:net";
 import { expect, test } from "vitest";
-import { openWeb } from "../../../src/web/server.ts";
-import { testRuntime } from "../../support/runtime.ts";
+import type { Runtime } from "../../../src/core/runtime.ts";
+import { Secret } from "../../../src/core/secret.ts";
+import { openWeb, type WebOptions } from "../../../src/web/server.ts";
+import { eventually } from "../../support/eventually.ts";
+import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { statusWith } from "../../support/status.ts";
 
-function open() {
+function open(options: Pick<WebOptions, "readToken"> = {}, runtime: Runtime = testRuntime()) {
   return openWeb(
     {
       listen: { host: "127.0.0.1", port: 0 },
@@ -13,8 +16,9 @@ function open() {
       metrics: async () => "",
       health: () => ({ ok: true }),
       ready: () => ({ ok: true }),
+      ...options,
     },
-    testRuntime(),
+    runtime,
     new AbortController().signal,
   );
 }
@@ -59,4 +63,20 @@ test("connections beyond the limit are closed, and existing ones continue", asyn
   for await (const chunk of first?.setEncoding("latin1") ?? []) answer += chunk;
   expect(answer).toMatch(/^HTTP\/1.1 200 /);
   for (const socket of sockets) socket.destroy();
+});
+
+test("a wrong token is answered after a second, and the right one at once", async () => {
+  const clock = new ManualClock();
+  await using web = await open({ readToken: new Secret("the-right-token-0") }, testRuntime({ clock }));
+  const status = (token: string) =>
+    fetch(`${web.url}/metrics`, { headers: { authorization: `Bearer ${token}` } }).then((answer) => answer.status);
+  let answered: number | undefined;
+  void status("the-right-token-1").then((code) => (answered = code));
+
+  // Time stands still, and these are answered one after the other.
+  for (let i = 0; i < 5; i++) expect(await status("the-right-token-0")).toBe(200);
+  expect(answered).toBeUndefined();
+
+  // Whenever the request has arrived, a second later it is answered.
+  expect(await eventually(() => clock.advance(1_000).then(() => answered))).toBe(401);
 });
