@@ -149,6 +149,12 @@ test("every command line that a document shows has a known command and known opt
   };
   expect(lines.filter(unknown).filter(({ words }) => words[0] !== "COMMAND")).toEqual([]);
   expect(lines.length).toBeGreaterThan(100);
+  const choices = spans.flatMap(({ text }) => {
+    const [, group = "", words] = /^([a-z][a-z-]+) ([a-z]+(?:\|[a-z]+)+)/.exec(text) ?? [];
+    return words?.split("|").map((word) => ({ group, word })) ?? [];
+  });
+  expect(choices.length).toBeGreaterThan(15);
+  expect(choices.filter(({ group, word }) => !places.get(group)?.includes(word))).toEqual([]);
 });
 
 test("every script of npm that a document runs exists", () => {
