@@ -1,5 +1,7 @@
 // The test vectors for every implementation, from a second third-party server, in C.
 import { expect, test } from "vitest";
+import type { BrowsedNode } from "../../src/core/commissioning.ts";
+import { modbusDriver } from "../../src/source/modbus/driver.ts";
 import { libmodbus } from "../support/libmodbus.ts";
 import { allRead, browseModbusDevice, latest, openModbusSource, readUntil } from "../support/modbus-source.ts";
 import { modbusVectors, vectorTags } from "../support/modbus-vectors.ts";
@@ -40,6 +42,36 @@ test.each(["tcp", "rtu"] as const)(
       value: expect.stringMatching(/^B4 FF LMB3\.\d/),
       tag: { unit: 1 },
     });
+  },
+);
+
+test.each(["tcp", "rtu"] as const)(
+  "a device that serves one client at a time is searched while it is polled over %s",
+  async (transport) => {
+    await using server = await libmodbus(transport, [231, 50]);
+    const options = { url: server.url, timeout: "10s" };
+    await using source = await openModbusSource(options, [{ at: "hr:0" }], testRuntime(), signal());
+    const found = Promise.withResolvers<void>();
+    let isFound = false;
+    void found.promise.then(() => (isFound = true));
+    // Polls until the search has ended, and once more.
+    const reading = readUntil(source, signal(), (all) => {
+      if (all.length === 1) void searched().then(found.resolve, found.reject);
+      return isFound;
+    });
+    const searched = async () => {
+      const url = `${server.url}${transport === "tcp" ? "?" : "&"}unit=1&to=10`;
+      const search = await modbusDriver.search?.({ url, running: () => [source] }, testRuntime(), signal());
+      const nodes: BrowsedNode[] = [];
+      for await (const node of search?.nodes() ?? []) nodes.push(node);
+      const second = nodes.filter(({ address }) => address === "hr:1 u16");
+      expect(await search?.values(second)).toEqual([50]);
+      await search?.[Symbol.asyncDispose]();
+    };
+    const readings = await reading;
+    await found.promise;
+    expect(readings.length).toBeGreaterThan(2);
+    expect(new Set(readings.map(({ value, quality }) => `${value} ${quality}`))).toEqual(new Set(["231 good"]));
   },
 );
 
