@@ -34,7 +34,7 @@ interface Piece {
   readonly half?: "first" | "second";
 }
 
-/** Yields the ranges that answer, by ascending address; adjacent ones are merged. */
+/** Yields the ranges that answer, by ascending address, each as soon as it ends; adjacent ones are merged. */
 export async function* scanAddresses(
   read: ReadWords,
   { table, from, to, block, smallest }: AddressScanOptions,
@@ -66,6 +66,10 @@ export async function* scanAddresses(
         { start, count: middle, half: "first" },
         { start: start + middle, count: count - middle, half: "second" },
       );
+    } else if (open) {
+      // What follows is refused, and a person may wait for what was found.
+      yield { table, ...open };
+      open = undefined;
     }
   }
   if (open) yield { table, ...open };

@@ -25,6 +25,18 @@ test("a device that allows fewer registers gets requests of that length once it 
   expect(asked.filter(([, count]) => count > 20)).toHaveLength(3);
 });
 
+test("a range is found as soon as it ends, not after the refused addresses behind it", async () => {
+  let asked = 0;
+  const read = async (_table: string, start: number, count: number) => {
+    asked++;
+    return start + count > 10 ? undefined : Array.from({ length: count }, () => 7);
+  };
+  const found = scanAddresses(read, { table: "hr", from: 0, to: 65_000, block: 100, smallest: 1 });
+  expect((await found.next()).value).toEqual({ table: "hr", start: 0, values: Array.from({ length: 10 }, () => 7) });
+  expect(asked).toBeLessThan(20);
+  await found.return(undefined);
+});
+
 test("holes are not mistaken for a length limit", async () => {
   const { asked, found } = await surveyed((start, count) => start < 120 && start + count > 100);
 
