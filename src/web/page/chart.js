@@ -15,10 +15,10 @@ export class Chart {
 
   /**
    * `lines`: the name of each line, the first one drawn as an area. `text`: a value as text. `zero`: the axis begins at
-   * 0; `top`: where it ends; `holds`: a value holds until the next one.
+   * 0; `top`: where it ends; `holds`: a value holds until the next one; `steps`: distances of the lines of the axis.
    */
-  constructor(title, lines, text, { zero = false, top, holds = false } = {}) {
-    this.#options = { lines, text, zero, top, holds };
+  constructor(title, lines, text, { zero = false, top, holds = false, steps } = {}) {
+    this.#options = { lines, text, zero, top, holds, steps };
     const head = element(
       "p",
       { className: "plot-head" },
@@ -56,7 +56,7 @@ export class Chart {
 
   #build() {
     this.#plot?.destroy();
-    const { lines, text, zero, top, holds } = this.#options;
+    const { lines, text, zero, top, holds, steps } = this.#options;
     const style = getComputedStyle(document.body);
     const colour = (name) => style.getPropertyValue(name).trim();
     const axis = {
@@ -87,6 +87,7 @@ export class Chart {
           {
             ...axis,
             size: (_u, labels) => widthOf(labels),
+            ...(steps && { incrs: steps }),
             values: (_u, splits) => splits.map((value) => text(value)),
           },
         ],

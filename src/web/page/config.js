@@ -13,6 +13,8 @@ let first = 0;
 let config;
 let loaded;
 let answer;
+/** Why there is no answer, if not for want of a token. */
+let problem;
 let isBusy = false;
 let isWanted = false;
 let timer;
@@ -29,6 +31,7 @@ async function load() {
       const query = new URLSearchParams({ search: search.value, only: only.value, first, ...repeated });
       const given = await withToken(`api/config?${query}`, { method: "GET" });
       answer = given?.rows ? given : undefined;
+      problem = given?.reason;
     }
   } catch {
     // The stream says that the agent does not answer.
@@ -42,7 +45,7 @@ function show() {
   const { level, text } = headline();
   setText(byId("overall"), text);
   setClass(byId("overall"), `headline ${level}`);
-  setHidden(again, answer !== undefined || isBusy);
+  setHidden(again, answer !== undefined || problem !== undefined || isBusy);
   if (!answer) return;
   const { rows, matching, total } = answer;
   keyed(body, rows, ({ path }) => path, createRow, update);
@@ -61,7 +64,7 @@ function show() {
 }
 
 function headline() {
-  if (!answer) return { level: "note", text: "The configuration is shown with a token." };
+  if (!answer) return { level: "note", text: problem ?? "The configuration is shown with a token." };
   const at = format.moment(config.loadedAt / 1_000, Date.now());
   if (config.failedReload)
     return { level: "bad", text: `The changed file is invalid. What was loaded at ${at} is in effect.` };

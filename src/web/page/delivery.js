@@ -11,11 +11,17 @@ import { words } from "./words.js";
 /** The agent keeps a sample of the figures every five seconds. */
 const sampleMs = 5_000;
 const whole = (number) => format.count(Math.round(number));
+/** Round lengths of time in milliseconds, and round sizes in bytes. */
+const lengths = [1, 2, 5, 10, 20, 50, 100, 200, 500].concat(
+  [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200].map((s) => s * 1_000),
+  [1, 2, 5, 10, 20, 50].map((days) => days * 86_400_000),
+);
+const sizes = Array.from({ length: 50 }, (_, i) => 2 ** i);
 const charts = {
-  lagMs: new Chart("Lag", ["lag"], format.duration, { zero: true }),
+  lagMs: new Chart("Lag", ["lag"], format.duration, { zero: true, steps: lengths }),
   backlogPoints: new Chart("Points waiting", ["points"], whole, { zero: true }),
   sentPoints: new Chart("Points delivered a second", ["points/s"], format.rate, { zero: true }),
-  bufferBytes: new Chart("Buffer on disk", ["size"], format.bytes, { zero: true }),
+  bufferBytes: new Chart("Buffer on disk", ["size"], format.bytes, { zero: true, steps: sizes }),
   budgetShare: new Chart("Permitted requests used", ["share"], format.percent, { zero: true, top: 1 }),
 };
 byId("plots").append(...Object.values(charts).map(({ node }) => node));

@@ -25,6 +25,8 @@ const again = element("button", { attributes: { type: "button" }, text: "Enter t
 let lines = [];
 let after = 0;
 let hasToken;
+/** Why there is no answer, if not for want of a token. */
+let problem;
 let isBusy = false;
 let sources = "";
 
@@ -34,6 +36,7 @@ async function load() {
   try {
     const answer = await withToken(`api/log?after=${after}`, { method: "GET" });
     hasToken = answer?.lines !== undefined;
+    problem = answer?.reason;
     if (hasToken) take(answer);
     show();
   } catch {
@@ -74,7 +77,7 @@ function shown(value) {
 }
 
 function show() {
-  setHidden(again, hasToken !== false);
+  setHidden(again, hasToken !== false || problem !== undefined);
   const search = fields.search.value.toLowerCase();
   const level = Number(fields.level.value);
   const source = fields.source.value;
@@ -97,7 +100,7 @@ function show() {
 }
 
 function headline() {
-  if (!hasToken) return ["note", "The log is shown with a token."];
+  if (!hasToken) return ["note", problem ?? "The log is shown with a token."];
   if (lines.length === 0) return ["note", "No line yet."];
   const since = `since ${format.moment(lines[0].time, Date.now())}`;
   const of = (level, word) => {

@@ -4,6 +4,7 @@ import { element, setHidden, setText } from "./element.js";
 
 /** Agents behind one proxy have paths of their own. */
 const name = `tagferry token ${new URL(".", location.href).pathname}`;
+const without = "This agent takes no token, as in the demo: configuration, log and adding tags need one.";
 let token = kept();
 
 /** Undefined: no page of this tab was given one, or the browser keeps nothing. */
@@ -41,6 +42,9 @@ export async function withToken(path, { method = "POST", body = {} } = {}) {
       headers: { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) },
       ...(method === "POST" && { body: JSON.stringify(body) }),
     });
+    // An agent without a control interface knows none of these requests.
+    const isJson = response.headers.get("content-type")?.startsWith("application/json");
+    if (!isJson && [404, 405].includes(response.status)) return { ok: false, reason: without };
     const answer = await response.json();
     if (response.status !== 401) return answer;
     const problem = token === undefined ? undefined : answer.reason;

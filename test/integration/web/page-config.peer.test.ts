@@ -115,6 +115,15 @@ test("every value has its place or is a default, and the place shows the lines o
   expect(complaints.filter((text) => !expected.test(text))).toEqual([]);
 });
 
+test.each(["/config", "/log", "/discover"])(
+  "an agent that takes no token, as the demo, says so on %s",
+  async (path) => {
+    await using opened = await openPage(browser, { snapshot: () => statusWith() }, { path });
+    await opened.page.getByText("This agent takes no token").waitFor();
+    expect(await opened.page.getByRole("button", { name: "Enter the token" }).isVisible()).toBe(false);
+  },
+);
+
 test("no secret reaches the browser: not its value, nor in the lines of its file or in comments", async () => {
   await using opened = await openConfig();
   const { page } = opened;
