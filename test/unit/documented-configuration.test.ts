@@ -3,7 +3,9 @@ import { createHash } from "node:crypto";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
+import { lossReasons } from "../../src/buffer/disk/counters/loss-counters.ts";
 import { readInitAnswers } from "../../src/cli/configure/init-options.ts";
+import { templateNames } from "../../src/discover/input-names.ts";
 import { parseDuration } from "../../src/lib/time/duration.ts";
 import { parseByteSize } from "../../src/lib/values/byte-size.ts";
 import { command } from "../support/command.ts";
@@ -27,6 +29,29 @@ test("every key of the configuration that a document names exists, with the valu
   // Of the driver of a new protocol, and of NATS servers.
   const others = ["format: NAME", "verify: true"];
   expect(wrong.filter(({ text }) => !others.includes(text))).toEqual([]);
+});
+
+/** The words that the configuration takes for `key`, of the longest list if several keys end with it. */
+const choicesOf = (key: string) => {
+  const lists = (keys.get(key) ?? []).map(({ takes }) =>
+    [...takes.matchAll(/`([^`]+)`/g)].map(([, word = ""]) => word),
+  );
+  return lists.reduce((longest, list) => (list.length > longest.length ? list : longest), []);
+};
+const [, faultKinds = ""] = /const faultKinds = \{([^}]+)\}/.exec(textOf("src/service/config/fault.ts")) ?? [];
+
+test.each([
+  ["docs/mqtt.md", "payload format", choicesOf("format")],
+  ["docs/modbus.md", "type of value", choicesOf("at.type")],
+  ["docs/modbus.md", "byte order", choicesOf("at.order")],
+  ["docs/scaling.md", "value of run", choicesOf("run")],
+  ["docs/discover.md", "name in a template", Object.keys(templateNames)],
+  ["docs/local-service.md", "kind of fault", faultKinds.match(/^ {2}\w+/gm)?.map((kind) => kind.trim()) ?? []],
+  ["src/buffer/disk/README.md", "reason of a loss", lossReasons],
+])("%s has every %s", (document, _, words) => {
+  const page = textOf(document);
+  expect(words.length).toBeGreaterThan(2);
+  expect(words.filter((word) => !new RegExp(`[\`{ ]${word}\\b`).test(page))).toEqual([]);
 });
 
 /** A length of time in ms or an amount of bytes; undefined for anything else. */
