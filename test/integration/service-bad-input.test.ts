@@ -66,7 +66,10 @@ test.each([
     { integration, data: { times: [0, "2026-13-01T00:00:00Z", null], series: {} } },
     ["data.times.0", "data.times.1", "data.times.2"],
   ],
-  [{ integration, data: { times: ["9999-01-01T00:00:00Z"], series: {} } }, ["data.times.0"]],
+  [
+    { integration, data: { times: ["1684-01-01T00:00:00Z", "2256-01-01T00:00:00Z"], series: {} } },
+    ["data.times.0", "data.times.1"],
+  ],
   [{ integration, data: { times: [], series: { a: 1, b: [1] } } }, ["data.series.a", "data.series.b"]],
   [
     { integration, data: { times: ["2026-01-01T00:00:00Z"], series: { a: ["1"], b: [true], c: [{}] } } },
