@@ -25,7 +25,7 @@ const shapes = (text: string) =>
         .replaceAll(/https?:\/\/[\w.:]+\d(\/v1)?/g, "URL")
         .replaceAll(/\[[^\]]*\]/g, "[]")
         .replaceAll(/\b[0-9a-f]{12}\b/g, "HASH")
-        .replaceAll(/\d[\d.,:TZ-]*( ?(ms|s|B|[KMG]iB)\b)?/g, "N")
+        .replaceAll(/(\d+[hm] ?)?\d[\d.,:TZ-]*( ?(ms|[smh]|B|[KMG]iB)\b)?/g, "N")
         .replaceAll(/ +/g, " ")
         .trim(),
     )
