@@ -37,6 +37,14 @@ test("every file that the document names exists", () => {
   expect(named.filter((file) => !existsSync(join(root, file)))).toEqual([]);
 });
 
+test("the figures of the decisions are in the results of the benches", () => {
+  const results = readFileSync(join(root, "test/bench/results.md"), "utf8");
+  const [, decisions = ""] = /^## Decisions\n([^]*?)^## /m.exec(text) ?? [];
+  const figures = decisions.replaceAll(/`[^`]*`/g, "").match(/\d[\d,.]*\d/g) ?? [];
+  expect(figures.length).toBeGreaterThan(20);
+  expect(figures.filter((figure) => !new RegExp(`(?<![\\d.,])${figure}(?![\\d])`).test(results))).toEqual([]);
+});
+
 test("every step is imported by the file that it is indented below", () => {
   const children = steps.filter(({ parent }) => parent !== undefined);
   expect(children.length).toBeGreaterThan(60);
