@@ -23,8 +23,9 @@ let span = "";
 let unit = "";
 let chart;
 let seriesAt = Number.NEGATIVE_INFINITY;
-/** Gaps of the tag whose values are missing. */
+/** Gaps of the tag whose values are missing, and the values from the service that are shown. */
 let missing = [];
+let series;
 
 for (const button of byId("spans").children)
   button.addEventListener("click", () => {
@@ -33,6 +34,7 @@ for (const button of byId("spans").children)
     chart?.node.remove();
     chart = undefined;
     seriesAt = Number.NEGATIVE_INFINITY;
+    series = undefined;
     void showPlot();
   });
 
@@ -146,22 +148,32 @@ async function showPlot() {
     setText(byId("plot-note"), `${answer.reason}${answer.remedy ? `: ${answer.remedy}` : ""}`);
     return;
   }
-  const { times, values, min, max, bucketMs, holds } = answer;
+  const { times, bucketMs } = answer;
   const buckets = bucketMs === undefined ? "every value" : `mean, least and greatest of ${format.duration(bucketMs)}`;
   setText(
     byId("plot-note"),
     times.length === 0 ? "the service has no values of this time" : `from the service, ${buckets}`,
   );
+  series = answer;
+  showSeries();
+}
+
+function showSeries() {
+  if (!series) return;
+  const { times, values, min, max, holds } = series;
   const columns = min ? [times, values, min, max] : [times, values];
   const lines = min ? ["mean", "least", "greatest"] : ["value"];
-  chartOf(lines, holds).show(...withGaps(columns, answer, interruptionsOf(missing, Date.now())));
+  chartOf(lines, holds).show(...withGaps(columns, series, interruptionsOf(missing, Date.now())));
 }
 
 new Stream(
   () => ({ count: 0 }),
   ({ status }) => {
     showAgent(status, asked.input);
-    missing = showTagGaps(status, asked).filter((gap) => isMissing(gap, asked));
+    const gaps = showTagGaps(status, asked).filter((gap) => isMissing(gap, asked));
+    if (JSON.stringify(gaps) === JSON.stringify(missing)) return;
+    missing = gaps;
+    showSeries();
   },
 );
 const again = () => refresh().catch(() => {}); // the stream says that the agent does not answer

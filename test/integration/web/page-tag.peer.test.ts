@@ -2,6 +2,8 @@
 import type { Browser } from "playwright-core";
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Gap } from "../../../src/agent/gaps/gap.ts";
+import { epochMicros } from "../../../src/core/point.ts";
 import { Secret } from "../../../src/core/secret.ts";
 import { eventually } from "../../support/eventually.ts";
 import { statusWith, tagWith } from "../../support/status.ts";
@@ -76,6 +78,70 @@ test("a longer time comes from the service, with the range of each bucket, and a
   await page.getByRole("button", { name: "30 d" }).click();
   await page.getByText("the integration may not read").waitFor();
   expect(asked).toEqual(["hall.room1.temp 86400000", "hall.room1.temp 2592000000"]);
+});
+
+/** Whether the line of the plot is drawn at this share of its width, 0 to 1. */
+const isDrawnAt = (share: number) => `(() => {
+  const canvas = document.querySelector("#plot canvas");
+  const [inner, outer] = [document.querySelector("#plot .u-over"), canvas].map((node) => node.getBoundingClientRect());
+  const scale = canvas.width / outer.width;
+  const x = Math.round((inner.left - outer.left + inner.width * ${share}) * scale);
+  const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  probe.fillStyle = getComputedStyle(document.body).getPropertyValue("--accent").trim();
+  probe.fillRect(0, 0, 1, 1);
+  const accent = probe.getImageData(0, 0, 1, 1).data;
+  const { data } = canvas.getContext("2d").getImageData(x, 0, 1, canvas.height);
+  const isAccent = (at) => [0, 1, 2].every((i) => Math.abs(data[at + i] - accent[i]) < 40) && data[at + 3] > 100;
+  return Array.from({ length: canvas.height }, (_, y) => y * 4).some(isAccent);
+})()`;
+
+test("the plot ends where nothing was recorded, and goes on after it", async () => {
+  const now = base.time / 1_000;
+  const minutes = (count: number) => now + count * 60_000;
+  // A value every minute, none from 20 to 40.
+  const times = Array.from({ length: 61 }, (_, i) => minutes(i)).filter((_, i) => i <= 20 || i >= 40);
+  const values = times.map((_, i) => 20 + (i % 5));
+  const row: Gap = {
+    id: 1,
+    source: "hall",
+    cause: "disconnected",
+    reason: "connection refused",
+    state: "lost",
+    from: epochMicros(minutes(20) * 1_000),
+    to: epochMicros(minutes(40) * 1_000),
+    tags: 1,
+    inputs: ["hall.room1.temp"],
+    times: 1,
+  };
+  const cases: readonly (readonly [name: string, gaps: Gap[], gapMs?: number])[] = [
+    ["record", [row]],
+    ["detection", [], 120_000],
+    ["none", []],
+  ];
+  for (const [name, gaps, gapMs] of cases) {
+    await using opened = await openPage(
+      browser,
+      {
+        snapshot: () => statusWith(),
+        tag: () => detail,
+        series: async () => ({ times, values, holds: false, ...(gapMs !== undefined && { gapMs }) }),
+        gaps: () => ({ time: base.time, gaps, more: 0 }),
+      },
+      { path },
+    );
+    const { page } = opened;
+    await page.locator("#gaps-count", { hasText: gaps.length > 0 ? "1 in" : "none" }).waitFor();
+    await page.getByRole("button", { name: "1 h", exact: true }).click();
+    await page.getByText("from the service, every value").waitFor();
+    // The gaps of the record may come later than the values.
+    await eventually(async () => {
+      const drawn: unknown[] = [];
+      for (const share of [0.2, 0.5, 0.8]) drawn.push(await page.evaluate(isDrawnAt(share)));
+      return JSON.stringify(drawn) === JSON.stringify([true, name === "none", true]);
+    });
+    const shots = process.env["TAGFERRY_SHOTS"];
+    if (shots !== undefined) await page.screenshot({ path: `${shots}/tag-gap-${name}.png`, fullPage: true });
+  }
 });
 
 test("a tag that the agent does not have says so", async () => {
