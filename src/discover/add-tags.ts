@@ -1,5 +1,15 @@
 // Adds tags to a source in the text of a configuration file. Every other line stays as it is. Pure.
-import { type Document, isCollection, isMap, isScalar, isSeq, parseDocument, type YAMLMap, type YAMLSeq } from "yaml";
+import {
+  type Document,
+  isCollection,
+  isMap,
+  isPair,
+  isScalar,
+  isSeq,
+  parseDocument,
+  type YAMLMap,
+  type YAMLSeq,
+} from "yaml";
 import { AgentError } from "../core/errors.ts";
 import { deviceLines } from "./tags-yaml.ts";
 
@@ -80,6 +90,7 @@ function append(text: string, path: Path, key: string, lines: readonly string[],
     const items = `[${flow.join(", ")}]`;
     if (list?.range && list.range[1] > list.range[0])
       return text.slice(0, list.range[0]) + items + text.slice(list.range[1]);
+    if (list === undefined && map.flow) return insert(text, endOfItems(map), `, ${key}: ${items}`);
     throw notAList(path, key);
   }
   const pair = map.items.find((item) => isScalar(item.key) && item.key.value === key);
@@ -106,9 +117,10 @@ function isInFlow(document: Document, path: Path): boolean {
   });
 }
 
-/** Where the last item of a flow list ends. */
-function endOfItems(list: YAMLSeq): number {
-  const last: unknown = list.items.at(-1);
+/** Where the last item of a flow list or map ends. */
+function endOfItems(list: YAMLSeq | YAMLMap): number {
+  const item = list.items.at(-1);
+  const last: unknown = isPair(item) ? (item.value ?? item.key) : item;
   const range = isScalar(last) || isCollection(last) ? last.range : undefined;
   return range?.[1] ?? (list.range?.[1] ?? 1) - 1;
 }
@@ -155,6 +167,6 @@ function documentOf(text: string) {
 
 function notAList(path: Path, key: string): AgentError {
   return new AgentError("CONFIG_INVALID", `${path.join(".")}.${key} is not a list in this file`, {
-    hint: "tags of a table or a template are added to that table or template by hand; the YAML on the left can be copied",
+    hint: "write the list here, or add the tags by hand",
   });
 }

@@ -4,7 +4,7 @@ import type { Environment } from "../config/files/environment.ts";
 import type { Config } from "../config/format/config.ts";
 import { configIssues } from "../config/load.ts";
 import { type ConfigIssue, formatIssue } from "../config/nodes/issue.ts";
-import { AgentError } from "../core/errors.ts";
+import { AgentError, isAgentError } from "../core/errors.ts";
 import { addTags, type NewTag } from "./add-tags.ts";
 import {
   assertFree,
@@ -55,7 +55,7 @@ export interface ConfigPlace {
   readonly environment: Environment;
 }
 
-/** Rejects with `CONFIG_INVALID` if the present configuration is invalid, or the tags cannot be added to it. */
+/** Rejects with `CONFIG_INVALID` if the present configuration is invalid. */
 export async function propose(
   look: Look,
   { name, template, nodes }: ProposeRequest,
@@ -71,7 +71,7 @@ export async function propose(
     const { unit } = tag;
     return { unit: typeof unit === "number" ? unit : undefined, text: tagEntry({ tag, signal }, inputs[i] ?? "") };
   });
-  const written =
+  const { refusal, ...written } =
     look.source === undefined
       ? await asNewSource(look, source, tags, { file: main, environment }, config)
       : await asAddition(look.source, tags, files);
@@ -85,21 +85,30 @@ export async function propose(
     result: textHash(after),
     difference: difference(file, before, after),
     inputs,
-    errors: checked.errors,
+    errors: refusal === undefined ? checked.errors : [refusal],
     warnings: checked.warnings,
     obstacle: await obstacleTo(file, resolve(environment.cwd, main), checked.included),
     checksum: config.checksum,
   };
 }
 
-type Written = Pick<Proposal, "file" | "before" | "after" | "secret" | "yaml">;
+interface Written extends Pick<Proposal, "file" | "before" | "after" | "secret" | "yaml"> {
+  /** Why the tags cannot be added to the file, which stays as it is. */
+  readonly refusal?: string;
+}
 
 async function asAddition(source: string, tags: readonly NewTag[], files: Iterable<string>): Promise<Written> {
   const file = await fileOfSource(files, source);
   const before = file === undefined ? undefined : await textOf(file);
   if (file === undefined || before === undefined)
     throw new AgentError("CONFIG_INVALID", `source ${source} is in no file of the configuration`);
-  return { file, before, after: addTags(before, source, tags), secret: undefined, yaml: tagsText(tags) };
+  const same = { file, before, secret: undefined, yaml: tagsText(tags) };
+  try {
+    return { ...same, after: addTags(before, source, tags) };
+  } catch (error) {
+    if (!isAgentError(error, "CONFIG_INVALID")) throw error;
+    return { ...same, after: before, refusal: `${error.message}: ${error.hint}; the YAML below can be copied` };
+  }
 }
 
 async function asNewSource(

@@ -1,5 +1,5 @@
 // Names for the ticked tags, the difference of the file that would be written, and writing it.
-import { byId, copyButton, element, plain, setHidden, setText } from "./element.js";
+import { byId, copyButton, element, plain, setHidden, setLines, setText } from "./element.js";
 import * as format from "./format.js";
 
 const settleMs = 400;
@@ -78,10 +78,12 @@ export class Change {
 
   #showProposal(proposal) {
     this.#proposal = proposal;
-    const { file, isNew, difference, inputs, errors, warnings, obstacle, otherChanges, secretFile } = proposal;
+    const { file, isNew, difference, yaml, inputs, errors, warnings, obstacle, otherChanges, secretFile } = proposal;
     setText(byId("change-file"), isNew ? `${file} (a new file)` : file);
     this.#showInputs(inputs);
-    this.#showLines(difference);
+    // Without a difference nothing can be added to the file, and the person copies the YAML.
+    if (difference === "") byId("change-text").textContent = yaml.split("\n").map(plain).join("\n");
+    else this.#showLines(difference);
     const notes = [
       ...(secretFile ? [`The password goes into ${secretFile}, which only the agent may read.`] : []),
       ...(otherChanges
@@ -89,9 +91,9 @@ export class Change {
         : []),
       ...warnings,
     ];
-    setText(byId("change-note"), notes.join("\n"));
+    setLines(byId("change-note"), notes);
     const stopped = obstacle ? [`${obstacle.reason}. To write from here:`, ...obstacle.steps] : errors;
-    setText(byId("change-error"), stopped.join("\n"));
+    setLines(byId("change-error"), stopped);
     setHidden(byId("change-error"), stopped.length === 0);
     byId("write").disabled = stopped.length > 0;
   }

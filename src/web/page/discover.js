@@ -3,7 +3,7 @@ import { Change } from "./discover-change.js";
 import { showDecision } from "./discover-decision.js";
 import { Nodes } from "./discover-nodes.js";
 import { showWaiting } from "./discover-trust.js";
-import { byId, element, setClass, setHidden, setText } from "./element.js";
+import { byId, element, setClass, setHidden, setLines, setText } from "./element.js";
 import { Stream, showAgent } from "./stream.js";
 import { withToken } from "./token.js";
 
@@ -26,7 +26,7 @@ new Stream(
 /** Resolves with the answer. Shows why there is none, and resolves with undefined. */
 export async function ask(action, body, error) {
   const trouble = (text) => {
-    setText(error, text ?? "");
+    setLines(error, [text ?? ""]);
     setHidden(error, text === undefined);
   };
   trouble(undefined);

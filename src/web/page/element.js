@@ -36,6 +36,15 @@ export function setText(node, text) {
   else node.textContent = plain(text);
 }
 
+/** Lines of text, each of which may have several. The node shows line breaks. */
+export function setLines(node, lines) {
+  node.shown = undefined;
+  node.textContent = lines
+    .flatMap((text) => text.split("\n"))
+    .map(plain)
+    .join("\n");
+}
+
 export function setClass(node, className) {
   if (node.className !== className) node.className = className;
 }

@@ -38,6 +38,23 @@ test("values of a broker are followed, and its topics become tags", async () => 
   expect(readFileSync(body.file, "utf8")).toContain("- { input: hall.room1.temp, topic: hall/room1/temp }");
 });
 
+test("tags that are not written as a list are left as they are, and the YAML can be copied", async () => {
+  await using broker = await openMqttBroker();
+  await using world = await discoverWorld({
+    configuration: `templates: { t: &all [{ input: hall.a, topic: hall/a }] }
+sources: { hall: { type: mqtt, url: "${broker.url}", tags: *all } }
+`,
+  });
+  const { look } = (await world.ask("open", { source: "hall" })).body;
+  const node = { address: "hall/b", name: "b", depth: 1, path: ["hall", "b"], value: 1, tag: { topic: "hall/b" } };
+  const wish = { look, nodes: [node] };
+  const { body } = await world.ask("propose", wish);
+  expect(body).toMatchObject({ difference: "", yaml: expect.stringContaining("topic: hall/b") });
+  expect(body.errors).toEqual([expect.stringMatching(/^sources\.hall\.tags is not a list in this file: .* copied$/)]);
+  const { status } = await world.ask("write", { ...wish, base: body.base, result: body.result });
+  expect([status, readFileSync(world.file, "utf8").includes("hall/b")]).toEqual([422, false]);
+});
+
 test("registers of a Modbus unit become tags of its device", async () => {
   await using device = await modbusDevice();
   device.unit(3).set("hr", 10, [231, 50]);

@@ -63,8 +63,9 @@ test("tags go to the device of their unit, and a new unit becomes a device", () 
         tags:
           - { input: a, at: "hr:0 u16" }
       - { unit: 2, tags: [{ input: b, at: "hr:0 u16" }] }
+      - { unit: 3, template: meter, vars: { dev: m3 } } # tags of its own are added
 `;
-  const after = addTags(before, "m", [onUnit(1), onUnit(2), onUnit(7)]);
+  const after = addTags(before, "m", [onUnit(1), onUnit(2), onUnit(3), onUnit(7)]);
   const { devices } = parse(after).sources.m;
   expect(
     devices.map((device: { unit: number; tags: { input: string }[] }) => [
@@ -74,8 +75,12 @@ test("tags go to the device of their unit, and a new unit becomes a device", () 
   ).toEqual([
     [1, "a", "u1"],
     [2, "b", "u2"],
+    [3, "u3"],
     [7, "u7"],
   ]);
+  expect(after).toMatch(
+    /- \{ unit: 3, template: meter, vars: \{ dev: m3 \}, tags: \[\{ [^\n]*u3[^\n]*\}\] \} # tags of its own/,
+  );
   expect(after).toContain("- unit: 1    # the meter\n");
 });
 
