@@ -94,6 +94,7 @@ export const documentedLimits: readonly DocumentedLimit[] = [
   operating(["more than 100 plain registers", "discover/tags-yaml", "const mostPlain = 100;"]),
   operating(["after 5 minutes at most", "upload/delivery/outcome-handler", "const longestHoldMs = 300_000;"]),
   operating(["from the tenth minute on", "upload/delivery/delivery-status", "= 10 * minuteMs;"]),
+  operating(["reads about 500 bytes a signal", "config/forecast", "const comparedBytes = 500;"]),
   operating(["used again within 50 s", "upload/client/connections", "const idleMs = 50_000;"]),
   operating(["latest 2,000 log lines", "agent/otlp/log-queue", "const mostLines = 2_000;"]),
   operating(["not believed before 2025", "agent/clock/clock-watch", 'Date.parse("2025-01-01T00:00:00Z")']),
