@@ -62,14 +62,14 @@ test("reload reports which sources started, restarted, stopped and continued; an
   expect(await reload()).toMatchObject({
     status: 0,
     stderr: "",
-    stdout: "started: c\nstopped: a\n1 source did not notice\n",
+    stdout: "started: c\nstopped: a\n1 source unchanged\n",
   });
   expect(await names(agent)).toEqual(["b", "c"]);
   expect(await since()).toBe(before);
 
   writeFileSync(file, configuration(folder.path, { b: "1s", c: "2s" }, ", allowedHosts: [gw.local]"));
   expect((await reload()).stdout).toBe(`restarted: c
-1 source did not notice
+1 source unchanged
 not in effect until the agent is restarted: changes of http
 `);
 

@@ -50,11 +50,11 @@ function report(answer: Answered): readonly string[] {
     ["restarted", restarted],
     ["stopped", stopped],
   ] as const;
-  const told = changes.filter(([, sources]) => sources.length > 0);
+  const changed = changes.filter(([, sources]) => sources.length > 0);
   return [
     ...warnings.map(formatIssue),
-    ...told.map(([what, sources]) => `${what}: ${sources.join(", ")}`),
-    told.length === 0 ? "no source has changed" : `${count(unchanged.length, "source")} did not notice`,
+    ...changed.map(([what, sources]) => `${what}: ${sources.join(", ")}`),
+    changed.length === 0 ? "no source has changed" : `${count(unchanged.length, "source")} unchanged`,
     ...(needRestart.length === 0
       ? []
       : [`not in effect until the agent is restarted: changes of ${needRestart.join(", ")}`]),
