@@ -164,7 +164,8 @@ export class Nodes {
 
   #show() {
     // A search lists nodes of several branches.
-    const isSearch = this.#look()?.tree === true && byId("nodes-search").value.trim() !== "";
+    const isTree = this.#look()?.tree === true;
+    const isSearch = isTree && byId("nodes-search").value.trim() !== "";
     keyed(
       byId("nodes-list"),
       this.#shown,
@@ -174,7 +175,10 @@ export class Nodes {
         row.of = node;
         setText(row.name, isSearch ? node.path.join(" / ") : node.name);
         setText(row.value, valueOf(node));
-        const refusal = refusalOf(node);
+        // The line above what was found: a unit, or a range of addresses.
+        const isTitle = !isTree && node.depth === 0 && node.value === undefined;
+        const refusal = isTitle ? (node.type ?? "") : refusalOf(node);
+        setHidden(row.box, isTitle);
         row.box.disabled = refusal !== undefined;
         setText(row.type, refusal ?? node.type ?? "");
         if (row.box.checked !== this.chosen.has(node.key)) row.box.checked = this.chosen.has(node.key);
