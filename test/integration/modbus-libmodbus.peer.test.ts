@@ -61,7 +61,8 @@ test.each(["tcp", "rtu"] as const)(
     });
     const searched = async () => {
       const url = `${server.url}${transport === "tcp" ? "?" : "&"}unit=1&to=10`;
-      const search = await modbusDriver.search?.({ url, running: () => [source] }, testRuntime(), signal());
+      const target = { url, options: modbusDriver.schema.parse(options), running: () => [source] };
+      const search = await modbusDriver.search?.(target, testRuntime(), signal());
       const nodes: BrowsedNode[] = [];
       for await (const node of search?.nodes() ?? []) nodes.push(node);
       const second = nodes.filter(({ address }) => address === "hr:1 u16");

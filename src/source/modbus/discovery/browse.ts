@@ -58,6 +58,8 @@ export interface ModbusSearch {
   readonly options: ModbusOptions;
   /** Units to look for, in this order. */
   readonly asked: readonly number[];
+  /** Units that a source polls. They may take the time-out to answer. */
+  readonly known: readonly number[];
   /** The single unit of the target. Undefined: all units. */
   readonly only: number | undefined;
   readonly wish: Pick<Wish, "from" | "to" | "isUsualEnd">;
@@ -82,16 +84,16 @@ export function searchOf(target: BrowseTarget): ModbusSearch {
   const [only] = units.length === 1 ? units : [];
   if (only !== undefined && asked.length === 0)
     throw new AgentError("CONFIG_INVALID", `unit ${only} is none that answers on a bus: they are 1 to 247`);
-  return { options, asked, only, wish };
+  return { options, asked, known: [], only, wish };
 }
 
 /** Yields and rejects as `browseModbus` does. */
 export async function* searchNodes(
-  { options, asked, only, wish }: ModbusSearch,
+  { options, asked, known, only, wish }: ModbusSearch,
   link: Pick<ProbeConnection, "read">,
 ): AsyncGenerator<BrowsedNode> {
   if (only === undefined) {
-    yield* allUnits(asked, link, options, wish);
+    yield* allUnits({ asked, known }, link, options, wish);
     return;
   }
   const first = await link.read(firstRegister(only), options.timeout);
@@ -108,12 +110,12 @@ export async function* searchNodes(
 }
 
 async function* allUnits(
-  units: readonly number[],
+  { asked: units, known }: Pick<ModbusSearch, "asked" | "known">,
   link: Pick<ProbeConnection, "read">,
   options: ModbusOptions,
   wish: Pick<Wish, "from" | "to" | "isUsualEnd">,
 ): AsyncGenerator<BrowsedNode> {
-  const ask: Ask = (request) => link.read(request, scanTimeoutMs);
+  const ask: Ask = (request) => link.read(request, known.includes(request.unit) ? options.timeout : scanTimeoutMs);
   let judged = options.url.frames !== "mbap";
   /** The answers of unit numbers that are absent. */
   let absent: string | undefined;

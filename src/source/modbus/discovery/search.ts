@@ -40,11 +40,12 @@ export async function searchModbus(target: BrowseTarget, runtime: Runtime, signa
   );
   await link.connect();
   const polled = running()?.units ?? [];
-  const first = asked.filter((unit) => polled.includes(unit));
+  const known = asked.filter((unit) => polled.includes(unit));
+  // Units of the source are what the person most likely looks for.
+  const order = [...known, ...asked.filter((unit) => !known.includes(unit))];
   const values = new NodeValues(options, link, runtime);
   return {
-    // Units of the source are what the person most likely looks for.
-    nodes: () => searchNodes({ ...search, asked: [...first, ...asked.filter((unit) => !first.includes(unit))] }, link),
+    nodes: () => searchNodes({ ...search, asked: order, known }, link),
     values: (nodes) => values.read(nodes),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };

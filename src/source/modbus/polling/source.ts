@@ -25,6 +25,8 @@ const waitingCycles = 4;
 /** Patient probes per connection. Waiting for slow units must not delay others much. */
 const patientProbes = 2;
 const reportEveryMs = 10_000;
+/** Polls wait no longer for a request of a search, unless the device is slow. A time-out may be a minute. */
+const longestSearchMs = 2_000;
 /** Shortest pause after a request of a search. */
 const searchPauseMs = 10;
 /** Stands for an address that the configuration does not permit to read. */
@@ -118,8 +120,9 @@ export class ModbusSource implements Source {
     const { clock } = this.#runtime;
     if ("table" in request && !this.#mayAsk(request))
       return { kind: "exception", code: illegalAddress, at: clock.now(), tookMs: 0 };
-    const result = await this.#link.search(request, timeoutMs, signal);
-    await clock.sleep(Math.max(searchPauseMs, "tookMs" in result ? result.tookMs : timeoutMs), signal);
+    const waitMs = Math.min(timeoutMs, Math.max(longestSearchMs, this.#link.unlikelyAfter(timeoutMs)));
+    const result = await this.#link.search(request, waitMs, signal);
+    await clock.sleep(Math.max(searchPauseMs, "tookMs" in result ? result.tookMs : waitMs), signal);
     return result;
   }
 
