@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { epochMicros } from "../../../../src/core/point.ts";
 import type { ReadRequest, UnitRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import type { Exchange, Result } from "../../../../src/source/modbus/connection/framing.ts";
 import { ModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
@@ -189,29 +190,27 @@ test("bytes between requests are counted and keep the connection alive", async (
   expect(runtime.metric("source_modbus_discarded_replies_total")).toBe(10);
 });
 
-/** A connection whose unit 1 is polled. Units without a result are silent. */
-async function pollLink(results: Partial<Record<number, "data">>) {
-  const clock = new ManualClock();
+/** A connection whose unit 1 is polled, with what its exchange answers. */
+async function pollLink(run: Exchange["run"]) {
+  const runtime = testRuntime({ clock: new ManualClock() });
   const exchange: Exchange = {
     telling: () => undefined,
     lost: undefined,
     stale: false,
     discarded: 0,
     receivedAt: Number.NEGATIVE_INFINITY,
-    async run({ unit }): Promise<Result> {
-      return results[unit] === undefined
-        ? { kind: "silence", mismatch: undefined, received: false }
-        : { kind: "data", bytes: Uint8Array.of(0, 7), at: clock.now(), tookMs: 900 };
-    },
+    run,
     async [Symbol.asyncDispose]() {},
   };
   const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
-  const runtime = testRuntime({ clock });
   return { runtime, link: await ModbusConnection.open({ ...options, connect: async () => exchange }, runtime, signal) };
 }
 
+const silence: Result = { kind: "silence", mismatch: undefined, received: false };
+const data: Result = { kind: "data", bytes: Uint8Array.of(0, 7), at: epochMicros(0), tookMs: 900 };
+
 test("silence of units that a search looks for does not bring the connection closer to its end", async () => {
-  const { link, runtime } = await pollLink({ 1: "data" });
+  const { link, runtime } = await pollLink(async ({ unit }) => (unit === 1 ? data : silence));
   await link.read(request, 100, signal);
   for (let unit = 2; unit < 20; unit++) await link.search({ ...request, unit }, 100, signal);
 
@@ -221,7 +220,7 @@ test("silence of units that a search looks for does not bring the connection clo
 });
 
 test("a unit that only a search reads does not keep a connection whose own units are silent", async () => {
-  const { link } = await pollLink({ 5: "data" });
+  const { link } = await pollLink(async ({ unit }) => (unit === 5 ? data : silence));
   await link.search({ ...request, unit: 5 }, 1_000, signal);
   expect(link.unlikelyAfter(1_000)).toBe(1_000);
   const polls = async () => {
@@ -234,26 +233,11 @@ test("a unit that only a search reads does not keep a connection whose own units
 test("a search that is aborted waits for the end of its request, so that its answer is not taken for that of a poll", async () => {
   const leave = new AbortController();
   const seen: boolean[] = [];
-  const clock = new ManualClock();
-  const exchange: Exchange = {
-    telling: () => undefined,
-    lost: undefined,
-    stale: false,
-    discarded: 0,
-    receivedAt: Number.NEGATIVE_INFINITY,
-    async run(_request, _timeoutMs, given): Promise<Result> {
-      leave.abort();
-      seen.push(given.aborted);
-      return { kind: "data", bytes: Uint8Array.of(0, 7), at: clock.now(), tookMs: 1 };
-    },
-    async [Symbol.asyncDispose]() {},
-  };
-  const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
-  const link = await ModbusConnection.open(
-    { ...options, connect: async () => exchange },
-    testRuntime({ clock }),
-    signal,
-  );
+  const { link } = await pollLink(async (_request, _timeoutMs, given) => {
+    leave.abort();
+    seen.push(given.aborted);
+    return data;
+  });
   expect(await link.search(request, 100, leave.signal)).toMatchObject({ kind: "data" });
   expect(seen).toEqual([false]);
   await expect(link.search(request, 100, leave.signal)).rejects.toBe(leave.signal.reason);
