@@ -212,4 +212,20 @@ export const agentAblations: readonly Ablation[] = [
     name: "lines that a failing collector",
     message: "did not come true",
   },
+  {
+    safeguard: "a plot without the last value of a lost connection",
+    file: "agent/status/snapshot.ts",
+    code: "monitor.connection ? each : (input) => each(input, undefined)",
+    without: "each",
+    test: "unit/agent/snapshot.test.ts",
+    name: "a plot has no value",
+  },
+  {
+    safeguard: "a plot without the last value of a device that gives none",
+    file: "mapping/tag-state.ts",
+    code: "state.failing ? undefined : lastValue(state)",
+    without: "lastValue(state)",
+    test: "unit/agent/snapshot.test.ts",
+    name: "a plot has no value",
+  },
 ];
