@@ -58,6 +58,8 @@ test("a plot has no value while the device gives none, nor while its source is n
   expect(sampled()).toEqual([5]);
   read(undefined, { quality: "bad", reason: "unit 1 did not answer" });
   expect(sampled()).toEqual([undefined]);
+  read(7, { quality: "bad", reason: "the sensor is broken" });
+  expect(sampled()).toEqual([undefined]);
   read(6);
   expect(sampled()).toEqual([6]);
   monitor.lost(new Error("gone"), 1_000);
