@@ -115,7 +115,7 @@ export const documentedLimits: readonly DocumentedLimit[] = [
   scaling(["for at most 2 s, and releases", "agent/upkeep/cluster-sources", "const lastSaveMs = 2_000;"]),
   scaling(["when it has run for a minute", "cluster/placement", "export const holdDownMs = 60_000;"]),
   scaling(["up to 30 s until the order", "cli/cluster/cluster", "const followedWithinMs = 30_000;"]),
-  scaling(["came in 200 ms", "buffer/jetstream/forwarder", "const gatherMs = 200;"]),
+  scaling(["came in 500 ms", "buffer/jetstream/forwarder", "const gatherMs = 500;"]),
   scaling(["forecasts 1.8 bytes a point", "cli/configure/check", "const streamBytes = 1.8;"]),
   scaling(["at the latest a minute", "agent/upkeep/cluster-delivery", "const adaptEveryMs = 60_000;"]),
   scaling(["less than twice the age", "cluster/nats-stream", "2 * oldestMs < options.maxAge"]),

@@ -49,8 +49,11 @@ export interface ForwarderStatus {
   readonly loss: Loss | undefined;
 }
 
-/** Interval for gathering points: a frame costs the servers about the same whether it holds few or many points. */
-const gatherMs = 200;
+/**
+ * Interval for gathering points. A frame costs the servers about the same whether it holds few or many points, and has
+ * about 200 bytes of headers: at 1,000 points/s a point takes 1.3 to 1.7 times as many bytes with 200 ms.
+ */
+const gatherMs = 500;
 /** Maximum points of a live block. */
 const livePoints = 16_384;
 const checkEveryMs = 10_000;
