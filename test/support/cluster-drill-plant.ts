@@ -113,11 +113,12 @@ export async function clusterDrillPlant(
       }));
     },
     async isRead(agent) {
-      const { tags } = await agent.status();
+      const { tags, sources } = await agent.status();
       const ofBroker = tags.filter(({ input }) => input?.startsWith(`${name}.`) && input !== `${name}.bus`);
       const unread = ofBroker.filter(({ value }) => value !== lastValue);
       if (ofBroker.length > sameTimeTopics && unread.length === 0) return true;
-      throw new Error(`${name} has not read the last message of ${JSON.stringify(unread)}`);
+      const [hall] = sources.filter((source) => source.name === "hall");
+      throw new Error(`${name} has not read the last message of ${JSON.stringify(unread)}: ${JSON.stringify(hall)}`);
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

@@ -7,6 +7,8 @@ export interface DrillService extends AsyncDisposable {
   readonly repeats: number;
   /** The value of each `input time`. */
   readonly stored: ReadonlyMap<string, number>;
+  /** Whether the value was ever stored for the input. Cheap: the proxies between agents and servers run in this process. */
+  has(input: string, value: number): boolean;
   /** The shortest interval between two requests of a method in milliseconds, by method. */
   spacing(): Readonly<Record<string, number>>;
   /** Starts of inserts, on the monotonic clock in milliseconds. */
@@ -26,6 +28,7 @@ export async function drillService(): Promise<DrillService> {
   const service = await ScriptedService.open();
   const starts = new Map<string, number[]>();
   let waiting = Promise.withResolvers<number>();
+  const values = new Set<string>();
   let repeats = 0;
   let cut: PromiseWithResolvers<void> | undefined;
 
@@ -37,10 +40,11 @@ export async function drillService(): Promise<DrillService> {
     ofMethod.push(start);
     let points = 0;
     let known = 0;
-    for (const [input, values] of Object.entries(params.data?.series ?? {}))
-      for (const [i, value] of values.entries()) {
+    for (const [input, column] of Object.entries(params.data?.series ?? {}))
+      for (const [i, value] of column.entries()) {
         if (value === null) continue;
         points++;
+        values.add(`${input} ${value}`);
         if (service.stored.get(`${input} ${params.data?.times[i]}`) === value) known++;
       }
     if (known > points / 2) repeats++;
@@ -65,6 +69,7 @@ export async function drillService(): Promise<DrillService> {
     get repeats() {
       return repeats;
     },
+    has: (input, value) => values.has(`${input} ${value}`),
     get inserts() {
       return starts.get(insert) ?? [];
     },
