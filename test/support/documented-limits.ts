@@ -112,7 +112,7 @@ export const documentedLimits: readonly DocumentedLimit[] = [
   scaling(["for 10 minutes, at most 1 GiB", "buffer/jetstream/forwarder", "keepMs = 600_000, keepBytes = 2 ** 30"]),
   scaling(["none for 20 s", "cluster/turn-request", "const patienceMs = 20_000;"]),
   scaling(["0.5 s for the connection of the former reader", "cluster/source-leases", "const closingMs = 500;"]),
-  scaling(["for at most 2 s, and releases", "agent/upkeep/cluster-sources", "const lastSaveMs = 2_000;"]),
+  scaling(["for at most 2 s, and releases", "agent/upkeep/hand-over", "const longestMs = 2_000;"]),
   scaling(["when it has run for a minute", "cluster/placement", "export const holdDownMs = 60_000;"]),
   scaling(["up to 30 s until the order", "cli/cluster/cluster", "const followedWithinMs = 30_000;"]),
   scaling(["came in 500 ms", "buffer/jetstream/forwarder", "const gatherMs = 500;"]),
