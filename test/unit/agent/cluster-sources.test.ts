@@ -9,12 +9,12 @@ import { lineWith, Reading } from "../../support/shared-source.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 /** The agent gw1, alone in its cluster, with a clock that the test advances. */
-function agent({ state = memoryBucket(), handOver = async () => {} } = {}) {
+function agent({ state = memoryBucket(), handOver = async () => {}, begins = async () => {} } = {}) {
   const folder = temporaryFolder();
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
   const leases = memoryBucket();
-  const reading = new Reading(async () => {});
+  const reading = new Reading(begins);
   const node = "gw1";
   const members = new Membership(
     { state, heartbeats: memoryBroadcast().linkTo(), node, report: () => ({ version: "1", ...sources.report }) },
@@ -100,4 +100,20 @@ test("an agent that stops hands over what it has read while no other agent can r
 
   expect(seen).toEqual([{ reads: 0, lease: [sourceLease("line")] }]);
   expect(await gw1.leases.keys(sourceLease())).toEqual([]);
+});
+
+test("the next agent knows of a reader that lost the servers as soon as it had begun", async () => {
+  const state = memoryBucket();
+  const begins = async () => {
+    state.before = () => Promise.reject(unreachable());
+  };
+  await using gw1 = agent({ state, begins });
+  await gw1.sources.change([await lineWith("anywhere")]);
+  await gw1.clock.advance(30_000);
+  expect(gw1.reading.running).toHaveLength(1);
+
+  state.before = () => {};
+  expect((await state.list("source.")).map(({ value }) => JSON.parse(String(Buffer.from(value))))).toEqual([
+    { node: "gw1", upTo: expect.any(Number) },
+  ]);
 });
