@@ -1,6 +1,5 @@
 // Runs test files on changed sources, one change after the other, in one process, so that the start-up cost of a test
-// run is
-// paid once. Started in a copy of the project. Reads one `Trial` per line and writes one `Result` per line.
+// run is paid once. Started in a copy of the project. Reads one `Trial` per line and writes one `Result` per line.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -59,7 +58,7 @@ async function attempt({ change, tests, name }: Trial): Promise<Result> {
       passed: all.filter((test) => test.result().state === "passed").length,
       failed: [
         ...all.filter((test) => test.result().state === "failed").map((test) => failure(test)),
-        ...unhandledErrors.map((error) => ({ name: "unhandled", message: messageOf(error) })),
+        ...unhandledErrors.map(unhandled),
       ],
       broken: modules.flatMap((module) => module.errors()).map(messageOf),
     };
@@ -71,6 +70,16 @@ async function attempt({ change, tests, name }: Trial): Promise<Result> {
 function failure(test: TestCase): { readonly name: string; readonly message: string } {
   const [error] = test.result().errors ?? [];
   return { name: test.fullName, message: messageOf(error) };
+}
+
+/** Such an error belongs to no test for certain: its stack and the test that ran last are all there is to find it by. */
+function unhandled(error: unknown): { readonly name: string; readonly message: string } {
+  const {
+    stack,
+    VITEST_TEST_PATH: path,
+    VITEST_TEST_NAME: name,
+  } = Object(error) as Readonly<Record<string, string | undefined>>;
+  return { name: "unhandled", message: `${messageOf(error)}, in ${path} > ${name}\n${stack}` };
 }
 
 function messageOf(error: unknown): string {
