@@ -23,8 +23,8 @@ interface Group {
   dueAt: number;
 }
 
-/** A group with this many points is sent without delay. Many tags polled together fit: in parts, each is a block. */
-const enough = 16_384;
+/** A group with this many points is sent without delay. */
+const enough = 4_096;
 /** Shortest list of inputs whose numbers are cached. */
 const cachedLength = 64;
 
@@ -135,7 +135,7 @@ export class GroupCommit {
     const count = this.#count;
     this.#count = 0;
     const group = copyOf(this.#columns, count, count);
-    if (this.#columns.count > 4 * enough) this.#columns = pointColumns(1_024);
+    if (this.#columns.count > 16 * enough) this.#columns = pointColumns(1_024);
     const newInputs = this.#inputs.since(this.#inputsSent);
     this.#inputsSent += newInputs.length;
     try {
