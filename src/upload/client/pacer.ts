@@ -111,12 +111,12 @@ export class Pacer {
   /**
    * The service counts a request on arrival, between its start and its answer. If a slow request precedes a fast one,
    * both may arrive less than an interval apart. The excess over the shortest recent duration is therefore added to the
-   * interval. The first call has no comparison, so its whole duration counts.
+   * interval. Until enough calls are known, the shortest may be shorter than any of them, so the whole duration counts.
    */
   #allowance(transit: number): number {
-    const first = this.#transits.length === 0;
     this.#transits = [...this.#transits.slice(1 - remembered), transit];
-    const longer = first ? transit : transit - Math.min(...this.#transits);
+    const shortest = this.#transits.length < remembered ? 0 : Math.min(...this.#transits);
+    const longer = transit - shortest;
     return Math.max(Math.min(usualTransit, transit), Math.min(mostTransit, longer));
   }
 }

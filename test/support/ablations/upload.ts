@@ -272,6 +272,13 @@ export const uploadAblations: readonly Ablation[] = [
     test: pacer,
   },
   {
+    safeguard: "counting the whole duration until a short one is known",
+    file: "upload/client/pacer.ts",
+    code: "this.#transits.length < remembered ? 0 : Math.min(...this.#transits)",
+    without: "Math.min(...this.#transits)",
+    test: pacer,
+  },
+  {
     safeguard: "taking turns with other processes",
     file: "upload/client/pacer.ts",
     code: "      if (this.#turns.take()) {",
