@@ -52,7 +52,7 @@ async function obtain(server: Server) {
   using folder = temporaryFolder();
   const resumption = await Resumption.open(folder.file("session.json"), "", log);
   await resumption.remember({ subscriptions: [{ ...record, ...change }] });
-  const positions = await Positions.open(folder.file("positions.json"), log);
+  await using positions = await Positions.open(folder.file("positions.json"), log);
   await positions.begin([record], []);
   await positions.reached(record, 41);
   const answer = (request: object): object => {
@@ -92,7 +92,7 @@ async function obtain(server: Server) {
   const limits = { read: 0, browse: 0, monitor: 0, history: 0, itemsPerSubscription: 0 };
   const product = { name: "", uri: "", manufacturer: "", version: "" };
   const facts = { namespaces, limits, product, started };
-  return obtainSubscription({ link, facts, resumption, positions, counts: countsFor, log }, "100", 100, never);
+  return await obtainSubscription({ link, facts, resumption, positions, counts: countsFor, log }, "100", 100, never);
 }
 
 test("a subscription of a resumed session continues from the first message that is not on disk", async () => {
