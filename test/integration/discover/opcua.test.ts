@@ -43,7 +43,11 @@ async function compared(world: Pick<DiscoverWorld, "ask">) {
     ok: false,
     decision: { kind: "certificate", certificate: { subject: expect.any(String) } },
   });
-  return { ...credentials, trust: body.decision.certificate.sha256 };
+  const { certificate } = body.decision;
+  // Another certificate than the compared one has to be compared, too.
+  const other = await world.ask("open", { url: server.url, ...credentials, trust: "0".repeat(64) });
+  expect(other.body).toMatchObject({ ok: false, decision: { certificate } });
+  return { ...credentials, trust: certificate.sha256 };
 }
 
 test("a branch is listed when it is opened, with values that follow the server", async () => {

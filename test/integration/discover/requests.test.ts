@@ -7,7 +7,9 @@ import { processEnvironment } from "../../../src/config/files/environment.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import { Discover } from "../../../src/discover/discover.ts";
 import { discoverWorld } from "../../support/discover-world.ts";
+import { eventually } from "../../support/eventually.ts";
 import { openMqttBroker as mqttBroker } from "../../support/mqtt-broker.ts";
+import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
 const all = [...Discover.actions];
 
@@ -86,12 +88,41 @@ test("the secrets of the agent's own source go to its own address only", async (
 test("only so many devices are looked at, and a page that is gone frees its place", async () => {
   await using broker = await mqttBroker();
   await using world = await discoverWorld();
-  const opened = await Promise.all([1, 2, 3, 4].map(() => world.ask("open", { url: broker.url })));
-  expect(opened.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
-  const fifth = await world.ask("open", { url: broker.url });
-  expect(fifth.body.reason).toBe("4 devices are being looked at");
+  const all = await Promise.all([1, 2, 3, 4, 5].map(() => world.ask("open", { url: broker.url })));
+  const [opened, refused] = [all.filter(({ status }) => status === 200), all.filter(({ status }) => status !== 200)];
+  expect(opened).toHaveLength(4);
+  expect(refused).toMatchObject([{ status: 422, body: { reason: "4 devices are being looked at" } }]);
   await world.ask("close", { look: opened[0]?.body.look });
   expect((await world.ask("open", { url: broker.url })).status).toBe(200);
+});
+
+test("the connection to a device ends two minutes after the last request for it", async () => {
+  const clock = new ManualClock();
+  await using broker = await mqttBroker();
+  await using world = await discoverWorld({ runtime: testRuntime({ clock }) });
+  const { look } = (await world.ask("open", { url: broker.url })).body;
+  await clock.advance(100_000);
+  expect((await world.ask("values", { look, keys: [] })).status).toBe(200);
+  await clock.advance(100_000);
+  expect(broker.clients.length).toBe(1);
+  await clock.advance(30_000);
+  await eventually(() => broker.clients.length === 0);
+  expect((await world.ask("list", { look })).status).toBe(410);
+});
+
+test("a source in a file that is a link is not changed, since the link may lead elsewhere", async () => {
+  await using broker = await mqttBroker();
+  await using world = await discoverWorld();
+  const elsewhere = world.folder.file("elsewhere.yaml");
+  const before = `sources: { hall: { type: mqtt, url: "${broker.url}", tags: [] } }\n`;
+  writeFileSync(elsewhere, before);
+  symlinkSync(elsewhere, world.folder.file("conf.d/hall.yaml"));
+  const { look } = (await world.ask("open", { source: "hall" })).body;
+  const wish = { look, nodes: [node] };
+  const { body } = await world.ask("propose", wish);
+  expect(body.obstacle.reason).toContain("conf.d/hall.yaml is not a regular file");
+  expect((await world.ask("write", { ...wish, base: body.base, result: body.result })).status).toBe(422);
+  expect(readFileSync(elsewhere, "utf8")).toBe(before);
 });
 
 test("a device that accepts the connection and stays silent gives an error with its time limit", async () => {
@@ -112,6 +143,21 @@ test("a device that accepts the connection and stays silent gives an error with 
   expect(body.reason).toMatch(/127\.0\.0\.1|no answer within/);
 });
 
+test("only so many requests are worked on at once, and of writes one after the other", async () => {
+  const reloaded = Promise.withResolvers<{ readonly ok: boolean }>();
+  await using broker = await mqttBroker();
+  await using world = await discoverWorld({ reload: () => reloaded.promise });
+  const { look } = (await world.ask("open", { url: broker.url })).body;
+  const wish = { look, name: "hall", nodes: [node] };
+  const { base, result } = (await world.ask("propose", wish)).body;
+  const writes = Array.from({ length: 8 }, () => world.ask("write", { ...wish, base, result }));
+  await eventually(async () => (await world.ask("places")).status === 503);
+  reloaded.resolve({ ok: true });
+  const statuses = (await Promise.all(writes)).map(({ status }) => status);
+  expect(statuses.toSorted((x, y) => x - y)).toEqual([200, ...Array.from({ length: 7 }, () => 422)]);
+  expect((await world.ask("places")).status).toBe(200);
+});
+
 test("a typed Input ID is not given to another tag of the same proposal", async () => {
   await using broker = await mqttBroker();
   await using world = await discoverWorld();
@@ -119,6 +165,16 @@ test("a typed Input ID is not given to another tag of the same proposal", async 
   const other = { ...node, address: "c", tag: { topic: "c" }, input: "a.b" };
   const { body } = await world.ask("propose", { look, name: "hall", nodes: [node, other] });
   expect([body.inputs, body.errors]).toEqual([["a.b.2", "a.b"], []]);
+});
+
+test("a proposal says whether a reload would take up other changes, too", async () => {
+  await using broker = await mqttBroker();
+  await using world = await discoverWorld();
+  const { look } = (await world.ask("open", { url: broker.url })).body;
+  const wish = { look, name: "hall", nodes: [node] };
+  expect((await world.ask("propose", wish)).body.otherChanges).toBe(false);
+  writeFileSync(world.file, `${readFileSync(world.file, "utf8")}# edited\n`);
+  expect((await world.ask("propose", wish)).body.otherChanges).toBe(true);
 });
 
 test("a typed user name is no reference to a variable of the agent", async () => {
