@@ -7,6 +7,7 @@ import { AgentError, reasonOf } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { deadline, orAbort } from "../lib/flow/abort.ts";
 import { BackOff } from "../lib/flow/back-off.ts";
+import { RateLimitedLog } from "../lib/flow/rate-limited-log.ts";
 import type { ClusterOptions } from "./options.ts";
 
 /** Timeout of a request: electing a leader of a stream takes up to about 4 s. */
@@ -34,6 +35,8 @@ export class NatsLink implements AsyncDisposable {
   readonly #options: ClusterOptions;
   readonly #name: string;
   readonly #runtime: Runtime;
+  /** One for each heartbeat where the servers forbid its subject. */
+  readonly #errors: RateLimitedLog;
   readonly #stop = new AbortController();
   readonly #running: Promise<void>;
   #client: NatsClient | undefined;
@@ -47,6 +50,7 @@ export class NatsLink implements AsyncDisposable {
     this.#options = options;
     this.#name = name;
     this.#runtime = { ...runtime, log: runtime.log.child({ part: "cluster" }) };
+    this.#errors = new RateLimitedLog(this.#runtime);
     this.#running = this.#keepConnected();
   }
 
@@ -122,7 +126,7 @@ export class NatsLink implements AsyncDisposable {
       for await (const status of connection.status()) {
         if (status.type === "disconnect" || status.type === "staleConnection") this.#disconnected("connection lost");
         else if (status.type === "reconnect") this.#established(connection);
-        else if (status.type === "error") this.#runtime.log.warn({ err: status.error }, "error of the cluster");
+        else if (status.type === "error") this.#errors.warn({ err: status.error }, "error of the cluster");
       }
       const error = await connection.closed();
       if (error) throw error;
