@@ -177,6 +177,22 @@ test("a proposal says whether a reload would take up other changes, too", async 
   expect((await world.ask("propose", wish)).body.otherChanges).toBe(true);
 });
 
+test("a typed password does not replace a file that is there already", async () => {
+  await using broker = await mqttBroker();
+  await using world = await discoverWorld();
+  const taken = world.folder.file("conf.d/hall_password");
+  writeFileSync(taken, "of another source\n");
+  const { look } = (await world.ask("open", { url: broker.url, username: "u", password: "canary-typed" })).body;
+  const wish = { look, name: "hall", nodes: [node] };
+  const { body } = await world.ask("propose", wish);
+  expect(body.secretFile).toBe(`${taken}2`);
+  expect((await world.ask("write", { ...wish, base: body.base, result: body.result })).status).toBe(200);
+  expect([taken, body.secretFile].map((file) => readFileSync(file, "utf8"))).toEqual([
+    "of another source\n",
+    "canary-typed\n",
+  ]);
+});
+
 test("a typed user name is no reference to a variable of the agent", async () => {
   await using broker = await mqttBroker();
   await using world = await discoverWorld();
