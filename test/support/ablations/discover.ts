@@ -3,6 +3,9 @@ import type { Ablation } from "./ablation.ts";
 
 const opcua = "integration/discover/opcua.test.ts";
 
+const requests = "integration/discover/requests.test.ts";
+const write = "unit/discover/write.test.ts";
+const collected = "unit/discover/collected.test.ts";
 const others = "integration/discover/other-protocols.test.ts";
 const connection = "unit/source/modbus/modbus-connection.test.ts";
 
@@ -20,6 +23,93 @@ export const discoverAblations: readonly Ablation[] = [
     code: "    if (errors.length > 0)",
     without: "    if (errors.length < 0)",
     test: opcua,
+  },
+  {
+    safeguard: "writing no file that was changed meanwhile",
+    file: "discover/write.ts",
+    code: '  if (textHash(await textOf(file)) !== proposal.base) return { outcome: "stale" };\n',
+    without: "",
+    test: write,
+    name: "a file that another program has changed",
+  },
+  {
+    safeguard: "leaving what another program wrote in the meantime",
+    file: "discover/write.ts",
+    code: "  if (textHash(await textOf(file)) === result) {",
+    without: '  if (file !== "") {',
+    test: write,
+    name: "what another program writes before a refusal",
+  },
+  {
+    safeguard: "replacing no file by that of a password",
+    file: "discover/write.ts",
+    code: 'open(file, "wx", 0o600)',
+    without: 'open(file, "w", 0o600)',
+    test: write,
+    name: "a file with the name of the password's",
+  },
+  {
+    safeguard: "a name for the file of a password that is free",
+    file: "discover/proposal.ts",
+    code: '(await textOf(join(folder, name)).catch(() => "")) !== undefined',
+    without: "n < 0",
+    test: requests,
+    name: "a typed password does not replace",
+  },
+  {
+    safeguard: "a bound on the devices that pages look at",
+    file: "discover/looks.ts",
+    code: "if (this.#open.size + this.#opening >= mostLooks)",
+    without: "if (this.#open.size < 0)",
+    test: requests,
+    name: "only so many devices",
+  },
+  {
+    safeguard: "a bound on the requests that are worked on",
+    file: "discover/discover.ts",
+    code: "this.#requests >= mostRequests",
+    without: "this.#requests < 0",
+    test: requests,
+    name: "only so many requests",
+  },
+  {
+    safeguard: "a bound on the nodes that are kept",
+    file: "discover/collected.ts",
+    code: "this.nodes.size >= mostNodes",
+    without: "this.nodes.size < 0",
+    test: collected,
+  },
+  {
+    safeguard: "closing a connection that no page asks for",
+    file: "discover/looks.ts",
+    code: "      void this.#closeWhenIdle(look.id, stop.signal);\n",
+    without: "",
+    test: requests,
+    name: "the connection to a device ends",
+  },
+  {
+    safeguard: "changing no file that is a link",
+    file: "discover/config-files.ts",
+    code: "  if (!there.isFile()) return `${file} is not a regular file`;\n",
+    without: "",
+    test: requests,
+    name: "a source in a file that is a link",
+  },
+  {
+    safeguard: "trusting the compared certificate only",
+    file: "discover/contact.ts",
+    code: "trust === sha256",
+    without: "trust !== undefined",
+    test: opcua,
+    name: "a typed password goes into a file",
+  },
+  {
+    safeguard: "saying that a reload takes up other changes, too",
+    file: "discover/discover.ts",
+    code: "otherChanges: checksum !== this.#parts.checksum(),",
+    without: "otherChanges: false,",
+    test: requests,
+    name: "a proposal says whether",
   },
   {
     safeguard: "taking back a file that the agent refuses",

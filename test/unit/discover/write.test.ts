@@ -44,11 +44,13 @@ test.for([undefined, "sources: {}\n"])("what another program writes before a ref
   using folder = temporaryFolder();
   const file = folder.file("s.yaml");
   if (before !== undefined) writeFileSync(file, before);
+  let reloads = 0;
   const reload = async () => {
-    writeFileSync(file, foreign);
+    if (reloads++ === 0) writeFileSync(file, foreign);
     return { ok: false, reason: "no" };
   };
   expect(await write(proposal(folder, before), reload)).toMatchObject({ outcome: "refused" });
+  expect(readdirSync(folder.path)).toEqual(["s.yaml"]);
   expect(readFileSync(file, "utf8")).toBe(foreign);
 });
 
