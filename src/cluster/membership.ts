@@ -28,6 +28,9 @@ const memberRecord = z.object({
 });
 type MemberRecord = z.output<typeof memberRecord>;
 
+/** `namesake`: the boot of the process with the same name that the sender has heard last. */
+const heartbeatRecord = memberRecord.extend({ namesake: z.string().optional() });
+
 export type MemberReport = Omit<MemberRecord, "node" | "boot">;
 
 export interface Member extends MemberRecord {
@@ -73,6 +76,8 @@ export class Membership {
   #revision: number | undefined;
   /** The record in the bucket. Undefined: not written yet. */
   #written: string | undefined;
+  /** The boot of the process with the same name that was heard last. It may have ended. */
+  #sameName: string | undefined;
   #namesake = false;
   #isKnown = false;
 
@@ -134,7 +139,7 @@ export class Membership {
     };
     await Promise.all([
       heartbeats.listen((data) => this.#hear(data), signal),
-      repeat(() => heartbeats.send(Buffer.from(JSON.stringify(this.#record)))),
+      repeat(() => heartbeats.send(Buffer.from(JSON.stringify({ ...this.#record, namesake: this.#sameName })))),
       repeat(async (round) => {
         await this.#write();
         if (!this.#isKnown || round % recordsEvery === 0) await this.#readRecords();
@@ -150,14 +155,16 @@ export class Membership {
   }
 
   #hear(data: Uint8Array): void {
-    const record = parsed(memberRecord, data);
-    if (!record) return;
+    const heartbeat = parsed(heartbeatRecord, data);
+    if (!heartbeat) return;
+    const { namesake, ...record } = heartbeat;
     const { node } = this.#options;
-    if (record.node !== node || record.boot === this.#boot) this.#see(record);
-    else if (!this.#namesake) {
-      this.#namesake = true;
-      this.#runtime.log.error({ node }, "another agent of the cluster has the same agent.name; give each one its own");
-    }
+    if (record.node !== node || record.boot === this.#boot) return this.#see(record);
+    this.#sameName = record.boot;
+    // A suspended server delivers heartbeats of this agent's former process late. That process cannot name this one.
+    if (namesake !== this.#boot || this.#namesake) return;
+    this.#namesake = true;
+    this.#runtime.log.error({ node }, "another agent of the cluster has the same agent.name; give each one its own");
   }
 
   #see(record: MemberRecord): void {

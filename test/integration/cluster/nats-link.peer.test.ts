@@ -1,14 +1,16 @@
 // The connection, the buckets and the leases of a cluster, on real servers.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { subjectOf } from "../../../src/buffer/jetstream/stream-names.ts";
-import { JoinedCluster } from "../../../src/cluster/cluster.ts";
+import { clusterHeartbeats, JoinedCluster } from "../../../src/cluster/cluster.ts";
+import type { Broadcast } from "../../../src/cluster/jetstream.ts";
 import { acquireLease } from "../../../src/cluster/lease.ts";
+import { Membership } from "../../../src/cluster/membership.ts";
 import { natsBucket } from "../../../src/cluster/nats-bucket.ts";
 import { NatsLink } from "../../../src/cluster/nats-connection.ts";
 import { natsStream } from "../../../src/cluster/nats-stream.ts";
 import { clusterOptions } from "../../../src/cluster/options.ts";
 import { eventually } from "../../support/eventually.ts";
-import { type NatsServers, openNatsServers } from "../../support/nats-servers.ts";
+import { type NatsServer, type NatsServers, openNatsServers } from "../../support/nats-servers.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { tcpProxy } from "../../support/tcp-proxy.ts";
 
@@ -202,6 +204,62 @@ test.each(["kill", "suspend"] as const)(
     await term.release();
   },
 );
+
+test("a heartbeat of a killed agent that a suspended server delivers late is not one of another agent", {
+  timeout: 180_000,
+}, async () => {
+  const [slow, fast] = [servers.servers[0]!, servers.servers[1]!];
+  const report = () => ({ version: "1", offers: [], prefers: [], reads: [] });
+  const join = async ({ url }: NatsServer, node: string) => {
+    const { link, runtime } = await connect([url]);
+    const heartbeats = clusterHeartbeats(link, "late", runtime.clock);
+    const sent: string[] = [];
+    const heard: string[] = [];
+    const noted: Broadcast = {
+      send(data) {
+        sent.push(String(data));
+        heartbeats.send(data);
+      },
+      listen: (take, signal) =>
+        heartbeats.listen((data) => {
+          heard.push(Buffer.from(data).toString());
+          take(data);
+        }, signal),
+    };
+    const state = natsBucket(link, { name: "late", replicas: 3 });
+    const member = new Membership({ state, heartbeats: noted, node, report }, runtime);
+    const stop = new AbortController();
+    const running = member.run(stop.signal);
+    return {
+      member,
+      sent,
+      heard,
+      async [Symbol.asyncDispose]() {
+        stop.abort();
+        await link[Symbol.asyncDispose]();
+        await running;
+      },
+    };
+  };
+  await using other = await join(fast, "gw2");
+  const former = await join(slow, "gw1");
+  // Then the servers know that there is a receiver at the other one.
+  await eventually(() => other.heard.includes(former.sent.at(-1)!), 60_000);
+  slow.suspend();
+  const before = former.sent.length;
+  await eventually(() => former.sent.length > before);
+  const late = former.sent[before]!;
+  await former[Symbol.asyncDispose]();
+  await using successor = await join(fast, "gw1");
+  await eventually(() => successor.heard.includes(successor.sent.at(-1)!), 60_000);
+  slow.resume();
+  await eventually(() => successor.heard.includes(late), 60_000);
+
+  expect(successor.member.hasNamesake).toBe(false);
+  await using clone = await join(fast, "gw1");
+  await eventually(() => successor.member.hasNamesake && clone.member.hasNamesake, 60_000);
+  await servers.healthy();
+});
 
 test("an agent leaves a server that is partitioned from the others, and goes on at one that reaches a leader", {
   timeout: 240_000,

@@ -180,6 +180,14 @@ export const clusterAblations: readonly Ablation[] = [
     test: sources,
   },
   {
+    safeguard: "taking another process of the same name for alive only once it has heard this one",
+    file: "cluster/membership.ts",
+    code: "if (namesake !== this.#boot || this.#namesake) return;",
+    without: "if (this.#namesake) return;",
+    test: sources,
+    name: "after its restart",
+  },
+  {
     safeguard: "applying the last change among several descriptions of a signal",
     file: "cluster/shared-signals.ts",
     code: "      if (order !== this.#orders.get(input)) continue;\n",

@@ -190,6 +190,27 @@ test("two agents with the same name are reported, a restarted agent is not", asy
   await ended;
 });
 
+test("heartbeats of a killed agent that arrive after its restart are not those of another agent", async () => {
+  await using site = new Site();
+  const late: Uint8Array[] = [];
+  const stop = new AbortController();
+  const listening = site.heartbeats.linkTo().listen((heartbeat) => late.push(heartbeat), stop.signal);
+  site.start("gw1");
+  await site.pass(5_000);
+  await site.end("gw1");
+  stop.abort();
+  await listening;
+  const { view } = site.start("gw1");
+  await site.pass(takeoverMs);
+  for (const heartbeat of late) {
+    site.heartbeats.linkTo().send(heartbeat);
+    await site.pass(takeoverMs);
+  }
+
+  expect(late.length).toBeGreaterThan(1);
+  expect(view.hasNamesake).toBe(false);
+});
+
 test(`no two agents read a source at once, whatever is partitioned, stopped and moved (seed ${seed})`, async () => {
   await using site = new Site();
   const random = seeded(seed);
