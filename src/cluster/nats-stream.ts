@@ -47,7 +47,10 @@ export function natsStream(
     state: () =>
       onStream("state", async ({ manager }) => {
         try {
-          return stateOf(await manager.streams.info(streamName));
+          const info = await manager.streams.info(streamName);
+          // Without a leader each replica answers, also one that is behind.
+          if (info.cluster && !info.cluster.leader) throw new Error("the stream has no leader");
+          return stateOf(info);
         } catch (error) {
           if (jetstreamCode(error) === streamNotFound) return undefined;
           throw error;

@@ -17,6 +17,8 @@ export interface MemoryStream extends PointStream {
   delete(): void;
   /** Loses the last `count` messages and changes the leader, as when a quorum of servers loses unsynced data. */
   loseLast(count: number): void;
+  /** Deletes a message between others, as an operator may. */
+  deleteMessage(sequence: number): void;
   /** Drops the first messages, as `max_age` does. */
   dropFirst(count: number): void;
 }
@@ -56,6 +58,9 @@ export function memoryStream(): MemoryStream {
       last = messages.at(-1)?.sequence ?? first - 1;
       for (const [id, sequence] of ids) if (sequence > last) ids.delete(id);
       term++;
+    },
+    deleteMessage(sequence) {
+      messages = messages.filter((message) => message.sequence !== sequence);
     },
     dropFirst(count) {
       messages = messages.slice(count);

@@ -4,7 +4,7 @@
 // Memory: a range set of settled positions, the series of leased or partly settled frames, and a few decoded frames.
 import type { PointStream, StreamMessage, StreamState } from "../../cluster/jetstream.ts";
 import type { Lane, TakeOptions } from "../../core/buffer.ts";
-import { isAgentError } from "../../core/errors.ts";
+import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
 import { RangeSet } from "../disk/counters/range-set.ts";
 import type { InputTable } from "../disk/format/input-table.ts";
@@ -98,7 +98,7 @@ export class StreamCutter {
    */
   follow(state: StreamState, before?: Pick<StoredSettlement, "stream" | "whole">): void {
     const { created, lastSequence } = state;
-    const stream = `${created} ${state.leader}`;
+    const stream = leaderOf(state);
     if (stream !== this.#stream || lastSequence < this.#last) this.#forgetPositions();
     if (created !== this.#created) this.#formerlyDone.clear();
     this.#stream = stream;
@@ -240,8 +240,7 @@ export class StreamCutter {
       : this.#ahead.fetch(at, (after) => this.#next(lane, after), isKnown));
     if (!message) return "behind";
     if (message.sequence !== at) {
-      this.#countLost(at, Math.min(message.sequence, this.#last + 1));
-      this.#finish(at, message.sequence);
+      await this.#pass(at, message.sequence);
       return "nothing";
     }
     const frame = this.#decode(message);
@@ -272,6 +271,22 @@ export class StreamCutter {
     return { frame, open };
   }
 
+  /**
+   * Passes the positions from `from` to before `to`, which have no message. They are not lost if the state was from a
+   * former leader, cut off or suspended meanwhile: it answers as leader for up to 10 s, while others have removed messages
+   * that were settled. Rejects with `CLUSTER_UNREACHABLE` if another server leads now.
+   */
+  async #pass(from: number, to: number): Promise<void> {
+    const state = await this.#parts.stream.state();
+    if (!state || leaderOf(state) !== this.#stream)
+      throw new AgentError("CLUSTER_UNREACHABLE", "another server leads the stream now");
+    const { firstSequence, lastSequence, messages } = state;
+    const isMissing = firstSequence > from || messages <= lastSequence - firstSequence;
+    if (!isMissing) return this.#taken.add(from, to);
+    this.#countLost(from, Math.min(to, this.#last + 1));
+    this.#finish(from, to);
+  }
+
   /** Undefined: the message is damaged and counts as lost, or it is from a later version, which may deliver it. */
   #decode({ sequence, data }: StreamMessage): StreamFrame | undefined {
     try {
@@ -293,4 +308,9 @@ export class StreamCutter {
     const sequence = this.#open.get(frameKey(header))?.sequence;
     return sequence !== undefined && sequence !== at;
   }
+}
+
+/** Identifies the stream and the server that leads it. */
+function leaderOf({ created, leader }: StreamState): string {
+  return `${created} ${leader}`;
 }

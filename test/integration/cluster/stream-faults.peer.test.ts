@@ -1,8 +1,12 @@
 // Faults of three real servers: no point is lost, and almost none is delivered twice.
 import { expect, test } from "vitest";
+import { NatsLink } from "../../../src/cluster/nats-connection.ts";
+import { natsStream } from "../../../src/cluster/nats-stream.ts";
+import { clusterOptions } from "../../../src/cluster/options.ts";
 import { eventually } from "../../support/eventually.ts";
 import { natsWorld } from "../../support/nats-world.ts";
-import { openReader } from "../../support/stream-place.ts";
+import { testRuntime } from "../../support/runtime.ts";
+import { hastyRuntime, openReader } from "../../support/stream-place.ts";
 import { append, ServiceStore, worldNode } from "../../support/stream-world.ts";
 
 const patience = 120_000;
@@ -131,4 +135,53 @@ test("the end of the stream is published again when the servers lose it", { time
 
   expect(there.collector.forwarder.status.republished).toBe(2);
   expect(there.service.deliveries).toBe(30);
+});
+
+test("a leader that is cut off and answers late makes no delivered message count as lost", {
+  timeout: 3 * patience,
+}, async () => {
+  await using there = await world();
+  await appendSome(there);
+  const name = await there.leader();
+  const leader = there.cluster.servers.find((server) => server.name === name)!;
+  await using link = new NatsLink(clusterOptions.parse({ servers: [leader.url] }), "cut off", testRuntime());
+  await link.connected(AbortSignal.timeout(patience));
+  const cutOff = natsStream(link, clusterOptions.parse({ servers: [leader.url] }), "test");
+  leader.isolate();
+  const old = await cutOff.state();
+  // The agents leave a server that reaches no other one.
+  await eventually(() => {
+    const { isConnected, server } = there.link.state;
+    if (isConnected && server?.name === name) there.link.changeServer();
+    return isConnected && server?.name !== name;
+  }, patience);
+  await eventually(async () => ![undefined, name].includes(await there.leader()), patience);
+  const former = await there.reader();
+  await eventually(async () => {
+    await there.service.drain(former);
+    return (await there.stream.state())?.messages === 0;
+  }, patience);
+  // The record of what is settled forgets the positions that were removed.
+  await appendSome(there, 1);
+  await there.service.drain(former);
+  await former[Symbol.asyncDispose]();
+  await appendSome(there, 1);
+  const runtime = hastyRuntime();
+  let asked = 0;
+  const state = async () => (asked++ < 2 ? old : await there.stream.state());
+  await using reader = await openReader({ ...there.stream, state }, there.state, runtime);
+  await eventually(async () => {
+    await there.service.drain(reader);
+    return there.service.values.size === 21;
+  }, patience);
+
+  expect(runtime.metric("cluster_lost_messages_total")).toBe(0);
+  expect(there.service.deliveries).toBe(21);
+  // It has learned that it does not lead.
+  const refuses = () =>
+    cutOff.state().then(
+      () => false,
+      (error: Error) => error.message.includes("no leader"),
+    );
+  await eventually(refuses, patience);
 });

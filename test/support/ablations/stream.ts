@@ -80,6 +80,22 @@ export const streamAblations: readonly Ablation[] = [
     name: "do not count as lost",
   },
   {
+    safeguard: "counting missing messages only if the server that leads the stream now lacks them",
+    file: "buffer/jetstream/stream-cut.ts",
+    code: "if (!state || leaderOf(state) !== this.#stream)",
+    without: "if (!state)",
+    test: terms,
+    name: "former leader answers",
+  },
+  {
+    safeguard: "not counting messages that the server with the state still has",
+    file: "buffer/jetstream/stream-cut.ts",
+    code: "if (!isMissing) return this.#taken.add(from, to);",
+    without: "",
+    test: terms,
+    name: "former leader answers",
+  },
+  {
     safeguard: "delivering late frames only in the order of the stream",
     file: "buffer/jetstream/stream-cut.ts",
     code: 'if (lane === "live" && frame.late) {',

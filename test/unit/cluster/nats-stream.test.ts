@@ -3,6 +3,8 @@ import { expect, test } from "vitest";
 import type { NatsClient } from "../../../src/cluster/nats-connection.ts";
 import { natsStream } from "../../../src/cluster/nats-stream.ts";
 
+const options = { replicas: 3, maxSize: 2 ** 30, maxAge: 60_000 } as const;
+
 /** Servers whose nearest replica and leader have messages with these sequence numbers. */
 function streamOf(near: readonly number[], leader: readonly number[]) {
   const answer =
@@ -15,7 +17,6 @@ function streamOf(near: readonly number[], leader: readonly number[]) {
   const client = {
     manager: { direct: { getMessage: answer(near) }, streams: { getMessage: answer(leader) } },
   } as unknown as NatsClient;
-  const options = { replicas: 3, maxSize: 2 ** 30, maxAge: 60_000 } as const;
   return natsStream({ use: (_what, call) => call(client) }, options, "plant");
 }
 
@@ -26,4 +27,12 @@ test.each([
   ["there is nothing after the last message", [1, 2], [1, 2], 3, undefined],
 ])("%s", async (_what, near, leader, sequence, found) => {
   expect((await streamOf(near, leader).next(sequence))?.sequence).toBe(found);
+});
+
+test("a replica that knows no leader does not answer for the stream", async () => {
+  const info = async () => ({ created: "c", state: {}, config: {}, cluster: { replicas: [] } });
+  const client = { manager: { streams: { info } } } as unknown as NatsClient; // the only part that the call uses
+  const stream = natsStream({ use: (_what, call) => call(client) }, options, "plant");
+
+  await expect(stream.state()).rejects.toThrow("no leader");
 });

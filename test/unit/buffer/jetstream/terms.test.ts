@@ -6,6 +6,7 @@ import { Block, type BlockId } from "../../../../src/core/block.ts";
 import type { BufferReader } from "../../../../src/core/buffer.ts";
 import type { InputId } from "../../../../src/core/point.ts";
 import { orAbort } from "../../../../src/lib/flow/abort.ts";
+import { eventually } from "../../../support/eventually.ts";
 import { unreachable } from "../../../support/memory-bucket.ts";
 import { hastyRuntime } from "../../../support/stream-place.ts";
 import { append, memoryWorld, ServiceStore } from "../../../support/stream-world.ts";
@@ -149,6 +150,59 @@ test("messages that were lost behind the settled ones count as lost although the
   await service.drain(reader);
 
   expect(lostMessages()).toBe(2);
+});
+
+test.each([
+  { what: "until the next one is heard of", answers: 2 },
+  { what: "also when the reader asks again", answers: 3 },
+])(
+  "settled messages do not count as lost when a former leader answers with its old state: $what",
+  async ({ answers }) => {
+    const { stream, node, reader: open, lostMessages } = memoryWorld();
+    using gateway = node("gw1");
+    await using collector = await gateway.start();
+    const service = new ServiceStore();
+    for (let i = 1; i <= 3; i++) {
+      await append(collector, { a: [[i, i]] });
+      await collector.forwarded();
+    }
+    const old = await stream.state();
+    stream.loseLast(0);
+    await using former = await open();
+    await eventually(async () => {
+      await service.drain(former);
+      return stream.messages.length === 0;
+    });
+    for (let i = 4; i <= 5; i++) {
+      await append(collector, { a: [[i, i]] });
+      await collector.forwarded();
+      // The record of what is settled forgets the positions that were removed.
+      if (i === 4) await service.drain(former);
+    }
+    let asked = 0;
+    await using next = await open({ ...stream, state: async () => (asked++ < answers ? old : await stream.state()) });
+    for (let i = 0; i < 3; i++) await service.drain(next);
+
+    expect(lostMessages()).toBe(0);
+    expect(service.deliveries).toBe(5);
+  },
+);
+
+test("a message that was deleted behind a waiting one counts as lost, and later ones are delivered", async () => {
+  const { stream, node, reader: open, lostMessages } = memoryWorld();
+  using gateway = node("gw1");
+  await using collector = await gateway.start();
+  const service = new ServiceStore();
+  for (let i = 1; i <= 3; i++) {
+    await append(collector, { a: [[i, i]] });
+    await collector.forwarded();
+  }
+  stream.deleteMessage(2);
+  await using reader = await open();
+  await service.drain(reader);
+
+  expect(lostMessages()).toBe(1);
+  expect(service.deliveries).toBe(2);
 });
 
 test("fresh points of any collector go first while a backlog drains", async () => {
