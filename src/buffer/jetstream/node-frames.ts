@@ -36,8 +36,8 @@ export class NodeFrames {
   #created = "";
   #republished = 0;
   #floor = Number.NEGATIVE_INFINITY;
-  /** Epochs of other processes with the same node name. */
-  readonly #others = new Set<string>();
+  /** Epochs of other processes with the same node name: the sequence at which each was seen, infinite once reported. */
+  readonly #others = new Map<string, number>();
   #hasMoved: boolean;
   #mustVerify = true;
   #verifiedAt = 0;
@@ -144,17 +144,23 @@ export class NodeFrames {
 
   /**
    * Whether another process publishes as this node: its message follows the node's last one, which no loss can cause.
-   * The order of the tail then does not show what was lost, and both would republish their tails in turn.
+   * The order of the tail then does not show what was lost, and both would republish their tails in turn. Reports the
+   * second message: the first one may be from this agent's former process, if a suspended server has stored it late.
    */
   #isOthers(sequence: number, header: FrameHeader, created: string): boolean {
     const key = epochKey(header);
     const isKnown =
       header.epoch === this.#parts.epoch || this.#parts.tail.frames.some((kept) => epochKey(kept.header) === key);
-    if (isKnown || this.#others.has(key)) return !isKnown;
-    if (created !== this.#created || sequence <= this.#last) return false;
-    this.#others.add(key);
-    const { node } = this.#parts;
-    this.#runtime.log.error({ node }, "another process publishes as this agent; give each one its own agent.name");
+    if (isKnown) return false;
+    const seen = this.#others.get(key);
+    if (seen === undefined) {
+      if (created !== this.#created || sequence <= this.#last) return false;
+      this.#others.set(key, sequence);
+    } else if (sequence > seen) {
+      this.#others.set(key, Number.POSITIVE_INFINITY);
+      const { node } = this.#parts;
+      this.#runtime.log.error({ node }, "another process publishes as this agent; give each one its own agent.name");
+    }
     return true;
   }
 

@@ -168,6 +168,14 @@ export const streamAblations: readonly Ablation[] = [
     test: blocked,
   },
   {
+    safeguard: "reporting another process with the same name only at its second message",
+    file: "buffer/jetstream/node-frames.ts",
+    code: "    } else if (sequence > seen) {\n",
+    without: "    }\n    if (sequence > (seen ?? 0)) {\n",
+    test: blocked,
+    name: "is stored late",
+  },
+  {
     safeguard: "checking for moved sources before an awaited block is published",
     file: "buffer/jetstream/forwarder.ts",
     code: "    await this.#untilDone(signal, () => this.#published.verifyIfDue());\n    // As of now",

@@ -12,7 +12,7 @@ import { epochMicros, type InputId } from "../../../../src/core/point.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { unreachable } from "../../../support/memory-bucket.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
-import { testRuntime } from "../../../support/runtime.ts";
+import { type LogLine, testRuntime } from "../../../support/runtime.ts";
 import { openCollector } from "../../../support/stream-place.ts";
 import { append, memoryWorld, ServiceStore } from "../../../support/stream-world.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
@@ -345,11 +345,32 @@ test("two processes of one name do not publish against each other", async () => 
   };
   await eventually(() => checks >= 6);
 
+  const isReported = ({ level, message }: LogLine) => level === "error" && message.includes("agent.name");
+  expect([one, other].map(({ runtime }) => runtime.lines.filter(isReported).length)).toEqual([1, 1]);
   expect(stream.messages).toHaveLength(8);
   const service = new ServiceStore();
   await using reader = await open();
   await service.drain(reader);
   expect(service.deliveries).toBe(8);
+});
+
+test("a message that the former process sent and that is stored late is not one of another agent", async () => {
+  const { stream, node } = memoryWorld();
+  using gateway = node("gw1");
+  await using collector = await gateway.start();
+  await append(collector, { a: [[1, 1]] });
+  await collector.forwarded();
+  await stream.publish(subjectOf(stream, "gw1"), frameOf({ node: "gw1", epoch: "former" }), "late", 1);
+  let checks = 0;
+  stream.after = (call) => {
+    if (call === "last") checks++;
+  };
+  await eventually(() => checks >= 3);
+  await append(collector, { a: [[2, 2]] });
+  await collector.forwarded();
+
+  expect(stream.messages).toHaveLength(3);
+  expect(collector.runtime.lines.filter(({ level }) => level === "error")).toEqual([]);
 });
 
 test("the messages of a backlog are requested several at once, and each of them once", async () => {
