@@ -38,7 +38,7 @@ export interface NatsServers extends AsyncDisposable {
   readonly servers: readonly NatsServer[];
   readonly urls: readonly string[];
   /** Resolves when all running servers report a healthy JetStream: a leader, and all replicas up to date. */
-  healthy(): Promise<void>;
+  healthy(withinMs?: number): Promise<void>;
 }
 
 export interface NatsServersOptions {
@@ -173,7 +173,7 @@ async function openOn(
   const all: NatsServers = {
     servers,
     urls: servers.map(({ url }) => url),
-    async healthy() {
+    async healthy(withinMs) {
       await eventually(async () => {
         for (const [i, server] of servers.entries()) {
           if (!running.has(i)) continue;
@@ -181,7 +181,7 @@ async function openOn(
           if (health.status !== "ok") return false;
         }
         return true;
-      });
+      }, withinMs);
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(servers.map((server) => server.kill()));
