@@ -6,6 +6,7 @@ import { lockFolder } from "../../src/buffer/disk/files/lock.ts";
 import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
 import { openBuffer } from "../../src/buffer/registry.ts";
+import type { TakeOptions } from "../../src/core/buffer.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
 import { inProcess } from "../support/disk-store.ts";
 import { MemoryDisk } from "../support/memory-disk.ts";
@@ -101,6 +102,8 @@ test("a folder that cannot be created is reported as unwritable", async () => {
 
 const point = (second: number) => ({ input: "a" as InputId, time: epochMicros(1.7e15 + second * 1e6), value: second });
 
+const named = (input: string, value: number) => ({ ...point(0), input: input as InputId, value });
+
 async function gathering(ackDelay = "auto") {
   const disk = new MemoryDisk();
   const clock = new ManualClock();
@@ -119,6 +122,56 @@ async function gathering(ackDelay = "auto") {
   };
   return { disk, clock, buffer, runtime, syncs: () => syncs };
 }
+
+test("a log that has no points is asked again only after it may have some", async () => {
+  let asked = 0;
+  await using buffer = await openDiskBuffer(
+    { directory: "/data/buffer", integration: "plant", config },
+    testRuntime(),
+    never,
+    async (start, signal) => {
+      const port = await inProcess(new MemoryDisk())(start, signal);
+      const call = port.call.bind(port);
+      port.call = (request, transfer) => {
+        if (request.kind === "take") asked++;
+        return call(request, transfer);
+      };
+      return port;
+    },
+  );
+  await using reader = await buffer.reader();
+  const take = async (more: Partial<TakeOptions> = {}) => {
+    const block = await reader.take("backlog", { wait: false, maxPoints: 10, ...more }, never);
+    return block && { id: block.id, found: block.series.map(({ input, values }) => `${input} ${[...values].join()}`) };
+  };
+  const append = (...points: Parameters<typeof named>[]) =>
+    buffer.append(
+      points.map((each) => named(...each)),
+      { awaited: true },
+      never,
+    );
+
+  for (let i = 0; i < 3; i++) expect(await take()).toBeUndefined();
+  expect(asked).toBe(1);
+  expect(await take({ inputs: [named("a", 1).input] })).toBeUndefined();
+  expect(asked).toBe(2);
+
+  await append(["a", 1], ["b", 1]);
+  const first = await take();
+  expect(first?.found).toEqual(["a 1", "b 1"]);
+  await append(["a", 2], ["c", 2]);
+  const late = await take();
+  expect(late?.found).toEqual(["a 2", "c 2"]);
+  const settle = (input: string) => reader.settle([{ block: late!.id, inputs: [input as InputId] }]);
+  await settle("a");
+  expect(await take()).toBeUndefined();
+  reader.release([first!.id]);
+  expect((await take())?.found).toEqual(["a 1", "b 1"]);
+  expect(await take()).toBeUndefined();
+  // The point of `a` may replace one that returned to the log, and so it returns with the rest of its block.
+  await settle("c");
+  expect((await take())?.found).toEqual(["a 2"]);
+});
 
 test("an append resolves with its sync: after ackDelay where a device waits, otherwise within `sync`", async () => {
   const { clock, buffer } = await gathering();

@@ -58,6 +58,22 @@ export const orderAblations: readonly Ablation[] = [
     test: unreadable,
   },
   {
+    safeguard: "asking an empty log again after blocks were released",
+    file: "buffer/disk/worker/disk-reader.ts",
+    code: ".catch(() => {});\n    this.wake();\n",
+    without: ".catch(() => {});\n",
+    test: "contract/disk-buffer.test.ts",
+    name: "asked again only after",
+  },
+  {
+    safeguard: "asking an empty log again after a settlement, which may release late points",
+    file: "buffer/disk/worker/disk-reader.ts",
+    code: "    this.wake();\n    await settled;\n",
+    without: "    await settled;\n",
+    test: "contract/disk-buffer.test.ts",
+    name: "asked again only after",
+  },
+  {
     safeguard: "holding late points while earlier ones are out of their queue",
     file: "upload/series/late-order.ts",
     code: 'const held = lane === "live" || queue.ascending ? 0 : this.#hold(queue);',

@@ -15,12 +15,15 @@ export interface DiskReaderOptions {
   readonly onDispose: () => void;
 }
 
+/** Resolves when a lane may have points again. `empty`: lanes that had none, so that the log is not asked again. */
+const nextNews = () => ({ ...Promise.withResolvers<void>(), empty: new Set<Lane>() });
+
 /** Lists of inputs that are kept. A second of polls may be leased in several blocks. */
 const mostRecent = 3;
 
 export class DiskReader implements BufferReader {
   readonly #options: DiskReaderOptions;
-  #news = Promise.withResolvers<void>();
+  #news = nextNews();
   #closed = false;
   #revoked: Error | undefined;
   #lastTable: ReturnType<DiskReaderOptions["inputs"]> | undefined;
@@ -37,28 +40,32 @@ export class DiskReader implements BufferReader {
     const { wait, maxPoints, enough, inputs, except } = options;
     let lane = wanted;
     let from: number | undefined;
-    let { promise: news } = this.#news;
+    let news = this.#news;
     for (;;) {
       signal.throwIfAborted();
       if (this.#closed) throw closedError();
       if (this.#revoked) throw this.#revoked;
-      if (from === undefined && lane === wanted) news = this.#news.promise;
-      const reply = this.#options.call({ kind: "take", lane, maxPoints, enough, inputs, except, from });
-      let block: LeasedBlock | undefined;
-      try {
-        ({ block, resumeAt: from } = await orAbort(reply, signal));
-      } catch (error) {
-        // The caller no longer waits: release the block.
-        if (signal.aborted) void reply.then(({ block: late }) => late && this.#giveBack([late.id])).catch(() => {});
-        throw error;
+      if (from === undefined && lane === wanted) news = this.#news;
+      const isAll = inputs === undefined && except === undefined;
+      if (!isAll || !news.empty.has(lane)) {
+        const reply = this.#options.call({ kind: "take", lane, maxPoints, enough, inputs, except, from });
+        let block: LeasedBlock | undefined;
+        try {
+          ({ block, resumeAt: from } = await orAbort(reply, signal));
+        } catch (error) {
+          // The caller no longer waits: release the block.
+          if (signal.aborted) void reply.then(({ block: late }) => late && this.release([late.id])).catch(() => {});
+          throw error;
+        }
+        if (block) return this.#toBlock(block);
+        if (from !== undefined) continue;
+        if (isAll) news.empty.add(lane);
       }
-      if (block) return this.#toBlock(block);
-      if (from !== undefined) continue;
       if (!wait) return undefined;
       // Without a block in the live lane, take late points, which only the backlog has.
       const isOther = lane !== wanted;
       lane = lane === "live" ? "backlog" : wanted;
-      if (isOther || lane === wanted) await orAbort(news, signal);
+      if (isOther || lane === wanted) await orAbort(news.promise, signal);
     }
   }
 
@@ -75,17 +82,22 @@ export class DiskReader implements BufferReader {
       return numbers;
     };
     const requests = done.map(({ block, inputs, refused = 0 }) => ({ block, inputs: numbersOf(inputs), refused }));
-    await this.#options.call({ kind: "settle", done: requests });
+    const settled = this.#options.call({ kind: "settle", done: requests });
+    // It may release late points. Requests are answered in order, so calls woken now find them.
+    this.wake();
+    await settled;
   }
 
-  release(blocks: readonly BlockId[]): void {
-    this.#giveBack(blocks);
+  release(blocks: readonly number[]): void {
+    // If the log is gone, this fails, and the next log leases the points again anyway.
+    this.#options.call({ kind: "release", blocks }).catch(() => {});
+    this.wake();
   }
 
   /** Wakes waiting calls of `take`: there may be a block now. */
   wake(): void {
     this.#news.resolve();
-    this.#news = Promise.withResolvers();
+    this.#news = nextNews();
   }
 
   revoke(reason: Error): void {
@@ -99,14 +111,6 @@ export class DiskReader implements BufferReader {
     this.wake();
     await this.#options.call({ kind: "release", blocks: "all" }).catch(() => {});
     this.#options.onDispose();
-  }
-
-  #giveBack(blocks: readonly number[]): void {
-    // If the log is gone, this fails, and the next log leases the points again anyway.
-    this.#options.call({ kind: "release", blocks }).then(
-      () => this.wake(),
-      () => {},
-    );
   }
 
   #toBlock(block: LeasedBlock): Block {
