@@ -72,8 +72,8 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "copying bytes that the socket will overwrite",
     file: "source/modbus/connection/mbap-framing.ts",
-    code: "this.#received = copyBytes(bytes);",
-    without: "this.#received = bytes;",
+    code: "nothing : copyBytes(bytes);",
+    without: "nothing : bytes;",
     test: mbap,
     message: "not Modbus TCP",
   },

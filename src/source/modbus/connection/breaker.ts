@@ -106,6 +106,7 @@ export class UnitBreaker {
 /** A fair mutex whose waiters can abort. A unit with many requests gets no more turns than others. */
 export class FairMutex {
   #taken = false;
+  readonly #turn: Disposable = { [Symbol.dispose]: () => this.#next() };
   /** Waiting callers by unit; the first unit is next. No set is empty. */
   readonly #waiting = new Map<number, Set<() => void>>();
 
@@ -115,11 +116,12 @@ export class FairMutex {
 
   /** Resolves on the caller's turn, which lasts until the result is disposed. Rejects with `signal.reason`. */
   take(unit: number, signal: AbortSignal): Promise<Disposable> {
+    if (signal.aborted) return Promise.reject(signal.reason);
+    if (!this.#taken) {
+      this.#taken = true;
+      return Promise.resolve(this.#turn);
+    }
     return new Promise((resolve, reject) => {
-      if (signal.aborted) {
-        reject(signal.reason);
-        return;
-      }
       const abort = () => {
         this.#remove(unit, begin);
         reject(signal.reason);
@@ -127,12 +129,8 @@ export class FairMutex {
       const begin = () => {
         signal.removeEventListener("abort", abort);
         this.#taken = true;
-        resolve({ [Symbol.dispose]: () => this.#next() });
+        resolve(this.#turn);
       };
-      if (!this.#taken) {
-        begin();
-        return;
-      }
       signal.addEventListener("abort", abort, { once: true });
       const ofUnit = this.#waiting.get(unit);
       if (ofUnit) ofUnit.add(begin);

@@ -1,33 +1,30 @@
-// `modbus-serial` as the client of functions 1 to 4. The library encodes requests and decodes replies. It sees only
-// complete, matching replies. Functions 17 and 43/14 bypass it.
+// `modbus-serial` as the client of functions 1 to 4: it encodes their requests. Functions 17 and 43/14 bypass it.
 //
 //   request   library -> ReadingPort -> Framing.begin -> stream
-//   reply     stream -> Framing.receive -> ReadingPort -> library -> answered
+//   reply     stream -> Framing.receive -> answer
 //
-// The library's own time-outs are not used: after one, it accepts the reply to another request.
+// The library gets no replies. It would accept those to other requests, and make a list of values that nobody reads: the
+// data of a reply that matches are its bytes from the third one on.
 import { EventEmitter } from "node:events";
 import modbusSerial from "modbus-serial";
-import { AgentError } from "../../../core/errors.ts";
 import type { Answer, ReadRequest, UnitRequest } from "../config/pdu.ts";
 import { checkLimits, encodeIdentityRequest, functionOf, isException } from "../config/pdu.ts";
-import { crc16 } from "./bus-codec.ts";
+import type { Table } from "../config/value-type.ts";
 import { copyBytes, type Framing } from "./framing.ts";
 
-type Done = (
-  error: (Error & { readonly modbusCode?: number }) | null,
-  result?: { readonly buffer: Uint8Array },
-) => void;
-
-/** The part of the library that is used. `done` is called during `emit` of the port. */
-interface Library {
+/** The part of the library that is used. It gets no reply, so it never calls `done`. */
+interface Library extends Record<(typeof functions)[Table], Read> {
   open(done: () => void): void;
-  writeFC1(unit: number, start: number, count: number, done: Done): void;
-  writeFC2(unit: number, start: number, count: number, done: Done): void;
-  writeFC3(unit: number, start: number, count: number, done: Done): void;
-  writeFC4(unit: number, start: number, count: number, done: Done): void;
 }
+type Read = (unit: number, start: number, count: number, done: () => void) => void;
 
-/** A serial port for the library. It carries RTU frames in both directions, whatever the actual framing. */
+const functions = { co: "writeFC1", di: "writeFC2", hr: "writeFC3", ir: "writeFC4" } as const satisfies Record<
+  Table,
+  string
+>;
+const noReply = () => {};
+
+/** A serial port for the library, which writes RTU frames to it, whatever the actual framing. */
 export class ReadingPort extends EventEmitter {
   readonly isOpen = true;
   readonly #send: (pdu: Uint8Array) => void;
@@ -45,16 +42,10 @@ export class ReadingPort extends EventEmitter {
   write(frame: Uint8Array): void {
     const [, code = 0] = frame;
     if (code < 1 || code > 4) throw new RangeError(`function ${code} does not read`);
-    this.#send(frame.subarray(1, -2));
-  }
-
-  /** Passes a copy, as the library keeps it. */
-  reply(unit: number, pdu: Uint8Array): void {
-    const frame = Buffer.alloc(pdu.length + 3);
-    frame[0] = unit;
-    frame.set(pdu, 1);
-    frame.writeUInt16LE(crc16(frame.subarray(0, -2)), frame.length - 2);
-    this.emit("data", frame);
+    const pdu = new Uint8Array(frame.length - 3);
+    // A view would give the frame memory of its own.
+    for (let i = 0; i < pdu.length; i++) pdu[i] = frame[i + 1]!;
+    this.#send(pdu);
   }
 }
 
@@ -63,16 +54,13 @@ export class ModbusClient {
   readonly #framing: Framing;
   readonly #write: (bytes: Uint8Array) => void;
   readonly #library: Library;
-  readonly #port: ReadingPort;
   #request: UnitRequest | undefined;
-  #answer: Answer | undefined;
 
   constructor(framing: Framing, write: (bytes: Uint8Array) => void) {
     this.#framing = framing;
     this.#write = write;
-    this.#port = new ReadingPort((pdu) => this.#send(pdu));
-    this.#library = new modbusSerial.default(this.#port);
-    this.#library.open(() => {});
+    this.#library = new modbusSerial.default(new ReadingPort((pdu) => this.#send(pdu)));
+    this.#library.open(noReply);
   }
 
   /** Throws `RangeError` if the protocol cannot express `request`. */
@@ -102,25 +90,16 @@ export class ModbusClient {
   #readThroughLibrary(request: ReadRequest): void {
     checkLimits(request);
     const { unit, table, start, count } = request;
-    this.#library[functions[table]](unit, start, count, (error, result) => {
-      if (result) this.#answer = { kind: "data", bytes: copyBytes(result.buffer) };
-      else if (error?.modbusCode !== undefined) this.#answer = { kind: "exception", code: error.modbusCode };
-      else throw new AgentError("SOURCE_PROTOCOL", error?.message ?? "no result", { cause: error });
-    });
+    this.#library[functions[table]](unit, start, count, noReply);
   }
 
+  /** `pdu` matches the request, see `Framing.receive`. Its second byte is a length, or the MEI type. */
   #decoded(pdu: Uint8Array | undefined): Answer | undefined {
     const request = this.#request;
     if (!pdu || !request) return undefined;
     this.#request = undefined;
-    if ("identity" in request)
-      return isException(pdu, functionOf(request))
-        ? { kind: "exception", code: pdu[1] ?? 0 }
-        : { kind: "data", bytes: copyBytes(pdu.subarray(2)) };
-    this.#answer = undefined;
-    this.#port.reply(request.unit, pdu);
-    return this.#answer;
+    return isException(pdu, functionOf(request))
+      ? { kind: "exception", code: pdu[1] ?? 0 }
+      : { kind: "data", bytes: copyBytes(pdu.subarray(2)) };
   }
 }
-
-const functions = { co: "writeFC1", di: "writeFC2", hr: "writeFC3", ir: "writeFC4" } as const;

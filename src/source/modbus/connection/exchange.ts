@@ -280,7 +280,8 @@ export function streamExchange(
         if (doubt) return doubt;
         const answer = result.kind === "data" || result.kind === "exception" ? result : undefined;
         if (framing.refusesMore?.(asked, request, answer)) continue;
-        return result.kind === "data" ? { ...result, bytes: cutOut(result.bytes, asked, request) } : result;
+        if (result.kind !== "data" || asked === request) return result;
+        return { ...result, bytes: cutOut(result.bytes, asked, request) };
       }
       return { kind: "contested", always: false };
     },
@@ -293,7 +294,7 @@ export function streamExchange(
 
 /** The part of the answer to `asked` that answers `request`. */
 function cutOut(bytes: Uint8Array, asked: UnitRequest, request: UnitRequest): Uint8Array {
-  if (asked === request || "identity" in asked || "identity" in request) return bytes;
+  if ("identity" in asked || "identity" in request) return bytes;
   const from = dataBytes({ ...request, count: request.start - asked.start });
   return bytes.subarray(from, from + dataBytes(request));
 }

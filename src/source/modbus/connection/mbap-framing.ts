@@ -16,6 +16,7 @@ import { concatBytes, copyBytes, type Framing } from "./framing.ts";
 
 const headerBytes = 7;
 const maxAbandoned = 4_096;
+const nothing = new Uint8Array(0);
 
 export interface MbapOptions {
   /** Whether an answer may carry another unit than the request. */
@@ -33,7 +34,7 @@ export class MbapFraming implements Framing {
   #nextId: number;
   #current: { readonly id: number; readonly request: UnitRequest } | undefined;
   readonly #abandoned = new Set<number>();
-  #received: Uint8Array = new Uint8Array(0);
+  #received: Uint8Array = nothing;
   readonly holding = false;
   discarded = 0;
   late = { unit: 0, count: 0 };
@@ -53,8 +54,11 @@ export class MbapFraming implements Framing {
     this.#nextId = (id + 1) & 0xff_ff;
     this.#current = { id, request };
     this.mismatch = undefined;
-    const frame = new Uint8Array(headerBytes + pdu.length);
-    frame.set([id >> 8, id & 0xff, 0, 0, 0, 1 + pdu.length, request.unit]);
+    // From the pool, as memory of its own would cost more than the frame.
+    const frame = Buffer.allocUnsafe(headerBytes + pdu.length);
+    frame.writeUInt32BE(id * 0x1_0000, 0);
+    frame.writeUInt16BE(1 + pdu.length, 4);
+    frame[6] = request.unit;
     frame.set(pdu, headerBytes);
     return frame;
   }
@@ -74,7 +78,7 @@ export class MbapFraming implements Framing {
       bytes = bytes.subarray(size);
     }
     // Copy the rest, at most one frame, as the chunk belongs to the socket.
-    this.#received = copyBytes(bytes);
+    this.#received = bytes.length === 0 ? nothing : copyBytes(bytes);
     // A truncated frame takes its last bytes from the next one, whose remainder is left over.
     return answer && bytes.length > 0 ? this.#discard("bytes behind its end") : answer;
   }

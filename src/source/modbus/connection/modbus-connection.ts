@@ -130,7 +130,10 @@ export class ModbusConnection implements AsyncDisposable {
     // Each abort would create an error with its stack.
     if (!this.#lingering.signal.aborted) this.#lingering.abort();
     try {
-      const result = await this.#exchangeTold(request, timeoutMs, signal, conclusive);
+      const telling = this.#exchange.telling(request);
+      const result = telling
+        ? await this.#exchangeTold(telling, request, timeoutMs, signal, conclusive)
+        : await this.#exchangeOne(request, timeoutMs, signal, conclusive);
       if (this.#options.closeAfterPoll && !this.#failure) void this.#releaseSoon();
       return result;
     } catch (error) {
@@ -147,15 +150,14 @@ export class ModbusConnection implements AsyncDisposable {
     await this.#exchange[Symbol.asyncDispose]();
   }
 
-  /** First resolves doubts about late answers. Extends the time-out for a slow unit. */
+  /** First resolves doubts about late answers by `telling`. Extends the time-out for a slow unit. */
   async #exchangeTold(
+    telling: UnitRequest,
     request: UnitRequest,
     timeoutMs: number,
     signal: AbortSignal,
     conclusive: boolean | undefined,
   ): Promise<Result> {
-    const telling = this.#exchange.telling(request);
-    if (!telling) return await this.#exchangeOne(request, timeoutMs, signal, conclusive);
     const start = this.#runtime.clock.monotonic();
     const first = await this.#exchangeOne(telling, timeoutMs, signal, conclusive);
     if (first.kind === "silence" || first.kind === "contested") return first;
