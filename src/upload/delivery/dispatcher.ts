@@ -157,8 +157,8 @@ export class Dispatcher {
     }, stop);
     const handled = await this.#outcomes.handle(inFlight, outcome);
     // What arrived since the request was built waits for the next interval; what did not fit into it does not.
-    const isAll = !this.#loader.isLoadable && this.#prefetcher.hasAll;
-    this.#nextAt = isAll && intervalMs > leastIntervalMs ? startedAt + intervalMs : 0;
+    const isAll = intervalMs > leastIntervalMs && this.#prefetcher.hasAll && !this.#loader.isLoadable;
+    this.#nextAt = isAll ? startedAt + intervalMs : 0;
     await this.#settle();
     return { ...handled, isAway: outcome.kind === "unavailable" && outcome.isServerError !== true };
   }

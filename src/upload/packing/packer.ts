@@ -69,7 +69,7 @@ export class Packer {
     const isAll =
       candidates.queues.length <= limits.maxSeries && mostBytes(apart, least) <= draft.maxBytes - draft.bytes;
     for (const cluster of isAll ? apart : clustersInOrder(clusters, limits.urgentBefore)) {
-      if (draft.width === 0) yield* this.#addFirst(cluster);
+      if (draft.width === 0 && !isAll) yield* this.#addFirst(cluster);
       else if (!(yield* this.#addWhole(cluster))) misfits.push(cluster);
       if (misfits.length > mostMisfits || this.#tired || this.#full) break;
       yield clusterWork;

@@ -71,8 +71,8 @@ export class RowSet {
   /** The slot of `time`, or the free slot for it. */
   #find(time: number): number {
     const mask = this.#slots.length - 1;
-    const low = (time % 0x1_0000_0000) | 0;
-    let slot = Math.imul(low ^ ((time / 0x1_0000_0000) | 0), 0x9e3779b1);
+    // `^` takes the low 32 bits.
+    let slot = Math.imul(time ^ ((time / 0x1_0000_0000) | 0), 0x9e3779b1);
     slot = (slot ^ (slot >>> 15)) & mask;
     for (;;) {
       const found = this.#slots[slot]!;

@@ -268,10 +268,9 @@ export class SeriesQueue {
   }
 }
 
-/** Hash of a time. A series sums the hashes, so that points can be removed again. */
+/** Hash of a time. A series sums the hashes, so that points can be removed again. `^` takes the low 32 bits. */
 function hashOf(time: number): number {
-  const low = (time % 0x1_0000_0000) | 0;
   const high = (time / 0x1_0000_0000) | 0;
-  const mixed = Math.imul(low ^ Math.imul(high, 0x9e3779b1), 0x85ebca6b);
+  const mixed = Math.imul(time ^ Math.imul(high, 0x9e3779b1), 0x85ebca6b);
   return Math.imul(mixed ^ (mixed >>> 15), 0xc2b2ae35);
 }

@@ -376,15 +376,15 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "waiting for the interval after a request that carried everything",
     file: "upload/delivery/dispatcher.ts",
-    code: "this.#nextAt = isAll && intervalMs > leastIntervalMs ? startedAt + intervalMs : 0;",
-    without: "void [isAll, intervalMs, startedAt, leastIntervalMs];",
+    code: "this.#nextAt = isAll ? startedAt + intervalMs : 0;",
+    without: "void [isAll, startedAt];",
     test: interval,
     name: "one request a minute",
   },
   {
     safeguard: "skipping the interval while points remain",
     file: "upload/delivery/dispatcher.ts",
-    code: "const isAll = !this.#loader.isLoadable && this.#prefetcher.hasAll;",
+    code: "const isAll = intervalMs > leastIntervalMs && this.#prefetcher.hasAll && !this.#loader.isLoadable;",
     without: "const isAll = true;",
     test: interval,
     name: "does not fit",
