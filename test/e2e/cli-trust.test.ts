@@ -1,5 +1,5 @@
 // What an operator does about a server that the agent does not trust yet.
-import { writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { command } from "../support/command.ts";
@@ -52,9 +52,19 @@ test("a server that was refused is listed, accepted and then connected to, and c
   await expect(connect()).rejects.toMatchObject({ code: "SOURCE_REFUSED" });
 
   const own = /([0-9a-f]{40}) \(own/.exec(listed.stdout)?.[1] ?? "";
-  expect(await command(["trust", "reject", own, "-c", file])).toMatchObject({
+  const decided = () => Promise.all(["accept", "reject"].map((act) => command(["trust", act, own, "-c", file])));
+  for (const { status, stderr } of await decided())
+    expect({ status, stderr }).toEqual({
+      status: 2,
+      stderr: `tagferry: ${own} is not the certificate of a server but the agent's own, which servers trust or reject; nothing was changed\n`,
+    });
+  const pki = join(home.file("data"), "pki");
+  renameSync(join(pki, "own/certs/client_certificate.pem"), join(pki, "issuers/certs/issuer.pem"));
+  for (const { stderr } of await decided()) expect(stderr).toContain("but that of an issuer; nothing was changed");
+  const none = await command(["trust", "reject", "00", "-c", file]);
+  expect(none).toMatchObject({
     status: 2,
-    stderr: expect.stringContaining(`there is no certificate ${own}; tagferry trust list shows`),
+    stderr: expect.stringContaining("there is no certificate 00; tagferry trust list shows"),
   });
   const json = await command(["trust", "list", "-c", file, "--json"]);
   expect(JSON.parse(json.stdout)).toEqual(

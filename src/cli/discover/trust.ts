@@ -31,15 +31,19 @@ export async function decideTrust(
   if (folder === undefined) return exitStatus.failed;
   const act = decision === "accept" ? "trust" : "reject";
   const done = await Promise.all(certificateStores().map((store) => store[act](folder, thumbprint)));
-  if (!done.includes(true))
-    throw new CommandFailed(
-      `there is no certificate ${visible(thumbprint)}; tagferry trust list shows those there are`,
-      exitStatus.usage,
-    );
   const wanted = thumbprint.replaceAll(":", "").toLowerCase();
   const known = await knownCertificates(folder);
   const certificate = known.find((each) => [each.thumbprint, each.sha256].includes(wanted));
+  if (!done.includes(true)) throw new CommandFailed(whyNot(thumbprint, certificate), exitStatus.usage);
   printResult(options, certificate, () => [...(certificate ? shown(certificate) : []), said[decision]], io);
+}
+
+/** Why there is nothing to decide. */
+function whyNot(thumbprint: string, certificate: KnownCertificate | undefined): string {
+  const name = visible(thumbprint);
+  if (!certificate) return `there is no certificate ${name}; tagferry trust list shows those there are`;
+  const whose = certificate.state === "own" ? "the agent's own, which servers trust or reject" : "that of an issuer";
+  return `${name} is not the certificate of a server but ${whose}; nothing was changed`;
 }
 
 function shown(certificate: KnownCertificate): readonly string[] {
