@@ -152,7 +152,7 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
     status: () =>
       tally.status({
         ...dispatcher.progress(),
-        rejected: rejects.count,
+        rejected: retry.count,
         unkept: rejects.waiting,
         catalog,
         watch: watch?.status(),

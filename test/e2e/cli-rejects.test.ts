@@ -234,6 +234,31 @@ test("a running agent sends refused points again, and what is refused again stay
   expect((await agent.status()).upload.refusedPoints).toBe(0);
 });
 
+test("a point that was refused again is counted once while the retry runs", async () => {
+  using home = temporaryFolder();
+  await using service = await ScriptedService.open();
+  // Refuses one input, and is not available for the other.
+  service.otherwise = (exchange) =>
+    Object.keys(exchange.request.params.data?.series ?? {}).includes("hall.b")
+      ? fails(-32602, { trace: "t", params: { "data.series.hall.b": ["no"] } })(exchange)
+      : answers(503)(exchange);
+  const file = await refusedPoints(home, service.url);
+  const configuration = `${readFileSync(file, "utf8")}http: { listen: "127.0.0.1:0" }\n`;
+  await using agent = await startAgent({ folder: home.path, configuration });
+  const token = readFileSync(home.file("data/control.token"), "utf8").trim();
+  const headers = { "content-type": "application/json", authorization: `Bearer ${token}` };
+  await eventually(async () => (await fetch(`${agent.page}/api/rejects/retry`, { method: "POST", headers })).ok);
+  const list = await eventually(async () => {
+    const { stdout } = await command(["rejects", "list", "-c", file, "--json"]);
+    const found = JSON.parse(stdout);
+    return found.reasons.some(({ reason }: { reason: string }) => reason.endsWith("no")) && found;
+  });
+
+  expect(list.points).toBe(3);
+  await eventually(async () => (await agent.status()).upload.refusedPoints === 3);
+  expect(kept(home)).toContain("rejects.retry.ndjson");
+});
+
 test("a retry by the agent ends where the service still refuses an input, and puts its points back once, with that reason", async () => {
   using home = temporaryFolder();
   const fault = parseFault("partial=hall.b");

@@ -45,10 +45,23 @@ export class RejectFiles {
     return join(this.#folder, "rejects.1.ndjson");
   }
 
-  /** All rejects, oldest first. Undefined: an unreadable line. Rejects as `node:fs` does; missing files are empty. */
+  /**
+   * All rejects. Undefined: an unreadable line. Rejects as `node:fs` does; missing files are empty. Of a retry, which may
+   * run, the points that it leaves come last, and those that were refused again come once, with the new reason.
+   */
   async *lines(): AsyncGenerator<RejectLine | undefined> {
-    for (const file of [this.#retry, this.#older, this.path])
-      for await (const text of linesOf(file)) if (text !== "") yield parse(text);
+    // Opened first, since the retry may end meanwhile: it removes its file after it has put back what is left.
+    await using retry = await opened(this.#retry);
+    const again = new Set<string>();
+    for await (const line of this.newLines()) {
+      if (retry && line) again.add(keyOf(line));
+      yield line;
+    }
+    if (!retry) return;
+    for await (const text of retry.readLines()) {
+      const line = parse(text);
+      if (text !== "" && !(line && again.has(keyOf(line)))) yield line;
+    }
   }
 
   /** The latest rejects within `bytes`, for pages that request them often. */
@@ -75,10 +88,9 @@ export class RejectFiles {
    */
   async recover(): Promise<void> {
     if (!(await exists(this.#retry))) return;
-    const key = ({ input, time }: RejectLine) => JSON.stringify([input, time]);
     const again = new Set<string>();
-    for await (const line of this.newLines()) if (line) again.add(key(line));
-    await this.putBack((line) => (again.has(key(line)) ? undefined : line));
+    for await (const line of this.newLines()) if (line) again.add(keyOf(line));
+    await this.putBack((line) => (again.has(keyOf(line)) ? undefined : line));
   }
 
   /** Lines written since `takeOut`. Undefined: an unreadable line. */
@@ -120,19 +132,27 @@ export async function endsInLine(file: FileHandle, size: number): Promise<boolea
   return buffer[0] === newLine;
 }
 
-/** Lines of a file, or complete lines in its last `bytes`. */
-async function* linesOf(path: string, bytes = Number.POSITIVE_INFINITY): AsyncGenerator<string> {
-  let file: FileHandle;
+function keyOf({ input, time }: RejectLine): string {
+  return JSON.stringify([input, time]);
+}
+
+/** Undefined: there is no such file. */
+async function opened(path: string): Promise<FileHandle | undefined> {
   try {
-    file = await open(path, "r");
+    return await open(path, "r");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return;
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
     throw error;
   }
-  await using opened = file;
-  const start = Math.max(0, (await opened.stat()).size - bytes);
+}
+
+/** Lines of a file, or complete lines in its last `bytes`. */
+async function* linesOf(path: string, bytes = Number.POSITIVE_INFINITY): AsyncGenerator<string> {
+  await using file = await opened(path);
+  if (!file) return;
+  const start = Math.max(0, (await file.stat()).size - bytes);
   let whole = start === 0;
-  for await (const line of opened.readLines({ start })) {
+  for await (const line of file.readLines({ start })) {
     if (whole) yield line;
     whole = true;
   }

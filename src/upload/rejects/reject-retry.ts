@@ -62,6 +62,12 @@ export class RejectRetry {
     return { ...this.#progress, accepted: points - refused, refused };
   }
 
+  /** Refused points on disk. Those that a running retry was refused again are in its file, too, and count once. */
+  get count(): number {
+    const { running = false, refused = 0 } = this.progress ?? {};
+    return this.#rejects.count - (running ? refused : 0);
+  }
+
   /** Resolves once the points wait for the next requests. A retry that runs goes on. Rejects as `node:fs` does. */
   async start(): Promise<RetryProgress> {
     if (this.#ended) throw new Error(stops);

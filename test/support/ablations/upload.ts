@@ -152,6 +152,22 @@ export const uploadAblations: readonly Ablation[] = [
     name: "when a block is",
   },
   {
+    safeguard: "listing a point once that was refused again while the retry runs",
+    file: "upload/rejects/reject-files.ts",
+    code: 'if (text !== "" && !(line && again.has(keyOf(line)))) yield line;',
+    without: 'if (text !== "") yield line;',
+    test: rejects,
+    name: "a point that was refused again",
+  },
+  {
+    safeguard: "counting a point once that was refused again while the retry runs",
+    file: "upload/rejects/reject-retry.ts",
+    code: "return this.#rejects.count - (running ? refused : 0);",
+    without: "return this.#rejects.count;",
+    test: "unit/upload/reject-retry.test.ts",
+    name: "a point that was refused again",
+  },
+  {
     safeguard: "the sync of refused points",
     file: "upload/rejects/rejects.ts",
     code: "      await file.datasync();\n",
@@ -189,7 +205,7 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "counting a point once that a killed retry has sent again",
     file: "upload/rejects/reject-files.ts",
-    code: "again.has(key(line)) ? undefined : line",
+    code: "again.has(keyOf(line)) ? undefined : line",
     without: "line",
     test: "unit/upload/reject-retry.test.ts",
   },

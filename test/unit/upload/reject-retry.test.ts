@@ -70,6 +70,23 @@ test("a point that is refused again while others of its input are undecided is p
   expect(lines.map((line) => line?.reason)).toEqual(["no", "still no"]);
 });
 
+test("a point that was refused again while the retry runs counts once", async () => {
+  using folder = temporaryFolder();
+  const { rejects, retry } = await oneRefused(folder);
+  const again = { input: "a" as InputId, time: 1e15, value: 1, code: -32602, reason: "still no" };
+  await rejects.add([{ ...again, input: "b" as InputId, reason: "no" }], () => {});
+  await using reader = retry.reader(new MemoryReader());
+  await retry.start();
+  const { signal } = new AbortController();
+  const block = await reader.take("backlog", { wait: false, maxPoints: 100, inputs: [again.input] }, signal);
+  await rejects.add([again], () => {});
+  await reader.settle([{ block: block!.id, inputs: [again.input], refused: 1 }]);
+
+  expect([retry.progress?.running, retry.count]).toEqual([true, 2]);
+  await retry.end();
+  expect(retry.count).toBe(2);
+});
+
 test("a retry ends once the service has refused every input that is left, not because it did before", async () => {
   using folder = temporaryFolder();
   const hurried: InputId[] = [];

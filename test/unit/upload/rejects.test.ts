@@ -143,7 +143,7 @@ test("refused points stay on disk while they are sent again, and the remaining o
   using sync = await syncs();
   sync.mockImplementation(async () => {
     // The taken points stay until the remaining ones are on disk.
-    expect(await values()).toEqual([1, 2, 2]);
+    expect(await values()).toEqual([2, 1]);
   });
   await files.putBack((line) => (line.value === 2 ? line : undefined));
   expect(sync).toHaveBeenCalled();
@@ -151,6 +151,36 @@ test("refused points stay on disk while they are sent again, and the remaining o
 
   await files.drop();
   expect(await values()).toEqual([]);
+});
+
+test("a point that was refused again while the retry runs is listed once, with the new reason", async () => {
+  using folder = temporaryFolder();
+  const rejects = await Rejects.open(folder.file("rejects.ndjson"), testRuntime());
+  await rejects.add([reject(1), reject(2)], () => {});
+  const files = new RejectFiles(folder.path);
+  await files.takeOut();
+  await rejects.add([{ ...reject(2), reason: "still no" }], () => {});
+
+  expect((await linesOf(files)).map((line) => [line?.value, line?.reason])).toEqual([
+    [2, "still no"],
+    [1, "no"],
+  ]);
+});
+
+test("a list of refused points has all of them when the retry ends meanwhile", async () => {
+  using folder = temporaryFolder();
+  const rejects = await Rejects.open(folder.file("rejects.ndjson"), testRuntime());
+  await rejects.add([reject(1), reject(2)], () => {});
+  const files = new RejectFiles(folder.path);
+  await files.takeOut();
+  await rejects.add([{ ...reject(2), reason: "still no" }], () => {});
+  const values: (number | string | undefined)[] = [];
+  for await (const line of files.lines()) {
+    if (values.length === 0) await files.putBack((line) => (line.value === 1 ? line : undefined));
+    values.push(line?.value);
+  }
+
+  expect(values).toEqual([2, 1]);
 });
 
 async function linesOf(files: RejectFiles): Promise<readonly (RejectLine | undefined)[]> {
