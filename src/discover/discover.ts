@@ -37,7 +37,9 @@ export interface DiscoverAnswer {
 
 type Action = (body: unknown, signal: AbortSignal) => Promise<DiscoverAnswer>;
 
-/** Time limit of one request to a device, in milliseconds. */
+/** Requests that change something. One that has begun is answered with its outcome, however long it takes. */
+const changes: readonly string[] = ["write", "trust"];
+/** Time limit of one request to a device, and of the wait for a turn, in milliseconds. */
 const withinMs = 20_000;
 /** Requests that are worked on at the same time, by all pages. */
 const mostRequests = 8;
@@ -50,8 +52,8 @@ export class Discover implements AsyncDisposable {
   readonly #looks: Looks;
   readonly #actions: Readonly<Record<string, Action>>;
   #requests = 0;
-  /** Writes take turns. */
-  #writing: Promise<unknown> = Promise.resolve();
+  /** Writes take turns. Resolves when the last one has ended. */
+  #writing: Promise<void> = Promise.resolve();
 
   constructor(parts: DiscoverParts, runtime: Runtime) {
     this.#parts = parts;
@@ -72,7 +74,8 @@ export class Discover implements AsyncDisposable {
           const look = this.#looks.find(wish.look);
           return look ? done(this.#shown(await propose(look, wish, this.#parts))) : gone;
         }),
-      write: (body) => this.#with(requests.writeRequest, body, (wish) => this.#inTurn(() => this.#write(wish))),
+      write: (body, signal) =>
+        this.#with(requests.writeRequest, body, (wish) => this.#inTurn(() => this.#write(wish), signal)),
       trust: (body) => this.#with(requests.trustRequest, body, (wish) => this.#trust(wish)),
     };
   }
@@ -86,13 +89,21 @@ export class Discover implements AsyncDisposable {
     if (!act) return failed(404, "there is no such request");
     if (this.#requests >= mostRequests) return failed(503, "too many requests at once", "try again in a moment");
     this.#requests++;
-    const late = AbortSignal.timeout(withinMs);
+    const isChange = changes.includes(action);
+    const ended = new AbortController();
+    const late = new AbortController();
+    this.#runtime.clock.sleep(withinMs, ended.signal).then(
+      () => late.abort(new Error("the time limit of the request is over")),
+      () => {},
+    );
+    const bound = AbortSignal.any([signal, late.signal]);
     try {
-      const bound = AbortSignal.any([signal, late]);
-      return await orAbort(act(body, bound), bound);
+      const answer = act(body, bound);
+      return await (isChange ? answer : orAbort(answer, bound));
     } catch (error) {
-      if (late.aborted) return failed(422, `no answer within ${withinMs / 1_000} s`, "the device may be overloaded");
-      if (signal.aborted) return failed(410, "the page has left");
+      if (!isChange && late.signal.aborted)
+        return failed(422, `no answer within ${withinMs / 1_000} s`, "the device may be overloaded");
+      if (!isChange && signal.aborted) return failed(410, "the page has left");
       if (!isAgentError(error)) {
         const code = error instanceof Error && "code" in error ? error.code : undefined;
         if (typeof code !== "string" || !(error instanceof Error)) throw error;
@@ -101,6 +112,7 @@ export class Discover implements AsyncDisposable {
       const issues = configIssues(error).map(formatIssue);
       return failed(422, withoutSecrets([error.message, ...issues].join("\n")), error.hint);
     } finally {
+      ended.abort();
       this.#requests--;
     }
   }
@@ -233,10 +245,21 @@ export class Discover implements AsyncDisposable {
     };
   }
 
-  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#writing.then(work);
-    this.#writing = turn.catch(() => {});
-    return await turn;
+  /** `signal` ends the wait for the turn. */
+  async #inTurn(work: () => Promise<DiscoverAnswer>, signal: AbortSignal): Promise<DiscoverAnswer> {
+    const before = this.#writing;
+    const turn = Promise.withResolvers<void>();
+    this.#writing = before.then(() => turn.promise);
+    try {
+      const hasTurn = await orAbort(before, signal).then(
+        () => true,
+        () => false,
+      );
+      if (hasTurn) return await work();
+      return failed(503, "another change is still being taken up; nothing was written", "try again in a moment");
+    } finally {
+      turn.resolve();
+    }
   }
 
   [Symbol.asyncDispose](): Promise<void> {

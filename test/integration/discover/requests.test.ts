@@ -159,6 +159,32 @@ test("only so many requests are worked on at once, and of writes one after the o
   expect((await world.ask("places")).status).toBe(200);
 });
 
+test("a write that takes longer than other requests is answered with its outcome, and one that waits for it too long is not carried out", async () => {
+  const clock = new ManualClock();
+  const reloaded = Promise.withResolvers<{ readonly ok: boolean }>();
+  await using broker = await mqttBroker();
+  await using world = await discoverWorld({ runtime: testRuntime({ clock }), reload: () => reloaded.promise });
+  const { look } = (await world.ask("open", { url: broker.url })).body;
+  const write = async (name: string) => {
+    const wish = { look, name, nodes: [{ ...node, input: name }] };
+    const { file, base, result } = (await world.ask("propose", wish)).body;
+    return { file, send: () => world.ask("write", { ...wish, base, result }) };
+  };
+  const [slow, waiting] = [await write("slow"), await write("waiting")];
+  const sleeping = clock.sleeping;
+  const first = slow.send();
+  await eventually(() => existsSync(slow.file));
+  const second = waiting.send();
+  await eventually(() => clock.sleeping === sleeping + 2);
+  await clock.advance(20_000);
+  reloaded.resolve({ ok: true });
+
+  expect(await first).toMatchObject({ status: 200, body: { ok: true } });
+  expect(await second).toMatchObject({ status: 503, body: { reason: expect.stringContaining("nothing was written") } });
+  expect((await (await write("next")).send()).status).toBe(200);
+  expect(readdirSync(world.folder.file("conf.d"))).toEqual(["next.yaml", "slow.yaml"]);
+});
+
 test("a typed Input ID is not given to another tag of the same proposal", async () => {
   await using broker = await mqttBroker();
   await using world = await discoverWorld();

@@ -25,6 +25,22 @@ export const discoverAblations: readonly Ablation[] = [
     test: opcua,
   },
   {
+    safeguard: "answering a write that has begun with its outcome",
+    file: "discover/discover.ts",
+    code: "const isChange = changes.includes(action);",
+    without: "const isChange = false;",
+    test: requests,
+    name: "a write that takes longer",
+  },
+  {
+    safeguard: "carrying out no write that was answered as refused",
+    file: "discover/discover.ts",
+    code: "await orAbort(before, signal).then(",
+    without: "await before.then(",
+    test: requests,
+    name: "a write that takes longer",
+  },
+  {
     safeguard: "writing no file that was changed meanwhile",
     file: "discover/write.ts",
     code: '  if (textHash(await textOf(file)) !== proposal.base) return { outcome: "stale" };\n',
