@@ -13,6 +13,14 @@ export const agentAblations: readonly Ablation[] = [
     test: pipeline,
   },
   {
+    safeguard: "delivering while a source hangs as it connects",
+    file: "agent/agent.ts",
+    code: "begun.resolve(Promise.race([connected, runtime.clock.sleep(sourcesFirstMs, signal)]).then(() => {}));",
+    without: "begun.resolve(connected.then(() => {}));",
+    test: "unit/agent/agent.test.ts",
+    name: "a source that hangs while it connects",
+  },
+  {
     safeguard: "withholding the acknowledgement of readings that were not stored",
     file: "agent/pipeline.ts",
     code: "      if (signal.aborted) return false;",

@@ -48,6 +48,14 @@ export const bufferDamageAblations: readonly Ablation[] = [
     test: "unit/buffer/disk/damage.test.ts",
   },
   {
+    safeguard: "a record that holds other points than its header says counts as damaged",
+    file: "buffer/disk/blocks/block-cut.ts",
+    code: '    if (seen !== to - from) throw new RangeError("other points than the header says");\n',
+    without: "",
+    test: "unit/buffer/disk/damage.test.ts",
+    name: "has other points than its header says",
+  },
+  {
     safeguard: "truncating the whole of a write with holes",
     file: "buffer/disk/format/segment-index.ts",
     code: "      index.cut(lastGroup, options.first);\n",

@@ -5,6 +5,7 @@ import { openBuffer as openDiskBuffer } from "../../../src/buffer/registry.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import type { Sink } from "../../../src/core/sink.ts";
 import type { Source } from "../../../src/core/source.ts";
+import { orAbort } from "../../../src/lib/flow/abort.ts";
 import { systemClock } from "../../../src/lib/time/clock.ts";
 import { head, load, withPassword } from "../../support/config.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -61,6 +62,33 @@ test("the upload stops while a source takes its time to stop, not after it", asy
   expect(runtime.lines.map(({ message }) => message)).not.toContain(
     "the source did not stop in time and is left behind",
   );
+});
+
+test("a source that hangs while it connects does not hold up the points of the others", async () => {
+  using folder = temporaryFolder();
+  let hasSent = false;
+  const sink: Sink = {
+    async send() {
+      hasSent = true;
+      return { kind: "unavailable", cause: new Error("away") };
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+  const written = await load(
+    `${head}sources: { waves: { type: simulator, tags: [{ input: sine }] }, hung: { type: simulator, tags: [{ input: cosine }] } }\n`,
+    withPassword,
+  );
+  const open = (_: unknown, _runtime: unknown, signal: AbortSignal) => orAbort(new Promise<never>(() => {}), signal);
+  const config = {
+    ...written,
+    agent: { ...written.agent, dataDir: folder.path },
+    sources: written.sources.map((source) =>
+      source.name === "hung" ? { ...source, driver: { ...source.driver, open } } : source,
+    ),
+  };
+
+  await using _agent = await openAgent(config, { version: "0", sink }, testRuntime(), new AbortController().signal);
+  await eventually(() => hasSent);
 });
 
 test("a disk that neither stores nor fails is reported unhealthy after a minute, and healthy again when it stores", async () => {

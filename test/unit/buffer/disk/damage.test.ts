@@ -238,13 +238,17 @@ test("a damaged FORMAT does not make segments foreign", () => {
   expect(notes.map(({ message }) => message)).toEqual(["FORMAT was rebuilt from the segments"]);
 });
 
-test("a record with a valid checksum that cannot be decoded costs only itself", () => {
+test.for<[string, (payload: Uint8Array) => void]>([
+  ["cannot be decoded", (payload) => payload.fill(0xff)],
+  // The first byte is the number of groups of series: one of two is left.
+  ["has other points than its header says", (payload) => payload.fill(1, 0, 1)],
+])("a record with a valid checksum that %s costs only itself", ([, change]) => {
   const from = written(5, true);
   const [, second = 0] = offsetsOfPoints(from.disk.content(from.path));
   const result = readDamaged(from, 5, (bytes) => {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const length = view.getUint32(second + 8, true);
-    bytes.fill(0xff, second + 56, second + 56 + length);
+    change(bytes.subarray(second + 56, second + 56 + length));
     const end = second + 56 + Math.ceil(length / 8) * 8;
     view.setUint32(second + 44, crc32(bytes, second + 56, end), true);
     view.setUint32(second + 52, crc32(bytes, second, second + 52), true);
