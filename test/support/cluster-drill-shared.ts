@@ -14,8 +14,11 @@ import { pollTap } from "./poll-tap.ts";
 import { patienceMs } from "./restartable-agent.ts";
 
 export interface SharedSources extends AsyncDisposable {
-  /** Lines of the section `sources`. `polls`: with the Modbus device, whose values have the time of the agent's clock. */
-  configuration(polls: boolean): string;
+  /**
+   * Lines of the section `sources`. `isClockRight`: with the Modbus device, whose values have the time of the agent's
+   * clock, and with the OPC UA server: a gap that the server does not fill has the time of the former reader's clock.
+   */
+  configuration(isClockRight: boolean): string;
   /** Starts publishing and counting. */
   begin(): Promise<void>;
   /** Resolves when nothing more is published. */
@@ -83,7 +86,7 @@ export async function clusterDrillShared(folder: string): Promise<SharedSources>
 
   const owned = opening.move();
   return {
-    configuration: (polls) => `  anyHall:
+    configuration: (isClockRight) => `  anyHall:
     type: mqtt
     run: anywhere
     url: ${broker.url}
@@ -91,7 +94,9 @@ export async function clusterDrillShared(folder: string): Promise<SharedSources>
     password: ${broker.password}
     tags:
       - { input: "any.hall.{tag}", topic: "hall/{tag}", value: $.v, time: { at: $.t, format: unixMs } }
-  anyLine:
+${
+  isClockRight
+    ? `  anyLine:
     type: opcua
     run: anywhere
     url: ${line.url}
@@ -99,9 +104,7 @@ export async function clusterDrillShared(folder: string): Promise<SharedSources>
     subscription: { queue: 500 }
     every: 100ms
     tags: [{ input: any.count, node: "nsu=${lineNamespace};s=Count" }]
-${
-  polls
-    ? `  anyBus:
+  anyBus:
     type: modbus
     run: anywhere
     url: tcp://127.0.0.1:${tap.port}
