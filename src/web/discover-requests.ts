@@ -18,7 +18,11 @@ export async function answerDiscover(
   path: string,
   discover: Pick<Discover, "answer"> | undefined,
 ): Promise<void> {
-  if (!discover) return answerJson(response, 404, { ok: false, reason: "there is no such request" });
+  if (!discover)
+    return answerJson(response, 404, {
+      ok: false,
+      reason: "this agent adds no tags from its page, like a demo with a duration",
+    });
   const left = new AbortController();
   response.once("close", () => left.abort(new Error("the client has closed the connection")));
   const text = await bodyOf(request);

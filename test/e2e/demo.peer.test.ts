@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { programAt, tagferry } from "../support/cli.ts";
+import { eventually } from "../support/eventually.ts";
 import { natsServerProgram } from "../support/nats-servers.ts";
 import { program } from "../support/program.ts";
 
@@ -58,6 +59,34 @@ test("the demo of a cluster says what it needs where there is no nats-server", a
   expect(stderr).toContain("/nonexistent/nats-server is not a program that can be run");
   expect(stderr).toContain("https://github.com/nats-io/nats-server/releases");
   expect(status).toBe(2);
+});
+
+test("a demo without an end serves all pages: its token opens the configuration and adds tags", {
+  timeout: 60_000,
+}, async () => {
+  const demo = spawn(process.execPath, [program, "demo"], { cwd: root, stdio: ["ignore", "pipe", "ignore"] });
+  const ended = once(demo, "close");
+  let shown = "";
+  demo.stdout.on("data", (chunk) => (shown += String(chunk)));
+  try {
+    const [, page = "", token = ""] = await eventually(
+      () => /status page +(http:\S+) .*: (\S+)\)\n/.exec(shown) ?? undefined,
+      50_000,
+    );
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    const config = await fetch(`${page}/api/config`, { headers });
+    const places = await fetch(`${page}/api/discover/places`, { method: "POST", headers, body: "{}" });
+
+    expect((await fetch(`${page}/api/config`)).status).toBe(401);
+    expect(await config.text()).toContain("http.token");
+    expect(await places.json()).toMatchObject({
+      ok: true,
+      sources: [{ name: "hall" }, { name: "meters" }, { name: "line" }],
+    });
+  } finally {
+    demo.kill("SIGINT");
+    await ended;
+  }
 });
 
 test("a demo ends when its output is closed", { timeout: 60_000 }, async () => {

@@ -21,7 +21,7 @@ import { knownCertificates } from "../../discover/protocols.ts";
 import { whenAborted } from "../../lib/flow/abort.ts";
 import { countRejects, RejectFiles } from "../../upload/rejects/reject-files.ts";
 import type { DetailOptions } from "../../web/details.ts";
-import { openWeb } from "../../web/server.ts";
+import { openWeb, type WebOptions } from "../../web/server.ts";
 import type { Console } from "../terminal/console.ts";
 import { count } from "../terminal/text.ts";
 import { version } from "../terminal/version.ts";
@@ -54,68 +54,93 @@ export async function serve(
   // Heartbeats prove only that the event loop runs, since a restart would not repair a disk.
   await using manager = serviceManager(io.environment.variables, () => true, runtime);
   let started = false;
-  const reload = reloading(file, agent, io, log, manager);
-  const { environment } = io;
-  const checksum = () => agent.config().checksum;
-  const running = (type: string) => agent.connections(type);
-  await using discover = new Discover({ file, environment, reload, checksum, running }, runtime);
-  await using control = await openControlToken(config.agent.dataDir, log);
-  await using web = await openWeb(
-    {
-      listen: config.http.listen,
-      allowedHosts: config.http.allowedHosts,
-      tls: config.http.tls,
-      readToken: config.http.readToken,
-      snapshot: () => agent.status(),
-      part: (first, count) => agent.statusOf(first, count),
-      sample: () => agent.sample(),
-      gaps: (sinceMs, most) => agent.gaps(sinceMs, most),
-      ...pageDetails(file, config),
-      retry: () => agent.rejectRetry(),
-      tag: (source, tag, input) => {
-        const detail = agent.tag(source, tag, input);
-        const place = detail?.place;
-        return detail && { ...detail, ...(place && { readText: () => tagText(place) }) };
-      },
-      series: (input, spanMs) => agent.series(input, spanMs, io.signal),
-      metrics: () => metrics.text(),
-      health: () => agent.health(),
-      ready: () => (started ? { ok: true } : { ok: false, reason: "the sources are not started yet" }),
-      control: {
-        tokens: [control.token, ...(config.http.token ? [config.http.token] : [])],
-        tokenFile: control.file,
-        reload,
-        retryRejects: () =>
-          agent.retryRejects().then(
-            (progress) => ({ ok: true, ...progress }),
-            (error: unknown) => ({ ok: false, reason: reasonOf(error) }),
-          ),
-        log: () => log.recent(),
-        logSince: (after) => log.recentSince(after),
-        config: () => agent.shownConfig(),
-        plan: () => plan(file, agent, io),
-        security: processSecurity,
-        discover,
-      },
-    },
-    runtime,
-    io.signal,
-  );
+  const ready = () => (started ? { ok: true } : { ok: false, reason: "the sources are not started yet" });
+  await using page = await openPage({ file, config, log, metrics, agent, manager, ready }, runtime, io);
   await agent.start();
   started = true;
-  io.onHangUp(() => void reload());
+  io.onHangUp(() => void page.reload());
   log.info(
-    { version: version(), sources: config.sources.length, dataDir: config.agent.dataDir, page: web.url },
+    { version: version(), sources: config.sources.length, dataDir: config.agent.dataDir, page: page.url },
     "ready",
   );
   // On a terminal, shows the address of the page and how to stop.
   if (io.interactive)
-    io.complain(`\n  status page  ${web.url}\n  ^C stops the agent; what is not delivered stays on disk\n`);
-  await manager.ready(`${count(config.sources.length, "source")}, page ${web.url}`);
+    io.complain(`\n  status page  ${page.url}\n  ^C stops the agent; what is not delivered stays on disk\n`);
+  await manager.ready(`${count(config.sources.length, "source")}, page ${page.url}`);
   setTimeout(settleDown, 1_000).unref();
   setTimeout(releaseMemory, firstRequestsMs).unref();
   await whenAborted(io.signal);
   log.info({}, "stopping");
+}
+
+interface PageParts extends Pick<ServeParts, "file" | "config" | "log" | "metrics"> {
+  readonly agent: Agent;
+  /** Default: as configured. */
+  readonly listen?: WebOptions["listen"];
+  readonly manager?: Pick<ServiceManager, "reloading" | "reloaded">;
+  readonly ready: WebOptions["ready"];
+  /** Whether the page may look at devices and add tags. Default: true. */
+  readonly addsTags?: boolean;
+}
+
+/** The page of an agent and its control interface. Rejects as `openWeb` does. */
+export async function openPage(
+  { file, config, log, metrics, agent, listen = config.http.listen, manager, ready, addsTags = true }: PageParts,
+  runtime: Runtime,
+  io: Console,
+): Promise<AsyncDisposable & { readonly url: string; readonly reload: () => Promise<Reloaded> }> {
+  await using opening = new AsyncDisposableStack();
+  const reload = reloading(file, agent, io, log, manager);
+  const { environment } = io;
+  const checksum = () => agent.config().checksum;
+  const running = (type: string) => agent.connections(type);
+  const discover = opening.use(new Discover({ file, environment, reload, checksum, running }, runtime));
+  const control = opening.use(await openControlToken(config.agent.dataDir, log));
+  const web = opening.use(
+    await openWeb(
+      {
+        listen,
+        allowedHosts: config.http.allowedHosts,
+        tls: config.http.tls,
+        readToken: config.http.readToken,
+        snapshot: () => agent.status(),
+        part: (first, count) => agent.statusOf(first, count),
+        sample: () => agent.sample(),
+        gaps: (sinceMs, most) => agent.gaps(sinceMs, most),
+        ...pageDetails(file, config),
+        retry: () => agent.rejectRetry(),
+        tag: (source, tag, input) => {
+          const detail = agent.tag(source, tag, input);
+          const place = detail?.place;
+          return detail && { ...detail, ...(place && { readText: () => tagText(place) }) };
+        },
+        series: (input, spanMs) => agent.series(input, spanMs, io.signal),
+        metrics: () => metrics.text(),
+        health: () => agent.health(),
+        ready,
+        control: {
+          tokens: [control.token, ...(config.http.token ? [config.http.token] : [])],
+          tokenFile: control.file,
+          reload,
+          retryRejects: () =>
+            agent.retryRejects().then(
+              (progress) => ({ ok: true, ...progress }),
+              (error: unknown) => ({ ok: false, reason: reasonOf(error) }),
+            ),
+          log: () => log.recent(),
+          logSince: (after) => log.recentSince(after),
+          config: () => agent.shownConfig(),
+          plan: () => plan(file, agent, io),
+          security: processSecurity,
+          ...(addsTags && { discover }),
+        },
+      },
+      runtime,
+      io.signal,
+    ),
+  );
+  const opened = opening.move();
+  return { url: web.url, reload, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
 async function startExport(
@@ -149,14 +174,14 @@ export function reloading(
   agent: Agent,
   io: Console,
   log: Logger,
-  manager: Pick<ServiceManager, "reloading" | "reloaded">,
+  manager?: Pick<ServiceManager, "reloading" | "reloaded">,
 ): () => Promise<Reloaded> {
   let before: Promise<unknown> = Promise.resolve();
   return () => {
     const reloaded = before.then(async () => {
-      await manager.reloading();
+      await manager?.reloading();
       const result = await reload(file, agent, io, log);
-      await manager.reloaded();
+      await manager?.reloaded();
       return result;
     });
     before = reloaded;
@@ -204,7 +229,7 @@ async function plan(file: string, agent: Agent, { environment }: Console) {
 const rejectBytes = 512 * 1024;
 
 /** `file`: the file that `config` was read from. */
-export function pageDetails(file: string, { agent: { dataDir } }: Pick<Config, "agent">): DetailOptions {
+function pageDetails(file: string, { agent: { dataDir } }: Pick<Config, "agent">): DetailOptions {
   const rejects = new RejectFiles(join(dataDir, "upload"));
   return {
     configFile: resolve(file),

@@ -39,7 +39,7 @@ export async function openDemo(given: Console, keep: string | undefined, parts: 
   parts.defer(() => log.flush());
   const metrics = metricsRegistry();
   const runtime = systemRuntime(log, metrics);
-  return { io, folder, metrics, runtime, from: runtime.clock.now() };
+  return { io, folder, log, metrics, runtime, from: runtime.clock.now() };
 }
 
 async function demoFolder(keep: string | undefined, parts: AsyncDisposableStack): Promise<string> {

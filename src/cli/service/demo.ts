@@ -1,5 +1,6 @@
 // `tagferry demo`: devices, agent and service on this machine, with an outage and a final comparison.
-import { writeFile } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Agent, openAgent } from "../../agent/agent.ts";
 import { loadConfig } from "../../config/load.ts";
@@ -8,8 +9,7 @@ import { lastLine } from "../../demo/comparison.ts";
 import { type DemoDevices, openDevices } from "../../demo/devices.ts";
 import { isAbort } from "../../lib/flow/abort.ts";
 import { openService, type Service } from "../../service/service.ts";
-import { openWeb, type Web } from "../../web/server.ts";
-import { pageDetails } from "../run/serve.ts";
+import { openPage } from "../run/serve.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { typedAs, version } from "../terminal/version.ts";
@@ -31,7 +31,7 @@ export async function demo(options: DemoOptions, given: Console): Promise<ExitSt
   if (options.cluster) return await (await import("./cluster-demo.ts")).clusterDemo(options, given);
   const { duration, keep } = options;
   await using parts = new AsyncDisposableStack();
-  const { io, folder, metrics, runtime, from } = await openDemo(given, keep, parts);
+  const { io, folder, log, metrics, runtime, from } = await openDemo(given, keep, parts);
 
   io.print("starting an MQTT broker, a Modbus TCP device, an OPC UA server, the local service and the agent …");
   const service = parts.use(
@@ -41,22 +41,26 @@ export async function demo(options: DemoOptions, given: Console): Promise<ExitSt
     await openDevices({ tags: { mqtt: 8, modbus: 14, opcua: 8 }, everyMs: 500 }, runtime, io.signal),
   );
   const file = join(folder, "tagferry.yaml");
-  await writeFile(file, configuration(folder, service, devices));
+  const token = randomBytes(12).toString("base64url");
+  // For tags that are added on the page.
+  await mkdir(join(folder, "conf.d"), { recursive: true });
+  await writeFile(file, configuration(folder, token, service, devices));
   const config = await loadConfig(file, io.environment);
   const agentScope = parts.use(new AsyncDisposableStack());
   const agent = agentScope.use(await openAgent(config, { version: version() }, runtime, io.signal));
-  const page = {
-    ...pageDetails(file, config),
-    snapshot: () => agent.status(),
-    gaps: (sinceMs: number, most: number) => agent.gaps(sinceMs, most),
-    metrics: () => metrics.text(),
-    health: () => ({ ok: true }),
-    ready: () => ({ ok: true }),
-  };
-  const web = parts.use(
-    await withAnyPort(8421, (port) => openWeb({ ...page, listen: { host: "127.0.0.1", port } }, runtime, io.signal)),
+  // The final comparison holds only if nothing but the agent reads the devices.
+  const addsTags = duration === undefined;
+  const ready = () => ({ ok: true });
+  const page = parts.use(
+    await withAnyPort(8421, (port) =>
+      openPage(
+        { file, config, log, metrics, agent, ready, addsTags, listen: { host: "127.0.0.1", port } },
+        runtime,
+        io,
+      ),
+    ),
   );
-  introduce(io, service, devices, web, file);
+  introduce(io, service, devices, page.url, token, file);
 
   try {
     const outage = await watch({ service, devices, agent, io, runtime, duration });
@@ -78,13 +82,15 @@ export async function demo(options: DemoOptions, given: Console): Promise<ExitSt
 }
 
 /** The configuration that a user would write for the devices of the demo. */
-function configuration(folder: string, service: Service, devices: DemoDevices): string {
+function configuration(folder: string, token: string, service: Service, devices: DemoDevices): string {
   return `version: 1
+include: conf.d/*.yaml
 agent:
   name: demo
   # The agent's own signals come from no device.
   ownSignals: off
   dataDir: ${JSON.stringify(join(folder, "agent"))}
+http: { token: "\${DEMO_TOKEN:-${token}}" }
 service:
   url: ${service.url}
   integration: ${integration}
@@ -92,7 +98,14 @@ service:
 ${devices.configuration}`;
 }
 
-function introduce(io: Console, service: Service, devices: DemoDevices, web: Web, file: string): void {
+function introduce(
+  io: Console,
+  service: Service,
+  devices: DemoDevices,
+  page: string,
+  token: string,
+  file: string,
+): void {
   const { mqtt } = devices.logins;
   const typed = typedAs(io.environment.variables);
   io.print(`
@@ -100,10 +113,10 @@ function introduce(io: Console, service: Service, devices: DemoDevices, web: Web
   Modbus device    ${devices.urls.modbus}
   OPC UA server    ${devices.urls.opcua}
   configuration    ${file}
-  status page      ${web.url}
+  status page      ${page}   (token for tags, configuration and log: ${token})
   timeline page    ${service.pageUrl}   (sign in as ${integration}, password ${password})
 
-  From another terminal: ${typed} status --url ${web.url}
+  From another terminal: ${typed} status --url ${page}
                          ${typed} browse ${devices.urls.opcua}
 `);
 }

@@ -4,7 +4,7 @@ import { element, setHidden, setText } from "./element.js";
 
 /** Agents behind one proxy have paths of their own. */
 const name = `tagferry token ${new URL(".", location.href).pathname}`;
-const without = "This agent takes no token, as in the demo: configuration, log and adding tags need one.";
+const without = "This agent does not offer this on its page, like a demo with a duration.";
 let token = kept();
 
 /** Undefined: no page of this tab was given one, or the browser keeps nothing. */

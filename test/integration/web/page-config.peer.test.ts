@@ -116,10 +116,10 @@ test("every value has its place or is a default, and the place shows the lines o
 });
 
 test.each(["/config", "/log", "/discover"])(
-  "an agent that takes no token, as the demo, says so on %s",
+  "an agent that does not offer its control interface says so on %s",
   async (path) => {
     await using opened = await openPage(browser, { snapshot: () => statusWith() }, { path });
-    await opened.page.getByText("This agent takes no token").waitFor();
+    await opened.page.getByText("This agent does not offer this on its page").waitFor();
     expect(await opened.page.getByRole("button", { name: "Enter the token" }).isVisible()).toBe(false);
   },
 );
