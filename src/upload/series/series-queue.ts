@@ -19,6 +19,10 @@ export class SeriesQueue {
   readonly lane: Lane;
   /** Set by the owner: points arrived recently. */
   isUsed = true;
+  /** Set by the owner: the queue of the series after this one in its last block. */
+  follower: SeriesQueue | undefined;
+  /** Set by the owner: the queue must not be used any more. */
+  isRemoved = false;
   readonly #arena: PointArena;
   #head = noSegment;
   #headOffset = 0;

@@ -398,6 +398,14 @@ export const uploadAblations: readonly Ablation[] = [
     name: "one request a minute",
   },
   {
+    safeguard: "looking for the queue of a series whose former queue was removed",
+    file: "upload/window/window.ts",
+    code: "guess?.input === input && !guess.isRemoved ? guess",
+    without: "guess?.input === input ? guess",
+    test: "unit/upload/window.test.ts",
+    name: "after its queue was removed",
+  },
+  {
     safeguard: "skipping the interval while points remain",
     file: "upload/delivery/dispatcher.ts",
     code: "const isAll = intervalMs > leastIntervalMs && this.#prefetcher.hasAll && !this.#loader.isLoadable;",

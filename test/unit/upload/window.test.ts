@@ -82,3 +82,31 @@ test("a late point waits while the live point that it replaces is queued for a r
 
   expect([window.points("backlog"), window.waiting]).toEqual([2, 0]);
 });
+
+test("points of a series arrive after its queue was removed, whatever series came before them", () => {
+  const window = new Window(1_000);
+  const [a, b, other] = ["a", "b", "c"] as InputId[];
+  let id = 0;
+  const add = (...inputs: (InputId | undefined)[]) => {
+    const column = { times: Float64Array.of(++id), values: Float64Array.of(id), late: false };
+    window.add(
+      "backlog",
+      Block.of(
+        id as BlockId,
+        inputs.map((each) => ({ ...column, input: each! })),
+      ),
+      0,
+    );
+  };
+  const queued = () => [...window.queues("backlog")].map((queue) => [queue.input, queue.count]);
+  add(a, b);
+  const [, second] = window.queues("backlog");
+  window.settle(second!, 1);
+  // Queues without points are removed after some blocks.
+  add(other);
+  while (queued().length > 2) add(other);
+
+  add(a, b);
+
+  expect(queued()).toContainEqual(["b", 1]);
+});
