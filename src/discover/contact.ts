@@ -26,7 +26,14 @@ export interface ShownCertificate {
 /** Undefined: nothing is left to decide. Rejects as `Driver.endpoints` does. */
 export async function undecided(
   driver: Driver,
-  { url, password, securityMode, trust, allowInsecurePassword = false }: OpenRequest & { readonly url: string },
+  {
+    url,
+    username,
+    password,
+    securityMode,
+    trust,
+    allowInsecurePassword = false,
+  }: OpenRequest & { readonly url: string },
   known: () => Promise<readonly KnownCertificate[]>,
   runtime: Runtime,
   signal: AbortSignal,
@@ -42,7 +49,8 @@ export async function undecided(
     if (securityMode === undefined) return { kind: "noSecurity" };
     return undefined;
   }
-  if (password === undefined || allowInsecurePassword) return undefined;
+  // Here a user name comes with a password, which may be empty.
+  if (username === undefined || allowInsecurePassword) return undefined;
   const plain = offered.find(({ logins, security }) => security.startsWith("none") && logins.includes("username"));
   if (!plain) return undefined;
   return plain.passwordInClear === true ? { kind: "clearPassword" } : await comparison(plain, trust, known);

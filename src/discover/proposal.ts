@@ -122,12 +122,14 @@ async function asNewSource(
   await assertFree(file, source, config);
   const { username, password, security, options = {} } = target;
   const secret = password === undefined ? undefined : await freeSecret(dirname(file), source, password);
+  const url = configuredUrl(target.url);
+  const needsPassword = username !== undefined && !driver.schema.safeParse({ url, username }).success;
   const yaml = `sources:\n${sourceText({
     name: source,
     type: driver.type,
-    url: literal(configuredUrl(target.url)),
+    url: literal(url),
     username: username && literal(username),
-    password: secret && `\${file:${secret.name}}`,
+    password: secret ? `\${file:${secret.name}}` : needsPassword ? "" : undefined,
     securityMode: security?.["mode"],
     anyUnit: /[?&]replyUnit=any(&|$)/.test(target.url),
     allowInsecurePassword: options["allowInsecurePassword"] === true,

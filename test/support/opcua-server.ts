@@ -26,6 +26,12 @@ const applicationUri = "urn:tagferry:test:server";
 /** The value of variables with the same name as another one in a different namespace. */
 export const decoyCount = 666;
 export const user = { name: "reader", password: "rope" } as const;
+/** A login with an empty password. */
+export const guest = "guest";
+const passwords = new Map<string, string>([
+  [user.name, user.password],
+  [guest, ""],
+]);
 
 export interface OpcuaServerOptions {
   /** Keys and certificates. The same folder gives the same server certificate. */
@@ -151,7 +157,7 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
     securityModes: options.secure ? [None, Sign, SignAndEncrypt] : [None],
     securityPolicies: [SecurityPolicy.None, ...(options.secure ? safe : [])],
     allowAnonymous: options.anonymous ?? true,
-    userManager: { isValidUser: (name: string, password: string) => name === user.name && password === user.password },
+    userManager: { isValidUser: (name: string, password: string) => passwords.get(name) === password },
     ...(options.validTo && { certificateFile }),
     serverCertificateManager: certificates,
     userCertificateManager: users,

@@ -102,10 +102,8 @@ async function open() {
   setText(byId("device-state"), "connecting");
   byId("decision").replaceChildren();
   const typed = (id) => byId(id).value;
-  const login = typed("device-username") && {
-    username: typed("device-username"),
-    password: typed("device-password"),
-  };
+  const [username, password] = [typed("device-username"), typed("device-password")];
+  const login = username && { username, ...(password && { password }) };
   const wish = isNew() ? { url: typed("device-url").trim(), ...login, ...decided } : { source: source.value };
   const answer = await ask("open", wish, byId("device-error"));
   connect.disabled = false;

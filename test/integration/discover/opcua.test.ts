@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Answer, type DiscoverWorld, discoverWorld } from "../../support/discover-world.ts";
-import { lineNamespace, type OpcuaServer, opcuaServer, user } from "../../support/opcua-server.ts";
+import { guest, lineNamespace, type OpcuaServer, opcuaServer, user } from "../../support/opcua-server.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const folder = temporaryFolder();
@@ -208,6 +208,19 @@ test("what the agent refuses at the reload is taken back", async () => {
   const refused = await world.ask("write", { ...wish, base: body.base, result: body.result });
   expect(refused).toMatchObject({ status: 422, body: { reason: expect.stringContaining("did not stop") } });
   expect([existsSync(body.file), existsSync(body.secretFile), reloads]).toEqual([false, false, 2]);
+});
+
+test("a user name without a password logs in with an empty one, which the new source names", async () => {
+  await using world = await discoverWorld();
+  // Without security its encryption needs a certificate that was compared.
+  const plain = await world.ask("open", { url: server.url, username: guest, securityMode: "none" });
+  expect(plain.body).toMatchObject({ ok: false, decision: { kind: "certificate" } });
+  const trust = plain.body.decision.certificate.sha256;
+  const { look, nodes } = await lineOf(world, { username: guest, securityMode: "none", trust });
+  const wish = { look, name: "press", nodes: chosen(nodes, "Temp") };
+  const { body } = await world.ask("propose", wish);
+  expect(body).toMatchObject({ errors: [], difference: expect.stringContaining('+    password: ""\n') });
+  expect(body.secretFile).toBeUndefined();
 });
 
 test("a typed password goes into a file that only the agent may read, and into no answer and no log", async () => {

@@ -9,6 +9,7 @@ import { type Asyncua, asyncua } from "../../support/asyncua.ts";
 import { discoverToken, discoverWorld } from "../../support/discover-world.ts";
 import { modbusDevice } from "../../support/modbus-device.ts";
 import { openMosquitto } from "../../support/mosquitto.ts";
+import { openMqttBroker } from "../../support/mqtt-broker.ts";
 import { npmPackageFolder } from "../../support/npm-package.ts";
 import { statusWith } from "../../support/status.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -124,6 +125,25 @@ test("topics of mosquitto are ticked, survive a restart of the agent, and are wr
   await page.getByText("and taken up: 1 tag").waitFor();
   expect(readFileSync(world.folder.file("conf.d/mqtt1.yaml"), "utf8")).toContain("topic: hall/room1/env");
   expect(complaints.filter((text) => !/40[19]|410|Password field is not contained/.test(text))).toEqual([]);
+});
+
+test("a user name alone is no password", async () => {
+  await using broker = await openMqttBroker();
+  await using world = await discoverWorld();
+  await broker.publish("hall/env", '{"t":21.5}', { retain: true });
+  await using opened = await openPage(
+    browser,
+    { snapshot: () => statusWith(), control: world.control },
+    { path: "/discover" },
+  );
+  const { page } = opened;
+  await giveToken(page);
+  await page.getByLabel("Address", { exact: true }).fill(broker.url);
+  await page.getByLabel("User name").fill("gw1");
+  await page.getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByLabel("t", { exact: true }).check();
+  await page.locator("#change-text", { hasText: "username: gw1" }).waitFor();
+  expect(await page.locator("#change-text").textContent()).not.toContain("password");
 });
 
 test("points of a Modbus device can be ticked once their values are there, and values follow the device", async () => {

@@ -120,6 +120,22 @@ export const discoverAblations: readonly Ablation[] = [
     name: "a typed password goes into a file",
   },
   {
+    safeguard: "comparing the certificate that encrypts an empty password",
+    file: "discover/contact.ts",
+    code: "username === undefined || allowInsecurePassword",
+    without: "password === undefined || allowInsecurePassword",
+    test: opcua,
+    name: "a user name without a password",
+  },
+  {
+    safeguard: "writing an empty password where a login needs one",
+    file: "discover/proposal.ts",
+    code: 'needsPassword ? "" : undefined',
+    without: "undefined",
+    test: opcua,
+    name: "a user name without a password",
+  },
+  {
     safeguard: "saying that a reload takes up other changes, too",
     file: "discover/discover.ts",
     code: "otherChanges: checksum !== this.#parts.checksum(),",
