@@ -1,10 +1,11 @@
 // Tags of a broker and of a Modbus device are found and written, as the page does it.
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import type { Source } from "../../../src/core/source.ts";
 import { discoverWorld } from "../../support/discover-world.ts";
 import { eventually } from "../../support/eventually.ts";
 import { modbusDevice } from "../../support/modbus-device.ts";
-import { openModbusSource } from "../../support/modbus-source.ts";
+import { allRead, openModbusSource, readUntil } from "../../support/modbus-source.ts";
 import { openMqttBroker } from "../../support/mqtt-broker.ts";
 import { testRuntime } from "../../support/runtime.ts";
 
@@ -99,3 +100,54 @@ test("a search follows the values of its nodes, and reads no address that the so
   expect(forbidden()).toEqual([]);
   expect(device.accepted).toBe(1);
 });
+
+test.for(["refuses", "evicts", "ignores"] as const)(
+  "a device that %s a second connection is left to a source that connects, while a page reads it",
+  async (single) => {
+    await using device = await modbusDevice();
+    device.unit(3).set("hr", 0, [231]);
+    const url = `tcp://127.0.0.1:${device.port}`;
+    let source: Source | undefined;
+    await using world = await discoverWorld({ running: () => (source ? [source] : []) });
+    const { look } = (await world.ask("open", { url: `${url}?unit=3&from=0&to=1` })).body;
+    const nodes: Node[] = await eventually(async () => {
+      const { body } = await world.ask("list", { look });
+      return body.busy ? undefined : body.nodes;
+    });
+    const keys = nodes.filter((node) => node["address"] === "hr:0 u16").map(({ key }) => key);
+    const values = async () => (await world.ask("values", { look, keys })).body.values;
+    device.single = single;
+    // A request of the page is under way most of the time.
+    device.latencyMs = 20;
+    const stop = new AbortController();
+    const follow = async () => {
+      while (!stop.signal.aborted) await values();
+    };
+    const following = follow();
+    await using _ended = {
+      async [Symbol.asyncDispose]() {
+        stop.abort();
+        await following;
+      },
+    };
+    const { signal } = stop;
+    const read = await eventually(async () => {
+      await using opened = await openModbusSource(
+        { url, timeout: "1s" },
+        [{ at: "hr:0", unit: 3 }],
+        testRuntime(),
+        signal,
+      );
+      source = opened;
+      try {
+        return await readUntil(opened, signal, allRead(1));
+      } finally {
+        source = undefined;
+      }
+    });
+
+    expect(read.map(({ value }) => value)).toEqual(read.map(() => 231));
+    // Afterwards the device is free for the search again, once it has noticed that the source is gone.
+    await eventually(async () => Object.values((await values()) ?? {}).includes(231));
+  },
+);

@@ -181,6 +181,22 @@ export const discoverAblations: readonly Ablation[] = [
     name: "a search follows",
   },
   {
+    safeguard: "leaving a device that accepts a single connection to the source that connects",
+    file: "source/modbus/connection/precedence.ts",
+    code: "here.map(({ release }) => release())",
+    without: "here.map(async () => false)",
+    test: others,
+    name: "is left to a source that connects",
+  },
+  {
+    safeguard: "opening no connection of a search while a source connects",
+    file: "source/modbus/discovery/search.ts",
+    code: "      if (!connecting) return turn;",
+    without: "      return turn;",
+    test: others,
+    name: "is left to a source that connects",
+  },
+  {
     safeguard: "reading no address in a search that the configuration forbids",
     file: "source/modbus/polling/source.ts",
     code: '    if ("table" in request && !this.#mayAsk(request))\n',

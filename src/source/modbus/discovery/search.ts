@@ -4,6 +4,7 @@ import type { BrowsedNode, BrowseTarget, DeviceSearch } from "../../../core/comm
 import { AgentError } from "../../../core/errors.ts";
 import type { Reading } from "../../../core/reading.ts";
 import type { Runtime } from "../../../core/runtime.ts";
+import { orAbort } from "../../../lib/flow/abort.ts";
 import { readingsOf } from "../../../lib/readings/reading-batch.ts";
 import { connectionOf } from "../config/endpoint.ts";
 import { type ModbusOptions, modbusTag } from "../config/options.ts";
@@ -13,6 +14,7 @@ import { type PollTarget, pollTargets } from "../config/tag-reads.ts";
 import { FairMutex } from "../connection/breaker.ts";
 import { consequenceOf } from "../connection/exceptions.ts";
 import type { Result } from "../connection/framing.ts";
+import { enterSearch, sourceConnecting } from "../connection/precedence.ts";
 import { decodeBlock } from "../polling/readings.ts";
 import { ModbusSource } from "../polling/source.ts";
 import type { TagBlock } from "../polling/unit-reader.ts";
@@ -29,14 +31,18 @@ export async function searchModbus(target: BrowseTarget, runtime: Runtime, signa
   const search = searchOf(target);
   const { options, asked } = search;
   const running = () => runningAt(target, options);
-  const link = new SearchConnection(
-    running,
-    () => {
-      // Between two searches the device is free for others, such as a source that is written in the meantime.
-      const own = { ...options, closeAfterPoll: true };
-      return openProbeConnection({ name: "browse", options: own, units: new Set(asked) }, runtime, signal);
-    },
-    signal,
+  await using opening = new AsyncDisposableStack();
+  const link = opening.use(
+    new SearchConnection(
+      connectionOf(options.url),
+      running,
+      () => {
+        // Between two searches the device is free for others, such as a source that is written in the meantime.
+        const own = { ...options, closeAfterPoll: true };
+        return openProbeConnection({ name: "browse", options: own, units: new Set(asked) }, runtime, signal);
+      },
+      signal,
+    ),
   );
   await link.connect();
   const polled = running()?.units ?? [];
@@ -44,10 +50,11 @@ export async function searchModbus(target: BrowseTarget, runtime: Runtime, signa
   // Units of the source are what the person most likely looks for.
   const order = [...known, ...asked.filter((unit) => !known.includes(unit))];
   const values = new NodeValues(options, link, runtime);
+  const opened = opening.move();
   return {
     nodes: () => searchNodes({ ...search, asked: order, known }, link),
     values: (nodes) => values.read(nodes),
-    [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }
 
@@ -63,31 +70,50 @@ function runningAt({ running }: BrowseTarget, { url }: ModbusOptions): ModbusSou
   );
 }
 
-/** The connection of the running source while it has one, otherwise one of its own. */
+/** No unit has this number. */
+const releaseTurn = -1;
+
+/** The connection of the running source while it has one, otherwise one of its own, unless a source connects. */
 class SearchConnection implements ProbeConnection {
+  readonly #place: string;
   readonly #running: () => ModbusSource | undefined;
   readonly #open: () => Promise<ProbeConnection>;
   readonly #signal: AbortSignal;
   readonly #mutex = new FairMutex();
+  readonly #search: Disposable;
   #own: ProbeConnection | undefined;
 
-  constructor(running: () => ModbusSource | undefined, open: () => Promise<ProbeConnection>, signal: AbortSignal) {
+  constructor(
+    place: string,
+    running: () => ModbusSource | undefined,
+    open: () => Promise<ProbeConnection>,
+    signal: AbortSignal,
+  ) {
+    this.#place = place;
     this.#running = running;
     this.#open = open;
     this.#signal = signal;
+    this.#search = enterSearch(place, () => this.#release());
   }
 
   /** Rejects as `openConnection` does. */
   async connect(): Promise<void> {
+    using _turn = await this.#turn(releaseTurn);
     if (!this.#running()) this.#own = await this.#open();
   }
 
   async read(request: UnitRequest, timeoutMs: number): Promise<Result> {
-    using _turn = await this.#mutex.take(request.unit, this.#signal);
+    using _turn = await this.#turn(request.unit);
     const source = this.#running();
     if (!source) {
       this.#own ??= await this.#open();
-      return await this.#own.read(request, timeoutMs);
+      try {
+        return await this.#own.read(request, timeoutMs);
+      } catch (error) {
+        // The next request opens another one.
+        await this.#closeOwn();
+        throw error;
+      }
     }
     await this.#closeOwn();
     try {
@@ -98,14 +124,33 @@ class SearchConnection implements ProbeConnection {
     }
   }
 
-  async #closeOwn(): Promise<void> {
+  /** A turn in which no source connects. A connecting source waits for a turn, too. */
+  async #turn(unit: number): Promise<Disposable> {
+    for (;;) {
+      const turn = await this.#mutex.take(unit, this.#signal);
+      const connecting = this.#running() ? undefined : sourceConnecting(this.#place);
+      if (!connecting) return turn;
+      turn[Symbol.dispose]();
+      await orAbort(connecting, this.#signal);
+    }
+  }
+
+  async #release(): Promise<boolean> {
+    // Once the search has ended, its connection is closed.
+    using turn = await this.#mutex.take(releaseTurn, this.#signal).catch(() => undefined);
+    return turn !== undefined && (await this.#closeOwn());
+  }
+
+  async #closeOwn(): Promise<boolean> {
     const own = this.#own;
     this.#own = undefined;
     await own?.[Symbol.asyncDispose]();
+    return own !== undefined;
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#closeOwn();
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#search[Symbol.dispose]();
+    await this.#closeOwn();
   }
 }
 

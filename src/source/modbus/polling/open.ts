@@ -2,7 +2,7 @@
 import { AgentError } from "../../../core/errors.ts";
 import type { Clock, Runtime } from "../../../core/runtime.ts";
 import type { Source } from "../../../core/source.ts";
-import { placeOf, silenceHint } from "../config/endpoint.ts";
+import { connectionOf, placeOf, silenceHint } from "../config/endpoint.ts";
 import type { ModbusOptions } from "../config/options.ts";
 import type { ReadRequest } from "../config/pdu.ts";
 import { touches } from "../config/plan.ts";
@@ -17,6 +17,7 @@ import type { Exchange, GivenUp } from "../connection/framing.ts";
 import { LateReplyTracker } from "../connection/late-reply-tracker.ts";
 import { MbapFraming } from "../connection/mbap-framing.ts";
 import { ModbusConnection } from "../connection/modbus-connection.ts";
+import { takePrecedence } from "../connection/precedence.ts";
 import { gapMs, lineRest, openSerial, wireMs } from "../connection/serial-stream.ts";
 import { DeviceQuirks } from "./device-quirks.ts";
 import { ModbusSource } from "./source.ts";
@@ -48,8 +49,10 @@ export async function openModbus(config: ModbusConfig, runtime: Runtime, signal:
         .every((cut) => cut.table !== table || cut.address <= start || cut.address >= start + count)
     );
   };
+  using opening = new DisposableStack();
+  opening.use(await takePrecedence(connectionOf(options.url), clock, signal));
   const link = await openConnection({ name, options, units, doubts: learned.doubts, mayAsk }, own, signal);
-  return new ModbusSource(config, targets, link, learned, own, mayAsk);
+  return new ModbusSource(config, targets, link, learned, own, mayAsk, opening.move());
 }
 
 /** A line shows another master's requests, and a collision destroys the reply. Only repeats can follow. */

@@ -32,13 +32,14 @@ const searchPauseMs = 10;
 /** Stands for an address that the configuration does not permit to read. */
 const illegalAddress = 2;
 
-/** Polls through `link`, which it owns. Starts with `deliveries`. */
+/** Polls through `link`, which it owns. Starts with `deliveries`, which disposes `opening`. */
 export class ModbusSource implements Source {
   readonly #config: ModbusConfig;
   readonly #runtime: Runtime;
   readonly #link: ModbusConnection;
   readonly #learned: DeviceQuirks;
   readonly #mayAsk: (request: ReadRequest) => boolean;
+  readonly #opening: Disposable | undefined;
   readonly #polls: readonly Poll[];
   readonly #breakers = new Map<number, UnitBreaker>();
   readonly #queue: ReadingsQueue;
@@ -58,7 +59,9 @@ export class ModbusSource implements Source {
     learned: DeviceQuirks,
     runtime: Runtime,
     mayAsk: (request: ReadRequest) => boolean = () => true,
+    opening?: Disposable,
   ) {
+    this.#opening = opening;
     this.#mayAsk = mayAsk;
     this.#config = config;
     this.#runtime = runtime;
@@ -83,6 +86,7 @@ export class ModbusSource implements Source {
   }
 
   async *deliveries(signal: AbortSignal): AsyncGenerator<Delivery> {
+    this.#opening?.[Symbol.dispose]();
     const stop = AbortSignal.any([signal, this.#closing.signal]);
     const running = this.#runAll(stop);
     try {
@@ -152,6 +156,7 @@ export class ModbusSource implements Source {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#opening?.[Symbol.dispose]();
     this.#closing.abort();
     await this.#link[Symbol.asyncDispose]();
     await this.#learned.saved();
