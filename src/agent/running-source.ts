@@ -14,7 +14,7 @@ import type { Mapping } from "../mapping/mapping.ts";
 import { openMapping } from "../mapping/source-mapping.ts";
 import { ClockHold, type HoldParts } from "./clock/clock-hold.ts";
 import type { GapRecord } from "./gaps/gap-record.ts";
-import { SourceGaps } from "./gaps/source-gaps.ts";
+import { type SharedRead, SourceGaps } from "./gaps/source-gaps.ts";
 import { runPipeline } from "./pipeline.ts";
 import { SourceMonitor } from "./status/source-monitor.ts";
 import type { BoundAddresses } from "./upkeep/bound-addresses.ts";
@@ -49,12 +49,10 @@ export interface SourceParts {
 }
 
 /** Permission to read a source that several agents of the cluster can read. */
-export interface SourceLease {
+export interface SourceLease extends SharedRead {
   /** See `DriverConfig.identity`. */
   readonly identity: string;
   readonly isHeld: () => boolean;
-  /** See `SourceGaps`. */
-  readonly former: { readonly node: string; readonly upTo: EpochMicros } | undefined;
 }
 
 /** Time limit for stopping a source, in milliseconds. A slower source is abandoned. */

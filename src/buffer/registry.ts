@@ -1,19 +1,10 @@
 // Opens the buffer of a data directory. The only kind is the disk buffer.
 import type { PointBuffer } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";
-import { openDiskBuffer } from "./disk/disk-buffer.ts";
-import type { BufferOptions } from "./disk/options.ts";
+import { type DiskBufferOptions, openDiskBuffer } from "./disk/disk-buffer.ts";
 import { type LogWorker, openWorkerPort, startLogWorker } from "./disk/worker/worker-port.ts";
 
-export interface OpenBufferOptions {
-  /** Folder for this buffer only. Created with mode 0700, including its parents, if it does not exist. */
-  readonly directory: string;
-  /** Integration ID of points appended from now on. */
-  readonly integration: string;
-  readonly config: BufferOptions;
-  /** Maximum bytes of a request to the service: the buffer avoids records that exceed it. Undefined: no limit. */
-  readonly requestBytes?: number | undefined;
-}
+export type OpenBufferOptions = Omit<DiskBufferOptions, "segmentBytes">;
 
 /**
  * Resolves when the buffer can be appended to and read; the time does not depend on its content. Rejects with

@@ -1,7 +1,4 @@
 // Finds the agent of a configuration for commands that connect to it. Other parts of the file may be invalid.
-
-import type { Secret } from "../core/secret.ts";
-import type { ListenAddress } from "../lib/values/fields.ts";
 import type { Environment } from "./files/environment.ts";
 import { dataDirOf, readTextFile } from "./files/environment.ts";
 import { replaceReferences } from "./files/references.ts";
@@ -12,12 +9,7 @@ import { checkNode } from "./nodes/check-node.ts";
 import { Issues } from "./nodes/issue.ts";
 import { childNode } from "./nodes/node.ts";
 
-export interface AgentPlace {
-  readonly listen: ListenAddress;
-  readonly token: Secret | undefined;
-  readonly readToken: Secret | undefined;
-  /** The page is at https://. */
-  readonly tls: Config["http"]["tls"];
+export interface AgentPlace extends Pick<Config["http"], "listen" | "token" | "readToken" | "tls"> {
   /** Absolute path. */
   readonly dataDir: string;
 }

@@ -42,12 +42,8 @@ export interface AheadTime {
   readonly otherwise: "arrival" | "drop";
 }
 
-/** Origin of the values at one position of a batch: see `Reading`. */
-export interface ReadPlace {
-  readonly tag: TagId;
-  readonly captures: Captures;
-  readonly address: string;
-}
+/** Origin of values. */
+export type ReadPlace = Pick<Reading, "tag" | "captures" | "address">;
 
 /**
  * Values that were read together. All are good, finite and not historical. Any other reading is in `apart`.

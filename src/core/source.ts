@@ -1,6 +1,6 @@
 // A connection to a device or broker: its deliveries, and how they are acknowledged.
 import type { Recovery, TagGap } from "./gap.ts";
-import type { AheadTime, Quality, Reading, ReadingBatch } from "./reading.ts";
+import type { AheadTime, Quality, Reading, ReadingBatch, ReadPlace } from "./reading.ts";
 import type { PartialSignalMetadata } from "./signal.ts";
 import type { Captures, TagId } from "./tag.ts";
 
@@ -15,12 +15,6 @@ export interface Description {
   readonly signal: PartialSignalMetadata;
   /** Range of the value in engineering units, if the device knows it. A dead band in percent refers to it. */
   readonly range?: { readonly min: number; readonly max: number };
-}
-
-export interface FoundAddress {
-  readonly tag: TagId;
-  readonly captures: Captures;
-  readonly address: string;
 }
 
 /** Readings that arrived together and are acknowledged together. */
@@ -71,7 +65,7 @@ export interface Source extends AsyncDisposable {
    * listing order. If several lead to one Input ID, the first one feeds it. Read before `deliveries` is called.
    * Undefined: addresses become known only with their values.
    */
-  readonly addresses?: readonly FoundAddress[] | undefined;
+  readonly addresses?: readonly ReadPlace[] | undefined;
   /**
    * Checks which devices behind the connection answer and which tags they refuse, for commissioning. Reads each address
    * at most once. Called in place of `deliveries`. Undefined: an open connection proves that the device answers, and it

@@ -15,13 +15,7 @@ export type Decision =
   /** Whether the password may cross the network unprotected. `secureUrl`: an address that protects it, if offered. */
   | { readonly kind: "clearPassword"; readonly secureUrl?: string };
 
-export interface ShownCertificate {
-  readonly sha256: string;
-  readonly thumbprint: string;
-  readonly subject: string;
-  readonly validFrom: string;
-  readonly validTo: string;
-}
+type ShownCertificate = Pick<KnownCertificate, "sha256" | "thumbprint" | "subject" | "validFrom" | "validTo">;
 
 /** Undefined: nothing is left to decide. Rejects as `Driver.endpoints` does. */
 export async function undecided(

@@ -2,7 +2,7 @@
 // that stored it or held it back.
 import type { Reading } from "../core/source.ts";
 import type { InputState, ReadingObserver } from "./input-state.ts";
-import type { InspectedInput, InspectedReading } from "./mapping.ts";
+import type { InspectedInput, InspectedReading, TagState } from "./mapping.ts";
 import type { TagRule } from "./options.ts";
 import type { TagInputs } from "./tag-inputs.ts";
 import { tagState, tagsIn } from "./tag-state.ts";
@@ -12,11 +12,7 @@ const leftAfterMs = 30_000;
 const mostReadings = 20;
 const longestRaw = 200;
 
-interface Before {
-  readonly readings: number;
-  readonly stored: number;
-  readonly bad: number;
-  readonly filtered: number;
+interface Before extends Pick<TagState, "readings" | "stored" | "bad" | "filtered"> {
   readonly held: boolean;
   readonly stretch: number;
   readonly storedValue: number;

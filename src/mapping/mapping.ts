@@ -1,8 +1,8 @@
 // Conversion of readings to points: finds the input of each reading and applies the rules of its tag.
 
 import type { EpochMicros, InputId, Point, PointBatch } from "../core/point.ts";
-import type { ReadingBatch } from "../core/reading.ts";
-import type { Captures, Delivery, FoundAddress, Quality, TagId } from "../core/source.ts";
+import type { Reading, ReadingBatch, ReadPlace } from "../core/reading.ts";
+import type { Captures, Delivery, Quality, TagId } from "../core/source.ts";
 
 /** Observer of input failures, called during mapping. Must return quickly. */
 export interface InputWatch {
@@ -33,7 +33,7 @@ export interface Mapping extends Disposable {
   /** All held points, for shutdown. */
   flush(): readonly Point[];
   /** Claims unowned Input IDs for the addresses of a new connection, in order. Refuses second addresses. */
-  claim(addresses: Iterable<FoundAddress>): void;
+  claim(addresses: Iterable<ReadPlace>): void;
   /** A gap is possible: the next good reading of every input is stored regardless of `report`. */
   reconnected(): void;
   /** One entry for each known input, and one for each tag without inputs. */
@@ -79,18 +79,13 @@ export interface TagState {
   readonly bad: number;
 }
 
-export interface InspectedReading {
+export interface InspectedReading extends Pick<Reading, "time" | "clock" | "quality" | "address"> {
   /** The value of the device as text; a text in quotes. Left out: there was none. */
   readonly raw?: string;
   /** Type of `raw` in the program: `number`, `bigint`, `boolean` or `string`. */
   readonly type: string;
   /** In the signal's unit. Left out: no usable value, or a value of the history or of a refused address. */
   readonly value?: number;
-  readonly time: EpochMicros;
-  /** Whose clock gave `time`. */
-  readonly clock: "device" | "agent";
-  readonly quality: Quality;
-  readonly address: string;
   readonly stored: boolean;
   /** The rule that decided, as a clause: `differs from 20 by more than 0.5`. */
   readonly why: string;
@@ -125,6 +120,7 @@ export interface TimeFaults {
 
 export interface RefusedInput {
   readonly tag: TagId;
+  /** The Input ID, or the filled template if that is not a valid Input ID. */
   readonly input: string;
   /** The refused address. Empty: nothing was read yet. */
   readonly address: string;

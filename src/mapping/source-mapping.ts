@@ -4,7 +4,7 @@ import { epochMicros, type InputId, type Point, type PointBatch } from "../core/
 import type { ReadingBatch, ReadPlace } from "../core/reading.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
-import type { Captures, Delivery, Description, FoundAddress, Reading, TagId } from "../core/source.ts";
+import type { Captures, Delivery, Description, Reading, TagId } from "../core/source.ts";
 import { RateLimitedLog } from "../lib/flow/rate-limited-log.ts";
 import { readingAt, timeAt } from "../lib/readings/reading-batch.ts";
 import { RepeatedList } from "../lib/values/repeated-list.ts";
@@ -127,7 +127,7 @@ class SourceMapping implements Mapping {
     return this.#maker.taken();
   }
 
-  claim(addresses: Iterable<FoundAddress>): void {
+  claim(addresses: Iterable<ReadPlace>): void {
     for (const { tag: id, captures, address } of addresses) {
       const tag = this.#tags[id];
       const state = tag?.find(captures);

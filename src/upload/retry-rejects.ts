@@ -1,30 +1,18 @@
 // Sends refused points again while no agent runs, for example after a limit of the service was raised.
 import { AgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
-import type { ServiceOptions } from "./client/options.ts";
 import type { RejectFiles } from "./rejects/reject-files.ts";
 import { RejectReader, restOf, sendableOf } from "./rejects/reject-reader.ts";
-import type { Catalog } from "./signals/catalog.ts";
-import { openUploader } from "./uploader.ts";
+import type { RetryProgress } from "./rejects/reject-retry.ts";
+import { openUploader, type UploaderParts } from "./uploader.ts";
 
-export interface RetryParts {
-  readonly options: ServiceOptions;
-  readonly catalog: Catalog;
-  /** State folder of the uploader. No uploader may use it meanwhile. */
-  readonly stateDir: string;
-  /** Name and version, for User-Agent. */
-  readonly agent: string;
+/** No uploader may use `stateDir` meanwhile. */
+export interface RetryParts extends Pick<UploaderParts, "options" | "catalog" | "stateDir" | "agent"> {
   readonly files: RejectFiles;
   readonly progress: (decided: number) => void;
 }
 
-export interface Retried {
-  readonly accepted: number;
-  /** Points refused again. They are stored as rejects with the new reason. */
-  readonly refused: number;
-  /** Points with an invalid time or value. They stay rejects. */
-  readonly unsendable: number;
-}
+export type Retried = Pick<RetryProgress, "accepted" | "refused" | "unsendable">;
 
 const pollMs = 50;
 

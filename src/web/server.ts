@@ -4,13 +4,12 @@ import { readFile } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import type { Status, StatusPart, StatusSample } from "../agent/status/status.ts";
+import type { Config } from "../config/format/config.ts";
 import { AgentError, reasonOf } from "../core/errors.ts";
 import { checkGridMs, type Runtime } from "../core/runtime.ts";
-import type { Secret } from "../core/secret.ts";
 import { repeat } from "../lib/flow/repeat.ts";
 import { http } from "../lib/network/http.ts";
 import { hostInUrl, listen } from "../lib/network/listen.ts";
-import type { ListenAddress } from "../lib/values/fields.ts";
 import { answerJson, end, start } from "./answer.ts";
 import { type Control, commands, denial, hasReadToken, isAllowedHost, isLocal } from "./control.ts";
 import { cachedFor, configFileFor, type DetailOptions, openDetails } from "./details.ts";
@@ -25,14 +24,13 @@ export interface Health {
   readonly reason?: string;
 }
 
-export interface WebOptions extends DetailOptions {
-  readonly listen: ListenAddress;
-  /** Additional host names of the page, without port. */
-  readonly allowedHosts?: readonly string[];
-  /** PEM files. Undefined: without TLS. */
-  readonly tls?: { readonly certFile: string; readonly keyFile: string } | undefined;
-  /** Required for all but health and readiness. Tokens of `control` are taken as well. Undefined: everybody may read. */
-  readonly readToken?: Secret | undefined;
+type HttpOptions = Config["http"];
+
+/** `readToken` is required for all but health and readiness. Tokens of `control` are taken as well. */
+export interface WebOptions
+  extends DetailOptions,
+    Pick<HttpOptions, "listen" | "readToken" | "tls">,
+    Partial<Pick<HttpOptions, "allowedHosts">> {
   /** Called at most four times a second, regardless of open pages. */
   readonly snapshot: () => Status;
   /** See `Agent.statusOf`; for pages without a search. Undefined: the snapshot is used. */

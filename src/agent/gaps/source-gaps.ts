@@ -26,10 +26,10 @@ export interface GapsOf {
   readonly name: string;
   readonly tags: number;
   /** Set if several agents of a cluster can read the source. */
-  readonly shared?: Shared | undefined;
+  readonly shared?: SharedRead | undefined;
 }
 
-interface Shared {
+export interface SharedRead {
   /** The agent that read the source before this one. Undefined: none did, or this one. */
   readonly former: { readonly node: string; readonly upTo: EpochMicros } | undefined;
 }

@@ -1,5 +1,6 @@
 // What is wrong, worst first, each problem once with everything that it affects: the list of the page and `tagferry
 // status`, and the sentences of the headline.
+import { defined } from "../../lib/values/defined.ts";
 import type { Level, Problem, ProblemItem, Status } from "./status.ts";
 import { counted, roughSpan, words } from "./words.ts";
 
@@ -30,12 +31,9 @@ export function problemsOf(status: Known): readonly Problem[] {
 
 function problemOf(group: readonly Finding[]): Problem {
   const [{ level, text, command } = { level: "note", text: "" } as Finding] = group;
-  const items = group.map(({ detail, remedy, source, gap }) => ({
-    ...(detail !== undefined && { detail }),
-    ...(remedy && { remedy }),
-    ...(source !== undefined && { source }),
-    ...(gap && { gap }),
-  }));
+  const items = group.map(({ detail, remedy, source, gap }) =>
+    defined({ detail, remedy: remedy || undefined, source, gap }),
+  );
   return {
     level,
     text,

@@ -4,6 +4,7 @@ import { sourceAddress } from "../../config/source-address.ts";
 import type { BufferStats } from "../../core/buffer.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import { withoutSecrets } from "../../lib/text/without-secrets.ts";
+import { defined } from "../../lib/values/defined.ts";
 import type { Mapping, TagState } from "../../mapping/mapping.ts";
 import type { DeliveryStatus } from "../../upload/uploader.ts";
 import type { ClockWatch } from "../clock/clock-watch.ts";
@@ -149,13 +150,6 @@ export function tagStatus(source: string, tag: TagState): TagStatus {
     readings,
     failures,
   };
-}
-
-type Defined<T> = { [Key in keyof T]?: Exclude<T[Key], undefined> };
-
-/** Drops undefined properties: a status leaves out what is unknown. */
-function defined<T extends object>(facts: T): Defined<T> {
-  return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as Defined<T>;
 }
 
 type UploadParts = Pick<SnapshotParts, "time" | "config" | "buffer" | "delivery" | "progress">;

@@ -2,8 +2,8 @@
 import type { BufferStats } from "../../core/buffer.ts";
 import type { ErrorCode } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
-import type { Quality, UnknownAddress } from "../../core/source.ts";
-import type { InputTimeFault } from "../../mapping/mapping.ts";
+import type { UnknownAddress } from "../../core/source.ts";
+import type { InputTimeFault, RefusedInput, TagState, TimeFaults } from "../../mapping/mapping.ts";
 import type { GapSummary } from "../gaps/gap.ts";
 import type { ClusterStatus } from "../upkeep/cluster-delivery.ts";
 
@@ -114,17 +114,8 @@ export interface ConfigStatus {
   readonly needRestart: readonly string[];
 }
 
-export interface RefusedInputStatus {
+export interface RefusedInputStatus extends Omit<RefusedInput, "tag"> {
   readonly source: string;
-  /** The Input ID, or the filled template if that is not a valid Input ID. */
-  readonly input: string;
-  /** The address whose readings are not stored; empty before the first reading. */
-  readonly address: string;
-  /** The owner of the Input ID; left out if it is not a valid one. */
-  readonly fedBy?: { readonly source: string; readonly address: string };
-  readonly reason: string;
-  readonly remedy: string;
-  readonly readings: number;
 }
 
 export interface TimeFaultStatus extends Omit<InputTimeFault, "tag"> {
@@ -132,9 +123,7 @@ export interface TimeFaultStatus extends Omit<InputTimeFault, "tag"> {
 }
 
 /** Number of inputs with each fault, and the first 100 of each source. */
-export interface TimeFaultsStatus {
-  readonly standing: number;
-  readonly repeats: number;
+export interface TimeFaultsStatus extends Omit<TimeFaults, "first"> {
   readonly first: readonly TimeFaultStatus[];
 }
 
@@ -182,27 +171,14 @@ export interface SourceStatus {
   readonly unknown?: readonly UnknownAddress[];
 }
 
-export interface TagStatus {
+/** A tag as its mapping has it. Several tags have the same Input ID if it is shared. What is unknown is left out. */
+export interface TagStatus
+  extends Pick<TagState, "input" | "address" | "readings">,
+    Partial<Pick<TagState, "value" | "text" | "unit" | "quality" | "reason" | "time">> {
   readonly source: string;
   /** Index of the tag in its source. */
   readonly tag: number;
-  /** The Input ID, or the configured template before it is filled. Several tags have the same one if it is shared. */
-  readonly input: string;
-  /** In the driver's notation. Empty before the first reading if the driver does not know it. */
-  readonly address: string;
-  /** The last mapped value, in the signal's unit. Left out before the first one. */
-  readonly value?: number;
-  /** Name of the state, for an enumeration. */
-  readonly text?: string;
-  readonly unit?: string;
-  /** Left out before the first reading. */
-  readonly quality?: Quality;
-  /** Why there is no value, or why the quality is not good. */
-  readonly reason?: string;
-  /** Time of the last reading. */
-  readonly time?: EpochMicros;
-  /** Readings since the agent started. `failures`: those without a point, since they failed or were refused. */
-  readonly readings: number;
+  /** Readings without a point, since they failed or were refused. */
   readonly failures: number;
 }
 

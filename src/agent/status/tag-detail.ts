@@ -1,5 +1,7 @@
 // Everything about one tag, for its page.
-import type { ConfiguredSource, TagPlace } from "../../config/format/config.ts";
+import type { ConfiguredSource } from "../../config/format/config.ts";
+import type { Position } from "../../config/nodes/node.ts";
+import { defined } from "../../lib/values/defined.ts";
 import type { InspectedInput, Mapping } from "../../mapping/mapping.ts";
 import { tagStatus } from "./snapshot.ts";
 import type { SourceMonitor } from "./source-monitor.ts";
@@ -12,7 +14,7 @@ export interface TagDetail extends Pick<InspectedInput, "rules" | "latest"> {
   readonly filtered: number;
   readonly source: Pick<SourceStatus, "name" | "type" | "url" | "state" | "error" | "remedy">;
   /** Where the tag is written. Left out if the configuration changed and no longer has it. */
-  readonly place?: TagPlace;
+  readonly place?: Position;
 }
 
 interface DetailParts {
@@ -42,9 +44,7 @@ export function tagDetail(
       name,
       type,
       state: sourceState,
-      ...(url !== undefined && { url }),
-      ...(error !== undefined && { error }),
-      ...(remedy !== undefined && { remedy }),
+      ...defined({ url, error, remedy }),
     },
     ...(place && { place }),
   };

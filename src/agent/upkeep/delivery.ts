@@ -8,20 +8,14 @@ import type { RequestGate, Sink } from "../../core/sink.ts";
 import { isAbort, orAbort } from "../../lib/flow/abort.ts";
 import { BackOff } from "../../lib/flow/back-off.ts";
 import { Since } from "../../lib/time/since.ts";
-import type { ServiceOptions } from "../../upload/client/options.ts";
-import type { Catalog } from "../../upload/signals/catalog.ts";
-import type { DeliveryStatus, Uploader } from "../../upload/uploader.ts";
+import type { DeliveryStatus, Uploader, UploaderParts } from "../../upload/uploader.ts";
 
-export interface DeliveryParts {
-  readonly options: ServiceOptions;
+export interface DeliveryParts
+  extends Pick<UploaderParts, "options" | "catalog" | "agent">,
+    Required<Pick<UploaderParts, "configured">> {
   /** The source of points if `lead` is undefined. */
   readonly buffer: PointBuffer;
-  readonly catalog: Catalog;
   readonly dataDir: string;
-  /** Name and version for the User-Agent header. */
-  readonly agent: string;
-  /** Whether the configuration has the input or can create it. */
-  readonly configured: (input: string) => boolean;
   /** Undefined: the service of `options`. */
   readonly sink?: Sink | undefined;
   /** Delivery starts once this resolves. */

@@ -13,12 +13,14 @@ import type { BareRequest, StorePort, StoreReply, StoreStart } from "./worker/pr
 import { openWorkerPort } from "./worker/worker-port.ts";
 
 export interface DiskBufferOptions {
+  /** Folder for this buffer only. Created with mode 0700, including its parents, if it does not exist. */
   readonly directory: string;
+  /** Integration ID of points appended from now on. */
   readonly integration: string;
   readonly config: BufferOptions;
   /** Size of a segment file. Undefined: derived from `maxSize`. */
   readonly segmentBytes?: number;
-  /** See `OpenBufferOptions`. */
+  /** Maximum bytes of a request to the service: the buffer avoids records that exceed it. Undefined: no limit. */
   readonly requestBytes?: number | undefined;
 }
 

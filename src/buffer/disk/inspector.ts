@@ -2,7 +2,7 @@
 //
 // For a running buffer it shows a recent state: segments may appear and disappear meanwhile, and settlements since the
 // last written state count as unsettled.
-import type { Loss } from "../../core/buffer.ts";
+import type { BufferStats } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import { attempt } from "../../lib/flow/attempt.ts";
 import type { BufferState, LeasedLoss } from "./counters/buffer-state.ts";
@@ -48,13 +48,12 @@ export interface InspectedPoint {
   readonly value: number;
 }
 
-export interface InspectedAccounts {
+export interface InspectedAccounts
+  extends Pick<
+    BufferStats,
+    "settledPoints" | "refusedPoints" | "duplicatePoints" | "collidedPoints" | "losses"
+  > {
   readonly integration: string;
-  readonly settledPoints: number;
-  readonly refusedPoints: number;
-  readonly duplicatePoints: number;
-  readonly collidedPoints: number;
-  readonly losses: readonly Loss[];
   readonly leased: readonly LeasedLoss[];
 }
 

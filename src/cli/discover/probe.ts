@@ -1,6 +1,6 @@
 // `tagferry probe`: decodes one place of a device in all types and byte orders, ranked by the expected value.
 
-import type { ProbeRow } from "../../core/commissioning.ts";
+import type { ProbeRow, ProbeTarget } from "../../core/commissioning.ts";
 import { AgentError } from "../../core/errors.ts";
 import { driverOf } from "../../discover/target.ts";
 import { scaled } from "../../lib/values/power-of-ten.ts";
@@ -9,11 +9,7 @@ import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, printResult } from "../terminal/text.ts";
 
-interface ProbeOptions {
-  readonly at: string;
-  readonly unit: number;
-  readonly expect?: string;
-  readonly replyUnit?: "any";
+interface ProbeOptions extends Omit<ProbeTarget, "url"> {
   readonly json?: boolean;
 }
 

@@ -6,18 +6,15 @@ import { z } from "zod";
 import { fileProblem } from "../../config/files/environment.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { visible } from "../../lib/text/visible.ts";
-import { askAgent, tokenOf } from "../shared/agent-client.ts";
+import { type AgentQuery, askAgent, tokenOf } from "../shared/agent-client.ts";
 import { trustAlso } from "../shared/agent-trust.ts";
 import type { Console } from "../terminal/console.ts";
 import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns, count, number, printResult, span } from "../terminal/text.ts";
 
-interface FleetOptions {
-  readonly tokenFile?: string;
-  readonly caFile?: string;
+interface FleetOptions extends Pick<AgentQuery, "tokenFile" | "caFile" | "json"> {
   /** Milliseconds for each agent. */
   readonly timeout: number;
-  readonly json?: boolean;
 }
 
 /** A text of an agent, which may be any program. */

@@ -6,9 +6,9 @@ import { refusalWarnings, refusedInputsOf } from "../../agent/status/refused-inp
 import type { Warning } from "../../agent/status/status.ts";
 import type { Config, ConfiguredSource } from "../../config/format/config.ts";
 import { ambiguitiesOf } from "../../config/format/config.ts";
-import type { EpochMicros, Point } from "../../core/point.ts";
+import type { Point } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Delivery, Quality, Reading, Source, TagId } from "../../core/source.ts";
+import type { Delivery, Reading, Source } from "../../core/source.ts";
 import { isStillAhead } from "../../lib/readings/device-time.ts";
 import type { InputOwners } from "../../mapping/input-owners.ts";
 import type { Mapping, RefusedInput, TagState } from "../../mapping/mapping.ts";
@@ -42,24 +42,14 @@ export async function openShadowSource(
   };
 }
 
-export interface Looked {
+/** A reading, and what is mapped of it. `value` undefined: it gives no point. */
+export interface Looked
+  extends Pick<Reading, "tag" | "address" | "time" | "clock" | "quality">,
+    Pick<TagState, "input" | "value" | "text" | "unit" | "reason"> {
   readonly source: string;
-  /** The Input ID, or the configured template if the reading did not fill it. */
-  readonly input: string;
-  readonly address: string;
   readonly raw: Reading["value"];
-  /** The value in the signal's unit. Undefined: the reading gives no point. */
-  readonly value: number | undefined;
-  /** Name of the state, for an enumeration. */
-  readonly text: string | undefined;
-  readonly unit: string | undefined;
-  readonly time: EpochMicros;
-  readonly clock: Reading["clock"];
-  readonly quality: Quality;
-  readonly reason: string | undefined;
   /** Whether the agent would not store it: another address feeds the Input ID, or it is invalid. */
   readonly refused: boolean;
-  readonly tag: TagId;
 }
 
 /** Receives all refused inputs so far, and at the end the details of the connection. */

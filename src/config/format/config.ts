@@ -1,21 +1,19 @@
 // The validated configuration: defaults applied, references replaced, tags expanded.
 import type { z } from "zod";
-import type { BufferOptions } from "../../buffer/disk/options.ts";
-import type { ClusterOptions } from "../../cluster/options.ts";
 import type { Ambiguity, Driver, DriverTag } from "../../core/driver.ts";
 import { Secret } from "../../core/secret.ts";
 import type { TagId } from "../../core/source.ts";
-import type { ListenAddress } from "../../lib/values/fields.ts";
 import { placeholders } from "../../mapping/input-template.ts";
 import type { TagRule } from "../../mapping/options.ts";
-import type { ServiceOptions } from "../../upload/client/options.ts";
 import type { ConfigIssue } from "../nodes/issue.ts";
+import type { Position } from "../nodes/node.ts";
 import type { ShownValue } from "../nodes/shown-values.ts";
+import type { sections } from "./file-schema.ts";
 
-export const logLevels = ["debug", "info", "warn", "error"] as const;
-type LogLevel = (typeof logLevels)[number];
+type Sections = z.output<z.ZodObject<typeof sections>>;
 
-export interface Config {
+/** `cluster` undefined: this agent delivers by itself. Times in milliseconds. */
+export interface Config extends Omit<Sections, "agent"> {
   /** Absolute path of the file, for commands in hints. */
   readonly file?: string;
   /**
@@ -27,32 +25,8 @@ export interface Config {
   readonly files?: readonly string[];
   /** The values of the sections and of `defaults`, for people. Undefined: the configuration is not from a file. */
   readonly values?: readonly ShownValue[] | undefined;
-  readonly agent: {
-    readonly name: string;
-    /** Absolute path. */
-    readonly dataDir: string;
-    readonly unsyncedClock: "hold" | "write";
-    /** Milliseconds between measurements. */
-    readonly ownSignals: "off" | { readonly every: number };
-  };
-  readonly service: ServiceOptions;
-  readonly buffer: BufferOptions;
-  readonly http: {
-    readonly listen: ListenAddress;
-    /** Additional host names, without port, that the status page accepts. */
-    readonly allowedHosts: readonly string[];
-    /** Authorises clients to change the running agent. */
-    readonly token?: Secret | undefined;
-    /** Authorises clients to read. Undefined: everybody may. */
-    readonly readToken?: Secret | undefined;
-    /** PEM files. Undefined: without TLS. */
-    readonly tls?: { readonly certFile: string; readonly keyFile: string } | undefined;
-  };
-  readonly log: { readonly level: LogLevel };
-  /** Undefined: nothing is exported. */
-  readonly otlp?: OtlpOptions | undefined;
-  /** Undefined: this agent delivers by itself. */
-  readonly cluster?: ClusterOptions | undefined;
+  /** `dataDir`: absolute path. */
+  readonly agent: Sections["agent"] & { readonly name: string; readonly dataDir: string };
   /** In the order of the file. */
   readonly sources: readonly ConfiguredSource[];
   /** Valid settings that are probably unintended. */
@@ -62,15 +36,7 @@ export interface Config {
 /** What people see of a configuration. */
 export type ShownConfig = Pick<Config, "file" | "files" | "checksum" | "values" | "sources">;
 
-/** Times in milliseconds. */
-export interface OtlpOptions {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, Secret>>;
-  readonly every: number;
-  readonly metrics: boolean;
-  readonly logs: boolean;
-  readonly caFile?: string | undefined;
-}
+export type OtlpOptions = NonNullable<Config["otlp"]>;
 
 /** One entry of `sources`, with templates, devices, defaults and variables resolved into complete tags. */
 export interface ConfiguredSource {
@@ -83,17 +49,10 @@ export interface ConfiguredSource {
   /** The mapping rule of each tag, at the same index. */
   readonly rules: readonly TagRule[];
   /** Where each tag is written, by its index. Undefined: the source is not from a file. */
-  readonly places?: { readonly at: (tag: number) => TagPlace | undefined };
+  readonly places?: { readonly at: (tag: number) => Position | undefined };
   readonly run: SourceRun;
   /** Its values but for tags, for people. Undefined: the source is not from a file. */
   readonly values?: readonly ShownValue[];
-}
-
-/** Line and column count from 1. */
-export interface TagPlace {
-  readonly file: string;
-  readonly line: number;
-  readonly column: number;
 }
 
 /** `here`: this agent reads it. Otherwise one of the cluster's agents that have it, with `preferHere` this one first. */

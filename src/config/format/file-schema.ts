@@ -6,7 +6,6 @@ import { holdsUser } from "../../lib/text/without-secrets.ts";
 import { duration, listenAddress, secret } from "../../lib/values/fields.ts";
 import { tagOptions } from "../../mapping/options.ts";
 import { serviceOptions } from "../../upload/client/options.ts";
-import { logLevels } from "./config.ts";
 
 const agentName = z
   .string()
@@ -114,7 +113,10 @@ const otlpOptions = z.strictObject({
 });
 
 const logOptions = z.strictObject({
-  level: z.enum(logLevels).default("info").describe("The least important lines that are written."),
+  level: z
+    .enum(["debug", "info", "warn", "error"])
+    .default("info")
+    .describe("The least important lines that are written."),
 });
 
 /** Tag options that `defaults`, sources and devices may set for their tags. */

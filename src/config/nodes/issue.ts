@@ -4,13 +4,8 @@ import { withoutSecrets } from "../../lib/text/without-secrets.ts";
 import { excerpt } from "./excerpt.ts";
 import type { Position } from "./node.ts";
 
-export interface ConfigIssue {
+export interface ConfigIssue extends Position {
   readonly severity: "error" | "warning";
-  /** As named on the command line, or as resolved by `include` and `tagsFrom`. */
-  readonly file: string;
-  /** Both count from 1. */
-  readonly line: number;
-  readonly column: number;
   /** `sources.bus1.devices[0].unit`; empty for the whole file. */
   readonly path: string;
   /** The expected and the found value. */

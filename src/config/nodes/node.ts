@@ -2,6 +2,7 @@
 import { shownKey } from "./excerpt.ts";
 
 export interface Position {
+  /** As named on the command line, or as resolved by `include` and `tagsFrom`. */
   readonly file: string;
   /** Both count from 1. */
   readonly line: number;

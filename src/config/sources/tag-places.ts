@@ -1,7 +1,6 @@
 // Where each tag of a source is written, and its text. Kept small, since a source may have 100,000 tags.
 import { readFile } from "node:fs/promises";
 import { withoutSecrets } from "../../lib/text/without-secrets.ts";
-import type { TagPlace } from "../format/config.ts";
 import type { Position } from "../nodes/node.ts";
 
 export class TagPlaces {
@@ -15,7 +14,7 @@ export class TagPlaces {
     this.#numbers.push(index, line, column);
   }
 
-  at(tag: number): TagPlace | undefined {
+  at(tag: number): Position | undefined {
     const [file = -1, line = 0, column = 0] = this.#numbers.slice(3 * tag, 3 * tag + 3);
     const name = this.#files[file];
     return name === undefined ? undefined : { file: name, line, column };
@@ -25,7 +24,7 @@ export class TagPlaces {
 const mostLines = 40;
 
 /** The YAML of the tag, or its row in a table. Undefined: the file cannot be read, or has fewer lines by now. */
-export async function tagText({ file, line, column }: TagPlace): Promise<string | undefined> {
+export async function tagText({ file, line, column }: Position): Promise<string | undefined> {
   const text = await readFile(file, "utf8").catch(() => undefined);
   const lines = text?.split(/\r?\n/).slice(line - 1, line - 1 + mostLines);
   const [first] = lines ?? [];

@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { LineCounter, parseDocument } from "yaml";
 import { AgentError } from "../../core/errors.ts";
+import { defined } from "../../lib/values/defined.ts";
 import { grants } from "../../wire/method.ts";
 import { type LocalServiceOptions, localServiceOptions } from "./options.ts";
 
@@ -36,7 +37,12 @@ export async function optionsFromFlags(flags: ServiceFlags): Promise<LocalServic
   const { listen, data, namespace, throttle, maxInsert, retention, tlsCert, tlsKey } = flags;
   const integrations = flags.integration === undefined ? undefined : [await integrationOf(flags)];
   const single = { listen, data, namespace, throttle, maxInsert, retention, tlsCert, tlsKey };
-  const given = defined({ ...single, integrations, faults: listOf(flags.fault), cors: listOf(flags.cors) });
+  const given: Readonly<Record<string, unknown>> = defined({
+    ...single,
+    integrations,
+    faults: listOf(flags.fault),
+    cors: listOf(flags.cors),
+  });
   const parsed = localServiceOptions.safeParse({ listen: "127.0.0.1:8420", ...file, ...given });
   if (parsed.success) return parsed.data;
   const lines = parsed.error.issues.map(({ path, message }) => {
@@ -96,10 +102,6 @@ async function readConfig(path: string): Promise<Readonly<Record<string, unknown
 
 function listOf(flag: string | readonly string[] | undefined): readonly string[] | undefined {
   return typeof flag === "string" ? [flag] : flag;
-}
-
-function defined(members: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
 /** The flag that sets this member of the options. */

@@ -3,7 +3,7 @@ import type { Steps } from "../../lib/flow/in-slices.ts";
 import { rpcErrors } from "../../wire/json-rpc.ts";
 import { grantOf, isSince, type Method, methods, renamedMethods, type ServedVersion } from "../../wire/method.ts";
 import { readInsert } from "../call/insert-reader.ts";
-import { type Caller, checkShape, isGiven, isRecord, type Members, type MethodHandler } from "../call/params.ts";
+import { checkShape, isGiven, isRecord, type Members, type MethodCall, type MethodHandler } from "../call/params.ts";
 import { Faults, invalidParams, RpcFault } from "../call/rpc-fault.ts";
 import type { ServiceStore } from "../store/store.ts";
 import { connectSignals, disconnectSignals } from "./connect.ts";
@@ -13,22 +13,16 @@ import { insert, publishSignals, saveSignals } from "./save.ts";
 import { selectItems, selectSignals } from "./select.ts";
 
 /** A request as the HTTP layer passes it on. */
-export interface RpcInput {
+export interface RpcInput extends Pick<MethodCall, "caller" | "version" | "now" | "refusedInputs"> {
   readonly body: Uint8Array<ArrayBuffer>;
   /** As found by `scanEnvelope`. */
   readonly method: string | undefined;
   /** JSON text of the id; undefined for a notification. */
   readonly id: string | undefined;
-  readonly caller: Caller;
-  readonly version: ServedVersion;
   /** Prefix of the platform methods. */
   readonly namespace: string;
-  /** Microseconds since the epoch. */
-  readonly now: number;
   /** Identifies the request in errors and logs. */
   readonly trace: string;
-  /** Input IDs that an insert refuses, as an injected fault. */
-  readonly refusedInputs: readonly string[];
 }
 
 export interface RpcOutput {

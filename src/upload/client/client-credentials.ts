@@ -3,24 +3,20 @@
 import { z } from "zod";
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Secret } from "../../core/secret.ts";
 import { writeAtomically } from "../../lib/files/atomic-file.ts";
 import { readStateFile } from "../../lib/files/state-file.ts";
 import { orAbort } from "../../lib/flow/abort.ts";
 import { BackOff } from "../../lib/flow/back-off.ts";
 import { basicAuthorization, type Credentials, type CredentialsContent, credentialsFile } from "./credentials.ts";
-import { HttpPost } from "./http-post.ts";
+import { HttpPost, type HttpPostOptions } from "./http-post.ts";
 import type { NetworkBytes } from "./network-bytes.ts";
 import type { ServiceOptions } from "./options.ts";
 
-export interface ClientCredentialsOptions {
+export interface ClientCredentialsOptions extends Pick<HttpPostOptions, "proxy" | "caFile" | "traffic"> {
   readonly file: string;
   readonly tokenUrl?: string | undefined;
   readonly integration: string;
-  readonly proxy?: Secret | undefined;
-  readonly caFile?: string | undefined;
   readonly tokenPath: string;
-  readonly traffic?: NetworkBytes | undefined;
 }
 
 const tokenAnswer = z.object({

@@ -25,6 +25,7 @@ export interface ConnectionOptions {
   readonly connections: number;
   /** Resolves the host name of the proxy if there is one, otherwise of the service. */
   readonly lookup: LookupFunction;
+  /** Counts the connections. Undefined: they are not counted. */
   readonly traffic?: NetworkBytes | undefined;
 }
 

@@ -6,11 +6,9 @@ import type { Dispatcher } from "undici";
 import { AgentError, reasonOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
-import type { Secret } from "../../core/secret.ts";
 import type { RequestTurn } from "../../core/sink.ts";
 import { deadline, isAbort, orAbort } from "../../lib/flow/abort.ts";
-import { Addresses, type Connections, openConnections, type Resolve } from "./connections.ts";
-import type { NetworkBytes } from "./network-bytes.ts";
+import { Addresses, type ConnectionOptions, type Connections, openConnections, type Resolve } from "./connections.ts";
 
 export interface HttpAnswer {
   readonly status: number;
@@ -21,17 +19,11 @@ export interface HttpAnswer {
   readonly text: string;
 }
 
-export interface HttpPostOptions {
+export interface HttpPostOptions extends Pick<ConnectionOptions, "proxy" | "connections" | "traffic"> {
   readonly url: string;
-  /** URL of the proxy; may contain a user name and a password. */
-  readonly proxy?: Secret | undefined;
   readonly caFile?: string | undefined;
-  /** Most open connections. */
-  readonly connections: number;
   /** Name resolution. Undefined: that of the system. */
   readonly resolve?: Resolve | undefined;
-  /** Counts the connections. Undefined: they are not counted. */
-  readonly traffic?: NetworkBytes | undefined;
 }
 
 /** The turn of the request ended before its first byte was written. */

@@ -1,41 +1,25 @@
 // The main loop of the uploader: lease, pack, send, decide, settle.
 import type { BufferReader, Lane } from "../../core/buffer.ts";
-import type { InputId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Sink } from "../../core/sink.ts";
 import type { Pacer } from "../client/pacer.ts";
 import { Bisection } from "../failures/bisection.ts";
 import { FailureSearch } from "../failures/failure-search.ts";
-import type { LearnedLimit } from "../failures/learned-limit.ts";
 import type { ParkedInputs, ParkedStatus } from "../failures/parked-inputs.ts";
 import { openServiceReturn } from "../failures/service-return.ts";
-import type { Rejects } from "../rejects/rejects.ts";
-import type { Catalog } from "../signals/catalog.ts";
 import { Prefetcher } from "../window/prefetcher.ts";
 import type { InFlightRequest } from "../window/sub-batch.ts";
 import { Window } from "../window/window.ts";
-import type { UploadTally } from "./delivery-status.ts";
-import { Loader } from "./loader.ts";
-import { OutcomeHandler } from "./outcome-handler.ts";
+import { Loader, type LoaderParts } from "./loader.ts";
+import { OutcomeHandler, type OutcomeHandlerParts } from "./outcome-handler.ts";
 import { RetryProbes } from "./retry-probes.ts";
 
-export interface DispatcherParts {
+export interface DispatcherParts
+  extends Omit<OutcomeHandlerParts, "window" | "bisection" | "search" | "loader">,
+    Pick<LoaderParts, "integration" | "holds"> {
   readonly reader: BufferReader;
-  readonly catalog: Catalog;
-  readonly rejects: Rejects;
-  readonly tally: UploadTally;
   readonly sink: Sink;
   readonly pacer: Pacer;
-  readonly limit: LearnedLimit;
-  readonly integration: string;
-  readonly maxLagMs: number;
-  /** Time between requests while one carries everything. Up to `leastIntervalMs`, the pacer alone decides. */
-  readonly intervalMs: number;
-  /** Whether the points of an input must wait for its metadata. */
-  readonly holds: (input: InputId) => boolean;
-  readonly parked: ParkedInputs;
-  /** True: inputs that the service does not accept wait in the buffer. False: their points are rejected. */
-  readonly parks: boolean;
 }
 
 /**

@@ -20,7 +20,7 @@ export interface OutcomeHandlerParts extends PointDispositionParts {
   readonly catalog: Catalog;
   readonly limit: LearnedLimit;
   readonly maxLagMs: number;
-  /** See `DispatcherParts`. */
+  /** Time between requests while one carries everything. Up to `leastIntervalMs`, the pacer alone decides. */
   readonly intervalMs: number;
 }
 

@@ -14,9 +14,11 @@ export interface CatalogRow {
   readonly input: InputId;
   /** JSON of the metadata. Undefined: none was given. */
   readonly metadata: string | undefined;
+  /** Hash of the current metadata. */
   readonly hash: string | undefined;
   /** Hash of the metadata that the service has. */
   readonly saved: string | undefined;
+  /** Signal ID of the service. Undefined: unknown. */
   readonly id: SignalId | undefined;
 }
 

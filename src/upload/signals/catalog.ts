@@ -7,15 +7,10 @@ import { signalAttributes } from "../../wire/signal-view.ts";
 import { canonicalJson, hashOf } from "./attribute-map.ts";
 import { type CatalogFile, type CatalogRow, openCatalogFile, replaceCatalogFile } from "./catalog-file.ts";
 
-export interface CatalogEntry {
-  readonly input: InputId;
+export interface CatalogEntry extends Pick<CatalogRow, "input" | "hash" | "id"> {
   /** The last description. Undefined: points exist, but no metadata. */
   readonly signal: PartialSignalMetadata | undefined;
-  /** Hash of the current metadata. */
-  readonly hash: string | undefined;
   readonly saved: boolean;
-  /** Signal ID of the service. Undefined: unknown. */
-  readonly id: SignalId | undefined;
 }
 
 /** Longest delay of a write in milliseconds. Lost changes are harmless, and flash memory wears. */

@@ -42,13 +42,7 @@ export interface RecordHeader {
   readonly payloadChecksum: number;
 }
 
-export interface RecordFields {
-  readonly type: number;
-  readonly points: number;
-  readonly sequence: number;
-  readonly from: number;
-  readonly to: number;
-  readonly salt: number;
+export interface RecordFields extends Pick<RecordHeader, "type" | "points" | "sequence" | "from" | "to" | "salt"> {
   readonly late?: boolean;
 }
 

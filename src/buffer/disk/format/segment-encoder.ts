@@ -5,27 +5,18 @@ import type { InputId } from "../../../core/point.ts";
 import { type ByteWriter, copied } from "../files/bytes.ts";
 import { writeColumns, writeDenseColumns } from "./columns.ts";
 import type { InputTable, PointColumns } from "./input-table.ts";
-import { type Checksum, recordHeaderBytes, recordTypes, writeRecord } from "./record.ts";
+import { type Checksum, type RecordHeader, recordHeaderBytes, recordTypes, writeRecord } from "./record.ts";
 import type { SeriesSorter } from "./series-sorter.ts";
 
 const maxDictionaryBytes = 128 * 1_024;
 
-export interface EncodedRecord {
-  readonly sequence: number;
-  readonly points: number;
-  readonly from: number;
-  readonly to: number;
-  readonly late: boolean;
+export interface EncodedRecord extends Pick<RecordHeader, "sequence" | "points" | "from" | "to" | "late"> {
   readonly offset: number;
   /** Size of the padded payload. Above `maxPayloadBytes` it could not be read. */
   readonly bytes: number;
 }
 
-export interface EncodedPart {
-  readonly from: number;
-  readonly to: number;
-  readonly late: boolean;
-}
+export type EncodedPart = Pick<RecordHeader, "from" | "to" | "late">;
 
 /** Memory that all segments of a buffer share. */
 export interface Scratch {

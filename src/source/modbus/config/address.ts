@@ -19,13 +19,9 @@ export interface Address {
 }
 
 /** An address in parts, as in the long form of the configuration. */
-export interface AddressParts {
-  readonly table: Table;
-  readonly address: number;
+export interface AddressParts extends Pick<Address, "table" | "address" | "bit" | "toBit"> {
   readonly type?: string | undefined;
   readonly order?: string | undefined;
-  readonly bit?: number | undefined;
-  readonly toBit?: number | undefined;
 }
 
 export type ParsedAddress =

@@ -1,14 +1,11 @@
 // Plans the requests for a set of values: as few as possible, then as few registers as possible. Pure.
 //
 // A request covers consecutive values, never splits a value, and includes gaps of at most `maxGap` registers.
+import type { ReadRequest } from "./pdu.ts";
 import type { Table } from "./value-type.ts";
 import { isRegisterTable } from "./value-type.ts";
 
-export interface Span {
-  readonly table: Table;
-  readonly start: number;
-  readonly count: number;
-}
+export type Span = Pick<ReadRequest, "table" | "start" | "count">;
 
 /** One request and its values, by ascending start; all lie within. */
 export interface ReadBlock<Item extends Span> extends Span {

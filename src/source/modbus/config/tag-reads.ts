@@ -1,5 +1,6 @@
 // Turns the configured tags into reads per unit. Pure.
 import type { DriverConfig, DriverTag } from "../../../core/driver.ts";
+import type { ReadPlace } from "../../../core/reading.ts";
 import type { Captures, ConfigFault, TagId } from "../../../core/source.ts";
 import { type Address, formatAddress, registersFor } from "./address.ts";
 import type { ModbusOptions, modbusOptions, modbusTag } from "./options.ts";
@@ -11,10 +12,7 @@ import { isRegisterTable } from "./value-type.ts";
 export type ModbusConfig = DriverConfig<typeof modbusOptions, typeof modbusTag>;
 
 /** The value of one tag in the registers or bits from `start` on. */
-export interface TagRead {
-  readonly tag: TagId;
-  readonly address: string;
-  readonly captures: Captures;
+export interface TagRead extends ReadPlace {
   readonly start: number;
   /** Undefined in bit tables. */
   readonly format: RegisterFormat | undefined;

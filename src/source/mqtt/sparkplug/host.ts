@@ -42,11 +42,7 @@ const maxTopic = 1_024;
 /** Memory for the metrics of all nodes, in characters: some 400,000 metrics with usual names. */
 const metricRoom = 100_000_000;
 
-interface Held {
-  readonly topic: SparkplugTopic;
-  readonly routes: readonly Route[];
-  readonly address: string;
-  readonly time: EpochMicros;
+interface Held extends Pick<SparkplugMessage, "topic" | "routes" | "address" | "time"> {
   readonly payload: Buffer;
   /** Its share of `maxWaitingBytes`. */
   readonly weight: number;

@@ -1,43 +1,36 @@
 // One live connection to a server. Turns notifications into deliveries and retries failed items slowly.
 import type { Recovery } from "../../../core/gap.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import type { Delivery, Source, TagId } from "../../../core/source.ts";
+import type { Delivery, Source } from "../../../core/source.ts";
 import { isAbort } from "../../../lib/flow/abort.ts";
 import type { OpcuaConfig } from "../config/options.ts";
 import { Backfill, type BackfillOptions } from "../history/backfill.ts";
 import type { HistoryMemory } from "../history/history-memory.ts";
-import type { Monitoring } from "../monitoring/monitoring.ts";
 import { failureReading, type MonitoringFailure } from "../monitoring/monitoring-failure.ts";
 import { type Notification, unreportedOverflows } from "../monitoring/notification.ts";
 import { poll, Reread } from "../monitoring/polling.ts";
-import type { Positions } from "../monitoring/positions.ts";
 import { Publisher } from "../monitoring/publisher.ts";
 import { subscriptionDetails } from "../monitoring/publishing-group.ts";
 import { refusedNodes } from "../monitoring/refused-nodes.ts";
-import { openAgain, pollingAdvice, retryFailures } from "../monitoring/retry.ts";
+import { openAgain, pollingAdvice, type RetryOptions, retryFailures } from "../monitoring/retry.ts";
+import type { Obtaining } from "../monitoring/subscription.ts";
 import { Describing } from "../nodes/description.ts";
-import type { Item, Resolver, Tag } from "../nodes/items.ts";
-import type { Link } from "../session/link.ts";
+import type { Item } from "../nodes/items.ts";
 import type { Pki } from "../session/pki.ts";
-import type { Resumption } from "../session/resumption.ts";
 import { type ServerProfile, SessionKeepAlive } from "../session/server-facts.ts";
 import { type DataValueLike, type NotifiedValue, semanticsChanged, structureChanged } from "../types/reading.ts";
 import { NotificationQueue } from "./notification-queue.ts";
 
-export interface OpcuaSourceOptions {
+export interface OpcuaSourceOptions
+  extends Pick<Obtaining, "link" | "resumption" | "positions">,
+    Pick<RetryOptions, "tags" | "resolver" | "monitoring"> {
   readonly config: OpcuaConfig;
-  readonly link: Link;
   readonly pki: Pki;
-  readonly resumption: Resumption;
-  readonly positions: Positions;
   readonly profile: ServerProfile | undefined;
   readonly runtime: Runtime;
-  readonly resolver: Resolver;
-  readonly monitoring: Monitoring;
   /** All subscriptions of the server are taken. A reconnect after some minutes may get one. */
   readonly isCrowdedOut: boolean;
   readonly history: Pick<BackfillOptions, "maxGapMs" | "memory" | "serverStarted" | "limit">;
-  readonly tags: readonly (readonly [TagId, Tag])[];
   /** Resolved items, in the order of the configuration, then of the server's answers. */
   readonly items: readonly Item[];
   readonly details: Readonly<Record<string, string | number>>;

@@ -12,19 +12,14 @@ import type { StructureTypes } from "./structure-types.ts";
 
 export type Tag = DriverTag<typeof opcuaTag>;
 
-export interface Item {
-  readonly tag: TagId;
-  readonly captures: Captures;
-  readonly address: string;
+export interface Item extends ReadingOf {
   readonly nodeId: NodeId;
   /** Sampling interval in milliseconds. */
   readonly every: number;
-  readonly clockCheck: ClockCheck;
   /** Element of an array or matrix: one index from 0 per dimension. Undefined for a scalar. */
   readonly index: readonly number[] | undefined;
   /** Path to a field of a structure. Undefined for the whole value. */
   readonly field?: readonly FieldStep[] | undefined;
-  readonly part?: ReadingOf["part"];
   /** The smallest change that the server reports. */
   readonly deadband?: Deadband | undefined;
   /** The kind of change that triggers a notification. */

@@ -1,7 +1,8 @@
 // Converts a DataValue to a reading: quality from the status code, time from the most reliable clock. Pure.
 import type { EpochMicros } from "../../../core/point.ts";
 import { epochMicros } from "../../../core/point.ts";
-import type { Captures, Quality, Reading, TagId } from "../../../core/source.ts";
+import type { ReadPlace } from "../../../core/reading.ts";
+import type { Quality, Reading } from "../../../core/source.ts";
 import { aheadTime, judgeTime, type TimeRule } from "../../../lib/readings/device-time.ts";
 import type { PlainNumber, PlainValue } from "./plain-value.ts";
 import { type Converted, convert, type VariantLike } from "./value.ts";
@@ -23,10 +24,7 @@ export interface TimeOptions extends TimeRule {
   readonly clock: "source" | "server" | "arrival";
 }
 
-export interface ReadingOf {
-  readonly tag: TagId;
-  readonly captures: Captures;
-  readonly address: string;
+export interface ReadingOf extends ReadPlace {
   readonly clockCheck: ClockCheck;
   /** Element of an array or matrix: one index from 0 per dimension. */
   readonly index?: readonly number[] | undefined;
