@@ -11,13 +11,13 @@ import { openCatalog } from "../upload/signals/catalog.ts";
 import { bufferOf } from "./buffer-of.ts";
 import { AgentClock } from "./clock/agent-clock.ts";
 import { ClockFile, resumeClock } from "./clock/clock-file.ts";
-import { ClockWatch } from "./clock/clock-watch.ts";
+import { openClockWatch } from "./clock/clock-watch.ts";
 import { machineEvidence, type TimeEvidence } from "./clock/time-evidence.ts";
 import { type ConfigPlan, planOf, takenUp } from "./config-plan.ts";
-import { BufferGaps } from "./gaps/buffer-gaps.ts";
+import { bufferGaps } from "./gaps/buffer-gaps.ts";
 import type { GapList } from "./gaps/gap.ts";
 import { gapFolder } from "./gaps/gap-file.ts";
-import { GapRecord } from "./gaps/gap-record.ts";
+import { openGapRecord } from "./gaps/gap-record.ts";
 import { inputsOf, type OwnValues, startOwnSignals } from "./own-signals.ts";
 import { watchAppends } from "./process/append-watch.ts";
 import { processUsage } from "./process/process.ts";
@@ -27,7 +27,7 @@ import { BacklogTrend } from "./status/backlog-trend.ts";
 import { type SnapshotParts, sampleOfAgent, snapshot, snapshotOf, uploadStatus } from "./status/snapshot.ts";
 import type { ConfigStatus, Status, StatusPart, StatusSample, UploadStatus } from "./status/status.ts";
 import { type TagDetail, tagDetail } from "./status/tag-detail.ts";
-import { BoundAddresses } from "./upkeep/bound-addresses.ts";
+import { openBoundAddresses } from "./upkeep/bound-addresses.ts";
 import type { ClusterStatus } from "./upkeep/cluster-delivery.ts";
 import { startDelivery } from "./upkeep/delivery.ts";
 import { type UploaderCalls, uploaderCalls } from "./upkeep/uploader-calls.ts";
@@ -160,13 +160,13 @@ export async function openWaitingAgent(
     ),
   );
   const gaps = opened.use(
-    await GapRecord.open(
+    await openGapRecord(
       gapFolder(dataDir),
       wanted.map((source) => source.name),
       runtime,
     ),
   );
-  const losses = new BufferGaps(gaps, runtime.clock);
+  const losses = bufferGaps(gaps, runtime.clock);
   const trend = new BacklogTrend(runtime.clock);
   opened.use(
     gaps.eachSecond(() => {
@@ -178,7 +178,7 @@ export async function openWaitingAgent(
   const file = new ClockFile(dataDir, runtime.log);
   await resumeClock(clock, file, gaps.life.former);
   const clockWatch = opened.use(
-    await ClockWatch.open(
+    await openClockWatch(
       {
         policy: config.agent.unsyncedClock,
         evidence: options.timeEvidence ?? machineEvidence,
@@ -195,7 +195,7 @@ export async function openWaitingAgent(
     buffer,
     catalog: cluster?.signals ?? catalog,
     owners: new InputOwners(),
-    addresses: opened.use(await BoundAddresses.open(join(dataDir, "addresses.json"), runtime)),
+    addresses: opened.use(await openBoundAddresses(join(dataDir, "addresses.json"), runtime)),
     gaps,
     clockHold: { watch: clockWatch, clock },
     final: options.final,

@@ -14,9 +14,9 @@ import type { Mapping } from "../mapping/mapping.ts";
 import { openMapping } from "../mapping/source-mapping.ts";
 import { ClockHold, type HoldParts } from "./clock/clock-hold.ts";
 import type { GapRecord } from "./gaps/gap-record.ts";
-import { type SharedRead, SourceGaps } from "./gaps/source-gaps.ts";
+import { type SharedRead, sourceGaps } from "./gaps/source-gaps.ts";
 import { runPipeline } from "./pipeline.ts";
-import { SourceMonitor } from "./status/source-monitor.ts";
+import { type SourceMonitor, sourceMonitor } from "./status/source-monitor.ts";
 import type { BoundAddresses } from "./upkeep/bound-addresses.ts";
 import { leasedClock } from "./upkeep/leased-clock.ts";
 
@@ -68,14 +68,14 @@ export function startSource(
   const lease = leaseOf?.(name);
   const url = sourceAddress(options);
   const own: Runtime = { ...runtime, log: runtime.log.child({ part: "source", source: name, driver: driver.type }) };
-  const gaps = new SourceGaps(record, { name, tags: tags.length, shared: lease }, runtime);
+  const gaps = sourceGaps(record, { name, tags: tags.length, shared: lease }, runtime);
   const ambiguities = ambiguitiesOf(source);
   const mapping = openMapping(
     { source: name, rules, catalog, owners, addresses: addresses.of(source), ambiguities, watch: gaps },
     own,
   );
   gaps.names((tag, captures, address) => mapping.inputOf(tag, captures, address));
-  const monitor = new SourceMonitor(
+  const monitor = sourceMonitor(
     { name, type: driver.type, tags: tags.length, ...(url !== undefined && { url: withoutSecrets(url) }) },
     runtime,
   );

@@ -1,8 +1,8 @@
 // A gap record with one source, and calls for the events of the source. Time stands still until it is advanced.
 import { cpSync } from "node:fs";
 import { gapFolder } from "../../src/agent/gaps/gap-file.ts";
-import { GapRecord } from "../../src/agent/gaps/gap-record.ts";
-import { SourceGaps } from "../../src/agent/gaps/source-gaps.ts";
+import { type GapRecord, openGapRecord } from "../../src/agent/gaps/gap-record.ts";
+import { type SourceGaps, sourceGaps } from "../../src/agent/gaps/source-gaps.ts";
 import type { TagGap } from "../../src/core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../src/core/point.ts";
 import type { Reading, Source, TagId } from "../../src/core/source.ts";
@@ -39,8 +39,8 @@ export async function gapStory(dataDir: string): Promise<GapStory> {
   const start = clock.now();
   const at = (time: number | undefined) => (time === undefined ? "" : String(Math.round((time - start) / 1e5) / 10));
   const open = async () => {
-    const record = await GapRecord.open(folder, [gapSource.name], runtime);
-    const source = new SourceGaps(record, gapSource, runtime);
+    const record = await openGapRecord(folder, [gapSource.name], runtime);
+    const source = sourceGaps(record, gapSource, runtime);
     source.names((tag) => `tag${tag}`);
     return { record, source };
   };

@@ -4,10 +4,10 @@ import fc from "fast-check";
 import { expect } from "vitest";
 import { AgentClock } from "../../src/agent/clock/agent-clock.ts";
 import { ClockHold } from "../../src/agent/clock/clock-hold.ts";
-import { ClockWatch } from "../../src/agent/clock/clock-watch.ts";
+import { openClockWatch } from "../../src/agent/clock/clock-watch.ts";
 import type { TimeEvidence } from "../../src/agent/clock/time-evidence.ts";
 import { runPipeline } from "../../src/agent/pipeline.ts";
-import { SourceMonitor } from "../../src/agent/status/source-monitor.ts";
+import { sourceMonitor } from "../../src/agent/status/source-monitor.ts";
 import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
 import type { Series } from "../../src/core/block.ts";
@@ -94,7 +94,7 @@ async function carried({ steps, isBehind }: PathStory, as: "columns" | "plain") 
 
   const buffer = await openDiskBuffer(placed, runtime, new AbortController().signal, inProcess(disk));
   const lastRan = isBehind ? epochMicros(clock.now() + 600e6) : undefined;
-  await using watch = await ClockWatch.open({ policy: "hold", evidence, lastRan, clock, file }, runtime);
+  await using watch = await openClockWatch({ policy: "hold", evidence, lastRan, clock, file }, runtime);
   const mapping = openMapping(
     {
       source: "bus1",
@@ -104,7 +104,7 @@ async function carried({ steps, isBehind }: PathStory, as: "columns" | "plain") 
     },
     runtime,
   );
-  const monitor = new SourceMonitor({ name: "bus1", type: "test", tags: batchRules.length }, runtime);
+  const monitor = sourceMonitor({ name: "bus1", type: "test", tags: batchRules.length }, runtime);
   const hold = new ClockHold("bus1", { watch, clock }, runtime);
   const running = runPipeline({ open: async () => source, mapping, buffer, monitor, hold }, runtime, stop.signal);
   const took = steps.reduce((sum, { delivery }) => sum + delivery.afterMs, 0);

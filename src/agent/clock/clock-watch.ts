@@ -8,7 +8,7 @@ import { repeat } from "../../lib/flow/repeat.ts";
 import { formatDuration } from "../../lib/time/duration.ts";
 import type { AgentClock } from "./agent-clock.ts";
 import type { ClockFile } from "./clock-file.ts";
-import { type ClockVote, clockVote } from "./clock-vote.ts";
+import { clockVote } from "./clock-vote.ts";
 import type { TimeEvidence } from "./time-evidence.ts";
 
 export interface ClockWatchOptions {
@@ -44,165 +44,107 @@ interface Doubt {
 }
 
 /** Disposing it stops the checks. */
-export class ClockWatch implements AsyncDisposable {
-  readonly #options: ClockWatchOptions;
-  readonly #runtime: Runtime;
-  readonly #trusted;
-  readonly #steps;
+export type ClockWatch = Awaited<ReturnType<typeof openClockWatch>>;
+
+/** Resolves once the first judgement of the clock is complete. */
+export async function openClockWatch(options: ClockWatchOptions, runtime: Runtime) {
+  const { clock, evidence, file, policy } = options;
+  const trustedGauge = runtime.metrics.gauge(metrics.trusted);
+  const steps = runtime.metrics.counter(metrics.steps);
+  steps.add(0);
+  const vote = clockVote(options, runtime.log);
+  let { lastRan } = options;
+  let current: Doubt | undefined;
+  let lastVoted: string | undefined;
   /** Monotonic time of the start or of the last step. `forMs` counts from here. */
-  #beganMs: number;
+  let beganMs = clock.monotonic();
   /** The machine's clock and the monotonic clock at the last check. */
-  #seen: { readonly wall: number; readonly ms: number };
-  #lastRan: EpochMicros | undefined;
-  #doubt: Doubt | undefined;
-  /** The machine was set back, and `#follow` has not run yet. */
-  #setBack = false;
+  let seen = { wall: clock.machine, ms: beganMs };
+  /** The machine was set back, and `follow` has not run yet. */
+  let setBack = false;
   /** No judgement has completed since the last step. */
-  #unjudged = false;
-  /** The comparison of this machine's clock with the clocks of devices. */
-  readonly #vote: ClockVote;
-  #voted: string | undefined;
-  #waited = "";
-  #released = Promise.withResolvers<void>();
-  #working: AsyncDisposable | undefined;
+  let unjudged = false;
+  let waitingFor = "";
+  let release = Promise.withResolvers<void>();
 
-  private constructor(options: ClockWatchOptions, runtime: Runtime) {
-    this.#options = options;
-    this.#runtime = runtime;
-    this.#lastRan = options.lastRan;
-    this.#beganMs = runtime.clock.monotonic();
-    this.#seen = { wall: options.clock.machine, ms: this.#beganMs };
-    this.#trusted = runtime.metrics.gauge(metrics.trusted);
-    this.#steps = runtime.metrics.counter(metrics.steps);
-    this.#steps.add(0);
-    this.#vote = clockVote(options, runtime.log);
+  function holds(): boolean {
+    const waits = current !== undefined || vote.holds || vote.undecided;
+    return waits && policy === "hold";
   }
 
-  /** Resolves once the first judgement of the clock is complete. */
-  static async open(options: ClockWatchOptions, runtime: Runtime): Promise<ClockWatch> {
-    const watch = new ClockWatch(options, runtime);
-    watch.#take(await watch.#judge());
-    const work = {
-      everyMs: checkEveryMs,
-      gridMs: checkGridMs,
-      first: "later",
-      failure: "the clock is no longer watched",
-    } as const;
-    watch.#working = repeat(() => watch.#work(), work, runtime);
-    return watch;
+  function consequence(): string {
+    return consequences[holds() ? "hold" : "write"];
   }
 
-  /** Whether readings with times of this machine are held. Checks for steps first. */
-  get holding(): boolean {
-    this.#look();
-    return this.#holds;
+  function holding(): boolean {
+    look();
+    return holds();
   }
 
-  /** Whether there is no doubt about the machine's clock. */
-  get trusted(): boolean {
-    this.#look();
-    return this.#doubt === undefined && this.#vote.reason === undefined;
+  function trusted(): boolean {
+    look();
+    return current === undefined && vote.reason === undefined;
   }
 
-  /** Whether it is too early to decide whose clock is wrong when a device is ahead. */
-  get undecided(): boolean {
-    return this.trusted && this.#vote.undecided;
+  function undecided(): boolean {
+    return trusted() && vote.undecided;
   }
 
-  /** Why the clock is not trusted and what happens to its times, as text for the operator. Undefined: it is trusted. */
-  get doubt(): { readonly reason: string; readonly consequence: string } | undefined {
-    const reason = this.#doubt?.reason ?? this.#vote.reason;
-    return reason === undefined ? undefined : { reason, consequence: this.#consequence };
-  }
-
-  /** Resolves when fewer readings need to wait than now; immediately if none do. */
-  get released(): Promise<void> {
-    return this.holding || this.undecided ? this.#released.promise : Promise.resolve();
-  }
-
-  /** Records the times that devices give. Returns whether one of them is ahead. */
-  note(source: string, readings: readonly Reading[]): boolean {
-    // Device times that arrive after a step are compared with the clock after it.
-    this.#look();
-    const isAhead = this.#vote.note(source, readings);
-    if (isAhead) this.#show();
-    return isAhead;
-  }
-
-  get #holds(): boolean {
-    const waits = this.#doubt !== undefined || this.#vote.holds || this.#vote.undecided;
-    return waits && this.#options.policy === "hold";
-  }
-
-  get #consequence(): string {
-    return consequences[this.#holds ? "hold" : "write"];
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#working?.[Symbol.asyncDispose]();
-  }
-
-  async #work(): Promise<void> {
-    this.#look();
-    if (this.#doubt || this.#unjudged) await this.#lookAgain();
-    await this.#vote.decide();
-    this.#show();
+  async function work(): Promise<void> {
+    look();
+    if (current || unjudged) await lookAgain();
+    await vote.decide();
+    show();
   }
 
   /** Detects steps. A step forward is followed at once; a step back waits for a judgement. */
-  #look(): void {
-    const { clock } = this.#options;
+  function look(): void {
     const [wall, ms] = [clock.machine, clock.monotonic()];
-    const expected = this.#seen.wall + (ms - this.#seen.ms) * 1_000;
-    const back = wall < this.#seen.wall;
-    this.#seen = { wall, ms };
+    const expected = seen.wall + (ms - seen.ms) * 1_000;
+    const back = wall < seen.wall;
+    seen = { wall, ms };
     const step = wall - expected;
-    if (step > stepUs || (back && step < -stepUs)) this.#stepped(expected, wall);
+    if (step > stepUs || (back && step < -stepUs)) stepped(expected, wall);
     // The clock was set forward again before the judgement.
-    if (this.#setBack && !clock.stepped) this.#setBack = false;
+    if (setBack && !clock.stepped) setBack = false;
   }
 
   /** A step resets the judgement, as at a start. */
-  #stepped(expected: number, wall: number): void {
-    const { clock } = this.#options;
-    this.#steps.add(1);
-    this.#beganMs = clock.monotonic();
-    this.#unjudged = true;
-    this.#vote.stepped(wall - expected);
-    this.#runtime.log.warn({ from: rfc3339(expected), to: rfc3339(wall) }, "the wall clock was set");
+  function stepped(expected: number, wall: number): void {
+    steps.add(1);
+    beganMs = clock.monotonic();
+    unjudged = true;
+    vote.stepped(wall - expected);
+    runtime.log.warn({ from: rfc3339(expected), to: rfc3339(wall) }, "the wall clock was set");
     if (clock.stepped) {
-      this.#setBack = true;
-      this.#take({ reason: setBackReason(clock), forMs: behindForMs });
-    } else if (wall < earliest) this.#take({ reason: impossible(wall) });
+      setBack = true;
+      take({ reason: setBackReason(clock), forMs: behindForMs });
+    } else if (wall < earliest) take({ reason: impossible(wall) });
   }
 
-  async #lookAgain(): Promise<void> {
-    const { clock, log } = this.#runtime;
-    const began = this.#beganMs;
-    const doubt = await this.#judge();
+  async function lookAgain(): Promise<void> {
+    const { log } = runtime;
+    const began = beganMs;
+    const doubt = await judge();
     // Another step occurred meanwhile, so this judgement is stale.
-    if (began !== this.#beganMs) return;
-    this.#unjudged = false;
+    if (began !== beganMs) return;
+    unjudged = false;
     const waited = clock.monotonic() - began;
-    if (doubt && (doubt.forMs === undefined || (waited < doubt.forMs && this.#options.policy === "hold"))) {
-      this.#take(doubt);
+    if (doubt && (doubt.forMs === undefined || (waited < doubt.forMs && policy === "hold"))) {
+      take(doubt);
       return;
     }
     if (doubt) log.warn({ reason: doubt.reason, afterMs: Math.round(waited) }, "the clock is trusted nevertheless");
-    else if (this.#doubt)
-      log.info(
-        { now: rfc3339(this.#options.clock.machine) },
-        "the clock is set, readings that waited get their right times",
-      );
-    await this.#follow();
-    this.#lastRan = undefined;
-    this.#take(undefined);
+    else if (current)
+      log.info({ now: rfc3339(clock.machine) }, "the clock is set, readings that waited get their right times");
+    await follow();
+    lastRan = undefined;
+    take(undefined);
   }
 
   /** Follows the machine back. `extraMicros` keeps new points apart from points stored under the same times. */
-  async #follow(): Promise<void> {
-    const { clock, file } = this.#options;
-    this.#setBack = false;
+  async function follow(): Promise<void> {
+    setBack = false;
     if (!clock.stepped) return;
     const epoch = clock.next();
     if (epoch === undefined) return;
@@ -210,47 +152,83 @@ export class ClockWatch implements AsyncDisposable {
     clock.accept(epoch);
   }
 
-  #take(doubt: Doubt | undefined): void {
-    const before = this.#doubt;
-    this.#doubt = doubt;
-    if (doubt && !before) this.#complain(doubt.reason);
-    this.#show();
+  function take(doubt: Doubt | undefined): void {
+    const before = current;
+    current = doubt;
+    if (doubt && !before) complain(doubt.reason);
+    show();
   }
 
-  #complain(reason: string): void {
-    const message = `the clock is not set: ${this.#consequence}`;
-    this.#runtime.log.error({ reason, hint: unsetClockHint }, message);
+  function complain(reason: string): void {
+    const message = `the clock is not set: ${consequence()}`;
+    runtime.log.error({ reason, hint: unsetClockHint }, message);
   }
 
   /** Updates the metric and the log, and wakes up waiting readings. */
-  #show(): void {
-    const voted = this.#vote.reason;
-    this.#trusted.set(this.#doubt === undefined && voted === undefined ? 1 : 0);
-    if (voted !== undefined && this.#voted === undefined && this.#doubt === undefined) this.#complain(voted);
-    this.#voted = voted;
-    const waiting = `${this.#holds} ${this.#vote.undecided}`;
-    if (waiting === this.#waited) return;
-    this.#waited = waiting;
-    this.#released.resolve();
-    this.#released = Promise.withResolvers();
+  function show(): void {
+    const voted = vote.reason;
+    trustedGauge.set(current === undefined && voted === undefined ? 1 : 0);
+    if (voted !== undefined && lastVoted === undefined && current === undefined) complain(voted);
+    lastVoted = voted;
+    const waiting = `${holds()} ${vote.undecided}`;
+    if (waiting === waitingFor) return;
+    waitingFor = waiting;
+    release.resolve();
+    release = Promise.withResolvers();
   }
 
-  async #judge(): Promise<Doubt | undefined> {
-    const { evidence, clock } = this.#options;
+  async function judge(): Promise<Doubt | undefined> {
     const now = clock.machine;
     if (now < earliest) return { reason: impossible(now) };
     const synchronised = await evidence.synchronised();
     if (synchronised === "yes") return undefined;
-    if (this.#setBack) return { reason: setBackReason(clock), forMs: behindForMs };
-    if (this.#lastRan !== undefined && now < this.#lastRan - behindUs)
+    if (setBack) return { reason: setBackReason(clock), forMs: behindForMs };
+    if (lastRan !== undefined && now < lastRan - behindUs)
       return {
-        reason: `it says ${rfc3339(now)}, and the agent ran until ${rfc3339(this.#lastRan)}`,
+        reason: `it says ${rfc3339(now)}, and the agent ran until ${rfc3339(lastRan)}`,
         forMs: behindForMs,
       };
     if (synchronised === "notYet" && !(await evidence.hasHardwareClock()))
       return { reason: "the machine has no hardware clock, and time is not synchronised yet", forMs: unsyncedForMs };
     return undefined;
   }
+
+  take(await judge());
+  const every = { everyMs: checkEveryMs, gridMs: checkGridMs, first: "later" } as const;
+  const working = repeat(work, { ...every, failure: "the clock is no longer watched" }, runtime);
+
+  return {
+    /** Whether readings with times of this machine are held. Checks for steps first. */
+    get holding(): boolean {
+      return holding();
+    },
+    /** Whether there is no doubt about the machine's clock. */
+    get trusted(): boolean {
+      return trusted();
+    },
+    /** Whether it is too early to decide whose clock is wrong when a device is ahead. */
+    get undecided(): boolean {
+      return undecided();
+    },
+    /** Why the clock is not trusted and what happens to its times, as text for the operator. Undefined: it is trusted. */
+    get doubt(): { readonly reason: string; readonly consequence: string } | undefined {
+      const reason = current?.reason ?? vote.reason;
+      return reason === undefined ? undefined : { reason, consequence: consequence() };
+    },
+    /** Resolves when fewer readings need to wait than now; immediately if none do. */
+    get released(): Promise<void> {
+      return holding() || undecided() ? release.promise : Promise.resolve();
+    },
+    /** Records the times that devices give. Returns whether one of them is ahead. */
+    note(source: string, readings: readonly Reading[]): boolean {
+      // Device times that arrive after a step are compared with the clock after it.
+      look();
+      const isAhead = vote.note(source, readings);
+      if (isAhead) show();
+      return isAhead;
+    },
+    [Symbol.asyncDispose]: () => working[Symbol.asyncDispose](),
+  };
 }
 
 export const unsetClockHint = "set the clock, or have it synchronised; with agent.unsyncedClock: write nothing waits";

@@ -16,40 +16,22 @@ const reasons: Readonly<Record<string, string>> = {
   diskLied: "the disk did not keep what it had confirmed",
 };
 
-export class BufferGaps {
-  readonly #record: GapRecord;
-  readonly #clock: Clock;
+export type BufferGaps = ReturnType<typeof bufferGaps>;
 
-  constructor(record: GapRecord, clock: Clock) {
-    this.#record = record;
-    this.#clock = clock;
-  }
-
-  /** Adds a row for each interval lost since the last call, also of an earlier run. Fills rows of recovered points. */
-  look({ losses }: Pick<BufferStats, "losses">): void {
-    for (const loss of losses) {
-      this.#noteFound(loss);
-      const known = this.#record.losses[loss.reason];
-      const reported = reportedOf(loss);
-      // Fewer points than before: the buffer was replaced by another one.
-      const before = known && known.points <= reported ? known : { points: 0 };
-      if (reported > before.points) this.#take(loss, before);
-    }
-  }
-
-  #noteFound({ reason, found, intervals }: Loss): void {
-    const known = this.#record.losses[reason];
+export function bufferGaps(record: GapRecord, clock: Clock) {
+  function noteFound({ reason, found, intervals }: Loss): void {
+    const known = record.losses[reason];
     const interval = intervals.find(({ number }) => number === known?.last?.number);
     if (found === undefined || !known?.last || !interval || interval.points >= known.last.points) return;
     const { points } = interval;
     const back = "files of the buffer are back";
-    if (points > 0) this.#record.change(known.last.row, { points });
-    else this.#record.advance(known.last.row, "found", { outcome: back });
+    if (points > 0) record.change(known.last.row, { points });
+    else record.advance(known.last.row, "found", { outcome: back });
     const last = { ...known.last, points };
-    this.#record.losses = { ...this.#record.losses, [reason]: { points: known.points, last } };
+    record.losses = { ...record.losses, [reason]: { points: known.points, last } };
   }
 
-  #take(loss: Loss, before: AccountedLosses[string]): void {
+  function take(loss: Loss, before: AccountedLosses[string]): void {
     const { reason, intervals } = loss;
     const points = reportedOf(loss);
     let { last } = before;
@@ -59,32 +41,32 @@ export class BufferGaps {
       if (last && !known && interval.number <= last.number) continue;
       const added = interval.points - (known?.points ?? 0);
       if (added <= 0) continue;
-      const row = known && this.#grow(known, interval) ? known.row : this.#add(reason, added, interval, known?.to);
+      const row = known && grow(known, interval) ? known.row : add(reason, added, interval, known?.to);
       const { number, points: counted, to } = interval;
       last = { number, points: counted, row, ...(to !== undefined && { to }) };
       left -= added;
     }
     // Since the last call, there were more intervals than the buffer keeps.
-    if (left > 0) this.#add(reason, left, { from: intervals[0]?.from, to: intervals[0]?.from }, undefined);
-    this.#record.losses = { ...this.#record.losses, [reason]: { points, ...(last && { last }) } };
+    if (left > 0) add(reason, left, { from: intervals[0]?.from, to: intervals[0]?.from }, undefined);
+    record.losses = { ...record.losses, [reason]: { points, ...(last && { last }) } };
   }
 
   /** False: the row does not exist any more. */
-  #grow({ row }: { readonly row: number }, { points, from, to }: LossInterval): boolean {
-    if (!this.#record.get(row)) return false;
-    this.#record.change(row, { points, ...(from !== undefined && { from }), ...(to !== undefined && { to }) });
+  function grow({ row }: { readonly row: number }, { points, from, to }: LossInterval): boolean {
+    if (!record.get(row)) return false;
+    record.change(row, { points, ...(from !== undefined && { from }), ...(to !== undefined && { to }) });
     return true;
   }
 
   /** Returns the number of the row. `since`: the end of the part that a deleted row has already reported. */
-  #add(
+  function add(
     reason: string,
     points: number,
     { from, to }: Pick<LossInterval, "from" | "to">,
     since: number | undefined,
   ): number {
-    const end = to ?? this.#clock.now();
-    return this.#record.add("ends", {
+    const end = to ?? clock.now();
+    return record.add("ends", {
       cause: "buffer",
       reason: reasons[reason] ?? reason,
       from: epochMicros(Math.min(end, Math.max(from ?? end, since ?? 0))),
@@ -94,6 +76,20 @@ export class BufferGaps {
       points,
     });
   }
+
+  return {
+    /** Adds a row for each interval lost since the last call, also of an earlier run. Fills rows of recovered points. */
+    look({ losses }: Pick<BufferStats, "losses">): void {
+      for (const loss of losses) {
+        noteFound(loss);
+        const known = record.losses[loss.reason];
+        const reported = reportedOf(loss);
+        // Fewer points than before: the buffer was replaced by another one.
+        const before = known && known.points <= reported ? known : { points: 0 };
+        if (reported > before.points) take(loss, before);
+      }
+    },
+  };
 }
 
 /** All points that were ever reported as lost. */

@@ -3,9 +3,9 @@ import { epochMicros } from "../../core/point.ts";
 import { checkGridMs, type MetricDeclaration, type Runtime } from "../../core/runtime.ts";
 import { repeat } from "../../lib/flow/repeat.ts";
 import type { Gap, GapEvent, GapList, GapSummary } from "./gap.ts";
-import { type AccountedLosses, type GapContent, GapFile, type GapLine, readGapFolder } from "./gap-file.ts";
-import { type FirstEvent, GapRows, isFinal, isOutage, type NewGap, newest } from "./gap-rows.ts";
-import { SignOfLife } from "./sign-of-life.ts";
+import { type AccountedLosses, GapFile, type GapLine, readGapFolder } from "./gap-file.ts";
+import { type FirstEvent, gapRows, isFinal, isOutage, type NewGap, newest } from "./gap-rows.ts";
+import { signOfLife } from "./sign-of-life.ts";
 
 const metrics = {
   gaps: { name: "gap_intervals_total", help: "Intervals in which tags were not recorded", labels: ["source", "cause"] },
@@ -21,195 +21,178 @@ const metrics = {
 const everyMs = 1_000;
 
 /** Disposing it writes the pending changes and a final sign of life. */
-export class GapRecord implements AsyncDisposable {
-  readonly #runtime: Runtime;
-  readonly #file: GapFile;
-  readonly #rows: GapRows;
+export type GapRecord = Awaited<ReturnType<typeof openGapRecord>>;
+
+/** Resolves once the record is read. `sources`: all configured sources. Never rejects: failed writes are repeated. */
+export async function openGapRecord(folder: string, sources: readonly string[], runtime: Runtime) {
+  const file = new GapFile(folder);
+  const { gaps, losses: accounted, life: former } = await readGapFolder(folder);
+  const rows = gapRows(gaps);
   /** Up to when each source is accounted for, by this run and the previous one. */
-  readonly life: SignOfLife;
-  readonly #ticks = new Set<() => void>();
-  #working: readonly AsyncDisposable[] = [];
-  #saving: Promise<boolean> = Promise.resolve(true);
-  #losses: AccountedLosses;
-  #lossesChanged = false;
-  #unwritable = false;
-
-  private constructor({ gaps, losses, life }: GapContent, file: GapFile, runtime: Runtime) {
-    this.#runtime = runtime;
-    this.#file = file;
-    this.#rows = new GapRows(gaps);
-    this.#losses = losses;
-    this.life = new SignOfLife(life, runtime.clock);
-  }
-
-  /** Resolves once the record is read. `sources`: all configured sources. Never rejects: failed writes are repeated. */
-  static async open(folder: string, sources: readonly string[], runtime: Runtime): Promise<GapRecord> {
-    const file = new GapFile(folder);
-    const record = new GapRecord(await readGapFolder(folder), file, runtime);
-    record.#endLeftOver(sources);
-    await record.#write(() => file.rewrite(record.#all()));
-    record.#working = record.#work();
-    return record;
-  }
-
-  /** Points lost from the buffer that rows account for. */
-  get losses(): AccountedLosses {
-    return this.#losses;
-  }
-
-  set losses(accounted: AccountedLosses) {
-    this.#losses = accounted;
-    this.#lossesChanged = true;
-  }
-
-  /** Abandons the open gaps of a source that was removed from the configuration. */
-  sourceRemoved(source: string): void {
-    this.life.removed(source);
-    const outcome = "the source is not in the configuration any more";
-    for (const { id, to = this.#runtime.clock.now() } of this.of(source))
-      this.advance(id, "abandoned", { to, outcome });
-  }
-
-  /** Calls `act` once a second until the result is disposed. */
-  eachSecond(act: () => void): Disposable {
-    this.#ticks.add(act);
-    return { [Symbol.dispose]: () => void this.#ticks.delete(act) };
-  }
-
-  get(id: number): Gap | undefined {
-    return this.#rows.get(id);
-  }
-
-  /** Rows of a source, oldest first. */
-  of(source: string): readonly Gap[] {
-    return this.#rows.all().filter((gap) => gap.source === source);
-  }
-
-  add(event: FirstEvent, gap: NewGap): number {
-    const { cause, source = "buffer" } = gap;
-    const added = this.#rows.add(event, gap, this.#runtime.clock.now());
-    this.#runtime.metrics.counter(metrics.gaps).add(1, { source, cause });
-    if (isFinal(added)) this.#settle(added);
-    return added.id;
-  }
-
-  /**
-   * Applies `event` and `changes` to the row. Does nothing if `gapLife` has no entry for the event and the row's state.
-   */
-  advance(id: number, event: GapEvent | undefined, changes: Partial<NewGap>): void {
-    const before = this.#rows.get(id);
-    const after = this.#rows.change(id, changes, event);
-    if (before && after && isFinal(after) && !isFinal(before)) this.#settle(after);
-  }
-
-  /** Changes a row but not its state. Does nothing if the row does not exist. */
-  change(id: number, changes: Partial<NewGap>): void {
-    this.advance(id, undefined, changes);
-  }
-
-  /** Rows that end at `since` or later, newest first. */
-  list(since: number, most: number): GapList {
-    const all = this.#rows.all();
-    const oldest = all.reduce((least, { from }) => Math.min(least, from), Number.POSITIVE_INFINITY);
-    const time = this.#runtime.clock.now();
-    return { time, ...newest(all, since, most), ...(all.length > 0 && { since: epochMicros(oldest) }) };
-  }
-
-  summary(): GapSummary {
-    return this.#rows.summary(this.#runtime.clock.now());
-  }
-
-  /** Whether all changes so far are on disk. Never rejects: a failed write is logged and repeated. */
-  save(): Promise<boolean> {
-    this.#saving = this.#saving.then(() => this.#save());
-    return this.#saving;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#working.map((work) => work[Symbol.asyncDispose]()));
-    await this.#saveAndSign(true);
-  }
+  const life = signOfLife(former, runtime.clock);
+  let losses = accounted;
+  const ticks = new Set<() => void>();
+  let saving: Promise<boolean> = Promise.resolve(true);
+  let lossesChanged = false;
+  let unwritable = false;
 
   /** Ends the rows that the previous agent left open and that no source continues. */
-  #endLeftOver(sources: readonly string[]): void {
-    const end = this.life.former?.time ?? 0;
-    for (const gap of this.#rows.all())
-      if (gap.source !== undefined && !sources.includes(gap.source)) this.sourceRemoved(gap.source);
+  function endLeftOver(): void {
+    const end = life.former?.time ?? 0;
+    for (const gap of rows.all())
+      if (gap.source !== undefined && !sources.includes(gap.source)) sourceRemoved(gap.source);
       else if (gap.to === undefined && !isOutage(gap))
-        this.advance(gap.id, "ends", { to: epochMicros(Math.max(gap.from, end)) });
+        advance(gap.id, "ends", { to: epochMicros(Math.max(gap.from, end)) });
   }
 
-  #settle(gap: Gap): void {
+  function settle(gap: Gap): void {
     const { source = "buffer", cause, state, missingMs = 0 } = gap;
-    if (state !== "filled") this.#runtime.metrics.counter(metrics.lost).add(missingMs / 1_000, { source, cause });
-    this.#rows.join(gap);
+    if (state !== "filled") runtime.metrics.counter(metrics.lost).add(missingMs / 1_000, { source, cause });
+    rows.join(gap);
   }
 
   /** Checks and writes once a second, separately, so that a slow disk does not delay the checks. */
-  #work(): readonly AsyncDisposable[] {
+  function work(): readonly AsyncDisposable[] {
     const look = () => {
-      for (const act of this.#ticks) act();
-      this.#measure();
+      for (const act of ticks) act();
+      measure();
     };
     const failure = "maintenance of the gap record failed";
-    const works: readonly (() => void | Promise<void>)[] = [look, () => this.#saveAndSign(false)];
+    const works: readonly (() => void | Promise<void>)[] = [look, () => saveAndSign(false)];
     return works.map((act) => {
       const step = async () => {
         try {
           await act();
         } catch (error) {
-          this.#runtime.log.error({ part: "gaps", err: error }, failure);
+          runtime.log.error({ part: "gaps", err: error }, failure);
         }
       };
-      return repeat(step, { everyMs, gridMs: checkGridMs, first: "now", failure }, this.#runtime);
+      return repeat(step, { everyMs, gridMs: checkGridMs, first: "now", failure }, runtime);
     });
   }
 
-  #measure(): void {
-    const open = new Map<string, number>([...this.life.running].map((source) => [source, 0]));
-    for (const { to, source } of this.#rows.all())
+  function measure(): void {
+    const open = new Map<string, number>([...life.running].map((source) => [source, 0]));
+    for (const { to, source } of rows.all())
       if (to === undefined && source !== undefined) open.set(source, (open.get(source) ?? 0) + 1);
-    for (const [source, n] of open) this.#runtime.metrics.gauge(metrics.open).set(n, { source });
+    for (const [source, n] of open) runtime.metrics.gauge(metrics.open).set(n, { source });
   }
 
-  async #save(): Promise<boolean> {
-    const ids = this.#rows.takeChanged();
-    if (ids.length === 0 && !this.#lossesChanged) return true;
+  async function saveNow(): Promise<boolean> {
+    const ids = rows.takeChanged();
+    if (ids.length === 0 && !lossesChanged) return true;
     const lines: GapLine[] = ids.map((id) => {
-      const gap = this.#rows.get(id);
+      const gap = rows.get(id);
       return gap ? { gap } : { gone: id };
     });
-    if (this.#lossesChanged) lines.push({ losses: this.#losses });
-    this.#lossesChanged = false;
-    if (await this.#write(() => this.#file.append(lines, () => this.#all()))) return true;
-    this.#rows.giveBack(ids);
-    this.#lossesChanged = true;
+    if (lossesChanged) lines.push({ losses });
+    lossesChanged = false;
+    if (await write(() => file.append(lines, all))) return true;
+    rows.giveBack(ids);
+    lossesChanged = true;
     return false;
   }
 
   /** Takes the sign before saving; otherwise it could cover rows that are not on disk. */
-  async #saveAndSign(stopped: boolean): Promise<void> {
-    const sign = this.life.next(stopped);
-    const saved = await this.save();
-    if (sign && saved) await this.#write(() => this.#file.alive(sign));
+  async function saveAndSign(stopped: boolean): Promise<void> {
+    const sign = life.next(stopped);
+    const saved = await save();
+    if (sign && saved) await write(() => file.alive(sign));
   }
 
-  #all(): readonly GapLine[] {
-    return [{ losses: this.#losses }, ...this.#rows.all().map((gap) => ({ gap }))];
+  function all(): readonly GapLine[] {
+    return [{ losses }, ...rows.all().map((gap) => ({ gap }))];
   }
 
   /** False: the disk rejects writes at present. */
-  async #write(write: () => Promise<void>): Promise<boolean> {
-    const { log } = this.#runtime;
+  async function write(act: () => Promise<void>): Promise<boolean> {
+    const { log } = runtime;
     try {
-      await write();
-      if (this.#unwritable) log.info({ part: "gaps" }, "the gap record can be written again");
-      this.#unwritable = false;
+      await act();
+      if (unwritable) log.info({ part: "gaps" }, "the gap record can be written again");
+      unwritable = false;
       return true;
     } catch (error) {
-      if (!this.#unwritable) log.warn({ part: "gaps", err: error }, "the gap record cannot be written for now");
-      this.#unwritable = true;
+      if (!unwritable) log.warn({ part: "gaps", err: error }, "the gap record cannot be written for now");
+      unwritable = true;
       return false;
     }
   }
+
+  /** Abandons the open gaps of a source that was removed from the configuration. */
+  function sourceRemoved(source: string): void {
+    life.removed(source);
+    const outcome = "the source is not in the configuration any more";
+    for (const { id, to = runtime.clock.now() } of of(source)) advance(id, "abandoned", { to, outcome });
+  }
+
+  /** Rows of a source, oldest first. */
+  function of(source: string): readonly Gap[] {
+    return rows.all().filter((gap) => gap.source === source);
+  }
+
+  /**
+   * Applies `event` and `changes` to the row. Does nothing if `gapLife` has no entry for the event and the row's state.
+   */
+  function advance(id: number, event: GapEvent | undefined, changes: Partial<NewGap>): void {
+    const before = rows.get(id);
+    const after = rows.change(id, changes, event);
+    if (before && after && isFinal(after) && !isFinal(before)) settle(after);
+  }
+
+  /** Whether all changes so far are on disk. Never rejects: a failed write is logged and repeated. */
+  function save(): Promise<boolean> {
+    saving = saving.then(saveNow);
+    return saving;
+  }
+
+  endLeftOver();
+  await write(() => file.rewrite(all()));
+  const working = work();
+
+  return {
+    /** Up to when each source is accounted for, by this run and the previous one. */
+    life,
+    sourceRemoved,
+    of,
+    advance,
+    save,
+    /** Points lost from the buffer that rows account for. */
+    get losses(): AccountedLosses {
+      return losses;
+    },
+    set losses(accounted: AccountedLosses) {
+      losses = accounted;
+      lossesChanged = true;
+    },
+    /** Calls `act` once a second until the result is disposed. */
+    eachSecond(act: () => void): Disposable {
+      ticks.add(act);
+      return { [Symbol.dispose]: () => void ticks.delete(act) };
+    },
+    get: (id: number): Gap | undefined => rows.get(id),
+    add(event: FirstEvent, gap: NewGap): number {
+      const { cause, source = "buffer" } = gap;
+      const added = rows.add(event, gap, runtime.clock.now());
+      runtime.metrics.counter(metrics.gaps).add(1, { source, cause });
+      if (isFinal(added)) settle(added);
+      return added.id;
+    },
+    /** Changes a row but not its state. Does nothing if the row does not exist. */
+    change(id: number, changes: Partial<NewGap>): void {
+      advance(id, undefined, changes);
+    },
+    /** Rows that end at `since` or later, newest first. */
+    list(since: number, most: number): GapList {
+      const gaps = rows.all();
+      const oldest = gaps.reduce((least, { from }) => Math.min(least, from), Number.POSITIVE_INFINITY);
+      const time = runtime.clock.now();
+      return { time, ...newest(gaps, since, most), ...(gaps.length > 0 && { since: epochMicros(oldest) }) };
+    },
+    summary: (): GapSummary => rows.summary(runtime.clock.now()),
+    async [Symbol.asyncDispose](): Promise<void> {
+      await Promise.all(working.map((each) => each[Symbol.asyncDispose]()));
+      await saveAndSign(true);
+    },
+  };
 }

@@ -23,210 +23,183 @@ const asking = "the device's history is asked";
 const unreported = "recovery was in progress when the agent or the source stopped, and nothing was reported since";
 
 /** The recovery of one row. Reports of close gaps go to several rows, so intervals are tracked, not only tags. */
-export class GapResolution {
-  readonly #record: GapRecord;
-  readonly #id: number;
-  /** Begin of the row before any report of a tag. */
-  readonly #began: number;
-  /** Earliest reported begins: `#near` of tags with a value within `edgeUs` before the row, `#far` of the others. */
-  #near = Number.POSITIVE_INFINITY;
-  #far = Number.POSITIVE_INFINITY;
-  /** Number of tags if the row covers the whole source. Undefined: the row covers the reported tags only. */
-  readonly #tags: number | undefined;
-  /** The reported tags, if the row covers only those. */
-  readonly #reported: Set<string>;
+export type GapResolution = ReturnType<typeof gapResolution>;
+
+export function gapResolution(record: GapRecord, id: number) {
+  /** Earliest reported begins: `near` of tags with a value within `edgeUs` before the row, `far` of the others. */
+  let near = Number.POSITIVE_INFINITY;
+  let far = Number.POSITIVE_INFINITY;
   /** Intervals being recovered, by Input ID. */
-  readonly #open = new Map<string, readonly Interval[]>();
-  readonly #lost = new Map<string, Loss>();
-  #found = false;
-  /** Whether there were reports since the last `settle`; `#over` is its last argument. */
-  #news = true;
-  #over = false;
+  const recovering = new Map<string, readonly Interval[]>();
+  const lost = new Map<string, Loss>();
+  let found = false;
+  /** Whether there were reports since the last `settle`; `wasOver` is its last argument. */
+  let news = true;
+  let wasOver = false;
+  const gap = record.get(id);
+  /** Begin of the row before any report of a tag. */
+  const began = gap?.from ?? 0;
+  /** Number of tags if the row covers the whole source. Undefined: the row covers the reported tags only. */
+  const tags = gap && gap.tags > 0 && gap.inputs.length === 0 ? gap.tags : undefined;
+  /** The reported tags, if the row covers only those. */
+  const reported = new Set(gap?.inputs);
+  const reason = (gap?.state !== "filling" && gap?.outcome) || "found out earlier";
+  for (const input of gap?.unfilled?.inputs ?? []) lost.set(input, { intervals: [all()], reason });
   /** Tags that an earlier run was recovering, without a report since. */
-  readonly #asked: Set<string>;
+  const asked = new Set(gap?.asked?.inputs);
   /** Tags beyond the named ones: how many an earlier run was recovering, and how many it found lost. */
-  #askedBefore: number;
-  #lostBefore: number;
+  let askedBefore: number = Math.max(0, (gap?.asked?.tags ?? 0) - asked.size);
+  let lostBefore: number = Math.max(0, (gap?.unfilled?.tags ?? 0) - lost.size);
   /** Tags reported in this run. Only set if an earlier run could not name all its tags. */
-  readonly #received: Set<string> | undefined;
+  const received = askedBefore + lostBefore > 0 ? new Set() : undefined;
 
-  constructor(record: GapRecord, id: number) {
-    this.#record = record;
-    this.#id = id;
-    const gap = record.get(id);
-    this.#began = gap?.from ?? 0;
-    this.#tags = gap && gap.tags > 0 && gap.inputs.length === 0 ? gap.tags : undefined;
-    this.#reported = new Set(gap?.inputs);
-    const reason = (gap?.state !== "filling" && gap?.outcome) || "found out earlier";
-    for (const input of gap?.unfilled?.inputs ?? []) this.#lost.set(input, { intervals: [this.#all()], reason });
-    this.#asked = new Set(gap?.asked?.inputs);
-    this.#askedBefore = Math.max(0, (gap?.asked?.tags ?? 0) - this.#asked.size);
-    this.#lostBefore = Math.max(0, (gap?.unfilled?.tags ?? 0) - this.#lost.size);
-    this.#received = this.#askedBefore + this.#lostBefore > 0 ? new Set() : undefined;
-  }
-
-  get row(): Gap | undefined {
-    return this.#record.get(this.#id);
-  }
-
-  /** Number of entries held, by tag. */
-  get size(): number {
-    return this.#reported.size + this.#open.size + this.#lost.size;
-  }
-
-  /**
-   * Whether a gap of a tag may belong to this row if no other row covers its time. The tag's clock may be slightly
-   * ahead of the agent's, or up to `behindUs` behind it.
-   */
-  isNear(gap: TagGap, behindUs: number): boolean {
-    const { row } = this;
-    // A row for several interruptions is final, and its times are not those of one interruption.
-    if (!row || row.to === undefined || row.times > 1) return false;
-    if ((gap.cause === "overflow") !== (row.cause === "overflow")) return false;
-    if (this.#tags === undefined) return this.overlaps(gap, 0);
-    return gap.from <= row.to + edgeUs && gap.to + behindUs >= row.from;
-  }
-
-  /** Whether the missing interval overlaps this row, allowing for a clock that is behind. */
-  overlaps({ from, to }: Pick<TagGap, "from" | "to">, behindUs: number): boolean {
-    const { row } = this;
-    if (row?.to === undefined) return false;
-    const behind = this.#tags === undefined ? 0 : behindUs;
-    return from === to ? from + behind >= row.from && to <= row.to : from < row.to && to + behind > row.from;
-  }
-
-  /** Whether values of this tag are being recovered in that time. */
-  awaits(input: string, { from, to, cause }: Pick<TagGap, "from" | "to" | "cause">): boolean {
-    const { row } = this;
-    if (!row || (cause === "overflow") !== (row.cause === "overflow")) return false;
-    return (this.#open.get(input) ?? []).some(([begin, end]) =>
-      from === to || begin === end ? begin <= to && end >= from : begin < to && end > from,
-    );
-  }
-
-  /** `floor`: end of the previous row. Values missing before it belong to that row. */
-  take(input: string, { state, reason, from, to }: TagGap, floor: number): void {
-    const { row } = this;
-    if (!row) return;
-    this.#news = true;
-    this.#hear(input, state);
-    const interval: Interval = [from, to];
-    const open = this.#open.get(input) ?? [];
-    const { intervals: lost = [], reason: before = reason } = this.#lost.get(input) ?? {};
-    keep(this.#open, input, state === "open" ? joined(open, interval) : without(open, interval), (left) => left);
-    if (state === "lost") this.#lost.set(input, { intervals: atMost(mostLost, joined(lost, interval)), reason });
-    if (state === "filled") {
-      this.#found = true;
-      keep(this.#lost, input, without(lost, interval), (left) => ({ intervals: left, reason: before }));
-    }
-    if (this.#tags === undefined) this.#reported.add(input);
-    const earliest = this.#began - edgeUs;
-    const begin = Math.max(from, earliest, Math.min(floor, this.#began));
-    if (from < earliest) this.#far = Math.min(this.#far, begin);
-    else this.#near = Math.min(this.#near, begin);
-    const known = Math.min(this.#began, this.#near === Number.POSITIVE_INFINITY ? this.#far : this.#near);
-    const end = this.#tags === undefined ? epochMicros(Math.max(to, row.to ?? to)) : row.to;
-    this.#record.change(this.#id, { from: epochMicros(known), to: end });
+  function current(): Gap | undefined {
+    return record.get(id);
   }
 
   /** Updates what an earlier run knew about this tag. */
-  #hear(input: string, state: TagGap["state"]): void {
+  function hear(input: string, state: TagGap["state"]): void {
     // The tag was missing from the reports only for a while, and its outcome is reported now.
-    if (this.#lost.get(input)?.reason === unreported) this.#lost.delete(input);
-    if (this.#asked.delete(input) || this.#lost.has(input) || !this.#received || this.#received.has(input)) return;
-    this.#received.add(input);
-    if (this.#askedBefore > 0) this.#askedBefore--;
-    else if (this.#lostBefore > 0 && state === "lost") this.#lostBefore--;
+    if (lost.get(input)?.reason === unreported) lost.delete(input);
+    if (asked.delete(input) || lost.has(input) || !received || received.has(input)) return;
+    received.add(input);
+    if (askedBefore > 0) askedBefore--;
+    else if (lostBefore > 0 && state === "lost") lostBefore--;
   }
 
-  /** Writes the names of the reported tags to the row, if the row covers only those. */
-  flush(): void {
-    if (this.#tags === undefined && this.row?.tags !== this.#reported.size)
-      this.#record.change(this.#id, named(this.#reported.size, this.#reported));
+  function unfilled(): Gap["unfilled"] {
+    return some(lost.size + lostBefore, lost.keys());
   }
 
-  /** Writes the state to the row for the next run. `over`: reports follow only for intervals still being recovered. */
-  settle(over: boolean): void {
-    if (!this.#news && over === this.#over) return;
-    this.#news = false;
-    this.#over = over;
-    if ((!over && this.row?.state === "filling") || this.#open.size > 0) {
-      const asked = this.#open.size + this.#asked.size + this.#askedBefore;
-      this.#become(
-        "asked",
-        asking,
-        this.#unfilled,
-        some(
-          asked,
-          [this.#open.keys(), this.#asked.keys()].values().flatMap((names) => names),
-        ),
-      );
-      return;
-    }
-    for (const input of this.#asked) this.#lost.set(input, { intervals: [this.#all()], reason: unreported });
-    this.#lostBefore += this.#askedBefore;
-    this.#askedBefore = 0;
-    this.#asked.clear();
-    this.#end();
+  function end(): void {
+    const missing = lost.size + lostBefore;
+    if (missing === 0) return become("found", found ? "filled from the device's history" : "no value was missing");
+    const reasons = [...new Set(lost.values().map(({ reason }) => reason))].slice(0, 3).join("; ");
+    const partly = found || missing < (tags ?? reported.size);
+    become(partly ? "partlyFound" : "notFound", reasons, unfilled());
   }
 
-  get #unfilled(): Gap["unfilled"] {
-    return some(this.#lost.size + this.#lostBefore, this.#lost.keys());
-  }
-
-  #end(): void {
-    const lost = this.#lost.size + this.#lostBefore;
-    if (lost === 0)
-      return this.#become("found", this.#found ? "filled from the device's history" : "no value was missing");
-    const reasons = [...new Set(this.#lost.values().map(({ reason }) => reason))].slice(0, 3).join("; ");
-    const partly = this.#found || lost < (this.#tags ?? this.#reported.size);
-    this.#become(partly ? "partlyFound" : "notFound", reasons, this.#unfilled);
-  }
-
-  /** Ends the recovery: every gap that was looked for has been reported, or no value was missing. */
-  conclude(): void {
-    this.#open.clear();
-    this.#asked.clear();
-    this.#askedBefore = 0;
-    this.#news = true;
-    this.settle(true);
-  }
-
-  abandon(reason: string): void {
-    this.#become("abandoned", reason);
-  }
-
-  retained(by: string): void {
-    this.#become("retained", by);
-  }
-
-  connected(to: EpochMicros): void {
-    const { row } = this;
-    this.#news = true;
-    if (row) this.#record.advance(this.#id, "connected", { to: epochMicros(Math.max(row.from, to)) });
-  }
-
-  /** Ends an open row without a connection. */
-  ended(to: EpochMicros): void {
-    const { row } = this;
-    if (row?.to === undefined && row)
-      this.#record.advance(this.#id, "ends", { to: epochMicros(Math.max(row.from, to)) });
-  }
-
-  /** Corrects the end of the row after the clock turned out to have been behind. */
-  notBefore(end: number): void {
-    const { row } = this;
-    if (row?.to !== undefined && end - row.to > clockStepUs) this.#record.change(this.#id, { to: epochMicros(end) });
-  }
-
-  #all(): Interval {
-    const { from = epochMicros(0), to = from } = this.row ?? {};
+  function all(): Interval {
+    const { from = epochMicros(0), to = from } = current() ?? {};
     return [from, to];
   }
 
-  #become(event: GapEvent, outcome: string, unfilled?: Gap["unfilled"], asked?: Gap["asked"]): void {
-    this.#record.advance(this.#id, event, { outcome, unfilled, asked });
+  function become(event: GapEvent, outcome: string, unfilled?: Gap["unfilled"], asked?: Gap["asked"]): void {
+    record.advance(id, event, { outcome, unfilled, asked });
   }
+
+  /** Whether the missing interval overlaps this row, allowing for a clock that is behind. */
+  function overlaps({ from, to }: Pick<TagGap, "from" | "to">, behindUs: number): boolean {
+    const row = current();
+    if (row?.to === undefined) return false;
+    const behind = tags === undefined ? 0 : behindUs;
+    return from === to ? from + behind >= row.from && to <= row.to : from < row.to && to + behind > row.from;
+  }
+
+  /** Writes the state to the row for the next run. `over`: reports follow only for intervals still being recovered. */
+  function settle(over: boolean): void {
+    if (!news && over === wasOver) return;
+    news = false;
+    wasOver = over;
+    if ((!over && current()?.state === "filling") || recovering.size > 0) {
+      const names = [recovering.keys(), asked.keys()].values().flatMap((each) => each);
+      return become("asked", asking, unfilled(), some(recovering.size + asked.size + askedBefore, names));
+    }
+    for (const input of asked) lost.set(input, { intervals: [all()], reason: unreported });
+    lostBefore += askedBefore;
+    askedBefore = 0;
+    asked.clear();
+    end();
+  }
+
+  return {
+    overlaps,
+    settle,
+    get row(): Gap | undefined {
+      return current();
+    },
+    /** Number of entries held, by tag. */
+    get size(): number {
+      return reported.size + recovering.size + lost.size;
+    },
+    /**
+     * Whether a gap of a tag may belong to this row if no other row covers its time. The tag's clock may be slightly
+     * ahead of the agent's, or up to `behindUs` behind it.
+     */
+    isNear(gap: TagGap, behindUs: number): boolean {
+      const row = current();
+      // A row for several interruptions is final, and its times are not those of one interruption.
+      if (!row || row.to === undefined || row.times > 1) return false;
+      if ((gap.cause === "overflow") !== (row.cause === "overflow")) return false;
+      if (tags === undefined) return overlaps(gap, 0);
+      return gap.from <= row.to + edgeUs && gap.to + behindUs >= row.from;
+    },
+    /** Whether values of this tag are being recovered in that time. */
+    awaits(input: string, { from, to, cause }: Pick<TagGap, "from" | "to" | "cause">): boolean {
+      const row = current();
+      if (!row || (cause === "overflow") !== (row.cause === "overflow")) return false;
+      return (recovering.get(input) ?? []).some(([begin, end]) =>
+        from === to || begin === end ? begin <= to && end >= from : begin < to && end > from,
+      );
+    },
+    /** `floor`: end of the previous row. Values missing before it belong to that row. */
+    take(input: string, { state, reason, from, to }: TagGap, floor: number): void {
+      const row = current();
+      if (!row) return;
+      news = true;
+      hear(input, state);
+      const interval: Interval = [from, to];
+      const open = recovering.get(input) ?? [];
+      const { intervals: missing = [], reason: before = reason } = lost.get(input) ?? {};
+      keep(recovering, input, state === "open" ? joined(open, interval) : without(open, interval), (left) => left);
+      if (state === "lost") lost.set(input, { intervals: atMost(mostLost, joined(missing, interval)), reason });
+      if (state === "filled") {
+        found = true;
+        keep(lost, input, without(missing, interval), (left) => ({ intervals: left, reason: before }));
+      }
+      if (tags === undefined) reported.add(input);
+      const earliest = began - edgeUs;
+      const begin = Math.max(from, earliest, Math.min(floor, began));
+      if (from < earliest) far = Math.min(far, begin);
+      else near = Math.min(near, begin);
+      const known = Math.min(began, near === Number.POSITIVE_INFINITY ? far : near);
+      const end = tags === undefined ? epochMicros(Math.max(to, row.to ?? to)) : row.to;
+      record.change(id, { from: epochMicros(known), to: end });
+    },
+    /** Writes the names of the reported tags to the row, if the row covers only those. */
+    flush(): void {
+      if (tags === undefined && current()?.tags !== reported.size) record.change(id, named(reported.size, reported));
+    },
+    /** Ends the recovery: every gap that was looked for has been reported, or no value was missing. */
+    conclude(): void {
+      recovering.clear();
+      asked.clear();
+      askedBefore = 0;
+      news = true;
+      settle(true);
+    },
+    abandon(reason: string): void {
+      become("abandoned", reason);
+    },
+    retained(by: string): void {
+      become("retained", by);
+    },
+    connected(to: EpochMicros): void {
+      const row = current();
+      news = true;
+      if (row) record.advance(id, "connected", { to: epochMicros(Math.max(row.from, to)) });
+    },
+    /** Ends an open row without a connection. */
+    ended(to: EpochMicros): void {
+      const row = current();
+      if (row?.to === undefined && row) record.advance(id, "ends", { to: epochMicros(Math.max(row.from, to)) });
+    },
+    /** Corrects the end of the row after the clock turned out to have been behind. */
+    notBefore(end: number): void {
+      const row = current();
+      if (row?.to !== undefined && end - row.to > clockStepUs) record.change(id, { to: epochMicros(end) });
+    },
+  };
 }
 
 /** Undefined: no tags. */

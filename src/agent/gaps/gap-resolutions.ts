@@ -1,14 +1,12 @@
 // Assigns the gaps that a source reports for a tag to rows of the gap record.
 import type { TagGap } from "../../core/gap.ts";
 import type { GapRecord } from "./gap-record.ts";
-import { GapResolution } from "./gap-resolution.ts";
+import { type GapResolution, gapResolution } from "./gap-resolution.ts";
 
 /** Most gaps of a source that are followed at a time. */
 const mostGaps = 100;
 /** Most tag entries of all followed gaps together, not counting the newest gap. */
 const mostNames = 100_000;
-
-export type GapResolutions = ReturnType<typeof gapResolutions>;
 
 export function gapResolutions(record: GapRecord, source: string) {
   /** Oldest first. */
@@ -17,7 +15,7 @@ export function gapResolutions(record: GapRecord, source: string) {
   /** Adds a row for a gap that the agent did not notice: the server discarded values, or the record began later. */
   function adopt({ cause, reason, from, to }: TagGap): GapResolution {
     const row = { source, cause: cause === "overflow" ? cause : "disconnected", reason, from, to } as const;
-    const gap = new GapResolution(record, record.add("reported", { ...row, tags: 0, inputs: [] }));
+    const gap = gapResolution(record, record.add("reported", { ...row, tags: 0, inputs: [] }));
     gaps.push(gap);
     return gap;
   }

@@ -20,134 +20,125 @@ export type FirstEvent = {
   [E in GapEvent]: (typeof gapLife)[E] extends { readonly none: unknown } ? E : never;
 }[GapEvent];
 
-export class GapRows {
-  readonly #rows: Map<number, Gap>;
-  readonly #changed = new Set<number>();
-  #nextId: number;
-  #names = 0;
-  #revision = 0;
+export type GapRows = ReturnType<typeof gapRows>;
 
-  constructor(rows: Map<number, Gap>) {
-    this.#rows = rows;
-    this.#nextId = Math.max(0, ...rows.keys()) + 1;
-    for (const gap of rows.values()) this.#names += namesOf(gap);
+export function gapRows(rows: Map<number, Gap>) {
+  const changed = new Set<number>();
+  let names = 0;
+  let revision = 0;
+  let nextId: number = Math.max(0, ...rows.keys()) + 1;
+  for (const gap of rows.values()) names += namesOf(gap);
+
+  function set(gap: Gap): void {
+    names += namesOf(gap) - namesOf(rows.get(gap.id));
+    rows.set(gap.id, gap);
+    changed.add(gap.id);
+    revision++;
   }
 
-  get(id: number): Gap | undefined {
-    return this.#rows.get(id);
+  function remove(id: number): void {
+    names -= namesOf(rows.get(id));
+    rows.delete(id);
+    changed.add(id);
+    revision++;
+  }
+
+  function bound(now: EpochMicros): void {
+    for (const gap of all()) {
+      if (gap.to === undefined) continue;
+      if (rows.size > mostRows || gap.to < now - oldestUs) remove(gap.id);
+      else if (names > mostNames && namesOf(gap) > 3 * keptNames) set(shortened(gap));
+    }
   }
 
   /** Oldest first. */
-  all(): readonly Gap[] {
-    return [...this.#rows.values()];
+  function all(): readonly Gap[] {
+    return [...rows.values()];
   }
 
-  add(event: FirstEvent, gap: NewGap, now: EpochMicros): Gap {
-    const added = { ...gap, id: this.#nextId++, state: gapLife[event].none, times: 1, ...missing(gap) };
-    this.#set(added);
-    this.#bound(now);
-    return added;
-  }
-
-  /** Returns the changed row. Undefined: the row does not exist or does not change. */
-  change(id: number, changes: Partial<NewGap>, event?: GapEvent): Gap | undefined {
-    const before = this.#rows.get(id);
-    const state = before && (event ? stateAfter(event, before.state) : before.state);
-    if (!state) return undefined;
-    const after = { ...before, ...changes, state };
-    const keys = [...Object.keys(changes), "state"] as (keyof typeof after)[]; // the keys of `NewGap`
-    if (keys.every((key) => isDeepStrictEqual(after[key], before[key]))) return undefined;
-    // A row for several interruptions keeps their sum.
-    const changed = before.times > 1 ? after : { ...after, ...missing(after) };
-    this.#set(changed);
-    return changed;
-  }
-
-  /** Merges a final row into the last one of its kind if there are many within an hour. */
-  join(gap: Gap): void {
-    const alike = this.all().filter(
-      (other) => other.id !== gap.id && isFinal(other) && sameKind(other, gap) && (other.to ?? 0) > gap.from - hourUs,
-    );
-    const last = alike.toSorted((a, b) => a.from - b.from).at(-1);
-    if (!last || alike.reduce((sum, { times }) => sum + times, 0) < apartPerHour) return;
-    this.#remove(gap.id);
-    const intervals = [...intervalsOf(last), ...intervalsOf(gap)];
-    while (intervals.length > mostIntervals) {
-      const [first, second] = intervals.splice(0, 2);
-      if (first && second) intervals.unshift([first[0], epochMicros(Math.max(first[1], second[1]))]);
-    }
-    this.#set({
-      ...last,
-      intervals,
-      from: epochMicros(Math.min(last.from, gap.from)),
-      to: epochMicros(Math.max(last.to ?? 0, gap.to ?? 0)),
-      times: last.times + gap.times,
-      missingMs: (last.missingMs ?? 0) + (gap.missingMs ?? 0),
-      ...((last.points ?? gap.points) !== undefined && { points: (last.points ?? 0) + (gap.points ?? 0) }),
-    });
-  }
-
-  summary(now: EpochMicros): GapSummary {
-    let [open, day, dayLost, dayPoints] = [0, 0, 0, 0];
-    let isCounted = true;
-    const openIn = new Set<string>();
-    let last: Gap | undefined;
-    for (const row of this.#rows.values()) {
-      const { to, state, points, source } = row;
-      if (to === undefined) open++;
-      if (to === undefined && source !== undefined) openIn.add(source);
-      if (to !== undefined && to < now - dayUs) continue;
-      day++;
-      if (state !== "lost" && state !== "partly") continue;
-      dayLost++;
-      if (!last || row.from >= last.from) last = row;
-      dayPoints += points ?? 0;
-      if (points === undefined) isCounted = false;
-    }
-    return {
-      open,
-      ...(openIn.size > 0 && { openIn: [...openIn] }),
-      day,
-      dayLost,
-      ...(isCounted && { dayPoints }),
-      ...(last && { lastLost: whereAndWhy(last) }),
-      revision: this.#revision,
-    };
-  }
-
-  /** Returns and clears the ids of rows that changed or were deleted since the last call. */
-  takeChanged(): readonly number[] {
-    const ids = [...this.#changed];
-    this.#changed.clear();
-    return ids;
-  }
-
-  /** Marks rows as changed again after a failed write. */
-  giveBack(ids: readonly number[]): void {
-    for (const id of ids) this.#changed.add(id);
-  }
-
-  #set(gap: Gap): void {
-    this.#names += namesOf(gap) - namesOf(this.#rows.get(gap.id));
-    this.#rows.set(gap.id, gap);
-    this.#changed.add(gap.id);
-    this.#revision++;
-  }
-
-  #remove(id: number): void {
-    this.#names -= namesOf(this.#rows.get(id));
-    this.#rows.delete(id);
-    this.#changed.add(id);
-    this.#revision++;
-  }
-
-  #bound(now: EpochMicros): void {
-    for (const gap of this.all()) {
-      if (gap.to === undefined) continue;
-      if (this.#rows.size > mostRows || gap.to < now - oldestUs) this.#remove(gap.id);
-      else if (this.#names > mostNames && namesOf(gap) > 3 * keptNames) this.#set(shortened(gap));
-    }
-  }
+  return {
+    all,
+    get: (id: number): Gap | undefined => rows.get(id),
+    add(event: FirstEvent, gap: NewGap, now: EpochMicros): Gap {
+      const added = { ...gap, id: nextId++, state: gapLife[event].none, times: 1, ...missing(gap) };
+      set(added);
+      bound(now);
+      return added;
+    },
+    /** Returns the changed row. Undefined: the row does not exist or does not change. */
+    change(id: number, changes: Partial<NewGap>, event?: GapEvent): Gap | undefined {
+      const before = rows.get(id);
+      const state = before && (event ? stateAfter(event, before.state) : before.state);
+      if (!state) return undefined;
+      const after = { ...before, ...changes, state };
+      const keys = [...Object.keys(changes), "state"] as (keyof typeof after)[]; // the keys of `NewGap`
+      if (keys.every((key) => isDeepStrictEqual(after[key], before[key]))) return undefined;
+      // A row for several interruptions keeps their sum.
+      const row = before.times > 1 ? after : { ...after, ...missing(after) };
+      set(row);
+      return row;
+    },
+    /** Merges a final row into the last one of its kind if there are many within an hour. */
+    join(gap: Gap): void {
+      const alike = all().filter(
+        (other) => other.id !== gap.id && isFinal(other) && sameKind(other, gap) && (other.to ?? 0) > gap.from - hourUs,
+      );
+      const last = alike.toSorted((a, b) => a.from - b.from).at(-1);
+      if (!last || alike.reduce((sum, { times }) => sum + times, 0) < apartPerHour) return;
+      remove(gap.id);
+      const intervals = [...intervalsOf(last), ...intervalsOf(gap)];
+      while (intervals.length > mostIntervals) {
+        const [first, second] = intervals.splice(0, 2);
+        if (first && second) intervals.unshift([first[0], epochMicros(Math.max(first[1], second[1]))]);
+      }
+      set({
+        ...last,
+        intervals,
+        from: epochMicros(Math.min(last.from, gap.from)),
+        to: epochMicros(Math.max(last.to ?? 0, gap.to ?? 0)),
+        times: last.times + gap.times,
+        missingMs: (last.missingMs ?? 0) + (gap.missingMs ?? 0),
+        ...((last.points ?? gap.points) !== undefined && { points: (last.points ?? 0) + (gap.points ?? 0) }),
+      });
+    },
+    summary(now: EpochMicros): GapSummary {
+      let [open, day, dayLost, dayPoints] = [0, 0, 0, 0];
+      let isCounted = true;
+      const openIn = new Set<string>();
+      let last: Gap | undefined;
+      for (const row of rows.values()) {
+        const { to, state, points, source } = row;
+        if (to === undefined) open++;
+        if (to === undefined && source !== undefined) openIn.add(source);
+        if (to !== undefined && to < now - dayUs) continue;
+        day++;
+        if (state !== "lost" && state !== "partly") continue;
+        dayLost++;
+        if (!last || row.from >= last.from) last = row;
+        dayPoints += points ?? 0;
+        if (points === undefined) isCounted = false;
+      }
+      return {
+        open,
+        ...(openIn.size > 0 && { openIn: [...openIn] }),
+        day,
+        dayLost,
+        ...(isCounted && { dayPoints }),
+        ...(last && { lastLost: whereAndWhy(last) }),
+        revision,
+      };
+    },
+    /** Returns and clears the ids of rows that changed or were deleted since the last call. */
+    takeChanged(): readonly number[] {
+      const ids = [...changed];
+      changed.clear();
+      return ids;
+    },
+    /** Marks rows as changed again after a failed write. */
+    giveBack(ids: readonly number[]): void {
+      for (const id of ids) changed.add(id);
+    },
+  };
 }
 
 function namesOf(gap: Gap | undefined): number {

@@ -24,8 +24,6 @@ interface Group {
   changed: boolean;
 }
 
-export type TagFailures = ReturnType<typeof tagFailures>;
-
 export function tagFailures(record: GapRecord, source: string, clock: Clock) {
   const groups = new Map<string, Group[]>();
   const byInput = new Map<string, Group>();

@@ -30,186 +30,162 @@ const steadyAfterMs = 60_000;
 const takeoverShownMs = 600_000;
 
 /** Updated by the pipeline and read by the status. */
-export class SourceMonitor {
-  readonly #source: MonitoredSource;
-  readonly #runtime: Runtime;
-  readonly #labels: { readonly source: string };
-  readonly #counters;
-  #state: SourceState = "opening";
-  readonly #since: Since;
-  #error: ShownError | undefined;
-  #takenOverAtMs = Number.NEGATIVE_INFINITY;
-  #bufferError: ShownError | undefined;
-  #connection: Source | undefined;
-  #readings = 0;
-  #points = 0;
-  #lastReading: EpochMicros | undefined;
-  /** The last logged error, its repetitions since, and whether "connected" was logged after it. */
-  #logged: { readonly message: string; readonly atMs: number } | undefined;
-  #repeats = 0;
-  #connectedLogged = false;
-  #onlineAtMs = 0;
-  #gavePoints = false;
+export type SourceMonitor = ReturnType<typeof sourceMonitor>;
+
+export function sourceMonitor(source: MonitoredSource, runtime: Runtime) {
+  const { clock, metrics: registry } = runtime;
+  const log = runtime.log.child({ part: "source", source: source.name, driver: source.type });
+  const counters = {
+    readings: registry.counter(metrics.readings),
+    points: registry.counter(metrics.points),
+    online: registry.gauge(metrics.online),
+    losses: registry.counter(metrics.losses),
+  };
+  let state: SourceState = "opening";
+  let takenOverAtMs = Number.NEGATIVE_INFINITY;
+  let readCount = 0;
+  let pointCount = 0;
+  let repeated = 0;
+  let connectedLogged = false;
+  let onlineAtMs = 0;
+  let gavePoints = false;
   /** Whether the last connection was lost before it was useful. Its error then stays valid on the next connection. */
-  #flapping = false;
-  #attempt = 0;
-  #reconnects = 0;
-  readonly #rate: Rate;
+  let flapping = false;
+  let attempt = 0;
+  let reconnects = 0;
+  let lastError: ShownError | undefined;
+  let bufferError: ShownError | undefined;
+  let live: Source | undefined;
+  let lastReading: EpochMicros | undefined;
+  /** The last logged error, its repetitions since, and whether "connected" was logged after it. */
+  let logged: { readonly message: string; readonly atMs: number } | undefined;
+  const labels = { source: source.name };
+  const since = new Since(clock);
+  const rate = new Rate(() => clock.monotonic());
+  counters.online.set(0, labels);
 
-  constructor(source: MonitoredSource, runtime: Runtime) {
-    this.#source = source;
-    this.#runtime = {
-      ...runtime,
-      log: runtime.log.child({ part: "source", source: source.name, driver: source.type }),
-    };
-    this.#labels = { source: source.name };
-    this.#since = new Since(runtime.clock);
-    this.#rate = new Rate(() => runtime.clock.monotonic());
-    this.#counters = {
-      readings: runtime.metrics.counter(metrics.readings),
-      points: runtime.metrics.counter(metrics.points),
-      online: runtime.metrics.gauge(metrics.online),
-      losses: runtime.metrics.counter(metrics.losses),
-    };
-    this.#counters.online.set(0, this.#labels);
+  function wasTakenOver(): boolean {
+    return clock.monotonic() - takenOverAtMs < takeoverShownMs;
   }
 
-  get name(): string {
-    return this.#source.name;
+  function isSteady(): boolean {
+    if (state !== "online") return false;
+    return gavePoints || clock.monotonic() - onlineAtMs >= steadyAfterMs;
   }
 
-  /** The live connection. Undefined: there is none. */
-  get connection(): Source | undefined {
-    return this.#connection;
+  function enter(next: SourceState): void {
+    if (next === state) return;
+    state = next;
+    since.restart();
   }
 
-  connecting(): void {
-    this.#attempt++;
-  }
-
-  online(connection: Source): void {
-    this.#connection = connection;
-    this.#onlineAtMs = this.#runtime.clock.monotonic();
-    this.#gavePoints = false;
-    this.#enter("online");
-    this.#counters.online.set(1, this.#labels);
-    if (!this.#connectedLogged) this.#runtime.log.info({ attempt: this.#attempt }, "connected");
-    this.#connectedLogged = true;
-    this.#attempt = 0;
-  }
-
-  delivered(readings: number, points: number): void {
-    this.#readings += readings;
-    this.#points += points;
-    if (readings > 0) this.#lastReading = this.#runtime.clock.now();
-    if (points > 0) this.#gavePoints = true;
-    this.#rate.count(readings);
-    this.#counters.readings.add(readings, this.#labels);
-    this.#counters.points.add(points, this.#labels);
-  }
-
-  /** The connection was lost or failed; the next attempt follows after `waitMs` milliseconds. */
-  lost(error: unknown, waitMs: number): void {
-    this.#connection = undefined;
-    const isTakeover = isAgentError(error, "SOURCE_TAKEN_OVER");
-    // After a takeover, the other client may leave us connected long enough to receive some messages.
-    if (this.#isSteady() && !isTakeover) this.#logged = undefined;
-    this.#flapping = this.#state === "online" && !this.#isSteady();
-    this.#takenOverAtMs = isTakeover ? this.#runtime.clock.monotonic() : Number.NEGATIVE_INFINITY;
-    const { message, remedy: hint, code } = (this.#error = shownError(error));
-    this.#enter("waiting");
-    this.#reconnects++;
-    this.#counters.online.set(0, this.#labels);
-    this.#counters.losses.add(1, this.#labels);
-    const nowMs = this.#runtime.clock.monotonic();
-    if (this.#logged?.message === message && nowMs - this.#logged.atMs < repeatAfterMs) {
-      this.#repeats++;
-      return;
-    }
-    const repeats = this.#repeats;
-    this.#logged = { message, atMs: nowMs };
-    this.#repeats = 0;
-    this.#connectedLogged = false;
-    const fields = {
-      code,
-      attempt: this.#attempt,
-      retryInMs: Math.round(waitMs),
-      hint,
-      reason: message,
-      ...(repeats > 0 && { repeats }),
-    };
-    // An error without a code is a defect, so its stack is logged.
-    if (code) this.#runtime.log.warn(fields, "source lost");
-    else this.#runtime.log.error({ ...fields, err: error }, "source failed unexpectedly");
-  }
-
-  /** Called with the error when points cannot be stored, and with undefined when they can again. */
-  bufferFailed(error: AgentError | undefined): void {
-    if (error && !this.#bufferError)
-      this.#runtime.log.error(
-        { code: error.code, reason: error.message, hint: error.hint },
-        "points cannot be stored, reading is held back",
-      );
-    if (!error && this.#bufferError) this.#runtime.log.info({}, "points are stored again");
-    this.#bufferError = error && shownError(error);
-  }
-
-  stopped(): void {
-    this.#connection = undefined;
-    this.#enter("stopped");
-    this.#counters.online.set(0, this.#labels);
-  }
-
-  /** The part of the status that is read frequently. */
-  vitals(): { readonly name: string; readonly online: boolean; readonly readingsPerSecond: number } {
-    return {
-      name: this.#source.name,
-      online: this.#state === "online",
-      readingsPerSecond: this.#rate.perSecond(),
-    };
-  }
-
-  status(): SourceStatus {
-    const isLost = this.#state !== "online" || (this.#flapping && !this.#isSteady()) || this.#wasTakenOver();
-    const error = this.#bufferError ?? (isLost ? this.#error : undefined);
-    const unknown = this.#connection?.unknown?.() ?? [];
-    return {
-      ...this.#source,
-      state: this.#state,
-      since: this.#since.time,
-      ...(error && { error: error.message }),
-      ...(error?.remedy && { remedy: error.remedy }),
-      ...(error?.code && { code: error.code }),
-      readings: this.#readings,
-      points: this.#points,
-      reconnects: this.#reconnects,
-      readingsPerSecond: this.#rate.perSecond(),
-      ...(this.#lastReading !== undefined && { lastReading: this.#lastReading }),
-      details: this.#connection?.details?.() ?? {},
-      ...(unknown.length > 0 && { unknown }),
-    };
-  }
-
-  #wasTakenOver(): boolean {
-    return this.#runtime.clock.monotonic() - this.#takenOverAtMs < takeoverShownMs;
-  }
-
-  warnings(): readonly Warning[] {
-    const { name } = this.#source;
-    const warnings = this.#connection?.warnings?.() ?? [];
-    return warnings.map(({ message, remedy }) => ({ level: "warn", message: `${name}: ${message}`, remedy }));
-  }
-
-  #isSteady(): boolean {
-    if (this.#state !== "online") return false;
-    return this.#gavePoints || this.#runtime.clock.monotonic() - this.#onlineAtMs >= steadyAfterMs;
-  }
-
-  #enter(state: SourceState): void {
-    if (state === this.#state) return;
-    this.#state = state;
-    this.#since.restart();
-  }
+  return {
+    name: source.name,
+    /** The live connection. Undefined: there is none. */
+    get connection(): Source | undefined {
+      return live;
+    },
+    connecting(): void {
+      attempt++;
+    },
+    online(connection: Source): void {
+      live = connection;
+      onlineAtMs = clock.monotonic();
+      gavePoints = false;
+      enter("online");
+      counters.online.set(1, labels);
+      if (!connectedLogged) log.info({ attempt }, "connected");
+      connectedLogged = true;
+      attempt = 0;
+    },
+    delivered(readings: number, points: number): void {
+      readCount += readings;
+      pointCount += points;
+      if (readings > 0) lastReading = clock.now();
+      if (points > 0) gavePoints = true;
+      rate.count(readings);
+      counters.readings.add(readings, labels);
+      counters.points.add(points, labels);
+    },
+    /** The connection was lost or failed; the next attempt follows after `waitMs` milliseconds. */
+    lost(error: unknown, waitMs: number): void {
+      live = undefined;
+      const isTakeover = isAgentError(error, "SOURCE_TAKEN_OVER");
+      // After a takeover, the other client may leave us connected long enough to receive some messages.
+      if (isSteady() && !isTakeover) logged = undefined;
+      flapping = state === "online" && !isSteady();
+      takenOverAtMs = isTakeover ? clock.monotonic() : Number.NEGATIVE_INFINITY;
+      const { message, remedy: hint, code } = (lastError = shownError(error));
+      enter("waiting");
+      reconnects++;
+      counters.online.set(0, labels);
+      counters.losses.add(1, labels);
+      const nowMs = clock.monotonic();
+      if (logged?.message === message && nowMs - logged.atMs < repeatAfterMs) {
+        repeated++;
+        return;
+      }
+      const repeats = repeated;
+      logged = { message, atMs: nowMs };
+      repeated = 0;
+      connectedLogged = false;
+      const fields = {
+        code,
+        attempt,
+        retryInMs: Math.round(waitMs),
+        hint,
+        reason: message,
+        ...(repeats > 0 && { repeats }),
+      };
+      // An error without a code is a defect, so its stack is logged.
+      if (code) log.warn(fields, "source lost");
+      else log.error({ ...fields, err: error }, "source failed unexpectedly");
+    },
+    /** Called with the error when points cannot be stored, and with undefined when they can again. */
+    bufferFailed(error: AgentError | undefined): void {
+      if (error && !bufferError)
+        log.error(
+          { code: error.code, reason: error.message, hint: error.hint },
+          "points cannot be stored, reading is held back",
+        );
+      if (!error && bufferError) log.info({}, "points are stored again");
+      bufferError = error && shownError(error);
+    },
+    stopped(): void {
+      live = undefined;
+      enter("stopped");
+      counters.online.set(0, labels);
+    },
+    /** The part of the status that is read frequently. */
+    vitals(): { readonly name: string; readonly online: boolean; readonly readingsPerSecond: number } {
+      return { name: source.name, online: state === "online", readingsPerSecond: rate.perSecond() };
+    },
+    status(): SourceStatus {
+      const isLost = state !== "online" || (flapping && !isSteady()) || wasTakenOver();
+      const error = bufferError ?? (isLost ? lastError : undefined);
+      const unknown = live?.unknown?.() ?? [];
+      return {
+        ...source,
+        state,
+        since: since.time,
+        ...(error && { error: error.message }),
+        ...(error?.remedy && { remedy: error.remedy }),
+        ...(error?.code && { code: error.code }),
+        readings: readCount,
+        points: pointCount,
+        reconnects,
+        readingsPerSecond: rate.perSecond(),
+        ...(lastReading !== undefined && { lastReading }),
+        details: live?.details?.() ?? {},
+        ...(unknown.length > 0 && { unknown }),
+      };
+    },
+    warnings(): readonly Warning[] {
+      const { name } = source;
+      const warnings = live?.warnings?.() ?? [];
+      return warnings.map(({ message, remedy }) => ({ level: "warn", message: `${name}: ${message}`, remedy }));
+    },
+  };
 }
 
 interface ShownError {

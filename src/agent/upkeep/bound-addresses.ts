@@ -20,106 +20,52 @@ const mostInputs = 200_000;
 const writeEveryMs = 1_000;
 
 /** Disposing it writes pending changes. */
-export class BoundAddresses implements AsyncDisposable {
-  readonly #path: string;
-  readonly #runtime: Pick<Runtime, "clock" | "log">;
-  readonly #sources: Map<string, Map<string, Map<string, string>>>;
-  readonly #stop = new AbortController();
-  #isWritten = true;
-  #writing = Promise.resolve();
-  #isWriting = false;
+export type BoundAddresses = Awaited<ReturnType<typeof openBoundAddresses>>;
 
-  private constructor(path: string, sources: z.output<typeof content>, runtime: Pick<Runtime, "clock" | "log">) {
-    this.#path = path;
-    this.#runtime = runtime;
-    this.#sources = new Map(
-      Object.entries(sources).map(([source, tags]) => [
-        source,
-        new Map(Object.entries(tags).map(([tag, inputs]) => [tag, new Map(Object.entries(inputs))])),
-      ]),
-    );
+/** An unreadable file is logged and counts as empty; addresses are then chosen again. */
+export async function openBoundAddresses(path: string, { clock, log }: Pick<Runtime, "clock" | "log">) {
+  const stored = await readStateFile(path, content, (error) =>
+    log.warn({ err: error, path }, "cannot read which address feeds which Input ID"),
+  );
+  const sources = new Map(
+    Object.entries(stored ?? {}).map(([source, tags]) => [
+      source,
+      new Map(Object.entries(tags).map(([tag, inputs]) => [tag, new Map(Object.entries(inputs))])),
+    ]),
+  );
+  const stop = new AbortController();
+  let isWritten = true;
+  let writing = Promise.resolve();
+  let isWriting = false;
+
+  function changed(): void {
+    isWritten = false;
+    if (!isWriting) writing = write();
   }
 
-  /** An unreadable file is logged and counts as empty; addresses are then chosen again. */
-  static async open(path: string, runtime: Pick<Runtime, "clock" | "log">): Promise<BoundAddresses> {
-    const stored = await readStateFile(path, content, (error) =>
-      runtime.log.warn({ err: error, path }, "cannot read which address feeds which Input ID"),
-    );
-    return new BoundAddresses(path, stored ?? {}, runtime);
-  }
-
-  /** The memory of one source. Forgets tags that the source no longer has. */
-  of({ name, tags, rules }: Pick<ConfiguredSource, "name" | "tags" | "rules">): AddressMemory {
-    const known = this.#sources.get(name) ?? new Map<string, Map<string, string>>();
-    // Keys are computed on demand: few of up to 100,000 tags need one.
-    const keys: string[] = [];
-    const keyAt = (tag: number) => (keys[tag] ??= keyOf(tags[tag], rules[tag]?.input ?? ""));
-    const ids = new Map(known.size === 0 ? [] : tags.keys().map((tag) => [keyAt(tag), tag as TagId]));
-    const kept = new Map([...known].filter(([key]) => ids.has(key)));
-    this.#sources.set(name, kept);
-    if (kept.size < known.size) this.#changed();
-    return {
-      *inputs() {
-        for (const [key, inputs] of kept) {
-          const tag = ids.get(key);
-          if (tag === undefined) continue;
-          // `remember` writes Input IDs only.
-          for (const [input, address] of inputs) yield { tag, input: input as InputId, address };
-        }
-      },
-      recall: (tag, input) => {
-        const inputs = kept.size === 0 ? undefined : kept.get(keyAt(tag));
-        const address = inputs?.get(input);
-        if (address !== undefined && inputs?.delete(input)) inputs.set(input, address);
-        return address;
-      },
-      remember: (tag, input, address) => {
-        const key = keyAt(tag);
-        const inputs = kept.get(key) ?? new Map<string, string>();
-        if (inputs.get(input) === address) return;
-        kept.set(key, inputs.set(input, address));
-        if (inputs.size > mostInputs) inputs.delete(inputs.keys().next().value ?? "");
-        this.#changed();
-      },
-    };
-  }
-
-  /** Forgets all sources not in `names`. */
-  keepSources(names: Iterable<string>): void {
-    const wanted = new Set(names);
-    const gone = [...this.#sources.keys()].filter((name) => !wanted.has(name));
-    for (const name of gone) this.#sources.delete(name);
-    if (gone.length > 0) this.#changed();
-  }
-
-  #changed(): void {
-    this.#isWritten = false;
-    if (!this.#isWriting) this.#writing = this.#write();
-  }
-
-  async #write(): Promise<void> {
-    this.#isWriting = true;
+  async function write(): Promise<void> {
+    isWriting = true;
     try {
-      while (!this.#isWritten) {
-        this.#isWritten = true;
-        await writeAtomically(this.#path, JSON.stringify(this.#plain()));
-        await this.#runtime.clock.sleep(writeEveryMs, this.#stop.signal);
+      while (!isWritten) {
+        isWritten = true;
+        await writeAtomically(path, JSON.stringify(plain()));
+        await clock.sleep(writeEveryMs, stop.signal);
       }
     } catch (error) {
-      if (isAbort(error, this.#stop.signal)) return;
-      this.#isWritten = false;
-      this.#runtime.log.warn(
-        { err: error, path: this.#path },
+      if (isAbort(error, stop.signal)) return;
+      isWritten = false;
+      log.warn(
+        { err: error, path: path },
         "cannot persist which address feeds which Input ID; it is chosen again after a restart",
       );
     } finally {
-      this.#isWriting = false;
+      isWriting = false;
     }
   }
 
-  #plain(): z.output<typeof content> {
+  function plain(): z.output<typeof content> {
     return Object.fromEntries(
-      [...this.#sources]
+      [...sources]
         .filter(([, tags]) => tags.size > 0)
         .map(([source, tags]) => [
           source,
@@ -128,11 +74,55 @@ export class BoundAddresses implements AsyncDisposable {
     );
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#stop.abort(new Error("the agent stops"));
-    await this.#writing;
-    if (!this.#isWritten) await this.#write();
-  }
+  return {
+    /** The memory of one source. Forgets tags that the source no longer has. */
+    of({ name, tags, rules }: Pick<ConfiguredSource, "name" | "tags" | "rules">): AddressMemory {
+      const known = sources.get(name) ?? new Map<string, Map<string, string>>();
+      // Keys are computed on demand: few of up to 100,000 tags need one.
+      const keys: string[] = [];
+      const keyAt = (tag: number) => (keys[tag] ??= keyOf(tags[tag], rules[tag]?.input ?? ""));
+      const ids = new Map(known.size === 0 ? [] : tags.keys().map((tag) => [keyAt(tag), tag as TagId]));
+      const kept = new Map([...known].filter(([key]) => ids.has(key)));
+      sources.set(name, kept);
+      if (kept.size < known.size) changed();
+      return {
+        *inputs() {
+          for (const [key, inputs] of kept) {
+            const tag = ids.get(key);
+            if (tag === undefined) continue;
+            // `remember` writes Input IDs only.
+            for (const [input, address] of inputs) yield { tag, input: input as InputId, address };
+          }
+        },
+        recall: (tag, input) => {
+          const inputs = kept.size === 0 ? undefined : kept.get(keyAt(tag));
+          const address = inputs?.get(input);
+          if (address !== undefined && inputs?.delete(input)) inputs.set(input, address);
+          return address;
+        },
+        remember: (tag, input, address) => {
+          const key = keyAt(tag);
+          const inputs = kept.get(key) ?? new Map<string, string>();
+          if (inputs.get(input) === address) return;
+          kept.set(key, inputs.set(input, address));
+          if (inputs.size > mostInputs) inputs.delete(inputs.keys().next().value ?? "");
+          changed();
+        },
+      };
+    },
+    /** Forgets all sources not in `names`. */
+    keepSources(names: Iterable<string>): void {
+      const wanted = new Set(names);
+      const gone = [...sources.keys()].filter((name) => !wanted.has(name));
+      for (const name of gone) sources.delete(name);
+      if (gone.length > 0) changed();
+    },
+    async [Symbol.asyncDispose](): Promise<void> {
+      stop.abort(new Error("the agent stops"));
+      await writing;
+      if (!isWritten) await write();
+    },
+  };
 }
 
 function keyOf(tag: unknown, input: string): string {

@@ -87,8 +87,8 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   {
     safeguard: "showing a takeover while the connection is open",
     file: "agent/status/source-monitor.ts",
-    code: "(this.#flapping && !this.#isSteady()) || this.#wasTakenOver()",
-    without: "(this.#flapping && !this.#isSteady())",
+    code: "(flapping && !isSteady()) || wasTakenOver()",
+    without: "(flapping && !isSteady())",
     test: "unit/agent/source-monitor.test.ts",
   },
   {

@@ -6,9 +6,9 @@ import { expect, test } from "vitest";
 import { AgentClock, type ClockEpoch } from "../../../src/agent/clock/agent-clock.ts";
 import { resumeClock } from "../../../src/agent/clock/clock-file.ts";
 import { ClockHold } from "../../../src/agent/clock/clock-hold.ts";
-import { ClockWatch } from "../../../src/agent/clock/clock-watch.ts";
+import { openClockWatch } from "../../../src/agent/clock/clock-watch.ts";
 import type { Life } from "../../../src/agent/gaps/gap-file.ts";
-import { SignOfLife } from "../../../src/agent/gaps/sign-of-life.ts";
+import { signOfLife } from "../../../src/agent/gaps/sign-of-life.ts";
 import type { Runtime } from "../../../src/core/runtime.ts";
 import type { Delivery, Reading, TagId } from "../../../src/core/source.ts";
 import { tagOptions } from "../../../src/mapping/options.ts";
@@ -50,11 +50,11 @@ class Machine {
       read: async () => this.#written,
       write: async (epoch: ClockEpoch) => void (this.#written = epoch),
     };
-    const life = new SignOfLife(this.#life, clock);
+    const life = signOfLife(this.#life, clock);
     await resumeClock(clock, file, this.#life);
     const { policy, synchronised } = this.#setting;
     const evidence = { synchronised: async () => synchronised, hasHardwareClock: async () => true };
-    const watch = await ClockWatch.open({ policy, evidence, lastRan: this.#life?.time, clock, file }, runtime);
+    const watch = await openClockWatch({ policy, evidence, lastRan: this.#life?.time, clock, file }, runtime);
     const hold = new ClockHold("bus1", { watch, clock }, runtime);
     const rules = [tagOptions.parse({ input: "a" })];
     using mapping = openMapping({ source: "bus1", rules, catalog: { describe() {} } }, runtime);

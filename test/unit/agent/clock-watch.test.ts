@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { AgentClock } from "../../../src/agent/clock/agent-clock.ts";
 import { ClockHold } from "../../../src/agent/clock/clock-hold.ts";
-import { ClockWatch, type ClockWatchOptions } from "../../../src/agent/clock/clock-watch.ts";
+import { type ClockWatchOptions, openClockWatch } from "../../../src/agent/clock/clock-watch.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import type { Delivery, Reading, TagId } from "../../../src/core/source.ts";
 import { BoundedQueue } from "../../../src/lib/flow/bounded-queue.ts";
@@ -22,7 +22,7 @@ async function watching(start: string, options: Partial<ClockWatchOptions> = {})
     clock: own,
     file: { async write() {} },
   } as const;
-  const watch = await ClockWatch.open({ ...parts, ...options }, runtime);
+  const watch = await openClockWatch({ ...parts, ...options }, runtime);
   const messages = () => runtime.lines.map(({ message }) => message);
   return { clock, own, runtime, watch, messages };
 }

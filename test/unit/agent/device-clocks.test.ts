@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AgentClock } from "../../../src/agent/clock/agent-clock.ts";
 import { ClockHold } from "../../../src/agent/clock/clock-hold.ts";
-import { ClockWatch, type ClockWatchOptions } from "../../../src/agent/clock/clock-watch.ts";
+import { type ClockWatchOptions, openClockWatch } from "../../../src/agent/clock/clock-watch.ts";
 import { clockVerdict, DeviceClocks } from "../../../src/agent/clock/device-clocks.ts";
 import type { Delivery, Reading, TagId } from "../../../src/core/source.ts";
 import { BoundedQueue } from "../../../src/lib/flow/bounded-queue.ts";
@@ -44,7 +44,7 @@ async function plant({ gateway, policy = "hold", synchronised = "unknown", rule 
     clock,
     file: { async write() {} },
   };
-  const watch = await ClockWatch.open(options, runtime);
+  const watch = await openClockWatch(options, runtime);
   const stop = new AbortController();
   /** For each stored value, the difference between its time and the true time in seconds. */
   const stored: { readonly source: string; readonly off: number }[] = [];

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { expect, test } from "vitest";
 import { runPipeline } from "../../../src/agent/pipeline.ts";
-import { SourceMonitor } from "../../../src/agent/status/source-monitor.ts";
+import { sourceMonitor } from "../../../src/agent/status/source-monitor.ts";
 import type { AppendOptions, PointBuffer } from "../../../src/core/buffer.ts";
 import { AgentError } from "../../../src/core/errors.ts";
 import type { TagGap } from "../../../src/core/gap.ts";
@@ -455,7 +455,7 @@ function openStory({
       log.push("dispose");
     },
   };
-  const monitor = new SourceMonitor({ name: "line", type: "test", tags: 1 }, runtime);
+  const monitor = sourceMonitor({ name: "line", type: "test", tags: 1 }, runtime);
   const running = runPipeline(
     {
       async open() {

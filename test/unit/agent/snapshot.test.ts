@@ -1,7 +1,7 @@
 // What the status contains for the operator.
 import { expect, test } from "vitest";
 import { snapshotOf as partOf, sampleOfAgent, snapshot } from "../../../src/agent/status/snapshot.ts";
-import { SourceMonitor } from "../../../src/agent/status/source-monitor.ts";
+import { sourceMonitor } from "../../../src/agent/status/source-monitor.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import type { BufferStats } from "../../../src/core/buffer.ts";
 import { epochMicros } from "../../../src/core/point.ts";
@@ -30,7 +30,7 @@ test("a loss is reported with its cause, its times and a remedy", async () => {
 
 test("a warning of a connection is in the status with the name of its source while the connection lasts", async () => {
   const { mapping } = tryMapping([{ input: "a" }]);
-  const monitor = new SourceMonitor({ name: "bus1", type: "modbus", tags: 1 }, testRuntime());
+  const monitor = sourceMonitor({ name: "bus1", type: "modbus", tags: 1 }, testRuntime());
   const parts = { ...(await partsOf({})), sources: [{ mapping, monitor }] };
   monitor.online({
     deliveries: async function* () {},
@@ -46,7 +46,7 @@ test("a warning of a connection is in the status with the name of its source whi
 
 test("a plot has no value while the device gives none, nor while its source is not connected", async () => {
   const { mapping, read } = tryMapping([{ input: "a" }]);
-  const monitor = new SourceMonitor({ name: "bus1", type: "modbus", tags: 1 }, testRuntime());
+  const monitor = sourceMonitor({ name: "bus1", type: "modbus", tags: 1 }, testRuntime());
   const { values } = sampleOfAgent({ ...(await partsOf({})), sources: [{ mapping, monitor }] });
   const sampled = () => {
     const all: (number | undefined)[] = [];
@@ -91,7 +91,7 @@ test("a page gets the rows that it requests across sources, or the last ones whe
   const sources = ["a", "b", "c"].map((name, n) => {
     const { mapping, read } = tryMapping(Array.from({ length: n * 2 }, (_, i) => ({ input: `${name}.${i}` })));
     if (n > 0) read(7);
-    return { mapping, monitor: new SourceMonitor({ name, type: "mqtt", tags: n * 2 }, testRuntime()) };
+    return { mapping, monitor: sourceMonitor({ name, type: "mqtt", tags: n * 2 }, testRuntime()) };
   });
   const parts = { ...(await partsOf({})), sources };
   const { tags: all, ...status } = snapshot(parts);
@@ -119,7 +119,7 @@ test("tags whose device clock stands still or whose times repeat are named in he
     read(i, { time: epochMicros(7), tag: tagId(0) });
     read(i, { time: epochMicros(i - (i % 2)), tag: tagId(1) });
   }
-  const monitor = new SourceMonitor({ name: "bus1", type: "mqtt", tags: 2 }, testRuntime());
+  const monitor = sourceMonitor({ name: "bus1", type: "mqtt", tags: 2 }, testRuntime());
   const { overall, warnings, timeFaults, tags } = snapshot({ ...(await partsOf({})), sources: [{ mapping, monitor }] });
 
   expect(overall.text).toContain("device clock stands still for 1 Input ID");

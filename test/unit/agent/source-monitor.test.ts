@@ -1,6 +1,6 @@
 // What the log and the status report of a source that connects and disconnects.
 import { expect, test } from "vitest";
-import { SourceMonitor } from "../../../src/agent/status/source-monitor.ts";
+import { sourceMonitor } from "../../../src/agent/status/source-monitor.ts";
 import { AgentError } from "../../../src/core/errors.ts";
 import type { Source } from "../../../src/core/source.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
@@ -97,5 +97,5 @@ const connection: Source = { deliveries: async function* () {}, async [Symbol.as
 function watched() {
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
-  return { monitor: new SourceMonitor({ name: "bus", type: "modbus", tags: 1 }, runtime), runtime, clock };
+  return { monitor: sourceMonitor({ name: "bus", type: "modbus", tags: 1 }, runtime), runtime, clock };
 }

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { readGapFolder } from "../../../../src/agent/gaps/gap-file.ts";
-import { GapRows } from "../../../../src/agent/gaps/gap-rows.ts";
+import { gapRows } from "../../../../src/agent/gaps/gap-rows.ts";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
 import { eventually } from "../../../support/eventually.ts";
@@ -76,7 +76,7 @@ test("every instant without a connection is covered by a row, over outages, stop
 });
 
 test("the record never exceeds its limits of rows and names, and the newest rows stay", () => {
-  const rows = new GapRows(new Map());
+  const rows = gapRows(new Map());
   const inputs = Array.from({ length: 1_000 }, (_, i) => `input${i}`);
   for (let i = 0; i < 6_000; i++) {
     const at = epochMicros(i * 1e6);

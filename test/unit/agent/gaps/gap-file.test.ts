@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { GapFile, type Life, readGapFolder } from "../../../../src/agent/gaps/gap-file.ts";
-import { SignOfLife } from "../../../../src/agent/gaps/sign-of-life.ts";
+import { signOfLife } from "../../../../src/agent/gaps/sign-of-life.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
 import { ManualClock } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
@@ -78,7 +78,7 @@ test("a version with a single heartbeat file may run before, in between and afte
     ofBefore();
     const { life: former } = await readGapFolder(folder.path);
     expect(former?.time).toBe(clock.now());
-    const signs = new SignOfLife(former, clock);
+    const signs = signOfLife(former, clock);
     signs.runs("line");
     const file = new GapFile(folder.path);
     for (let beats = 0; beats < 3 + runs; beats++) {
@@ -93,7 +93,7 @@ test("a version with a single heartbeat file may run before, in between and afte
 
 test("a heartbeat is written every 10 s, however early in its second the timer fires", async () => {
   const clock = new ManualClock();
-  const signs = new SignOfLife(undefined, clock);
+  const signs = signOfLife(undefined, clock);
   await clock.advance(3);
   expect(signs.next(false)).toBeDefined();
   await clock.advance(8_999);

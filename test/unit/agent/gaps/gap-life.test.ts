@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { type GapEvent, gapLife } from "../../../../src/agent/gaps/gap.ts";
-import { GapRows } from "../../../../src/agent/gaps/gap-rows.ts";
+import { gapRows } from "../../../../src/agent/gaps/gap-rows.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
 
 const states = ["none", "open", "filling", "filled", "partly", "lost"] as const;
@@ -35,7 +35,7 @@ test("in each state each event does what the table lists, and other events leave
   } as const;
   for (const [i, state] of Object.keys(paths).entries())
     for (const event of events) {
-      const rows = new GapRows(new Map());
+      const rows = gapRows(new Map());
       const [first, then] = paths[state as keyof typeof paths];
       const { id } = rows.add(first, { ...row, inputs: [] }, at);
       if (then) rows.change(id, {}, then);

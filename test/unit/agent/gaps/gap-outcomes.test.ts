@@ -5,7 +5,7 @@ import { mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { readGapFolder } from "../../../../src/agent/gaps/gap-file.ts";
-import { GapRows } from "../../../../src/agent/gaps/gap-rows.ts";
+import { gapRows } from "../../../../src/agent/gaps/gap-rows.ts";
 import { AgentError } from "../../../../src/core/errors.ts";
 import type { TagGap } from "../../../../src/core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
@@ -289,7 +289,7 @@ test("a gap record whose disk hangs delays no caller for more than 5 s and is re
   }));
 
 test("the names of searched and lost tags are bounded as well", () => {
-  const rows = new GapRows(new Map());
+  const rows = gapRows(new Map());
   const t = (s: number) => epochMicros(1.7e15 + s * 1e6);
   for (let i = 0; i < 500; i++) {
     const { id } = rows.add(

@@ -2,9 +2,9 @@
 import { appendFileSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { BufferGaps } from "../../../../src/agent/gaps/buffer-gaps.ts";
+import { bufferGaps } from "../../../../src/agent/gaps/buffer-gaps.ts";
 import { readGapFolder } from "../../../../src/agent/gaps/gap-file.ts";
-import { SourceGaps } from "../../../../src/agent/gaps/source-gaps.ts";
+import { sourceGaps } from "../../../../src/agent/gaps/source-gaps.ts";
 import type { LossInterval } from "../../../../src/core/buffer.ts";
 import { AgentError } from "../../../../src/core/errors.ts";
 import type { TagGap } from "../../../../src/core/gap.ts";
@@ -84,7 +84,7 @@ test("a reload that restarts a source is a row with that cause", () =>
     await story.later(10_000);
     story.source[Symbol.dispose]();
     await story.later(2_000);
-    story.source = new SourceGaps(story.record, gapSource, story.runtime);
+    story.source = sourceGaps(story.record, gapSource, story.runtime);
     story.source.online(connected);
     expect(story.rows()).toEqual(["line stopped 10-12 all 10000 lost what happened meanwhile is kept nowhere"]);
   }));
@@ -397,12 +397,12 @@ test("points lost from the buffer are rows with their number, also over restarts
         .gaps.filter(({ cause }) => cause === "buffer")
         .map(({ points, from, to }) => ({ points, from, to }));
     const spanOf = ({ points, from, to }: LossInterval) => ({ points, from, to });
-    const before = new BufferGaps(story.record, story.clock);
+    const before = bufferGaps(story.record, story.clock);
     before.look(loss(10, first));
     before.look(loss(10, first));
     expect(rows()).toEqual([spanOf(first)]);
     await story.restart({ killed: false, afterMs: 1 });
-    const after = new BufferGaps(story.record, story.clock);
+    const after = bufferGaps(story.record, story.clock);
     after.look(loss(10, first));
     after.look(loss(25, grown));
     expect(rows()).toEqual([spanOf(grown)]);
@@ -417,7 +417,7 @@ test("losses of a buffer that replaced another one are rows as well", () =>
     const loss = (points: number) => ({
       losses: [{ reason: "missing", points, from: at, to: at, intervals: [{ number: 0, points, from: at, to: at }] }],
     });
-    const gaps = new BufferGaps(story.record, story.clock);
+    const gaps = bufferGaps(story.record, story.clock);
     gaps.look(loss(100));
     gaps.look(loss(7));
     expect(story.record.list(0, 9).gaps.map(({ points }) => points)).toEqual([7, 100]);
@@ -430,7 +430,7 @@ test("a loss whose points are found again is filled, and a later loss is a row o
     const loss = (points: number, found: number, ...intervals: LossInterval[]) => ({
       losses: [{ reason: "missing", points, found, from: at, to: at, intervals }],
     });
-    const gaps = new BufferGaps(story.record, story.clock);
+    const gaps = bufferGaps(story.record, story.clock);
     gaps.look(loss(100, 0, interval(0, 100)));
     gaps.look(loss(40, 60, interval(0, 40)));
     const rows = () => story.record.list(0, 9).gaps.map(({ points, state }) => `${points} ${state}`);
