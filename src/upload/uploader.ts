@@ -12,15 +12,15 @@ import { MethodCaller } from "./client/method-caller.ts";
 import { NetworkBytes } from "./client/network-bytes.ts";
 import type { ServiceOptions } from "./client/options.ts";
 import { Pacer, TurnFolder } from "./client/pacer.ts";
-import { RpcClient } from "./client/rpc-client.ts";
+import { openRpcClient } from "./client/rpc-client.ts";
 import { serviceSink } from "./client/service-sink.ts";
-import { type DeliveryStatus, UploadTally } from "./delivery/delivery-status.ts";
+import { type DeliveryStatus, uploadTally } from "./delivery/delivery-status.ts";
 import { Dispatcher } from "./delivery/dispatcher.ts";
-import { LearnedLimit } from "./failures/learned-limit.ts";
-import { ParkedInputs } from "./failures/parked-inputs.ts";
+import { openLearnedLimit } from "./failures/learned-limit.ts";
+import { parkedInputs } from "./failures/parked-inputs.ts";
 import { RejectFiles } from "./rejects/reject-files.ts";
-import { RejectRetry } from "./rejects/reject-retry.ts";
-import { Rejects } from "./rejects/rejects.ts";
+import { type RejectRetry, rejectRetry } from "./rejects/reject-retry.ts";
+import { openRejects } from "./rejects/rejects.ts";
 import type { Catalog } from "./signals/catalog.ts";
 import { PublishedItems } from "./signals/published-items.ts";
 import { SignalSync } from "./signals/signal-sync.ts";
@@ -86,12 +86,12 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
   };
   const insert = limitsOf("integration.insert");
   const save = limitsOf("integration.saveSignals");
-  const tally = new UploadTally(runtime, insert.requestsPerSecond);
+  const tally = uploadTally(runtime, insert.requestsPerSecond);
   const turns = opened.use(new TurnFolder(stateDir, runtime.log));
   const traffic = new NetworkBytes(runtime.metrics);
   const credentials = opened.use(await openCredentials(options, join(stateDir, "token.json"), runtime, traffic));
   const { agent } = parts;
-  const client = opened.use(await RpcClient.open({ options, credentials, agent, resolve, traffic }, runtime));
+  const client = opened.use(await openRpcClient({ options, credentials, agent, resolve, traffic }, runtime));
   const sink = parts.sink ?? serviceSink(client, options.confirmation, catalog);
   const caller = new MethodCaller({ options, client, maxAnswerBytes: largestPage, turns, gateOf: () => gate }, runtime);
   const watch = openWatch(parts, caller, opened, runtime);
@@ -113,9 +113,9 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
   const files = new RejectFiles(stateDir);
   // Without `parks`, the points of a retry have just been taken out.
   if (parts.parks ?? true) await recover(files, runtime);
-  const rejects = await Rejects.open(files.path, runtime);
-  const parked = new ParkedInputs(runtime);
-  const retry = new RejectRetry(files, rejects, parked, runtime.log);
+  const rejects = await openRejects(files.path, runtime);
+  const parked = parkedInputs(runtime);
+  const retry = rejectRetry(files, rejects, parked, runtime.log);
   const dispatcher = new Dispatcher(
     {
       reader: retry.reader(reader),
@@ -124,7 +124,7 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
       tally,
       sink,
       pacer: new Pacer(runtime.clock, insert.requestsPerSecond, undefined, gate),
-      limit: await LearnedLimit.open(join(stateDir, "limit.json"), insert.maxBytes, runtime),
+      limit: await openLearnedLimit(join(stateDir, "limit.json"), insert.maxBytes, runtime),
       integration: options.integration,
       maxLagMs: options.maxLag + options.interval - shortestIntervalMs,
       intervalMs: options.interval,

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { lockFolder } from "../../src/buffer/disk/files/lock.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
 import { parseFault } from "../../src/service/config/fault.ts";
-import { Rejects } from "../../src/upload/rejects/rejects.ts";
+import { openRejects } from "../../src/upload/rejects/rejects.ts";
 import { startAgent } from "../support/agent-process.ts";
 import { command } from "../support/command.ts";
 import { eventually } from "../support/eventually.ts";
@@ -26,7 +26,7 @@ agent: { name: gw1, dataDir: ${JSON.stringify(home.file("data"))} }
 service: { url: ${url}, integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: "\${PASSWORD:-x}" } } }
 `,
   );
-  const rejects = await Rejects.open(join(home.file("data"), "upload", "rejects.ndjson"), testRuntime());
+  const rejects = await openRejects(join(home.file("data"), "upload", "rejects.ndjson"), testRuntime());
   const a = "hall.a" as InputId;
   const b = "hall.b" as InputId;
   await rejects.add(

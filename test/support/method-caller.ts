@@ -3,7 +3,7 @@ import { systemClock } from "../../src/lib/time/clock.ts";
 import { openCredentials } from "../../src/upload/client/client-credentials.ts";
 import { MethodCaller } from "../../src/upload/client/method-caller.ts";
 import { serviceOptions } from "../../src/upload/client/options.ts";
-import { RpcClient } from "../../src/upload/client/rpc-client.ts";
+import { openRpcClient } from "../../src/upload/client/rpc-client.ts";
 import { testRuntime } from "./runtime.ts";
 import { integration, password } from "./service.ts";
 import { fastClock } from "./uploading.ts";
@@ -15,7 +15,7 @@ export async function methodCaller(
   const options = serviceOptions.parse({ url, integration, auth: { basic: { password } }, ...service });
   const runtime = testRuntime({ clock: systemClock() });
   const credentials = await openCredentials(options, "/nowhere/token.json", runtime);
-  const client = await RpcClient.open({ options, credentials, agent: "tagferry/test" }, runtime);
+  const client = await openRpcClient({ options, credentials, agent: "tagferry/test" }, runtime);
   const caller = new MethodCaller(
     { options, client, maxAnswerBytes: 64 * 2 ** 20 },
     testRuntime({ clock: fastClock(1_000) }),

@@ -9,10 +9,10 @@ import type { BufferReader, PointBuffer } from "../../src/core/buffer.ts";
 import { epochMicros, type InputId, type Point } from "../../src/core/point.ts";
 import type { Clock } from "../../src/core/runtime.ts";
 import { Pacer } from "../../src/upload/client/pacer.ts";
-import { UploadTally } from "../../src/upload/delivery/delivery-status.ts";
+import { uploadTally } from "../../src/upload/delivery/delivery-status.ts";
 import { Dispatcher } from "../../src/upload/delivery/dispatcher.ts";
-import { LearnedLimit } from "../../src/upload/failures/learned-limit.ts";
-import { ParkedInputs } from "../../src/upload/failures/parked-inputs.ts";
+import { learnedLimit } from "../../src/upload/failures/learned-limit.ts";
+import { parkedInputs } from "../../src/upload/failures/parked-inputs.ts";
 import type { Reject, Rejects } from "../../src/upload/rejects/rejects.ts";
 import type { Catalog } from "../../src/upload/signals/catalog.ts";
 import { inProcess } from "./disk-store.ts";
@@ -215,15 +215,15 @@ export class OrderModel {
         reader,
         catalog: { learn: () => {} } as unknown as Catalog, // the only part that is used
         rejects: this.#rejectsOf(crash),
-        tally: new UploadTally(runtime, 1),
+        tally: uploadTally(runtime, 1),
         sink: this.#service.sink(clock),
         pacer: new Pacer(clock, 1),
-        limit: LearnedLimit.inMemory(this.#options.maxBytes, runtime),
+        limit: learnedLimit(this.#options.maxBytes, runtime),
         integration: "c8ktonqsahsmemfs7lv0",
         maxLagMs,
         intervalMs: 1_000,
         holds: (input) => this.#held.has(input),
-        parked: new ParkedInputs(runtime),
+        parked: parkedInputs(runtime),
         parks: true,
       },
       runtime,

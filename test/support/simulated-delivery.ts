@@ -2,10 +2,10 @@
 import type { InputId, SignalId } from "../../src/core/point.ts";
 import type { Frame, Outcome } from "../../src/core/sink.ts";
 import { Pacer } from "../../src/upload/client/pacer.ts";
-import { UploadTally } from "../../src/upload/delivery/delivery-status.ts";
+import { type UploadTally, uploadTally } from "../../src/upload/delivery/delivery-status.ts";
 import { Dispatcher } from "../../src/upload/delivery/dispatcher.ts";
-import { LearnedLimit } from "../../src/upload/failures/learned-limit.ts";
-import { ParkedInputs } from "../../src/upload/failures/parked-inputs.ts";
+import { type LearnedLimit, learnedLimit } from "../../src/upload/failures/learned-limit.ts";
+import { parkedInputs } from "../../src/upload/failures/parked-inputs.ts";
 import type { Rejects } from "../../src/upload/rejects/rejects.ts";
 import type { Catalog } from "../../src/upload/signals/catalog.ts";
 import { MemoryReader } from "./memory-reader.ts";
@@ -43,7 +43,7 @@ export class SimulatedDelivery implements AsyncDisposable {
     this.clock = clock;
     this.reader = reader;
     this.runtime = before.runtime;
-    this.tally = new UploadTally(this.runtime, 1);
+    this.tally = uploadTally(this.runtime, 1);
     const rejects = { waiting: 0, flush: async () => {}, add: async (_: unknown, kept: () => void) => kept() };
     this.#dispatcher = new Dispatcher(
       {
@@ -68,7 +68,7 @@ export class SimulatedDelivery implements AsyncDisposable {
         maxLagMs: 9_000 + intervalMs,
         intervalMs,
         holds,
-        parked: new ParkedInputs(this.runtime),
+        parked: parkedInputs(this.runtime),
         parks: true,
       },
       this.runtime,
@@ -91,7 +91,7 @@ export class SimulatedDelivery implements AsyncDisposable {
   ): Promise<SimulatedDelivery> {
     const clock = before?.clock ?? new ManualClock();
     const runtime = testRuntime({ clock });
-    const limit = LearnedLimit.inMemory(maxBytes, runtime);
+    const limit = learnedLimit(maxBytes, runtime);
     return new SimulatedDelivery(
       answer,
       limit,

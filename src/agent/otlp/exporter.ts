@@ -6,7 +6,7 @@ import { AgentError, reasonOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { isAbort } from "../../lib/flow/abort.ts";
 import { BackOff } from "../../lib/flow/back-off.ts";
-import { HttpPost } from "../../upload/client/http-post.ts";
+import { openHttpPost } from "../../upload/client/http-post.ts";
 import type { MetricsRegistry } from "../process/metrics.ts";
 import { LogQueue } from "./log-queue.ts";
 import { logsBody, metricsBody, type OtlpIdentity } from "./otlp-json.ts";
@@ -58,7 +58,7 @@ export async function startOtlpExport(parts: ExporterParts, runtime: Runtime): P
   const { caFile } = options;
   const base = options.url.replace(/\/+$/, "");
   const open = async (signal: Signal) => {
-    const post = HttpPost.open({ url: `${base}/v1/${signal}`, caFile, connections: 1 }, runtime.clock);
+    const post = openHttpPost({ url: `${base}/v1/${signal}`, caFile, connections: 1 }, runtime.clock);
     return opened.use(
       await post.catch((cause: unknown) => {
         throw new AgentError("CONFIG_INVALID", ownOptions(reasonOf(cause)), { cause });

@@ -11,7 +11,7 @@ import type { Runtime } from "../../core/runtime.ts";
 import { openCredentials } from "../../upload/client/client-credentials.ts";
 import { MethodCaller } from "../../upload/client/method-caller.ts";
 import { TurnFolder } from "../../upload/client/pacer.ts";
-import { RpcClient } from "../../upload/client/rpc-client.ts";
+import { openRpcClient } from "../../upload/client/rpc-client.ts";
 import type { Method } from "../../wire/method.ts";
 import { version } from "../terminal/version.ts";
 
@@ -27,7 +27,7 @@ export async function openServiceClient({ service, agent, cluster }: Config, run
   const turns = !cluster && existsSync(stateDir) ? opened.use(new TurnFolder(stateDir, runtime.log)) : undefined;
   const credentials = opened.use(await openCredentials(service, join(stateDir, "token.json"), runtime));
   const name = `tagferry/${version()} (${agent.name})`;
-  const client = opened.use(await RpcClient.open({ options: service, credentials, agent: name }, runtime));
+  const client = opened.use(await openRpcClient({ options: service, credentials, agent: name }, runtime));
   const owned = opened.move();
   return { client, turns, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }

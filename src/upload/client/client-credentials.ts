@@ -8,7 +8,7 @@ import { readStateFile } from "../../lib/files/state-file.ts";
 import { orAbort } from "../../lib/flow/abort.ts";
 import { BackOff } from "../../lib/flow/back-off.ts";
 import { basicAuthorization, type Credentials, type CredentialsContent, credentialsFile } from "./credentials.ts";
-import { HttpPost, type HttpPostOptions } from "./http-post.ts";
+import { type HttpPost, type HttpPostOptions, openHttpPost } from "./http-post.ts";
 import type { NetworkBytes } from "./network-bytes.ts";
 import type { ServiceOptions } from "./options.ts";
 
@@ -171,7 +171,7 @@ export class ClientCredentials implements Credentials {
   async #postTo(url: string): Promise<HttpPost> {
     if (this.#http?.url === url) return this.#http.post;
     const { proxy, caFile, traffic } = this.#options;
-    const post = await HttpPost.open({ url, proxy, caFile, connections: 1, traffic }, this.#runtime.clock);
+    const post = await openHttpPost({ url, proxy, caFile, connections: 1, traffic }, this.#runtime.clock);
     await this.#http?.post[Symbol.asyncDispose]();
     this.#http = { url, post };
     return post;

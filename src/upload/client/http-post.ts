@@ -38,120 +38,97 @@ const slowestBytesPerMs = 16;
 /** undici reports a missing proxy password as an error with this text. */
 const proxyRefusal = /\(407\)/;
 
-export class HttpPost implements AsyncDisposable {
-  readonly #options: HttpPostOptions;
-  readonly #url: URL;
-  readonly #addresses: Addresses;
-  readonly #clock: Clock;
-  #ca: string | undefined;
-  #connections: Connections;
+export type HttpPost = Awaited<ReturnType<typeof openHttpPost>>;
 
-  private constructor(options: HttpPostOptions, ca: string | undefined, clock: Clock) {
-    const { url, proxy, resolve } = options;
-    this.#options = options;
-    this.#url = new URL(url);
-    const { hostname } = proxy ? new URL(proxy.reveal()) : this.#url;
-    this.#addresses = new Addresses(hostname.replace(/^\[|\]$/g, ""), clock, resolve);
-    this.#clock = clock;
-    this.#ca = ca;
-    this.#connections = this.#connect();
-  }
-
-  /** Does not connect yet. Rejects with `SERVICE_UNREACHABLE` if `caFile` is unreadable. */
-  static async open(options: HttpPostOptions, clock: Clock): Promise<HttpPost> {
-    const ca = await authoritiesIn(options.caFile).catch((cause: unknown) => {
-      const message = `service.caFile ${options.caFile} cannot be read: ${reasonOf(cause)}`;
-      throw new AgentError("SERVICE_UNREACHABLE", message, { cause });
+/** Does not connect yet. Rejects with `SERVICE_UNREACHABLE` if `caFile` is unreadable. */
+export async function openHttpPost(options: HttpPostOptions, clock: Clock) {
+  const { caFile, proxy, connections, traffic } = options;
+  let ca = await authoritiesIn(caFile).catch((cause: unknown) => {
+    throw new AgentError("SERVICE_UNREACHABLE", `service.caFile ${caFile} cannot be read: ${reasonOf(cause)}`, {
+      cause,
     });
-    return new HttpPost(options, ca, clock);
-  }
+  });
+  const target = new URL(options.url);
+  const { protocol, hostname, port } = proxy ? new URL(proxy.reveal()) : target;
+  const host = hostname.replace(/^\[|\]$/g, "");
+  const addresses = new Addresses(host, clock, options.resolve);
+  const { lookup } = addresses;
+  let current = connectAll();
 
-  /**
-   * Resolves with any status. Does not follow redirects, decompress bodies, or send a request twice. Rejects with
-   * `SERVICE_UNREACHABLE` if no complete answer of at most `maxAnswerBytes` arrives in time, with `SERVICE_UNTRUSTED`,
-   * with a `NotSentError`, or with `signal.reason`. `body` must not change before it settles.
-   */
-  async post(
-    body: Uint8Array,
-    headers: Record<string, string>,
-    maxAnswerBytes: number,
-    signal: AbortSignal,
-    turn?: RequestTurn,
-  ): Promise<HttpAnswer> {
-    const withinMs = Math.round(patienceMs + body.length / slowestBytesPerMs);
-    using limit = deadline(
-      withinMs,
-      signal,
-      () => new AgentError("SERVICE_UNREACHABLE", `no answer within ${Math.round(withinMs / 1_000)} s`),
-    );
-    this.#addresses.refresh();
-    if ([...this.#connections.sockets].some(({ remoteAddress }) => !this.#addresses.leadTo(remoteAddress)))
-      this.#reconnect();
-    const { origin, pathname, search } = this.#url;
-    try {
-      const request = { origin, path: pathname + search, method: "POST", headers, body };
-      const answer = exchange(this.#connections.dispatcher, request, maxAnswerBytes, limit.signal, turn);
-      const answered = await orAbort(answer, limit.signal);
-      // Connections that the service closes afterwards have no counts any more.
-      this.#options.traffic?.read();
-      return answered;
-    } catch (error) {
-      if (isAbort(error, signal)) throw signal.reason;
-      if (error instanceof NotSentError) throw error;
-      // The cause may affect the other connections too, so the next request resolves the name and reads `caFile` again.
-      // While `caFile` is being replaced, it may be unreadable; then the old content stays in use.
-      this.#ca = await authoritiesIn(this.#options.caFile).catch(() => this.#ca);
-      this.#reconnect();
-      if (limit.signal.aborted) throw limit.signal.reason;
-      if (error instanceof AgentError) throw error;
-      const message = reasonOf(error);
-      if (proxyRefusal.test(message)) return answerOf(407, {}, Buffer.from(message));
-      const reason = untrusted(error, this.#clock.now());
-      if (reason !== undefined)
-        throw new AgentError("SERVICE_UNTRUSTED", `${origin} is not trusted: ${reason}`, { cause: error });
-      throw new AgentError("SERVICE_UNREACHABLE", `${origin} cannot be reached: ${message}`, { cause: error });
-    }
-  }
-
-  /** Whether service or proxy accept a TCP connection within 1 s. Rejects with `signal.reason` only. */
-  async connects(signal: AbortSignal): Promise<boolean> {
-    const { proxy } = this.#options;
-    const { protocol, hostname, port } = proxy ? new URL(proxy.reveal()) : this.#url;
-    const { lookup } = this.#addresses;
-    using limit = deadline(probeWithinMs, signal, () => new Error("no connection in time"));
-    const socket = connect({
-      host: hostname.replace(/^\[|\]$/g, ""),
-      port: Number(port) || (protocol === "https:" ? 443 : 80),
-      lookup,
-    });
-    try {
-      await once(socket, "connect", { signal: limit.signal });
-      return true;
-    } catch {
-      signal.throwIfAborted();
-      return false;
-    } finally {
-      // Ignores later errors of the closed connection.
-      socket.on("error", () => {}).destroy();
-    }
-  }
-
-  /** Aborts requests in flight. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#connections.dispatcher.destroy();
-  }
-
-  #connect(): Connections {
-    const { proxy, connections, traffic } = this.#options;
-    const { lookup } = this.#addresses;
-    return openConnections({ origin: this.#url.origin, proxy, ca: this.#ca, connections, lookup, traffic });
+  function connectAll(): Connections {
+    return openConnections({ origin: target.origin, proxy, ca, connections, lookup, traffic });
   }
 
   /** Closes idle connections now, and others after their request. */
-  #reconnect(): void {
-    this.#connections.dispatcher.close().catch(() => {});
-    this.#connections = this.#connect();
+  function reconnect(): void {
+    current.dispatcher.close().catch(() => {});
+    current = connectAll();
   }
+
+  return {
+    /**
+     * Resolves with any status. Does not follow redirects, decompress bodies, or send a request twice. Rejects with
+     * `SERVICE_UNREACHABLE` if no complete answer of at most `maxAnswerBytes` arrives in time, with `SERVICE_UNTRUSTED`,
+     * with a `NotSentError`, or with `signal.reason`. `body` must not change before it settles.
+     */
+    async post(
+      body: Uint8Array,
+      headers: Record<string, string>,
+      maxAnswerBytes: number,
+      signal: AbortSignal,
+      turn?: RequestTurn,
+    ): Promise<HttpAnswer> {
+      const withinMs = Math.round(patienceMs + body.length / slowestBytesPerMs);
+      using limit = deadline(
+        withinMs,
+        signal,
+        () => new AgentError("SERVICE_UNREACHABLE", `no answer within ${Math.round(withinMs / 1_000)} s`),
+      );
+      addresses.refresh();
+      if ([...current.sockets].some(({ remoteAddress }) => !addresses.leadTo(remoteAddress))) reconnect();
+      const { origin, pathname, search } = target;
+      try {
+        const request = { origin, path: pathname + search, method: "POST", headers, body };
+        const answer = exchange(current.dispatcher, request, maxAnswerBytes, limit.signal, turn);
+        const answered = await orAbort(answer, limit.signal);
+        // Connections that the service closes afterwards have no counts any more.
+        traffic?.read();
+        return answered;
+      } catch (error) {
+        if (isAbort(error, signal)) throw signal.reason;
+        if (error instanceof NotSentError) throw error;
+        // The cause may affect the other connections too, so the next request resolves the name and reads `caFile` again.
+        // While `caFile` is being replaced, it may be unreadable; then the old content stays in use.
+        ca = await authoritiesIn(caFile).catch(() => ca);
+        reconnect();
+        if (limit.signal.aborted) throw limit.signal.reason;
+        if (error instanceof AgentError) throw error;
+        const message = reasonOf(error);
+        if (proxyRefusal.test(message)) return answerOf(407, {}, Buffer.from(message));
+        const reason = untrusted(error, clock.now());
+        if (reason !== undefined)
+          throw new AgentError("SERVICE_UNTRUSTED", `${origin} is not trusted: ${reason}`, { cause: error });
+        throw new AgentError("SERVICE_UNREACHABLE", `${origin} cannot be reached: ${message}`, { cause: error });
+      }
+    },
+    /** Whether service or proxy accept a TCP connection within 1 s. Rejects with `signal.reason` only. */
+    async connects(signal: AbortSignal): Promise<boolean> {
+      using limit = deadline(probeWithinMs, signal, () => new Error("no connection in time"));
+      const socket = connect({ host, port: Number(port) || (protocol === "https:" ? 443 : 80), lookup });
+      try {
+        await once(socket, "connect", { signal: limit.signal });
+        return true;
+      } catch {
+        signal.throwIfAborted();
+        return false;
+      } finally {
+        // Ignores later errors of the closed connection.
+        socket.on("error", () => {}).destroy();
+      }
+    },
+    /** Aborts requests in flight. */
+    [Symbol.asyncDispose]: () => current.dispatcher.destroy(),
+  };
 }
 
 function exchange(

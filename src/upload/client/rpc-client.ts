@@ -6,7 +6,7 @@ import { type RpcErrorObject, rpcErrors, rpcResponse } from "../../wire/json-rpc
 import { type ApiVersion, versionHeader } from "../../wire/method.ts";
 import type { Resolve } from "./connections.ts";
 import { type Credentials, withoutCredentials } from "./credentials.ts";
-import { type HttpAnswer, HttpPost, NotSentError } from "./http-post.ts";
+import { type HttpAnswer, NotSentError, openHttpPost } from "./http-post.ts";
 import type { NetworkBytes } from "./network-bytes.ts";
 import type { ServiceOptions } from "./options.ts";
 
@@ -53,73 +53,61 @@ export interface RpcClientParts {
   readonly traffic?: NetworkBytes | undefined;
 }
 
-export class RpcClient implements AsyncDisposable {
-  readonly #http: HttpPost;
-  readonly #parts: RpcClientParts;
-  readonly #runtime: Runtime;
+export type RpcClient = Awaited<ReturnType<typeof openRpcClient>>;
 
-  private constructor(http: HttpPost, parts: RpcClientParts, runtime: Runtime) {
-    this.#http = http;
-    this.#parts = parts;
-    this.#runtime = runtime;
-  }
+/** Does not connect yet. Rejects with `SERVICE_UNREACHABLE` if `caFile` is unreadable. */
+export async function openRpcClient(parts: RpcClientParts, runtime: Runtime) {
+  const { options, credentials, agent, resolve, traffic } = parts;
+  const { proxy, caFile } = options;
+  const url = `${options.url.replace(/\/+$/, "")}/rpc`;
+  const http = await openHttpPost({ url, proxy, caFile, connections: 4, resolve, traffic }, runtime.clock);
 
-  /** Does not connect yet. Rejects with `SERVICE_UNREACHABLE` if `caFile` is unreadable. */
-  static async open(parts: RpcClientParts, runtime: Runtime): Promise<RpcClient> {
-    const { options, resolve, traffic } = parts;
-    const { proxy, caFile } = options;
-    const url = `${options.url.replace(/\/+$/, "")}/rpc`;
-    const http = await HttpPost.open({ url, proxy, caFile, connections: 4, resolve, traffic }, runtime.clock);
-    return new RpcClient(http, parts, runtime);
-  }
-
-  /** Resolves with the outcome. Rejects with `signal.reason` only. */
-  async call(
-    { id, body, maxAnswerBytes, apiVersion, isRepeated, turn }: Call,
-    signal: AbortSignal,
-  ): Promise<CallOutcome> {
-    const { credentials, options, agent } = this.#parts;
-    let authorization: string;
-    let answer: HttpAnswer;
-    try {
-      authorization = await credentials.authorization(signal);
-      const headers = {
-        authorization,
-        "content-type": "application/json",
-        accept: "application/json",
-        "user-agent": agent,
-        [versionHeader]: apiVersion ?? options.apiVersion,
-      };
-      answer = await this.#http.post(body, headers, maxAnswerBytes, signal, turn);
-    } catch (error) {
-      if (signal.aborted) throw signal.reason;
-      if (error instanceof NotSentError) return { kind: "throttled", retryAfterMs: 0 };
-      if (isAgentError(error, "SERVICE_REFUSED"))
-        return { kind: "unauthorized", reason: error.message, answered: false };
-      const cause = isAgentError(error)
-        ? error
-        : new AgentError("SERVICE_UNREACHABLE", reasonOf(error), { cause: error });
-      return { kind: "unavailable", cause, answered: false };
-    }
-    if (answer.status === 200 && isRepeated?.(answer.body)) return { kind: "done", result: repeatedResult };
-    const clean: Clean = (text) => withoutCredentials(text, authorization);
-    const { status, headers, text } = answer;
-    const verdict =
-      status === 200
-        ? verdictOnBody(text, id, clean)
-        : verdictOnStatus({ status, headers, text: clean(text) }, this.#runtime.clock.now() / 1_000);
-    const lacking = lackingIn(status, verdict);
-    return lacking && credentials.renew(authorization, lacking) ? { kind: "throttled", retryAfterMs: 0 } : verdict;
-  }
-
-  /** As `HttpPost.connects`. */
-  connects(signal: AbortSignal): Promise<boolean> {
-    return this.#http.connects(signal);
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#http[Symbol.asyncDispose]();
-  }
+  return {
+    /** Resolves with the outcome. Rejects with `signal.reason` only. */
+    async call(
+      { id, body, maxAnswerBytes, apiVersion, isRepeated, turn }: Call,
+      signal: AbortSignal,
+    ): Promise<CallOutcome> {
+      let authorization: string;
+      let answer: HttpAnswer;
+      try {
+        authorization = await credentials.authorization(signal);
+        const headers = {
+          authorization,
+          "content-type": "application/json",
+          accept: "application/json",
+          "user-agent": agent,
+          [versionHeader]: apiVersion ?? options.apiVersion,
+        };
+        answer = await http.post(body, headers, maxAnswerBytes, signal, turn);
+      } catch (error) {
+        if (signal.aborted) throw signal.reason;
+        if (error instanceof NotSentError) return { kind: "throttled", retryAfterMs: 0 };
+        if (isAgentError(error, "SERVICE_REFUSED"))
+          return { kind: "unauthorized", reason: error.message, answered: false };
+        const cause = isAgentError(error)
+          ? error
+          : new AgentError("SERVICE_UNREACHABLE", reasonOf(error), { cause: error });
+        return { kind: "unavailable", cause, answered: false };
+      }
+      if (answer.status === 200 && isRepeated?.(answer.body)) return { kind: "done", result: repeatedResult };
+      const clean: Clean = (text) => withoutCredentials(text, authorization);
+      const { status, headers, text } = answer;
+      const verdict =
+        status === 200
+          ? verdictOnBody(text, id, clean)
+          : verdictOnStatus({ status, headers, text: clean(text) }, runtime.clock.now() / 1_000);
+      const lacking = lackingIn(status, verdict);
+      return lacking && credentials.renew(authorization, lacking) ? { kind: "throttled", retryAfterMs: 0 } : verdict;
+    },
+    /** As `HttpPost.connects`. */
+    connects(signal: AbortSignal): Promise<boolean> {
+      return http.connects(signal);
+    },
+    [Symbol.asyncDispose](): Promise<void> {
+      return http[Symbol.asyncDispose]();
+    },
+  };
 }
 
 /** What new credentials may correct. */

@@ -92,175 +92,154 @@ const estimatedAfterMs = 10 * minuteMs;
 const isWell = (state: DeliveryState) => state === "idle" || state === "sending";
 
 /** Counts requests and points, and stores state and last failure. */
-export class UploadTally {
-  readonly #runtime: Runtime;
-  readonly #requestsPerSecond: number;
-  #state: DeliveryState = "idle";
-  readonly #since: Since;
-  #lastError: UploadFailure | undefined;
-  #failing = false;
-  /** Why metadata cannot be saved, independent of points. */
-  #saveFailure: { readonly state: DeliveryState; readonly failure: UploadFailure } | undefined;
-  #lastSuccess: EpochMicros | undefined;
-  #started = 0;
-  #accepted = 0;
-  #failed = 0;
-  #points = 0;
-  #bytes = 0;
-  #lastPoints = 0;
-  #lastBytes = 0;
-  #lastLagMs = 0;
+export type UploadTally = ReturnType<typeof uploadTally>;
+
+export function uploadTally(runtime: Runtime, requestsPerSecond: number) {
+  let current: DeliveryState = "idle";
+  let failing = false;
+  let startedCount = 0;
+  let acceptedCount = 0;
+  let failedCount = 0;
+  let allPoints = 0;
+  let allBytes = 0;
+  let lastPoints = 0;
+  let lastBytes = 0;
+  let lastLagMs = 0;
   /** Request starts of the last minute, in monotonic milliseconds. */
-  #starts: number[] = [];
+  const starts: number[] = [];
   /** Accepted points of the last minute with their times. */
-  #recent: { readonly at: number; readonly points: number }[] = [];
-  readonly #opened: number;
+  const recentPoints: { readonly at: number; readonly points: number }[] = [];
+  let lastError: UploadFailure | undefined;
+  /** Why metadata cannot be saved, independent of points. */
+  let saveFailure: { readonly state: DeliveryState; readonly failure: UploadFailure } | undefined;
+  let lastSuccess: EpochMicros | undefined;
+  const since = new Since(runtime.clock);
+  const opened = runtime.clock.monotonic();
 
-  constructor(runtime: Runtime, requestsPerSecond: number) {
-    this.#runtime = runtime;
-    this.#requestsPerSecond = requestsPerSecond;
-    this.#since = new Since(runtime.clock);
-    this.#opened = runtime.clock.monotonic();
-  }
-
-  started(): void {
-    this.#started++;
-    const now = this.#runtime.clock.monotonic();
-    this.#starts.push(now);
-    while (this.#starts[0] !== undefined && this.#starts[0] < now - minuteMs) this.#starts.shift();
-  }
-
-  accepted(frame: { readonly points: number; readonly bytes: number; readonly lagMs: number | undefined }): void {
-    const { metrics, clock } = this.#runtime;
-    this.#accepted++;
-    this.#points += frame.points;
-    this.#bytes += frame.bytes;
-    this.#lastPoints = frame.points;
-    this.#lastBytes = frame.bytes;
-    if (frame.lagMs !== undefined) this.#lastLagMs = frame.lagMs;
-    this.#lastSuccess = clock.now();
-    const at = clock.monotonic();
-    this.#recent.push({ at, points: frame.points });
-    while (this.#recent[0] !== undefined && this.#recent[0].at < at - minuteMs) this.#recent.shift();
-    metrics.counter(requests).add(1, { outcome: "accepted" });
-    metrics.counter(points).add(frame.points);
-    metrics.counter(bytes).add(frame.bytes);
-    metrics.gauge(perRequest).set(frame.points);
-    metrics.gauge(bytesPerRequest).set(frame.bytes);
-    this.enter("sending");
-  }
-
-  failed(outcome: string): void {
-    this.#failed++;
-    this.#runtime.metrics.counter(requests).add(1, { outcome });
-  }
-
-  rejected(count: number): void {
-    this.#runtime.metrics.counter(rejects).add(count);
-  }
-
-  /** Enters a state that lasts until the next success. Logs its start, not each retry. */
-  trouble(state: Trouble, code: ErrorCode, message: string, hint: string = errorCodes[code].hint): void {
-    const at = this.#runtime.clock.now();
-    const news = !this.#failing || this.#state !== state;
-    this.enter(state);
-    this.#failing = true;
-    this.#lastError = { code, message, hint, at };
-    if (news)
-      this.#runtime.log.warn({ code, reason: message, hint }, `delivery is ${state}, points stay in the buffer`);
-  }
-
-  /** Records the outcome of saving metadata. The status shows a failure unless points have one too. */
-  saved(verdict: CallOutcome): void {
-    const failed = (state: DeliveryState, code: ErrorCode, reason: string, hint: string = errorCodes[code].hint) => {
-      const failure = {
-        code,
-        message: `saving metadata: ${reason}`,
-        hint,
-        at: this.#runtime.clock.now(),
-      };
-      if (this.#saveFailure?.failure.message !== failure.message)
-        this.#runtime.log.warn({ code, reason, hint: failure.hint }, "metadata cannot be saved for now");
-      this.#saveFailure = { state, failure };
-    };
-    if (verdict.kind === "unauthorized") failed("holding", "SERVICE_REFUSED", verdict.reason, verdict.hint);
-    else if (verdict.kind === "unavailable")
-      failed(
-        "unreachable",
-        isAgentError(verdict.cause, "SERVICE_UNTRUSTED") ? verdict.cause.code : "SERVICE_UNREACHABLE",
-        verdict.cause.message,
-        isAgentError(verdict.cause) ? verdict.cause.hint : undefined,
-      );
-    else if (verdict.kind === "throttled") failed("throttled", "SERVICE_UNREACHABLE", "the service asked to wait");
-    else this.#saveFailure = undefined;
-  }
-
-  /** Nothing is left to send. `someParked`: the last failure stays current until a request is accepted. */
-  idle(someParked: boolean): void {
-    if (!someParked || !this.#failing || this.#lastError?.code === "BUFFER_UNAVAILABLE") this.enter("idle");
-  }
-
-  enter(state: DeliveryState): void {
-    if (state === this.#state) return;
-    if (this.#failing && (state === "sending" || state === "idle")) {
-      this.#failing = false;
-      this.#runtime.log.info({ before: this.#state }, "delivery goes on");
+  function enter(state: DeliveryState): void {
+    if (state === current) return;
+    if (failing && (state === "sending" || state === "idle")) {
+      failing = false;
+      runtime.log.info({ before: current }, "delivery goes on");
     }
     // The pause between two requests is no change of state.
-    if (!isWell(state) || !isWell(this.#state)) this.#since.restart();
-    this.#state = state;
+    if (!isWell(state) || !isWell(current)) since.restart();
+    current = state;
   }
 
-  status(now: {
-    readonly waitedMs: number | undefined;
-    readonly rejected: number;
-    readonly unkept: number;
-    readonly inFlight: number;
-    readonly parked: ParkedStatus;
-    readonly catalog: Catalog;
-    readonly watch: SignalWatchStatus | undefined;
-    readonly traffic: Omit<TrafficStatus, "bytesPerMonth">;
-  }): DeliveryStatus {
-    const { clock } = this.#runtime;
-    const monotonic = clock.monotonic();
-    const recent = this.#starts.filter((start) => start >= monotonic - minuteMs).length;
-    const seconds = Math.min(minuteMs, Math.max(1_000, monotonic - this.#opened)) / 1_000;
-    const drained = this.#recent
-      .filter(({ at }) => at >= monotonic - minuteMs)
-      .reduce((sum, { points: of }) => sum + of, 0);
-    const { catalog, traffic } = now;
-    const openMs = monotonic - this.#opened;
-    const bytesPerMonth =
-      openMs < estimatedAfterMs ? undefined : ((traffic.sentBytes + traffic.receivedBytes) * monthMs) / openMs;
-    const saving = this.#failing ? undefined : this.#saveFailure;
-    const lastError = saving
-      ? { ...saving.failure, current: true }
-      : this.#lastError && { ...this.#lastError, current: this.#failing };
-    return {
-      state: saving?.state ?? this.#state,
-      since: this.#since.time,
-      lastError,
-      lastSuccess: this.#lastSuccess,
-      lagMs: Math.round(Math.max(now.waitedMs ?? 0, this.#state === "idle" ? 0 : this.#lastLagMs)),
-      requests: { started: this.#started, accepted: this.#accepted, failed: this.#failed },
-      points: this.#points,
-      pointsPerSecond: drained / seconds,
-      bytes: this.#bytes,
-      pointsPerRequest: this.#lastPoints,
-      bytesPerRequest: this.#lastBytes,
-      rejected: now.rejected,
-      unkept: now.unkept,
-      budgetShare: Math.min(1, recent / ((minuteMs / 1_000) * this.#requestsPerSecond)),
-      traffic: { ...traffic, bytesPerMonth },
-      inFlight: now.inFlight,
-      parked: now.parked,
-      signals: {
-        known: catalog.size,
-        pending: catalog.pending.size,
-        saved: catalog.savedCount,
-        refused: [...catalog.refused.entries().take(mostShown)].map(([input, reason]) => ({ input, reason })),
-        watch: now.watch,
-      },
-    };
-  }
+  return {
+    enter,
+    started(): void {
+      startedCount++;
+      const now = runtime.clock.monotonic();
+      starts.push(now);
+      while (starts[0] !== undefined && starts[0] < now - minuteMs) starts.shift();
+    },
+    accepted(frame: { readonly points: number; readonly bytes: number; readonly lagMs: number | undefined }): void {
+      const { metrics, clock } = runtime;
+      acceptedCount++;
+      allPoints += frame.points;
+      allBytes += frame.bytes;
+      lastPoints = frame.points;
+      lastBytes = frame.bytes;
+      if (frame.lagMs !== undefined) lastLagMs = frame.lagMs;
+      lastSuccess = clock.now();
+      const at = clock.monotonic();
+      recentPoints.push({ at, points: frame.points });
+      while (recentPoints[0] !== undefined && recentPoints[0].at < at - minuteMs) recentPoints.shift();
+      metrics.counter(requests).add(1, { outcome: "accepted" });
+      metrics.counter(points).add(frame.points);
+      metrics.counter(bytes).add(frame.bytes);
+      metrics.gauge(perRequest).set(frame.points);
+      metrics.gauge(bytesPerRequest).set(frame.bytes);
+      enter("sending");
+    },
+    failed(outcome: string): void {
+      failedCount++;
+      runtime.metrics.counter(requests).add(1, { outcome });
+    },
+    rejected(count: number): void {
+      runtime.metrics.counter(rejects).add(count);
+    },
+    /** Enters a state that lasts until the next success. Logs its start, not each retry. */
+    trouble(state: Trouble, code: ErrorCode, message: string, hint: string = errorCodes[code].hint): void {
+      const at = runtime.clock.now();
+      const news = !failing || current !== state;
+      enter(state);
+      failing = true;
+      lastError = { code, message, hint, at };
+      if (news) runtime.log.warn({ code, reason: message, hint }, `delivery is ${state}, points stay in the buffer`);
+    },
+    /** Records the outcome of saving metadata. The status shows a failure unless points have one too. */
+    saved(verdict: CallOutcome): void {
+      const failed = (state: DeliveryState, code: ErrorCode, reason: string, hint: string = errorCodes[code].hint) => {
+        const failure = { code, message: `saving metadata: ${reason}`, hint, at: runtime.clock.now() };
+        if (saveFailure?.failure.message !== failure.message)
+          runtime.log.warn({ code, reason, hint: failure.hint }, "metadata cannot be saved for now");
+        saveFailure = { state, failure };
+      };
+      if (verdict.kind === "unauthorized") failed("holding", "SERVICE_REFUSED", verdict.reason, verdict.hint);
+      else if (verdict.kind === "unavailable")
+        failed(
+          "unreachable",
+          isAgentError(verdict.cause, "SERVICE_UNTRUSTED") ? verdict.cause.code : "SERVICE_UNREACHABLE",
+          verdict.cause.message,
+          isAgentError(verdict.cause) ? verdict.cause.hint : undefined,
+        );
+      else if (verdict.kind === "throttled") failed("throttled", "SERVICE_UNREACHABLE", "the service asked to wait");
+      else saveFailure = undefined;
+    },
+    /** Nothing is left to send. `someParked`: the last failure stays current until a request is accepted. */
+    idle(someParked: boolean): void {
+      if (!someParked || !failing || lastError?.code === "BUFFER_UNAVAILABLE") enter("idle");
+    },
+    status(now: {
+      readonly waitedMs: number | undefined;
+      readonly rejected: number;
+      readonly unkept: number;
+      readonly inFlight: number;
+      readonly parked: ParkedStatus;
+      readonly catalog: Catalog;
+      readonly watch: SignalWatchStatus | undefined;
+      readonly traffic: Omit<TrafficStatus, "bytesPerMonth">;
+    }): DeliveryStatus {
+      const monotonic = runtime.clock.monotonic();
+      const recent = starts.filter((start) => start >= monotonic - minuteMs).length;
+      const seconds = Math.min(minuteMs, Math.max(1_000, monotonic - opened)) / 1_000;
+      const drained = recentPoints
+        .filter(({ at }) => at >= monotonic - minuteMs)
+        .reduce((sum, { points: of }) => sum + of, 0);
+      const { catalog, traffic } = now;
+      const openMs = monotonic - opened;
+      const bytesPerMonth =
+        openMs < estimatedAfterMs ? undefined : ((traffic.sentBytes + traffic.receivedBytes) * monthMs) / openMs;
+      const saving = failing ? undefined : saveFailure;
+      return {
+        state: saving?.state ?? current,
+        since: since.time,
+        lastError: saving ? { ...saving.failure, current: true } : lastError && { ...lastError, current: failing },
+        lastSuccess,
+        lagMs: Math.round(Math.max(now.waitedMs ?? 0, current === "idle" ? 0 : lastLagMs)),
+        requests: { started: startedCount, accepted: acceptedCount, failed: failedCount },
+        points: allPoints,
+        pointsPerSecond: drained / seconds,
+        bytes: allBytes,
+        pointsPerRequest: lastPoints,
+        bytesPerRequest: lastBytes,
+        rejected: now.rejected,
+        unkept: now.unkept,
+        budgetShare: Math.min(1, recent / ((minuteMs / 1_000) * requestsPerSecond)),
+        traffic: { ...traffic, bytesPerMonth },
+        inFlight: now.inFlight,
+        parked: now.parked,
+        signals: {
+          known: catalog.size,
+          pending: catalog.pending.size,
+          saved: catalog.savedCount,
+          refused: [...catalog.refused.entries().take(mostShown)].map(([input, reason]) => ({ input, reason })),
+          watch: now.watch,
+        },
+      };
+    },
+  };
 }

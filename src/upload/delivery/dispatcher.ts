@@ -11,7 +11,7 @@ import { Prefetcher } from "../window/prefetcher.ts";
 import type { InFlightRequest } from "../window/sub-batch.ts";
 import { Window } from "../window/window.ts";
 import { Loader, type LoaderParts } from "./loader.ts";
-import { OutcomeHandler, type OutcomeHandlerParts } from "./outcome-handler.ts";
+import { type OutcomeHandler, type OutcomeHandlerParts, outcomeHandler } from "./outcome-handler.ts";
 import { RetryProbes } from "./retry-probes.ts";
 
 export interface DispatcherParts
@@ -95,7 +95,7 @@ export class Dispatcher {
     const search = new FailureSearch(clock);
     const hasAll = () => this.#prefetcher.hasAll;
     this.#loader = new Loader({ window, bisection, search, clock, integration, limit, maxLagMs, hasAll, holds });
-    this.#outcomes = new OutcomeHandler({ ...parts, window, bisection, search, loader: this.#loader }, runtime);
+    this.#outcomes = outcomeHandler({ ...parts, window, bisection, search, loader: this.#loader }, runtime);
     this.#serviceReturn = sink.connects && openServiceReturn(sink.connects.bind(sink), runtime, intervalMs);
     const { random } = runtime;
     this.#probes = new RetryProbes({ prefetcher: this.#prefetcher, loader: this.#loader, parked, window, random });

@@ -68,145 +68,19 @@ function* eachPart({ sources, counts }: QueueColumns, work: (queue: SeriesQueue,
 
 const restOf = ({ rest }: Probe, input: InputId) => rest.filter((column) => column.input === input);
 
-export class PointDisposition {
-  readonly #parts: PointDispositionParts;
-  readonly #breaker: Breaker;
-  readonly #log: Logger;
+export type PointDisposition = ReturnType<typeof pointDisposition>;
+
+export function pointDisposition(parts: PointDispositionParts, breaker: Breaker, log: Logger) {
   /** Inputs parked since the last log line. */
-  #news: InputId[] = [];
+  let news: InputId[] = [];
 
-  constructor(parts: PointDispositionParts, breaker: Breaker, log: Logger) {
-    this.#parts = parts;
-    this.#breaker = breaker;
-    this.#log = log;
-  }
-
-  /** Settles the points of the inputs selected by `isStored` (default: all), and ends the search for them. */
-  async settle(inFlight: InFlightRequest, isStored?: Says): Promise<Settled> {
-    const { window, parked, bisection } = this.#parts;
-    let points = 0;
-    if (inFlight.kind === "fresh") {
-      const parts = isStored ? chosen(inFlight.parts, isStored) : inFlight.parts;
-      await inSlices(
-        eachPart(parts, (queue, count) => {
-          window.settle(queue, count);
-          parked.named(queue.input);
-          points += count;
-        }),
-      );
-      return { points, parts };
-    }
-    if (inFlight.kind === "suspect") bisection.accepted();
-    await forEachInSlices(inFlight.subBatch.columns, weight, (column) => {
-      if (isStored?.(column.input) === false) return;
-      window.settleExtracted(column, false);
-      parked.named(column.input);
-      if (inFlight.kind === "probe") this.#retried(inFlight, column.input);
-      points += column.count;
-    });
-    return { points, parts: undefined };
-  }
-
-  /** Refuses the named inputs as a whole, or single points of an input that was accepted before. */
-  async refuse(inFlight: InFlightRequest, reasons: ReadonlyMap<InputId, string>): Promise<void> {
-    for (const column of await this.#columnsOf(inFlight, (input) => reasons.has(input))) {
-      const reason = reasons.get(column.input) ?? "";
-      if (inFlight.kind === "probe") this.#retriedInVain(inFlight, column, reason);
-      else await this.#refuseInput(column, reason);
-    }
-  }
-
-  /** Resends inputs that the answer omits, and parks those omitted too often. */
-  async leaveOut(inFlight: InFlightRequest, isDecided: Says): Promise<void> {
-    const { parked, parks, bisection } = this.#parts;
-    const again: SubBatchColumn[] = [];
-    for (const input of new Set(inFlight.frame.inputs)) {
-      if (isDecided(input)) continue;
-      const isIt = (each: InputId) => each === input;
-      const columns = inFlight.kind === "fresh" ? [] : await this.#columnsOf(inFlight, isIt);
-      if (inFlight.kind === "probe") for (const column of columns) this.#retriedInVain(inFlight, column, unnamed);
-      else if (!parked.leftOut(input) || (parked.isFull && !parked.has(input))) again.push(...columns);
-      else if (parks) {
-        this.#forget(input, columns);
-        this.#park(input, "unconfirmed", unnamed);
-      } else for (const column of await this.#columnsOf(inFlight, isIt)) await this.#reject(column, okStatus, unnamed);
-    }
-    bisection.resend(again);
-    this.joinDrained();
-  }
-
-  /** Starts or continues the search for the cause of a refusal. Other points are not delayed. */
-  async search(
-    inFlight: InFlightRequest,
-    { code, reason, inputs }: Extract<Outcome, { kind: "refused" }>,
-  ): Promise<void> {
-    const { parked, bisection } = this.#parts;
-    if (inFlight.kind === "fresh") bisection.add(new SubBatch(await this.#columnsOf(inFlight, () => true)), inputs);
-    else if (inFlight.kind === "probe") {
-      // The input itself is accepted now; its bad points are found by bisection.
-      for (const { input } of inFlight.subBatch.columns) parked.drain(input, reason);
-      // The rest follows what was sent, since it may contain later points of the same time.
-      bisection.resend(merged(inFlight.rest));
-      bisection.add(new SubBatch([...inFlight.subBatch.columns]), inputs);
-    } else
-      for (const column of bisection.refused(inputs)?.columns ?? []) {
-        this.#breaker.rejected(1);
-        await this.#reject(column, code, reason);
-      }
-    this.joinDrained();
-  }
-
-  /** Parks the inputs of a retry or single point; `isAtFault`: also of several points. False: does nothing. */
-  setAside(inFlight: InFlightRequest, reason: string, isAtFault = false): boolean {
-    const { parked, parks } = this.#parts;
-    if (inFlight.kind === "probe") {
-      for (const column of inFlight.subBatch.columns) this.#retriedInVain(inFlight, column, reason);
-      return true;
-    }
-    const { points, inputs } = inFlight.frame;
-    const [input] = inputs;
-    if (input === undefined || inputs.length > 1 || !parks) return false;
-    // Further points of a parked input belong to its retry.
-    const isRetry = parked.has(input);
-    if (!isRetry && ((points > 1 && !isAtFault) || parked.isFull)) return false;
-    this.#forget(input, []);
-    this.#park(input, "refused", reason);
-    if (isRetry) parked.triedInVain(input, reason);
-    return true;
-  }
-
-  /** Parks an input, because requests with it fail and others succeed. */
-  blame(input: InputId, reason: string): void {
-    if (this.#parts.parked.isFull) return;
-    this.#forget(input, []);
-    this.#park(input, "refused", reason);
-    this.report(reason);
-  }
-
-  /** Ends the parking of inputs whose bisection is complete. */
-  joinDrained(): void {
-    const { parked, bisection } = this.#parts;
-    for (const input of parked.draining()) if (!bisection.holds(input)) parked.join(input);
-  }
-
-  report(reason: string): void {
-    const { length: count } = this.#news;
-    if (count === 0) return;
-    const inputs = this.#news.slice(0, mostNamed);
-    this.#news = [];
-    this.#log.warn(
-      { inputs, count, reason },
-      "the service does not take some inputs; their points stay in the buffer and are tried again",
-    );
-  }
-
-  async #refuseInput(column: SubBatchColumn, reason: string): Promise<void> {
-    const { parked, parks, window, bisection } = this.#parts;
+  async function refuseInput(column: SubBatchColumn, reason: string): Promise<void> {
+    const { parked, parks, window, bisection } = parts;
     const { input } = column;
     if (!parks || (column.count === 1 && parked.isProven(input))) {
-      this.#breaker.rejected(column.count);
+      breaker.rejected(column.count);
       parked.rejected(input);
-      await this.#reject(column, rpcErrors.partialFailure.code, reason);
+      await reject(column, rpcErrors.partialFailure.code, reason);
     } else if (parked.isProven(input)) {
       // Later points wait, so that they are not stored before these.
       window.forgetInput(input);
@@ -214,52 +88,52 @@ export class PointDisposition {
       bisection.add(new SubBatch([column]), []);
     } else if (parked.isFull && !parked.has(input)) bisection.resend([column]);
     else {
-      this.#forget(input, [column]);
-      this.#park(input, "refused", reason);
+      forget(input, [column]);
+      parkInput(input, "refused", reason);
     }
   }
 
   /** Columns of the selected inputs. Those of a fresh request leave the window. */
-  async #columnsOf(inFlight: InFlightRequest, isWanted: Says): Promise<readonly SubBatchColumn[]> {
+  async function columnsOf(inFlight: InFlightRequest, isWanted: Says): Promise<readonly SubBatchColumn[]> {
     if (inFlight.kind !== "fresh") return inFlight.subBatch.columns.filter(({ input }) => isWanted(input));
     const columns: SubBatchColumn[] = [];
     await inSlices(
       eachPart(chosen(inFlight.parts, isWanted), (queue, count) => {
-        columns.push(this.#parts.window.extract(queue, count));
+        columns.push(parts.window.extract(queue, count));
       }),
     );
     return merged(columns);
   }
 
-  #park(input: InputId, why: ParkReason, reason: string): void {
-    if (this.#parts.parked.park(input, why, reason)) this.#news.push(input);
+  function parkInput(input: InputId, why: ParkReason, reason: string): void {
+    if (parts.parked.park(input, why, reason)) news.push(input);
   }
 
   /** Returns all points of the input to the buffer, since a later one could otherwise arrive before an older one. */
-  #forget(input: InputId, columns: readonly SubBatchColumn[]): void {
-    const { window, bisection } = this.#parts;
+  function forget(input: InputId, columns: readonly SubBatchColumn[]): void {
+    const { window, bisection } = parts;
     for (const column of [...columns, ...bisection.withdraw(input)]) window.forgetExtracted(column);
     window.forgetInput(input);
   }
 
   /** The service accepted points of a parked input. The rest of its lease is sent before later points. */
-  #retried(inFlight: Probe, input: InputId): void {
-    const { parked, bisection } = this.#parts;
+  function retried(inFlight: Probe, input: InputId): void {
+    const { parked, bisection } = parts;
     const rest = merged(restOf(inFlight, input));
     if (rest.length === 0) parked.join(input);
     else parked.drain(input, "");
     bisection.resend(rest);
   }
 
-  #retriedInVain(inFlight: Probe, column: SubBatchColumn, reason: string): void {
-    const { window, parked } = this.#parts;
+  function retriedInVain(inFlight: Probe, column: SubBatchColumn, reason: string): void {
+    const { window, parked } = parts;
     for (const each of [column, ...restOf(inFlight, column.input)]) window.forgetExtracted(each);
     parked.triedInVain(column.input, reason);
   }
 
-  async #reject(column: SubBatchColumn, code: number, reason: string): Promise<void> {
+  async function reject(column: SubBatchColumn, code: number, reason: string): Promise<void> {
     const { input, times, values, count } = column;
-    const { rejects, tally, window } = this.#parts;
+    const { rejects, tally, window } = parts;
     const refused = Array.from(times, (time, i) => ({ input, time, value: values[i] ?? Number.NaN, code, reason }));
     // Settled only after the reject is written, so that a restart repeats the point.
     await rejects.add(refused, () => {
@@ -267,4 +141,122 @@ export class PointDisposition {
       window.settleExtracted(column, true);
     });
   }
+
+  /** Ends the parking of inputs whose bisection is complete. */
+  function joinDrained(): void {
+    const { parked, bisection } = parts;
+    for (const input of parked.draining()) if (!bisection.holds(input)) parked.join(input);
+  }
+
+  function report(reason: string): void {
+    const { length: count } = news;
+    if (count === 0) return;
+    const inputs = news.slice(0, mostNamed);
+    news = [];
+    log.warn(
+      { inputs, count, reason },
+      "the service does not take some inputs; their points stay in the buffer and are tried again",
+    );
+  }
+
+  return {
+    joinDrained,
+    report,
+    /** Settles the points of the inputs selected by `isStored` (default: all), and ends the search for them. */
+    async settle(inFlight: InFlightRequest, isStored?: Says): Promise<Settled> {
+      const { window, parked, bisection } = parts;
+      let points = 0;
+      if (inFlight.kind === "fresh") {
+        const parts = isStored ? chosen(inFlight.parts, isStored) : inFlight.parts;
+        await inSlices(
+          eachPart(parts, (queue, count) => {
+            window.settle(queue, count);
+            parked.named(queue.input);
+            points += count;
+          }),
+        );
+        return { points, parts };
+      }
+      if (inFlight.kind === "suspect") bisection.accepted();
+      await forEachInSlices(inFlight.subBatch.columns, weight, (column) => {
+        if (isStored?.(column.input) === false) return;
+        window.settleExtracted(column, false);
+        parked.named(column.input);
+        if (inFlight.kind === "probe") retried(inFlight, column.input);
+        points += column.count;
+      });
+      return { points, parts: undefined };
+    },
+    /** Refuses the named inputs as a whole, or single points of an input that was accepted before. */
+    async refuse(inFlight: InFlightRequest, reasons: ReadonlyMap<InputId, string>): Promise<void> {
+      for (const column of await columnsOf(inFlight, (input) => reasons.has(input))) {
+        const reason = reasons.get(column.input) ?? "";
+        if (inFlight.kind === "probe") retriedInVain(inFlight, column, reason);
+        else await refuseInput(column, reason);
+      }
+    },
+    /** Resends inputs that the answer omits, and parks those omitted too often. */
+    async leaveOut(inFlight: InFlightRequest, isDecided: Says): Promise<void> {
+      const { parked, parks, bisection } = parts;
+      const again: SubBatchColumn[] = [];
+      for (const input of new Set(inFlight.frame.inputs)) {
+        if (isDecided(input)) continue;
+        const isIt = (each: InputId) => each === input;
+        const columns = inFlight.kind === "fresh" ? [] : await columnsOf(inFlight, isIt);
+        if (inFlight.kind === "probe") for (const column of columns) retriedInVain(inFlight, column, unnamed);
+        else if (!parked.leftOut(input) || (parked.isFull && !parked.has(input))) again.push(...columns);
+        else if (parks) {
+          forget(input, columns);
+          parkInput(input, "unconfirmed", unnamed);
+        } else for (const column of await columnsOf(inFlight, isIt)) await reject(column, okStatus, unnamed);
+      }
+      bisection.resend(again);
+      joinDrained();
+    },
+    /** Starts or continues the search for the cause of a refusal. Other points are not delayed. */
+    async search(
+      inFlight: InFlightRequest,
+      { code, reason, inputs }: Extract<Outcome, { kind: "refused" }>,
+    ): Promise<void> {
+      const { parked, bisection } = parts;
+      if (inFlight.kind === "fresh") bisection.add(new SubBatch(await columnsOf(inFlight, () => true)), inputs);
+      else if (inFlight.kind === "probe") {
+        // The input itself is accepted now; its bad points are found by bisection.
+        for (const { input } of inFlight.subBatch.columns) parked.drain(input, reason);
+        // The rest follows what was sent, since it may contain later points of the same time.
+        bisection.resend(merged(inFlight.rest));
+        bisection.add(new SubBatch([...inFlight.subBatch.columns]), inputs);
+      } else
+        for (const column of bisection.refused(inputs)?.columns ?? []) {
+          breaker.rejected(1);
+          await reject(column, code, reason);
+        }
+      joinDrained();
+    },
+    /** Parks the inputs of a retry or single point; `isAtFault`: also of several points. False: does nothing. */
+    setAside(inFlight: InFlightRequest, reason: string, isAtFault = false): boolean {
+      const { parked, parks } = parts;
+      if (inFlight.kind === "probe") {
+        for (const column of inFlight.subBatch.columns) retriedInVain(inFlight, column, reason);
+        return true;
+      }
+      const { points, inputs } = inFlight.frame;
+      const [input] = inputs;
+      if (input === undefined || inputs.length > 1 || !parks) return false;
+      // Further points of a parked input belong to its retry.
+      const isRetry = parked.has(input);
+      if (!isRetry && ((points > 1 && !isAtFault) || parked.isFull)) return false;
+      forget(input, []);
+      parkInput(input, "refused", reason);
+      if (isRetry) parked.triedInVain(input, reason);
+      return true;
+    },
+    /** Parks an input, because requests with it fail and others succeed. */
+    blame(input: InputId, reason: string): void {
+      if (parts.parked.isFull) return;
+      forget(input, []);
+      parkInput(input, "refused", reason);
+      report(reason);
+    },
+  };
 }

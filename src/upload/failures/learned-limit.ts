@@ -17,100 +17,85 @@ const leastBytes = 1_024;
 /** Most requests between two tries of a larger size. At one a second, a try takes place about once a minute. */
 const mostPatience = 64;
 
-export class LearnedLimit {
-  readonly #write: (text: string) => Promise<void>;
-  readonly #runtime: Runtime;
-  /** Limit of the interface, in bytes. */
-  readonly most: number;
-  #maxBytes: number;
+export type LearnedLimit = ReturnType<typeof learnedLimit>;
+
+/** `maxBytes`: limit of the interface. A missing, damaged or day-old file is ignored. */
+export async function openLearnedLimit(path: string, maxBytes: number, runtime: Runtime): Promise<LearnedLimit> {
+  const found = await readStateFile(path, schema);
+  const age = found ? runtime.clock.now() / 1_000 - found.at : keptMs;
+  const limit = Math.max(leastBytes, Math.min(maxBytes, found?.maxBytes ?? maxBytes));
+  const learned = age >= 0 && age < keptMs ? { limit, forMs: keptMs - age } : undefined;
+  return learnedLimit(maxBytes, runtime, learned, (text) => writeAtomically(path, text));
+}
+
+export function learnedLimit(
+  most: number,
+  runtime: Runtime,
+  learned = { limit: most, forMs: 0 },
+  write: (text: string) => Promise<void> = async () => {},
+) {
+  let { limit } = learned;
   /** When larger requests are tried again, in monotonic milliseconds. */
-  #until: number;
+  let until = runtime.clock.monotonic() + learned.forMs;
   /** Nearly full requests that must be accepted before the size grows. Doubles when a larger one fails. */
-  #patience = 1;
-  #accepted = 0;
-  /** Size before the last doubling, until a larger request is accepted. */
-  #provenBytes: number | undefined;
+  let patience = 1;
+  let took = 0;
   /** Largest request accepted since one of that size was too large. */
-  #largestBytes = 0;
-
-  private constructor(
-    write: (text: string) => Promise<void>,
-    most: number,
-    learned: { maxBytes: number; forMs: number },
-    runtime: Runtime,
-  ) {
-    this.#write = write;
-    this.most = most;
-    this.#maxBytes = learned.maxBytes;
-    this.#until = runtime.clock.monotonic() + learned.forMs;
-    this.#runtime = runtime;
-  }
-
-  /** `maxBytes`: limit of the interface. A missing, damaged or day-old file is ignored. */
-  static async open(path: string, maxBytes: number, runtime: Runtime): Promise<LearnedLimit> {
-    const found = await readStateFile(path, schema);
-    const age = found ? runtime.clock.now() / 1_000 - found.at : keptMs;
-    const bytes = Math.max(leastBytes, Math.min(maxBytes, found?.maxBytes ?? maxBytes));
-    const learned = age >= 0 && age < keptMs ? { maxBytes: bytes, forMs: keptMs - age } : { maxBytes, forMs: 0 };
-    return new LearnedLimit((text) => writeAtomically(path, text), maxBytes, learned, runtime);
-  }
-
-  static inMemory(maxBytes: number, runtime: Runtime): LearnedLimit {
-    return new LearnedLimit(async () => {}, maxBytes, { maxBytes, forMs: 0 }, runtime);
-  }
-
-  get maxBytes(): number {
-    if (this.#maxBytes < this.most && this.#runtime.clock.monotonic() >= this.#until) this.forget();
-    return this.#maxBytes;
-  }
-
-  /** Whether requests have their smallest size. */
-  get least(): boolean {
-    return this.#maxBytes === Math.min(this.most, leastBytes);
-  }
-
-  /** Whether a request of at least `bytes` was accepted, and none of that size was too large since. */
-  isProven(bytes: number): boolean {
-    return bytes <= this.#largestBytes;
-  }
+  let largestBytes = 0;
+  /** Size before the last doubling, until a larger request is accepted. */
+  let provenBytes: number | undefined;
 
   /** Removes the limit, since size was not the cause. */
-  forget(): void {
-    this.#maxBytes = this.most;
-    this.#patience = 1;
-    this.#accepted = 0;
-    this.#provenBytes = undefined;
+  function forget(): void {
+    limit = most;
+    patience = 1;
+    took = 0;
+    provenBytes = undefined;
   }
 
-  /**
-   * A request of `bytes` was accepted, so the next ones may be twice as large. If larger ones repeatedly fail, 2, 4, …
-   * 64 requests must be accepted first. A request below half the limit does not count.
-   */
-  accepted(bytes: number): void {
-    this.#largestBytes = Math.max(this.#largestBytes, bytes);
-    if (this.#maxBytes === this.most && this.#provenBytes === undefined) return;
-    if (this.#provenBytes !== undefined && bytes > this.#provenBytes) {
-      this.#provenBytes = undefined;
-      this.#patience = 1;
-    }
-    if (this.#maxBytes === this.most || bytes * 2 <= this.#maxBytes || ++this.#accepted < this.#patience) return;
-    this.#accepted = 0;
-    this.#provenBytes = this.#maxBytes;
-    this.#maxBytes = Math.min(this.most, this.#maxBytes * 2);
-  }
-
-  /** A request of `bytes` was too large. Limits the next ones to half of that. */
-  async tooLarge(bytes: number): Promise<void> {
-    this.#largestBytes = Math.min(this.#largestBytes, bytes - 1);
-    if (this.#provenBytes !== undefined) this.#patience = Math.min(mostPatience, this.#patience * 2);
-    this.#provenBytes = undefined;
-    this.#accepted = 0;
-    this.#maxBytes = Math.max(Math.min(this.most, leastBytes), Math.min(this.#maxBytes, bytes >> 1));
-    this.#until = this.#runtime.clock.monotonic() + keptMs;
-    this.#runtime.log.warn({ bytes, maxBytes: this.#maxBytes }, "the service takes smaller requests only");
-    const text = JSON.stringify({ maxBytes: this.#maxBytes, at: this.#runtime.clock.now() / 1_000 });
-    await this.#write(text).catch((error: unknown) =>
-      this.#runtime.log.warn({ err: error }, "the size of requests cannot be kept for the next start"),
-    );
-  }
+  return {
+    /** Limit of the interface, in bytes. */
+    most,
+    forget,
+    get maxBytes(): number {
+      if (limit < most && runtime.clock.monotonic() >= until) forget();
+      return limit;
+    },
+    /** Whether requests have their smallest size. */
+    get least(): boolean {
+      return limit === Math.min(most, leastBytes);
+    },
+    /** Whether a request of at least `bytes` was accepted, and none of that size was too large since. */
+    isProven: (bytes: number): boolean => bytes <= largestBytes,
+    /**
+     * A request of `bytes` was accepted, so the next ones may be twice as large. If larger ones repeatedly fail, 2, 4, …
+     * 64 requests must be accepted first. A request below half the limit does not count.
+     */
+    accepted(bytes: number): void {
+      largestBytes = Math.max(largestBytes, bytes);
+      if (limit === most && provenBytes === undefined) return;
+      if (provenBytes !== undefined && bytes > provenBytes) {
+        provenBytes = undefined;
+        patience = 1;
+      }
+      if (limit === most || bytes * 2 <= limit || ++took < patience) return;
+      took = 0;
+      provenBytes = limit;
+      limit = Math.min(most, limit * 2);
+    },
+    /** A request of `bytes` was too large. Limits the next ones to half of that. */
+    async tooLarge(bytes: number): Promise<void> {
+      largestBytes = Math.min(largestBytes, bytes - 1);
+      if (provenBytes !== undefined) patience = Math.min(mostPatience, patience * 2);
+      provenBytes = undefined;
+      took = 0;
+      limit = Math.max(Math.min(most, leastBytes), Math.min(limit, bytes >> 1));
+      until = runtime.clock.monotonic() + keptMs;
+      runtime.log.warn({ bytes, maxBytes: limit }, "the service takes smaller requests only");
+      const text = JSON.stringify({ maxBytes: limit, at: runtime.clock.now() / 1_000 });
+      await write(text).catch((error: unknown) =>
+        runtime.log.warn({ err: error }, "the size of requests cannot be kept for the next start"),
+      );
+    },
+  };
 }

@@ -53,177 +53,147 @@ const restMs = 5_000;
 /** Points of an input that may be rejected in a row before one must be accepted. */
 const mostRejectsInARow = 8;
 
-export class ParkedInputs {
-  readonly #runtime: Runtime;
-  readonly #entries = new Map<InputId, Entry>();
+export type ParkedInputs = ReturnType<typeof parkedInputs>;
+
+export function parkedInputs(runtime: Runtime) {
+  const entries = new Map<InputId, Entry>();
   /** Input → number of answers in a row that omitted it. */
-  readonly #unnamed = new Map<InputId, number>();
+  const unnamed = new Map<InputId, number>();
   /** Input accepted again after a refusal → number of single points that may be rejected. */
-  readonly #proven = new Map<InputId, number>();
-  #except: readonly InputId[] | undefined;
+  const proven = new Map<InputId, number>();
   /** No retry before this, in monotonic milliseconds. */
-  #restUntil = Number.NEGATIVE_INFINITY;
+  let restUntil = Number.NEGATIVE_INFINITY;
+  let excepted: readonly InputId[] | undefined;
 
-  constructor(runtime: Runtime) {
-    this.#runtime = runtime;
-  }
-
-  /** Inputs not to lease from the buffer. Undefined: none. */
-  get except(): readonly InputId[] | undefined {
-    return (this.#except ??= this.#entries.size > 0 ? [...this.#entries.keys()] : undefined);
-  }
-
-  has(input: InputId): boolean {
-    return this.#entries.has(input);
-  }
-
-  /** Why the service does not accept the input, for people. Undefined: it is not parked. */
-  reasonOf(input: InputId): string | undefined {
-    return this.#entries.get(input)?.reason;
-  }
-
-  /** Makes inputs due, since an operator expects that the service accepts them again. */
-  hurry(inputs: Iterable<InputId>): void {
-    const now = this.#runtime.clock.monotonic();
-    for (const input of inputs) {
-      const entry = this.#entries.get(input);
-      if (entry && !entry.draining) entry.nextTryAt = Math.min(entry.nextTryAt, now);
-    }
-  }
-
-  /** Whether so many inputs are parked that the service must be the cause. */
-  get isFull(): boolean {
-    return this.#entries.size >= mostParked;
+  function delay(input: InputId, reason: string | undefined, failed: boolean): void {
+    const entry = entries.get(input);
+    if (!entry) return;
+    if (failed) entry.tries++;
+    if (reason !== undefined) entry.reason = reason;
+    const waitMs = failed ? entry.backOff.next() : schedules[entry.why].minMs;
+    entry.nextTryAt = runtime.clock.monotonic() + waitMs;
   }
 
   /** Returns whether the input was not parked before. Otherwise its schedule continues. */
-  park(input: InputId, why: ParkReason, reason: string): boolean {
-    this.#unnamed.delete(input);
-    this.#proven.delete(input);
-    const known = this.#entries.get(input);
+  function park(input: InputId, why: ParkReason, reason: string): boolean {
+    unnamed.delete(input);
+    proven.delete(input);
+    const known = entries.get(input);
     if (known) {
       known.reason = reason;
       known.draining = false;
       return false;
     }
-    const { clock, random } = this.#runtime;
+    const { clock, random } = runtime;
     const backOff = new BackOff({ ...schedules[why], random });
     const nextTryAt = clock.monotonic() + backOff.next();
-    this.#entries.set(input, { why, reason, since: clock.now(), backOff, nextTryAt, tries: 0, draining: false });
-    this.#except = undefined;
+    entries.set(input, { why, reason, since: clock.now(), backOff, nextTryAt, tries: 0, draining: false });
+    excepted = undefined;
     return true;
   }
 
-  /** A retry failed. */
-  triedInVain(input: InputId, reason: string): void {
-    this.#postpone(input, reason, true);
-    this.#restUntil = this.#runtime.clock.monotonic() + restMs;
-  }
-
-  /** The buffer had no points for a retry. */
-  postpone(input: InputId): void {
-    this.#postpone(input, undefined, false);
-  }
-
-  /** Bisection decides on the input's oldest points. No others are leased until `join`. */
-  drain(input: InputId, reason: string): void {
-    this.park(input, "refused", reason);
-    const entry = this.#entries.get(input);
-    if (entry) entry.draining = true;
-    this.#proven.set(input, mostRejectsInARow);
-  }
-
-  /** Inputs that are waiting for bisection. */
-  *draining(): Generator<InputId> {
-    for (const [input, { draining }] of this.#entries) if (draining) yield input;
-  }
-
-  /** The service accepts the input again. Advances two others, which often have the same cause. */
-  join(input: InputId): void {
-    const entry = this.#entries.get(input);
-    if (!entry) return;
-    this.#entries.delete(input);
-    this.#except = undefined;
-    const now = this.#runtime.clock.monotonic();
-    this.#restUntil = now;
-    const others = [...this.#entries.values()]
-      .filter(({ why, nextTryAt, draining }) => why === entry.why && nextTryAt > now && !draining)
-      .toSorted((a, b) => a.nextTryAt - b.nextTryAt);
-    for (const other of others.slice(0, hurriedByEach)) other.nextTryAt = now;
-    this.#runtime.log.info({ input }, "the service takes an input again");
-  }
-
-  /** Up to `most` inputs that are due, longest first. */
-  due(most: number): InputId[] {
-    const now = this.#runtime.clock.monotonic();
-    if (now < this.#restUntil) return [];
-    return [...this.#entries]
-      .filter(([, { nextTryAt, draining }]) => !draining && nextTryAt <= now)
-      .toSorted(([, a], [, b]) => a.nextTryAt - b.nextTryAt)
-      .slice(0, most)
-      .map(([input]) => input);
-  }
-
-  /** Milliseconds until the next retry. Undefined: none. */
-  get dueInMs(): number | undefined {
-    let at = Number.POSITIVE_INFINITY;
-    for (const { nextTryAt, draining } of this.#entries.values()) if (!draining) at = Math.min(at, nextTryAt);
-    if (at === Number.POSITIVE_INFINITY) return undefined;
-    return Math.max(0, Math.max(at, this.#restUntil) - this.#runtime.clock.monotonic());
-  }
-
-  tries(input: InputId): number {
-    return this.#entries.get(input)?.tries ?? 0;
-  }
-
-  /** An answer confirmed the input. */
-  named(input: InputId): void {
-    // Usually both are empty, and each input of each request comes here.
-    if (this.#unnamed.size > 0) this.#unnamed.delete(input);
-    if (this.#proven.size > 0 && this.#proven.has(input)) this.#proven.set(input, mostRejectsInARow);
-  }
-
-  /** An answer omitted the input. Returns whether it should be parked. */
-  leftOut(input: InputId): boolean {
-    const times = (this.#unnamed.get(input) ?? 0) + 1;
-    this.#unnamed.set(input, times);
-    return times >= mostUnnamed;
-  }
-
-  /** Whether the last answer omitted the input. */
-  wasLeftOut(input: InputId): boolean {
-    return this.#unnamed.has(input);
-  }
-
-  isProven(input: InputId): boolean {
-    return (this.#proven.get(input) ?? 0) > 0;
-  }
-
-  /** A single point of the input was rejected. */
-  rejected(input: InputId): void {
-    this.#proven.set(input, (this.#proven.get(input) ?? 0) - 1);
-  }
-
-  status(): ParkedStatus {
-    const now = this.#runtime.clock.monotonic();
-    let refused = 0;
-    for (const { why } of this.#entries.values()) if (why === "refused") refused++;
-    const first = [...this.#entries.entries().take(mostShown)].map(([input, { why, reason, since, nextTryAt }]) => ({
-      input,
-      why,
-      reason,
-      since,
-      retryInMs: Math.max(0, Math.round(nextTryAt - now)),
-    }));
-    return { refused, unconfirmed: this.#entries.size - refused, first };
-  }
-
-  #postpone(input: InputId, reason: string | undefined, failed: boolean): void {
-    const entry = this.#entries.get(input);
-    if (!entry) return;
-    if (failed) entry.tries++;
-    if (reason !== undefined) entry.reason = reason;
-    const waitMs = failed ? entry.backOff.next() : schedules[entry.why].minMs;
-    entry.nextTryAt = this.#runtime.clock.monotonic() + waitMs;
-  }
+  return {
+    park,
+    /** Inputs not to lease from the buffer. Undefined: none. */
+    get except(): readonly InputId[] | undefined {
+      return (excepted ??= entries.size > 0 ? [...entries.keys()] : undefined);
+    },
+    has: (input: InputId): boolean => entries.has(input),
+    /** Why the service does not accept the input, for people. Undefined: it is not parked. */
+    reasonOf: (input: InputId): string | undefined => entries.get(input)?.reason,
+    /** Makes inputs due, since an operator expects that the service accepts them again. */
+    hurry(inputs: Iterable<InputId>): void {
+      const now = runtime.clock.monotonic();
+      for (const input of inputs) {
+        const entry = entries.get(input);
+        if (entry && !entry.draining) entry.nextTryAt = Math.min(entry.nextTryAt, now);
+      }
+    },
+    /** Whether so many inputs are parked that the service must be the cause. */
+    get isFull(): boolean {
+      return entries.size >= mostParked;
+    },
+    /** A retry failed. */
+    triedInVain(input: InputId, reason: string): void {
+      delay(input, reason, true);
+      restUntil = runtime.clock.monotonic() + restMs;
+    },
+    /** The buffer had no points for a retry. */
+    postpone(input: InputId): void {
+      delay(input, undefined, false);
+    },
+    /** Bisection decides on the input's oldest points. No others are leased until `join`. */
+    drain(input: InputId, reason: string): void {
+      park(input, "refused", reason);
+      const entry = entries.get(input);
+      if (entry) entry.draining = true;
+      proven.set(input, mostRejectsInARow);
+    },
+    /** Inputs that are waiting for bisection. */
+    draining: (): Iterable<InputId> => entries.entries().flatMap(([input, { draining }]) => (draining ? [input] : [])),
+    /** The service accepts the input again. Advances two others, which often have the same cause. */
+    join(input: InputId): void {
+      const entry = entries.get(input);
+      if (!entry) return;
+      entries.delete(input);
+      excepted = undefined;
+      const now = runtime.clock.monotonic();
+      restUntil = now;
+      const others = [...entries.values()]
+        .filter(({ why, nextTryAt, draining }) => why === entry.why && nextTryAt > now && !draining)
+        .toSorted((a, b) => a.nextTryAt - b.nextTryAt);
+      for (const other of others.slice(0, hurriedByEach)) other.nextTryAt = now;
+      runtime.log.info({ input }, "the service takes an input again");
+    },
+    /** Up to `most` inputs that are due, longest first. */
+    due(most: number): InputId[] {
+      const now = runtime.clock.monotonic();
+      if (now < restUntil) return [];
+      return [...entries]
+        .filter(([, { nextTryAt, draining }]) => !draining && nextTryAt <= now)
+        .toSorted(([, a], [, b]) => a.nextTryAt - b.nextTryAt)
+        .slice(0, most)
+        .map(([input]) => input);
+    },
+    /** Milliseconds until the next retry. Undefined: none. */
+    get dueInMs(): number | undefined {
+      let at = Number.POSITIVE_INFINITY;
+      for (const { nextTryAt, draining } of entries.values()) if (!draining) at = Math.min(at, nextTryAt);
+      if (at === Number.POSITIVE_INFINITY) return undefined;
+      return Math.max(0, Math.max(at, restUntil) - runtime.clock.monotonic());
+    },
+    tries: (input: InputId): number => entries.get(input)?.tries ?? 0,
+    /** An answer confirmed the input. */
+    named(input: InputId): void {
+      // Usually both are empty, and each input of each request comes here.
+      if (unnamed.size > 0) unnamed.delete(input);
+      if (proven.size > 0 && proven.has(input)) proven.set(input, mostRejectsInARow);
+    },
+    /** An answer omitted the input. Returns whether it should be parked. */
+    leftOut(input: InputId): boolean {
+      const times = (unnamed.get(input) ?? 0) + 1;
+      unnamed.set(input, times);
+      return times >= mostUnnamed;
+    },
+    /** Whether the last answer omitted the input. */
+    wasLeftOut: (input: InputId): boolean => unnamed.has(input),
+    isProven: (input: InputId): boolean => (proven.get(input) ?? 0) > 0,
+    /** A single point of the input was rejected. */
+    rejected(input: InputId): void {
+      proven.set(input, (proven.get(input) ?? 0) - 1);
+    },
+    status(): ParkedStatus {
+      const now = runtime.clock.monotonic();
+      let refused = 0;
+      for (const { why } of entries.values()) if (why === "refused") refused++;
+      const first = [...entries.entries().take(mostShown)].map(([input, { why, reason, since, nextTryAt }]) => ({
+        input,
+        why,
+        reason,
+        since,
+        retryInMs: Math.max(0, Math.round(nextTryAt - now)),
+      }));
+      return { refused, unconfirmed: entries.size - refused, first };
+    },
+  };
 }

@@ -37,147 +37,134 @@ export interface RefusedInputs {
 
 const stops = "the uploader stops";
 
-export class RejectRetry {
-  readonly #files: RejectFiles;
-  readonly #rejects: Rejects;
-  readonly #inputs: RefusedInputs;
-  readonly #log: Logger;
-  #reader: RejectReader | undefined;
-  #progress: RetryProgress | undefined;
-  #woken = new AbortController();
-  #ended = false;
+export type RejectRetry = ReturnType<typeof rejectRetry>;
 
-  constructor(files: RejectFiles, rejects: Rejects, inputs: RefusedInputs, log: Logger) {
-    this.#files = files;
-    this.#rejects = rejects;
-    this.#inputs = inputs;
-    this.#log = log;
+export function rejectRetry(files: RejectFiles, rejects: Rejects, inputs: RefusedInputs, log: Logger) {
+  let woken = new AbortController();
+  let hasEnded = false;
+  let running: RejectReader | undefined;
+  let latest: RetryProgress | undefined;
+
+  function progress(): RetryProgress | undefined {
+    if (!running || !latest) return latest;
+    const { points, refused } = running.settled;
+    return { ...latest, accepted: points - refused, refused };
   }
 
-  /** The last retry since the uploader was opened. Undefined: none. */
-  get progress(): RetryProgress | undefined {
-    const reader = this.#reader;
-    if (!reader || !this.#progress) return this.#progress;
-    const { points, refused } = reader.settled;
-    return { ...this.#progress, accepted: points - refused, refused };
-  }
-
-  /** Refused points on disk. Those that a running retry was refused again are in its file, too, and count once. */
-  get count(): number {
-    const { running = false, refused = 0 } = this.progress ?? {};
-    return this.#rejects.count - (running ? refused : 0);
-  }
-
-  /** Resolves once the points wait for the next requests. A retry that runs goes on. Rejects as `node:fs` does. */
-  async start(): Promise<RetryProgress> {
-    if (this.#ended) throw new Error(stops);
-    if (this.#progress?.running) return this.#progress;
-    this.#progress = { running: true, points: 0, accepted: 0, refused: 0, unsendable: 0, held: 0 };
-    try {
-      return await this.#rejects.alone(() => this.#begin());
-    } catch (error) {
-      this.#progress = undefined;
-      throw error;
-    }
-  }
-
-  async #begin(): Promise<RetryProgress> {
-    if (this.#ended) throw new Error(stops);
+  async function begin(): Promise<RetryProgress> {
+    if (hasEnded) throw new Error(stops);
     // A retry that could not put its points back has left them in its file.
-    await this.#files.recover();
-    const { points, unsendable } = await sendableOf(this.#files.lines());
-    this.#progress = {
-      running: points.length > 0,
-      points: points.length,
-      accepted: 0,
-      refused: 0,
-      unsendable,
-      held: 0,
-    };
-    if (points.length === 0) return this.#progress;
-    await this.#files.takeOut();
+    await files.recover();
+    const { points, unsendable } = await sendableOf(files.lines());
+    const left = points.length;
+    latest = { running: left > 0, points: left, accepted: 0, refused: 0, unsendable, held: 0 };
+    if (points.length === 0) return latest;
+    await files.takeOut();
     // The ids of a buffer are positive.
     const reader = new RejectReader(points, -1);
-    this.#reader = reader;
-    void reader.all.then(() => this.#finish());
-    this.#inputs.hurry(points.map(({ input }) => input));
-    const woken = this.#woken;
-    this.#woken = new AbortController();
-    woken.abort(new Error("refused points are sent again"));
-    return this.#progress;
+    running = reader;
+    void reader.all.then(finish);
+    inputs.hurry(points.map(({ input }) => input));
+    const waiting = woken;
+    woken = new AbortController();
+    waiting.abort(new Error("refused points are sent again"));
+    return latest;
   }
 
-  /** A reader of both. Only one is opened. */
-  reader(buffer: BufferReader): BufferReader {
-    const isOurs = (id: BlockId) => id < 0;
-    return {
-      take: (lane, options, signal) => this.#take(buffer, lane, options, signal),
-      settle: async (done: readonly Settlement[]) => {
-        const [ours, theirs] = split(done, ({ block }) => isOurs(block));
-        if (ours.length > 0) await this.#reader?.settle(ours);
-        if (theirs.length > 0) await buffer.settle(theirs);
-      },
-      release: (blocks) => {
-        const [ours, theirs] = split(blocks, isOurs);
-        this.#reader?.release(ours);
-        if (theirs.length > 0) buffer.release(theirs);
-      },
-      [Symbol.asyncDispose]: () => buffer[Symbol.asyncDispose](),
-    };
-  }
-
-  async #take(buffer: BufferReader, lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
+  async function take(
+    buffer: BufferReader,
+    lane: Lane,
+    options: TakeOptions,
+    signal: AbortSignal,
+  ): Promise<Block | undefined> {
     // Taken first, so that points that come from here on end the wait.
-    const woken = this.#woken.signal;
+    const { signal: wakes } = woken;
     const isDue = lane === "backlog" || options.wait;
-    const block = isDue ? await this.#reader?.take("backlog", { ...options, wait: false }, signal) : undefined;
+    const block = isDue ? await running?.take("backlog", { ...options, wait: false }, signal) : undefined;
     if (block) return block;
     // Their inputs may be refused for days.
-    if (this.#reader?.hasOnly(options.except)) void this.#finish();
+    if (running?.hasOnly(options.except)) void finish();
     if (!options.wait) return await buffer.take(lane, options, signal);
     try {
-      return await buffer.take(lane, options, AbortSignal.any([signal, woken]));
+      return await buffer.take(lane, options, AbortSignal.any([signal, wakes]));
     } catch (error) {
-      if (signal.aborted || !woken.aborted) throw error;
+      if (signal.aborted || !wakes.aborted) throw error;
       // The caller looks again which inputs are due.
       return undefined;
     }
   }
 
-  /** Puts undecided points back, before the uploader is disposed. The points stay in the retry file if that fails. */
-  async end(): Promise<void> {
-    this.#ended = true;
-    // Waits for a retry that begins or ends, since the next uploader writes to the same files.
-    await this.#rejects.alone(async () => {});
-    await this.#finish();
-  }
-
-  async #finish(): Promise<void> {
-    const reader = this.#reader;
+  async function finish(): Promise<void> {
+    const reader = running;
     if (!reader) return;
-    const progress = this.progress;
-    if (!progress) return;
-    this.#progress = progress;
-    this.#reader = undefined;
+    const now = progress();
+    if (!now) return;
+    latest = now;
+    running = undefined;
     const unsettled = [...reader.unsettled()];
-    const reasons = new Map(unsettled.map(({ input }) => [input, this.#inputs.reasonOf(input)]));
+    const reasons = new Map(unsettled.map(({ input }) => [input, inputs.reasonOf(input)]));
     const held = unsettled.filter(({ input }) => reasons.get(input) !== undefined);
     try {
-      await this.#rejects.alone(async () => {
-        const rest = restOf(reader, progress.unsendable, this.#files.newLines(), (input) => reasons.get(input));
-        await this.#files.putBack(await rest);
+      await rejects.alone(async () => {
+        const rest = restOf(reader, now.unsendable, files.newLines(), (input) => reasons.get(input));
+        await files.putBack(await rest);
       });
     } catch (error) {
-      this.#log.warn({ reason: reasonOf(error) }, "refused points stay in the file of the retry");
+      log.warn({ reason: reasonOf(error) }, "refused points stay in the file of the retry");
     }
     const [first] = held;
-    this.#progress = {
-      ...progress,
-      running: false,
-      held: held.length,
-      ...(first && { heldReason: reasons.get(first.input) }),
-    };
+    const why = first && { heldReason: reasons.get(first.input) };
+    latest = { ...now, running: false, held: held.length, ...why };
   }
+
+  return {
+    /** The last retry since the uploader was opened. Undefined: none. */
+    get progress(): RetryProgress | undefined {
+      return progress();
+    },
+    /** Refused points on disk. Those that a running retry was refused again are in its file, too, and count once. */
+    get count(): number {
+      const now = progress();
+      return rejects.count - (now?.running ? now.refused : 0);
+    },
+    /** Resolves once the points wait for the next requests. A retry that runs goes on. Rejects as `node:fs` does. */
+    async start(): Promise<RetryProgress> {
+      if (hasEnded) throw new Error(stops);
+      if (latest?.running) return latest;
+      latest = { running: true, points: 0, accepted: 0, refused: 0, unsendable: 0, held: 0 };
+      try {
+        return await rejects.alone(begin);
+      } catch (error) {
+        latest = undefined;
+        throw error;
+      }
+    },
+    /** A reader of both. Only one is opened. */
+    reader(buffer: BufferReader): BufferReader {
+      const isOurs = (id: BlockId) => id < 0;
+      return {
+        take: (lane, options, signal) => take(buffer, lane, options, signal),
+        settle: async (done: readonly Settlement[]) => {
+          const [ours, theirs] = split(done, ({ block }) => isOurs(block));
+          if (ours.length > 0) await running?.settle(ours);
+          if (theirs.length > 0) await buffer.settle(theirs);
+        },
+        release: (blocks) => {
+          const [ours, theirs] = split(blocks, isOurs);
+          running?.release(ours);
+          if (theirs.length > 0) buffer.release(theirs);
+        },
+        [Symbol.asyncDispose]: () => buffer[Symbol.asyncDispose](),
+      };
+    },
+    /** Puts undecided points back, before the uploader is disposed. The points stay in the retry file if that fails. */
+    async end(): Promise<void> {
+      hasEnded = true;
+      // Waits for a retry that begins or ends, since the next uploader writes to the same files.
+      await rejects.alone(async () => {});
+      await finish();
+    },
+  };
 }
 
 function split<T>(all: readonly T[], isFirst: (each: T) => boolean): readonly [T[], T[]] {

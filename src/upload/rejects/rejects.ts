@@ -25,131 +25,121 @@ const mostBytes = 16 * 2 ** 20;
 const retryMs = 5_000;
 
 /** `rejects.ndjson`: one JSON object per line, `{"at","input","time","value","code","reason"}`. */
-export class Rejects {
-  readonly #path: string;
-  readonly #runtime: Runtime;
-  readonly #text = new TimeWriter();
-  #waiting: { readonly text: string; readonly points: number; readonly kept: () => void }[] = [];
-  /** Time of the last failed write, in monotonic milliseconds. Undefined: writes succeed. */
-  #failedAt: number | undefined;
-  #count: number;
+export type Rejects = Awaited<ReturnType<typeof openRejects>>;
+
+/** An unreadable file counts as empty, since it must not prevent the start. */
+export async function openRejects(path: string, { clock, log }: Runtime) {
+  let stored = await countLines(path);
+  const writer = new TimeWriter();
   /** Settles after the latest change of the files. */
-  #last: Promise<unknown> = Promise.resolve();
+  let last: Promise<unknown> = Promise.resolve();
+  let pending: { readonly text: string; readonly points: number; readonly kept: () => void }[] = [];
+  /** Time of the last failed write, in monotonic milliseconds. Undefined: writes succeed. */
+  let failedAt: number | undefined;
 
-  private constructor(path: string, count: number, runtime: Runtime) {
-    this.#path = path;
-    this.#count = count;
-    this.#runtime = runtime;
-  }
-
-  /** An unreadable file counts as empty, since it must not prevent the start. */
-  static async open(path: string, runtime: Runtime): Promise<Rejects> {
-    return new Rejects(path, await countLines(path), runtime);
-  }
-
-  /** Runs `change` of the files while nothing is appended to them, then counts the rejects again. */
-  alone<T>(change: () => Promise<T>): Promise<T> {
-    return this.#inTurn(async () => {
-      try {
-        return await change();
-      } finally {
-        this.#count = await countLines(this.#path);
-      }
-    });
-  }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#last.then(work);
-    this.#last = done.catch(() => {});
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = last.then(work);
+    last = done.catch(() => {});
     return done;
   }
 
-  /** Points in the files. */
-  get count(): number {
-    return this.#count;
+  function write(): Promise<void> {
+    return inTurn(writeNow);
   }
 
-  /** Points that are not written yet. */
-  get waiting(): number {
-    return this.#waiting.reduce((sum, { points }) => sum + points, 0);
+  function waiting(): number {
+    return pending.reduce((sum, { points }) => sum + points, 0);
   }
 
-  /**
-   * Stores rejects. Calls `kept` once they are on disk, at the latest after a successful `flush`. Never rejects: while
-   * the disk fails, they wait in memory.
-   */
-  async add(rejects: readonly Reject[], kept: () => void): Promise<void> {
-    if (rejects.length === 0) return;
-    const at = this.#time(this.#runtime.clock.now());
-    const text = rejects.map((reject) => `${this.#line(at, reject)}\n`).join("");
-    this.#waiting.push({ text, points: rejects.length, kept });
-    // While the disk fails, only `flush` tries again.
-    if (this.#failedAt === undefined) await this.#write();
-  }
-
-  /** Repeats failed writes at intervals. */
-  async flush(): Promise<void> {
-    const { clock } = this.#runtime;
-    if (this.#failedAt === undefined || clock.monotonic() - this.#failedAt < retryMs) return;
-    await this.#write();
-  }
-
-  #write(): Promise<void> {
-    return this.#inTurn(() => this.#writeNow());
-  }
-
-  async #writeNow(): Promise<void> {
-    const { clock, log } = this.#runtime;
+  async function writeNow(): Promise<void> {
     // A copy, since rejects may be added during the append.
-    const waiting = [...this.#waiting];
+    const written = [...pending];
     try {
-      await this.#append(waiting.map(({ text }) => text).join(""));
+      await append(written.map(({ text }) => text).join(""));
     } catch (error) {
-      if (this.#failedAt === undefined)
+      if (failedAt === undefined)
         log.error(
-          { reason: reasonOf(error), points: this.waiting, path: this.#path },
+          { reason: reasonOf(error), points: waiting(), path },
           "refused points cannot be written to disk; they stay in the buffer until they can",
         );
-      this.#failedAt = clock.monotonic();
+      failedAt = clock.monotonic();
       return;
     }
-    if (this.#failedAt !== undefined) log.info({ points: this.waiting }, "refused points are written down again");
-    this.#failedAt = undefined;
-    this.#count += waiting.reduce((sum, { points }) => sum + points, 0);
-    this.#waiting = this.#waiting.slice(waiting.length);
-    for (const { kept } of waiting) kept();
+    if (failedAt !== undefined) log.info({ points: waiting() }, "refused points are written down again");
+    failedAt = undefined;
+    stored += written.reduce((sum, { points }) => sum + points, 0);
+    pending = pending.slice(written.length);
+    for (const { kept } of written) kept();
   }
 
   /** Appends all of `text`. After a failure it removes the part that was written. */
-  async #append(text: string): Promise<void> {
-    await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
-    const size = await stat(this.#path).then(
+  async function append(text: string): Promise<void> {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    const size = await stat(path).then(
       (found) => found.size,
       () => 0,
     );
-    if (size > mostBytes) await rename(this.#path, older(this.#path));
-    await using file = await open(this.#path, "a+", 0o600);
+    if (size > mostBytes) await rename(path, older(path));
+    await using file = await open(path, "a+", 0o600);
     const { size: before } = await file.stat();
     try {
       await file.appendFile((await endsInLine(file, before)) ? text : `\n${text}`);
       await file.datasync();
-      if (before === 0) await syncName(this.#path);
+      if (before === 0) await syncName(path);
     } catch (error) {
       await file.truncate(before).catch(() => {});
       throw error;
     }
   }
 
-  #line(at: string | number, { input, time, value, code, reason }: Reject): string {
+  function lineOf(at: string | number, { input, time, value, code, reason }: Reject): string {
     const written = Number.isFinite(value) ? value : String(value);
-    return JSON.stringify({ at, input, time: this.#time(time), value: written, code, reason });
+    return JSON.stringify({ at, input, time: timeText(time), value: written, code, reason });
   }
 
-  #time(micros: number): string | number {
+  function timeText(micros: number): string | number {
     if (!isWritableTime(micros)) return micros;
     const bytes = Buffer.alloc(32);
-    return bytes.toString("latin1", 0, this.#text.write(bytes, 0, micros));
+    return bytes.toString("latin1", 0, writer.write(bytes, 0, micros));
   }
+
+  return {
+    /** Runs `change` of the files while nothing is appended to them, then counts the rejects again. */
+    alone<T>(change: () => Promise<T>): Promise<T> {
+      return inTurn(async () => {
+        try {
+          return await change();
+        } finally {
+          stored = await countLines(path);
+        }
+      });
+    },
+    /** Points in the files. */
+    get count(): number {
+      return stored;
+    },
+    /** Points that are not written yet. */
+    get waiting(): number {
+      return waiting();
+    },
+    /**
+     * Stores rejects. Calls `kept` once they are on disk, at the latest after a successful `flush`. Never rejects: while
+     * the disk fails, they wait in memory.
+     */
+    async add(rejects: readonly Reject[], kept: () => void): Promise<void> {
+      if (rejects.length === 0) return;
+      const at = timeText(clock.now());
+      const text = rejects.map((reject) => `${lineOf(at, reject)}\n`).join("");
+      pending.push({ text, points: rejects.length, kept });
+      // While the disk fails, only `flush` tries again.
+      if (failedAt === undefined) await write();
+    },
+    /** Repeats failed writes at intervals. */
+    async flush(): Promise<void> {
+      if (failedAt === undefined || clock.monotonic() - failedAt < retryMs) return;
+      await write();
+    },
+  };
 }
 
 /** Lines of all files of rejects, also of a retry that has not ended. Unreadable files count as empty. */

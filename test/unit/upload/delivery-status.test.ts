@@ -1,7 +1,7 @@
 // Since when delivery has been in the state that the operator sees.
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { UploadTally } from "../../../src/upload/delivery/delivery-status.ts";
+import { uploadTally } from "../../../src/upload/delivery/delivery-status.ts";
 import { openCatalog } from "../../../src/upload/signals/catalog.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -21,7 +21,7 @@ test("the bytes of a month are estimated from ten minutes on, from the bytes of 
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
   await using catalog = await openCatalog(join(home.path, "signals.db"), runtime, new AbortController().signal);
-  const tally = new UploadTally(runtime, 1);
+  const tally = uploadTally(runtime, 1);
   const traffic = { sentBytes: 600, receivedBytes: 400 };
   const estimate = () => tally.status({ ...idle, catalog, traffic }).traffic.bytesPerMonth;
   await clock.advance(599_999);
@@ -36,7 +36,7 @@ test("delivery is healthy since its first success, over any number of requests a
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
   await using catalog = await openCatalog(join(home.path, "signals.db"), runtime, new AbortController().signal);
-  const tally = new UploadTally(runtime, 1);
+  const tally = uploadTally(runtime, 1);
   const since = () => tally.status({ ...idle, catalog }).since;
   const start = clock.now();
 

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { Secret } from "../../../src/core/secret.ts";
-import { HttpPost, NotSentError } from "../../../src/upload/client/http-post.ts";
+import { NotSentError, openHttpPost } from "../../../src/upload/client/http-post.ts";
 import { eventually } from "../../support/eventually.ts";
 import { ManualClock } from "../../support/runtime.ts";
 
@@ -33,7 +33,7 @@ class Peer implements AsyncDisposable {
     await new Promise<void>((resolve) => peer.#server.listen(0, "127.0.0.1", resolve));
     const { port } = peer.#server.address() as AddressInfo; // bound to a TCP port
     peer.url = `http://127.0.0.1:${port}`;
-    const post = await HttpPost.open({ url: `${peer.url}/rpc`, connections: 4 }, new ManualClock());
+    const post = await openHttpPost({ url: `${peer.url}/rpc`, connections: 4 }, new ManualClock());
     return { peer, post };
   }
 
@@ -119,7 +119,7 @@ test("with a proxy the probe connects to the proxy", async () => {
   await using _peer = peer;
   await post[Symbol.asyncDispose]();
   const proxy = new Secret(peer.url);
-  await using behind = await HttpPost.open(
+  await using behind = await openHttpPost(
     { url: "https://198.51.100.1/rpc", proxy, connections: 4 },
     new ManualClock(),
   );

@@ -1,7 +1,7 @@
 // The size limit of requests after the service found one too large.
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { LearnedLimit } from "../../../src/upload/failures/learned-limit.ts";
+import { type LearnedLimit, openLearnedLimit } from "../../../src/upload/failures/learned-limit.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -20,7 +20,7 @@ async function send(limit: LearnedLimit, requests: number, takes: (bytes: number
 }
 
 async function openLimit(folder: string) {
-  return LearnedLimit.open(join(folder, "limit.json"), 8 * mebi, testRuntime({ clock: new ManualClock() }));
+  return openLearnedLimit(join(folder, "limit.json"), 8 * mebi, testRuntime({ clock: new ManualClock() }));
 }
 
 test("once the service accepts large requests again, their size doubles with each success", async () => {

@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import { AgentError } from "../../../src/core/errors.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import type { Outcome } from "../../../src/core/sink.ts";
-import { OutcomeHandler, type OutcomeHandlerParts } from "../../../src/upload/delivery/outcome-handler.ts";
+import { type OutcomeHandlerParts, outcomeHandler } from "../../../src/upload/delivery/outcome-handler.ts";
 import { Bisection } from "../../../src/upload/failures/bisection.ts";
 import { FailureSearch } from "../../../src/upload/failures/failure-search.ts";
-import { ParkedInputs } from "../../../src/upload/failures/parked-inputs.ts";
+import { parkedInputs } from "../../../src/upload/failures/parked-inputs.ts";
 import { PlannedColumns } from "../../../src/upload/packing/frame-plan.ts";
 import { type InFlightRequest, SubBatch, SubBatchColumn } from "../../../src/upload/window/sub-batch.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
@@ -45,7 +45,7 @@ function openStory(others: Partial<OutcomeHandlerParts> = {}) {
     ...others,
   } as unknown as OutcomeHandlerParts; // the only parts that are used
   // The longest possible random waits.
-  const handler = new OutcomeHandler(parts, { ...testRuntime({ clock }), random: () => 1 });
+  const handler = outcomeHandler(parts, { ...testRuntime({ clock }), random: () => 1 });
   const wait = async (outcome: Outcome) => (await handler.handle(fresh, outcome)).waitMs;
   return { handler, bisection, log, clock, wait, written: () => written() };
 }
@@ -98,7 +98,7 @@ test("a refused point is settled after it is written to the rejects file, and no
 
 function parkedStory() {
   const clock = new ManualClock();
-  const parked = new ParkedInputs(testRuntime({ clock }));
+  const parked = parkedInputs(testRuntime({ clock }));
   const window = { settle: () => {}, forget: function* () {}, forgetInput: () => {}, forgetExtracted: () => {} };
   const troubles: string[] = [];
   const tally = {

@@ -3,8 +3,8 @@ import { appendFileSync, readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
 import { RejectFiles, type RejectLine } from "../../../src/upload/rejects/reject-files.ts";
-import { type RefusedInputs, RejectRetry } from "../../../src/upload/rejects/reject-retry.ts";
-import { Rejects } from "../../../src/upload/rejects/rejects.ts";
+import { type RefusedInputs, rejectRetry } from "../../../src/upload/rejects/reject-retry.ts";
+import { openRejects } from "../../../src/upload/rejects/rejects.ts";
 import { eventually } from "../../support/eventually.ts";
 import { MemoryReader } from "../../support/memory-reader.ts";
 import { testRuntime } from "../../support/runtime.ts";
@@ -15,9 +15,9 @@ const accepting: RefusedInputs = { reasonOf: () => undefined, hurry: () => {} };
 
 async function oneRefused(folder: TemporaryFolder, inputs = accepting) {
   const runtime = testRuntime();
-  const rejects = await Rejects.open(folder.file("rejects.ndjson"), runtime);
+  const rejects = await openRejects(folder.file("rejects.ndjson"), runtime);
   await rejects.add([{ input: "a" as InputId, time: 1e15, value: 1, code: -32602, reason: "no" }], () => {});
-  return { rejects, retry: new RejectRetry(new RejectFiles(folder.path), rejects, inputs, runtime.log) };
+  return { rejects, retry: rejectRetry(new RejectFiles(folder.path), rejects, inputs, runtime.log) };
 }
 
 async function linesOf(folder: TemporaryFolder): Promise<readonly (RejectLine | undefined)[]> {

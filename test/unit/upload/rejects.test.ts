@@ -4,7 +4,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { expect, test, vi } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
 import { RejectFiles, type RejectLine } from "../../../src/upload/rejects/reject-files.ts";
-import { Rejects } from "../../../src/upload/rejects/rejects.ts";
+import { openRejects } from "../../../src/upload/rejects/rejects.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -18,7 +18,7 @@ test("while the rejects file cannot be written refused points wait, are counted,
   const kept: number[] = [];
   // A folder with the name of the file blocks it.
   mkdirSync(path);
-  const rejects = await Rejects.open(path, runtime);
+  const rejects = await openRejects(path, runtime);
   for (const value of [1, 2]) await rejects.add([reject(value)], () => kept.push(value));
   expect([rejects.waiting, rejects.count, kept]).toEqual([2, 0, []]);
   await clock.advance(5_000);
@@ -36,14 +36,14 @@ test("while the rejects file cannot be written refused points wait, are counted,
   expect(lines.map((line) => JSON.parse(line).value)).toEqual([1, 2]);
   await rejects.add([reject(3)], () => kept.push(3));
   expect([rejects.count, kept.at(-1), errors().length]).toEqual([3, 3, 1]);
-  expect((await Rejects.open(path, runtime)).count).toBe(3);
+  expect((await openRejects(path, runtime)).count).toBe(3);
 });
 
 test("refused points of earlier runs are counted", async () => {
   using folder = temporaryFolder();
   writeFileSync(folder.file("rejects.ndjson"), "{}\n{}\n");
   writeFileSync(folder.file("rejects.1.ndjson"), "{}\n");
-  expect((await Rejects.open(folder.file("rejects.ndjson"), testRuntime())).count).toBe(3);
+  expect((await openRejects(folder.file("rejects.ndjson"), testRuntime())).count).toBe(3);
 });
 
 test("a line truncated by a crash affects no later one, and stays when the others are sent again", async () => {
@@ -51,7 +51,7 @@ test("a line truncated by a crash affects no later one, and stays when the other
   const path = folder.file("rejects.ndjson");
   const cut = '{"at":"2026-01-01T00:00:00Z","inp';
   appendFileSync(path, cut);
-  const rejects = await Rejects.open(path, testRuntime());
+  const rejects = await openRejects(path, testRuntime());
   await rejects.add([reject(7)], () => {});
   const files = new RejectFiles(folder.path);
   expect(await linesOf(files)).toMatchObject([undefined, { value: 7 }]);
@@ -64,7 +64,7 @@ test("refused points count as written only after the sync of their file, and a f
   using folder = temporaryFolder();
   const clock = new ManualClock();
   const path = folder.file("state/rejects.ndjson");
-  const rejects = await Rejects.open(path, testRuntime({ clock }));
+  const rejects = await openRejects(path, testRuntime({ clock }));
   const kept: number[] = [];
   {
     using sync = await syncs();
@@ -87,7 +87,7 @@ test("refused points count as written only after the sync of their file, and a f
 test("refused points that come while others are written count as written only after a write of their own", async () => {
   using folder = temporaryFolder();
   const path = folder.file("rejects.ndjson");
-  const rejects = await Rejects.open(path, testRuntime());
+  const rejects = await openRejects(path, testRuntime());
   const onDisk: [number, boolean][] = [];
   const kept = (value: number) => () =>
     void onDisk.push([value, readFileSync(path, "utf8").includes(`"value":${value},`)]);
@@ -109,7 +109,7 @@ test("refused points that come while others are written count as written only af
 test("two files of 16 MiB are kept", async () => {
   using folder = temporaryFolder();
   const path = folder.file("rejects.ndjson");
-  const rejects = await Rejects.open(path, testRuntime());
+  const rejects = await openRejects(path, testRuntime());
   await rejects.add([reject(1)], () => {});
   truncateSync(path, 16 * 2 ** 20 + 1);
   await rejects.add([reject(2)], () => {});
@@ -121,7 +121,7 @@ test("two files of 16 MiB are kept", async () => {
 
 test("points without a time or number in JSON are written in readable form", async () => {
   using folder = temporaryFolder();
-  const rejects = await Rejects.open(folder.file("rejects.ndjson"), testRuntime());
+  const rejects = await openRejects(folder.file("rejects.ndjson"), testRuntime());
   await rejects.add([{ ...reject(Number.NaN), time: 2 ** 60 }, reject(5)], () => {});
 
   const lines = await linesOf(new RejectFiles(folder.path));
@@ -130,7 +130,7 @@ test("points without a time or number in JSON are written in readable form", asy
 
 test("refused points stay on disk while they are sent again, and the remaining ones afterwards", async () => {
   using folder = temporaryFolder();
-  const rejects = await Rejects.open(folder.file("rejects.ndjson"), testRuntime());
+  const rejects = await openRejects(folder.file("rejects.ndjson"), testRuntime());
   await rejects.add([reject(1), reject(2)], () => {});
   const files = new RejectFiles(folder.path);
   const values = async () => (await linesOf(files)).map((line) => line?.value);
@@ -155,7 +155,7 @@ test("refused points stay on disk while they are sent again, and the remaining o
 
 test("a point that was refused again while the retry runs is listed once, with the new reason", async () => {
   using folder = temporaryFolder();
-  const rejects = await Rejects.open(folder.file("rejects.ndjson"), testRuntime());
+  const rejects = await openRejects(folder.file("rejects.ndjson"), testRuntime());
   await rejects.add([reject(1), reject(2)], () => {});
   const files = new RejectFiles(folder.path);
   await files.takeOut();
@@ -169,7 +169,7 @@ test("a point that was refused again while the retry runs is listed once, with t
 
 test("a list of refused points has all of them when the retry ends meanwhile", async () => {
   using folder = temporaryFolder();
-  const rejects = await Rejects.open(folder.file("rejects.ndjson"), testRuntime());
+  const rejects = await openRejects(folder.file("rejects.ndjson"), testRuntime());
   await rejects.add([reject(1), reject(2)], () => {});
   const files = new RejectFiles(folder.path);
   await files.takeOut();

@@ -5,7 +5,7 @@ import type { Outcome } from "../../../src/core/sink.ts";
 import { systemClock } from "../../../src/lib/time/clock.ts";
 import { openCredentials } from "../../../src/upload/client/client-credentials.ts";
 import { serviceOptions } from "../../../src/upload/client/options.ts";
-import { RpcClient } from "../../../src/upload/client/rpc-client.ts";
+import { openRpcClient } from "../../../src/upload/client/rpc-client.ts";
 import { serviceSink } from "../../../src/upload/client/service-sink.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { answers, ScriptedService } from "../../support/scripted-service.ts";
@@ -24,7 +24,7 @@ async function exchanges() {
   const options = serviceOptions.parse({ url: service.url, integration, auth: { basic: { password } } });
   const runtime = testRuntime({ clock: systemClock() });
   const credentials = await openCredentials(options, "/nowhere/token.json", runtime);
-  const client = await RpcClient.open({ options, credentials, agent: "tagferry/test" }, runtime);
+  const client = await openRpcClient({ options, credentials, agent: "tagferry/test" }, runtime);
   let compared = 0;
   const known = {
     revision: 0,

@@ -4,7 +4,7 @@ import { Block, type BlockId } from "../../../src/core/block.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import type { Loader } from "../../../src/upload/delivery/loader.ts";
 import { RetryProbes } from "../../../src/upload/delivery/retry-probes.ts";
-import { ParkedInputs } from "../../../src/upload/failures/parked-inputs.ts";
+import { parkedInputs } from "../../../src/upload/failures/parked-inputs.ts";
 import type { Prefetcher } from "../../../src/upload/window/prefetcher.ts";
 import { type InFlightRequest, type SubBatch, SubBatchColumn } from "../../../src/upload/window/sub-batch.ts";
 import { Window } from "../../../src/upload/window/window.ts";
@@ -15,7 +15,7 @@ const never = new AbortController().signal;
 
 test("of points with the same time the first is retried first, so that the last one is stored last", async () => {
   const clock = new ManualClock();
-  const parked = new ParkedInputs(testRuntime({ clock }));
+  const parked = parkedInputs(testRuntime({ clock }));
   parked.park(input, "refused", "no");
   // After two vain retries, a random point is due instead of the oldest.
   for (let tries = 0; tries < 2; tries++) parked.triedInVain(input, "no");
@@ -41,7 +41,7 @@ test("of points with the same time the first is retried first, so that the last 
 
 test("an input is not retried while older points of it are being released to the buffer", async () => {
   const clock = new ManualClock();
-  const parked = new ParkedInputs(testRuntime({ clock }));
+  const parked = parkedInputs(testRuntime({ clock }));
   parked.park(input, "refused", "no");
   await clock.advance(300_000);
   const window = new Window(1_000);
