@@ -12,12 +12,12 @@ import { codedFor } from "./http/content-coding.ts";
 import { authentication, signingKey, TokenSigner } from "./http/credentials.ts";
 import { answeredCrossOrigin } from "./http/cross-origin.ts";
 import { CredentialRefusals } from "./http/guess-brake.ts";
-import { Listener, type ServerCertificate } from "./http/listener.ts";
+import { type Listener, openListener, type ServerCertificate } from "./http/listener.ts";
 import { HttpRefusal, refuse, send } from "./http/messages.ts";
 import { RpcEndpoint } from "./http/rpc-endpoint.ts";
 import { answerTokenRequest } from "./http/token-endpoint.ts";
 import { type MethodTraffic, metricsText, metricsType, Traffic } from "./http/traffic.ts";
-import { StoreThreads } from "./worker/store-threads.ts";
+import { openStoreThreads, type StoreThreads } from "./worker/store-threads.ts";
 
 export interface Service extends AsyncDisposable {
   /** Base address ending in `/v1`; requests go to `{url}/rpc`. */
@@ -47,7 +47,7 @@ export async function openService(
   signal.throwIfAborted();
   await using opened = new AsyncDisposableStack();
   const certificate = await readCertificate(options);
-  const store = opened.use(await StoreThreads.open(options.data));
+  const store = opened.use(await openStoreThreads(options.data));
   const traffic = new Traffic();
   const signer = new TokenSigner(await signingKey(options.data));
   const origin = () => listener.origin;
@@ -74,7 +74,7 @@ export async function openService(
     "/v1/oauth/token": { POST: (request, response) => answerTokenRequest(tokens, request, response) },
   };
   const listener: Listener = opened.use(
-    await Listener.open(options.listen, certificate, (request, response) => {
+    await openListener(options.listen, certificate, (request, response) => {
       if (!answeredCrossOrigin(options.cors ?? [], request, response)) void answer(routes, request, response, runtime);
     }),
   );

@@ -5,7 +5,7 @@
 import type { BufferStats } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import { attempt } from "../../lib/flow/attempt.ts";
-import type { BufferState, LeasedLoss } from "./counters/buffer-state.ts";
+import type { LeasedLoss } from "./counters/buffer-state.ts";
 import { Coverage } from "./counters/coverage.ts";
 import { StateFile } from "./counters/state-file.ts";
 import { crc32 } from "./files/bytes.ts";
@@ -49,170 +49,83 @@ export interface InspectedPoint {
 }
 
 export interface InspectedAccounts
-  extends Pick<
-    BufferStats,
-    "settledPoints" | "refusedPoints" | "duplicatePoints" | "collidedPoints" | "losses"
-  > {
+  extends Pick<BufferStats, "settledPoints" | "refusedPoints" | "duplicatePoints" | "collidedPoints" | "losses"> {
   readonly integration: string;
   readonly leased: readonly LeasedLoss[];
 }
 
-export class BufferInspector {
-  readonly #folder: string;
-  readonly #disk: Disk;
-  readonly #state: BufferState | undefined;
-  readonly #format: ReturnType<typeof readFormatFile>;
-  readonly #stream: string | undefined;
-  #listed: readonly string[] = [];
-  #names: string[] = [];
+export function isBuffer(folder: string, disk: Disk): boolean {
+  const names = attempt(() => disk.list(folder)) ?? [];
+  return names.some((name) => name === "FORMAT" || parseSegmentName(name) !== undefined);
+}
 
-  /** `folder` is the buffer's own folder. Throws the disk's error if it cannot be listed. */
-  constructor(folder: string, disk: Disk) {
-    disk.list(folder);
-    this.#folder = folder;
-    this.#disk = disk;
-    // An unreadable FORMAT file counts as missing: the segments identify the buffer.
-    this.#format = attempt(() => readFormatFile(disk, folder)) ?? "missing";
-    const format = typeof this.#format === "object" ? this.#format.stream : undefined;
-    this.#stream = format;
-    const { states } = StateFile.read(disk, folder);
-    this.#state = states.find(({ state }) => format === undefined || state.stream === format)?.state;
+export type BufferInspector = ReturnType<typeof bufferInspector>;
+
+/** `folder` is the buffer's own folder. Throws the disk's error if it cannot be listed. */
+export function bufferInspector(folder: string, disk: Disk) {
+  let listed: readonly string[] = [];
+  let namesNow: string[] = [];
+  disk.list(folder);
+  // An unreadable FORMAT file counts as missing: the segments identify the buffer.
+  const formatFile = attempt(() => readFormatFile(disk, folder)) ?? "missing";
+  const stream = typeof formatFile === "object" ? formatFile.stream : undefined;
+  const { states } = StateFile.read(disk, folder);
+  const kept = states.find(({ state }) => stream === undefined || state.stream === stream)?.state;
+
+  function files(): FoundFile[] {
+    return findFiles({ disk, folder, note: () => {} });
   }
 
-  static isBuffer(folder: string, disk: Disk): boolean {
-    const names = attempt(() => disk.list(folder)) ?? [];
-    return names.some((name) => name === "FORMAT" || parseSegmentName(name) !== undefined);
-  }
-
-  /** Throws `BUFFER_NEWER` or `BUFFER_OLDER` if the format of the folder is another version's. */
-  checkVersion(): void {
-    refuseOtherVersions(this.#folder, this.#format, this.#files());
-  }
-
-  /** Undefined: no slot of the state file is intact. */
-  get accounts(): InspectedAccounts | undefined {
-    if (!this.#state) return undefined;
-    const { integration, settled, refused, duplicates, collided, losses, leased } = this.#state;
-    return {
-      integration,
-      settledPoints: settled,
-      refusedPoints: refused,
-      duplicatePoints: duplicates,
-      collidedPoints: collided,
-      losses,
-      leased,
-    };
-  }
-
-  /** Names of this buffer's segments, oldest first, without copies and files of other buffers. */
-  names(): string[] {
-    const there = this.#disk.list(this.#folder).filter((name) => parseSegmentName(name) !== undefined);
-    if (there.join() !== this.#listed.join()) {
-      this.#listed = there;
-      this.#names = this.#namesOf(there);
-    }
-    return this.#names;
-  }
-
-  #files(): FoundFile[] {
-    return findFiles({ disk: this.#disk, folder: this.#folder, note: () => {} });
-  }
-
-  #namesOf(there: readonly string[]): string[] {
-    const files = this.#files();
-    const stream = this.#stream ?? commonStream(files);
-    const own = new Set(
-      stream === undefined ? [] : ownSegments(this.#disk, this.#folder, files, stream).map(({ name }) => name),
-    );
-    const headers = new Map(files.map(({ name, header }) => [name, header]));
+  function namesOf(there: readonly string[]): string[] {
+    const found = files();
+    const ours = stream ?? commonStream(found);
+    const own = new Set(ours === undefined ? [] : ownSegments(disk, folder, found, ours).map(({ name }) => name));
+    const headers = new Map(found.map(({ name, header }) => [name, header]));
     // A file without an intact header may still be a segment with readable records.
     return there.filter((name) => own.has(name) || typeof headers.get(name) !== "object").toSorted();
   }
 
-  /** Reads and checks a whole segment: about 10 ms for 8 MiB. Undefined: the segment no longer exists. */
-  segment(name: string): InspectedSegment | undefined {
-    const read = this.#read(name);
-    if (read === undefined) return undefined;
-    if (read instanceof Error) return { name, ...unreadable, error: read.message };
-    const { bytes, header, index } = read;
-    let unsettledPoints = 0;
-    for (let i = 0; i < index.sequences.length; i++) unsettledPoints += this.#unsettledIn(name, read, i);
-    return {
-      name,
-      kind: header?.kind ?? "damaged header",
-      bytes: Math.min(bytes.length, index.endOffset),
-      sealed: index.sealed,
-      integration: header?.integration,
-      inputs: index.dictionary.filter((input) => input !== undefined).length,
-      points: index.points.reduce((sum, points) => sum + points, 0),
-      unsettledPoints,
-      earliest: index.earliestTime,
-      latest: index.latestTime,
-      damage: index.damage,
-      error: undefined,
-    };
-  }
-
-  /** Yields the points by record, sorted by input and time, without unreadable records. `all`: also settled ones. */
-  *points(name: string, all: boolean): Generator<readonly InspectedPoint[]> {
-    const read = this.#read(name);
-    if (read === undefined || read instanceof Error) return;
-    const { index } = read;
-    const coverage = this.#coverage(name, read.header);
-    for (let i = 0; i < index.sequences.length; i++) {
-      const [from, to] = index.rangeOf(i);
-      if (!all && coverage.coversAll(from, to)) continue;
-      const points: InspectedPoint[] = [];
-      this.#visit(read, i, (place, times, values) => {
-        const input = index.dictionary[place];
-        if (input === undefined || (!all && coverage.covers(place, from, to))) return;
-        for (const [at, time] of times.entries()) points.push({ input, time, value: values[at]! });
-      });
-      yield points;
-    }
-  }
-
-  #unsettledIn(name: string, read: ReadSegment, record: number): number {
-    const coverage = this.#coverage(name, read.header);
+  function unsettledIn(name: string, read: ReadSegment, record: number): number {
+    const coverage = coverageOf(name, read.header);
     const [from, to] = read.index.rangeOf(record);
     if (coverage.coversAll(from, to)) return 0;
     if (!coverage.hasSeries) return to - from;
     let points = 0;
-    this.#visit(read, record, (place, { length }) => {
+    visit(read, record, (place, { length }) => {
       if (!coverage.covers(place, from, to)) points += length;
     });
     return points;
   }
 
-  #visit({ bytes, index }: ReadSegment, record: number, visit: SeriesVisitor): void {
+  function visit({ bytes, index }: ReadSegment, record: number, visitor: SeriesVisitor): void {
     const at = index.offsets[record]!;
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const header = readRecordHeader(bytes, view, at, index.salt, crc32);
     if (!header || !isPayloadWhole(bytes, at, header, crc32)) return;
     // A payload that cannot be parsed is skipped like a damaged one.
-    attempt(() => readPoints(bytes, at, header, visit));
+    attempt(() => readPoints(bytes, at, header, visitor));
   }
 
-  #coverage(name: string, header: SegmentHeader | undefined): Coverage {
+  function coverageOf(name: string, header: SegmentHeader | undefined): Coverage {
     const coverage = new Coverage();
-    const known = this.#state?.segments.find((segment) => segment.name === name);
+    const known = kept?.segments.find((segment) => segment.name === name);
     if (!known || (header && header.salt !== known.salt)) return coverage;
     coverage.restore(known);
     return coverage;
   }
 
-  #read(name: string): ReadSegment | Error | undefined {
+  function readSegment(name: string): ReadSegment | Error | undefined {
     const place = parseSegmentName(name);
     if (!place) return undefined;
     try {
-      const bytes = readFile(this.#disk, `${this.#folder}/${name}`);
+      const bytes = readFile(disk, `${folder}/${name}`);
       const read = readSegmentHeader(bytes);
       const header = typeof read === "object" ? read : undefined;
-      const names = this.names();
-      const next = names[names.indexOf(name) + 1];
+      const all = names();
+      const next = all[all.indexOf(name) + 1];
       const limit = parseSegmentName(next ?? "")?.first ?? Number.POSITIVE_INFINITY;
       const options = { first: place.first, salt: header?.salt, limit, end: undefined };
-      const index = scanSegment(bytes, { ...options, durable: this.#state?.durable ?? 0, checksum: crc32 });
+      const index = scanSegment(bytes, { ...options, durable: kept?.durable ?? 0, checksum: crc32 });
       return { bytes, header, index };
     } catch (error) {
       if (diskErrorCode(error) === "ENOENT") return undefined;
@@ -220,6 +133,79 @@ export class BufferInspector {
       throw error;
     }
   }
+
+  /** Names of this buffer's segments, oldest first, without copies and files of other buffers. */
+  function names(): string[] {
+    const there = disk.list(folder).filter((name) => parseSegmentName(name) !== undefined);
+    if (there.join() !== listed.join()) {
+      listed = there;
+      namesNow = namesOf(there);
+    }
+    return namesNow;
+  }
+
+  return {
+    names,
+    /** Throws `BUFFER_NEWER` or `BUFFER_OLDER` if the format of the folder is another version's. */
+    checkVersion(): void {
+      refuseOtherVersions(folder, formatFile, files());
+    },
+    /** Undefined: no slot of the state file is intact. */
+    get accounts(): InspectedAccounts | undefined {
+      if (!kept) return undefined;
+      const { integration, settled, refused, duplicates, collided, losses, leased } = kept;
+      return {
+        integration,
+        settledPoints: settled,
+        refusedPoints: refused,
+        duplicatePoints: duplicates,
+        collidedPoints: collided,
+        losses,
+        leased,
+      };
+    },
+    /** Reads and checks a whole segment: about 10 ms for 8 MiB. Undefined: the segment no longer exists. */
+    segment(name: string): InspectedSegment | undefined {
+      const read = readSegment(name);
+      if (read === undefined) return undefined;
+      if (read instanceof Error) return { name, ...unreadable, error: read.message };
+      const { bytes, header, index } = read;
+      let unsettledPoints = 0;
+      for (let i = 0; i < index.sequences.length; i++) unsettledPoints += unsettledIn(name, read, i);
+      return {
+        name,
+        kind: header?.kind ?? "damaged header",
+        bytes: Math.min(bytes.length, index.endOffset),
+        sealed: index.sealed,
+        integration: header?.integration,
+        inputs: index.dictionary.filter((input) => input !== undefined).length,
+        points: index.points.reduce((sum, points) => sum + points, 0),
+        unsettledPoints,
+        earliest: index.earliestTime,
+        latest: index.latestTime,
+        damage: index.damage,
+        error: undefined,
+      };
+    },
+    /** Yields the points by record, sorted by input and time, without unreadable records. `all`: also settled ones. */
+    *points(name: string, all: boolean): Generator<readonly InspectedPoint[]> {
+      const read = readSegment(name);
+      if (read === undefined || read instanceof Error) return;
+      const { index } = read;
+      const coverage = coverageOf(name, read.header);
+      for (let i = 0; i < index.sequences.length; i++) {
+        const [from, to] = index.rangeOf(i);
+        if (!all && coverage.coversAll(from, to)) continue;
+        const points: InspectedPoint[] = [];
+        visit(read, i, (place, times, values) => {
+          const input = index.dictionary[place];
+          if (input === undefined || (!all && coverage.covers(place, from, to))) return;
+          for (const [at, time] of times.entries()) points.push({ input, time, value: values[at]! });
+        });
+        yield points;
+      }
+    },
+  };
 }
 
 interface ReadSegment {

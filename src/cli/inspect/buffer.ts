@@ -2,7 +2,7 @@
 import { join, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { nodeDisk } from "../../buffer/disk/files/node-disk.ts";
-import { BufferInspector, type InspectedPoint, type InspectedSegment } from "../../buffer/disk/inspector.ts";
+import { bufferInspector, type InspectedPoint, type InspectedSegment, isBuffer } from "../../buffer/disk/inspector.ts";
 import { AgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import { epochMicros } from "../../core/point.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
@@ -19,7 +19,7 @@ type OpenedBuffer = ReturnType<typeof inspectBuffer>;
 function inspectBuffer(directory: string) {
   const disk = nodeDisk();
   const given = resolve(directory);
-  const folder = [given, join(given, "buffer")].find((candidate) => BufferInspector.isBuffer(candidate, disk));
+  const folder = [given, join(given, "buffer")].find((candidate) => isBuffer(candidate, disk));
   if (folder === undefined) {
     const outer = unreadable(given);
     // The remedy for a file in the agent's data directory would be to move it away. This one was only mistyped.
@@ -29,7 +29,7 @@ function inspectBuffer(directory: string) {
     const why = failure === undefined ? "" : `: ${isMissing(failure) ? "there is no such folder" : reasonOf(failure)}`;
     throw new AgentError("BUFFER_MISSING", `${given} holds no buffer${why}`, { hint: remedyOf(failure) });
   }
-  const inspector = new BufferInspector(folder, disk);
+  const inspector = bufferInspector(folder, disk);
   inspector.checkVersion();
   return { folder, inspector };
 }

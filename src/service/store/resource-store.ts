@@ -34,129 +34,104 @@ export interface ResourceChanges {
 /** Each table with its specific columns. */
 const tables = { signal: "integration, input, item", item: "visible" } as const;
 
-export class ResourceStore {
-  readonly #db: DatabaseSync;
-  readonly #newId = xidGenerator();
-  readonly #insertSignal: StatementSync;
-  readonly #updateSignal: StatementSync;
-  readonly #insertItem: StatementSync;
-  readonly #updateItem: StatementSync;
-  readonly #signals = new Map<string, Signal>();
-  readonly #byInput = new Map<string, Map<string, Signal>>();
-  readonly #byItem = new Map<string, Map<string, Signal>>();
-  readonly #items = new Map<string, ItemRecord>();
-  readonly #changed = { signals: new Set<number>(), items: new Set<number>() };
+export type ResourceStore = ReturnType<typeof resourceStore>;
 
-  constructor(db: DatabaseSync) {
-    this.#db = db;
-    this.#insertSignal = db.prepare(
-      "INSERT INTO signal (id, integration, input, item, attributes, created, updated) VALUES (?, ?, ?, ?, ?, ?, ?)",
+export function resourceStore(db: DatabaseSync) {
+  const newId = xidGenerator();
+  const signals = new Map<string, Signal>();
+  const byInput = new Map<string, Map<string, Signal>>();
+  const byItem = new Map<string, Map<string, Signal>>();
+  const items = new Map<string, ItemRecord>();
+  const changed = { signals: new Set<number>(), items: new Set<number>() };
+  const insertSignal = db.prepare(
+    "INSERT INTO signal (id, integration, input, item, attributes, created, updated) VALUES (?, ?, ?, ?, ?, ?, ?)",
+  );
+  const updateSignal = db.prepare("UPDATE signal SET item = ?, attributes = ?, updated = ? WHERE number = ?");
+  const insertItem = db.prepare("INSERT INTO item (id, visible, attributes, created, updated) VALUES (?, ?, ?, ?, ?)");
+  const updateItem = db.prepare("UPDATE item SET visible = ?, attributes = ?, updated = ? WHERE number = ?");
+  reload();
+
+  function select(table: keyof typeof tables, which: string): StatementSync {
+    return db.prepare(
+      `SELECT number, id, attributes, created AS createdAt, updated AS updatedAt, ${tables[table]} FROM ${table} ${which}`,
     );
-    this.#updateSignal = db.prepare("UPDATE signal SET item = ?, attributes = ?, updated = ? WHERE number = ?");
-    this.#insertItem = db.prepare(
-      "INSERT INTO item (id, visible, attributes, created, updated) VALUES (?, ?, ?, ?, ?)",
-    );
-    this.#updateItem = db.prepare("UPDATE item SET visible = ?, attributes = ?, updated = ? WHERE number = ?");
-    this.reload();
+  }
+
+  function keepItem(item: ItemRecord): ItemRecord {
+    items.set(item.id, item);
+    changed.items.add(item.number);
+    return item;
+  }
+
+  function keepSignal(signal: Signal): Signal {
+    const before = signals.get(signal.id)?.item ?? null;
+    if (before !== null && before !== signal.item) byItem.get(before)?.delete(signal.id);
+    signals.set(signal.id, signal);
+    changed.signals.add(signal.number);
+    inner(byInput, signal.integration).set(signal.input, signal);
+    if (signal.item !== null) inner(byItem, signal.item).set(signal.id, signal);
+    return signal;
   }
 
   /** Reloads memory from the file, after a rollback. */
-  reload(): void {
-    for (const kept of [this.#signals, this.#byInput, this.#byItem, this.#items]) kept.clear();
-    for (const row of this.#select("signal", "ORDER BY number").iterate()) this.#keepSignal(resourceOf<Signal>(row));
-    for (const row of this.#select("item", "ORDER BY number").iterate()) this.#keepItem(itemOf(row));
-    this.takeChanges();
+  function reload(): void {
+    for (const kept of [signals, byInput, byItem, items]) kept.clear();
+    for (const row of select("signal", "ORDER BY number").iterate()) keepSignal(resourceOf<Signal>(row));
+    for (const row of select("item", "ORDER BY number").iterate()) keepItem(itemOf(row));
+    takeChanges();
   }
 
   /** Returns and clears the changes since the last call. Call it outside of transactions. */
-  takeChanges(): ResourceChanges {
-    const { signals, items } = this.#changed;
+  function takeChanges(): ResourceChanges {
+    const { signals, items } = changed;
     const taken = { signals: [...signals], items: [...items] };
     signals.clear();
     items.clear();
     return taken;
   }
 
-  /** Reloads rows that another connection wrote. */
-  refresh({ signals, items }: ResourceChanges): void {
-    const signal = this.#select("signal", "WHERE number = ?");
-    for (const number of signals) this.#keepSignal(resourceOf<Signal>(signal.get(number)));
-    const item = this.#select("item", "WHERE number = ?");
-    for (const number of items) this.#keepItem(itemOf(item.get(number)));
-    this.takeChanges();
-  }
-
-  signal(id: string): Signal | undefined {
-    return this.#signals.get(id);
-  }
-
-  signalByInput(integration: string, input: string): Signal | undefined {
-    return this.#byInput.get(integration)?.get(input);
-  }
-
-  /** The signals of an integration, by creation. */
-  signals(integration: string): Iterable<Signal> {
-    return this.#byInput.get(integration)?.values() ?? [];
-  }
-
-  item(id: string): ItemRecord | undefined {
-    return this.#items.get(id);
-  }
-
-  /** By creation. */
-  items(): Iterable<ItemRecord> {
-    return this.#items.values();
-  }
-
-  /** The signals of an item, by creation. */
-  signalsOf(item: string): readonly Signal[] {
-    return [...(this.#byItem.get(item)?.values() ?? [])].toSorted((a, b) => a.number - b.number);
-  }
-
-  createSignal(integration: string, input: string, attributes: Attributes, nowMs: number): Signal {
-    const created = { id: this.#newId(nowMs), attributes, createdAt: nowMs, updatedAt: nowMs };
-    const json = JSON.stringify(attributes);
-    const row = this.#insertSignal.run(created.id, integration, input, null, json, nowMs, nowMs);
-    return this.#keepSignal({ ...created, number: Number(row.lastInsertRowid), integration, input, item: null });
-  }
-
-  updateSignal(signal: Signal): void {
-    this.#updateSignal.run(signal.item, JSON.stringify(signal.attributes), signal.updatedAt, signal.number);
-    this.#keepSignal(signal);
-  }
-
-  createItem(attributes: Attributes, visible: boolean, nowMs: number): ItemRecord {
-    const created = { id: this.#newId(nowMs), attributes, createdAt: nowMs, updatedAt: nowMs };
-    const row = this.#insertItem.run(created.id, visible ? 1 : 0, JSON.stringify(attributes), nowMs, nowMs);
-    return this.#keepItem({ ...created, number: Number(row.lastInsertRowid), visible });
-  }
-
-  updateItem(item: ItemRecord): void {
-    this.#updateItem.run(item.visible ? 1 : 0, JSON.stringify(item.attributes), item.updatedAt, item.number);
-    this.#keepItem(item);
-  }
-
-  #select(table: keyof typeof tables, which: string): StatementSync {
-    return this.#db.prepare(
-      `SELECT number, id, attributes, created AS createdAt, updated AS updatedAt, ${tables[table]} FROM ${table} ${which}`,
-    );
-  }
-
-  #keepItem(item: ItemRecord): ItemRecord {
-    this.#items.set(item.id, item);
-    this.#changed.items.add(item.number);
-    return item;
-  }
-
-  #keepSignal(signal: Signal): Signal {
-    const before = this.#signals.get(signal.id)?.item ?? null;
-    if (before !== null && before !== signal.item) this.#byItem.get(before)?.delete(signal.id);
-    this.#signals.set(signal.id, signal);
-    this.#changed.signals.add(signal.number);
-    inner(this.#byInput, signal.integration).set(signal.input, signal);
-    if (signal.item !== null) inner(this.#byItem, signal.item).set(signal.id, signal);
-    return signal;
-  }
+  return {
+    reload,
+    takeChanges,
+    /** Reloads rows that another connection wrote. */
+    refresh({ signals, items }: ResourceChanges): void {
+      const signal = select("signal", "WHERE number = ?");
+      for (const number of signals) keepSignal(resourceOf<Signal>(signal.get(number)));
+      const item = select("item", "WHERE number = ?");
+      for (const number of items) keepItem(itemOf(item.get(number)));
+      takeChanges();
+    },
+    signal: (id: string): Signal | undefined => signals.get(id),
+    signalByInput: (integration: string, input: string): Signal | undefined => byInput.get(integration)?.get(input),
+    /** The signals of an integration, by creation. */
+    signals: (integration: string): Iterable<Signal> => byInput.get(integration)?.values() ?? [],
+    item: (id: string): ItemRecord | undefined => items.get(id),
+    /** By creation. */
+    items: (): Iterable<ItemRecord> => items.values(),
+    /** The signals of an item, by creation. */
+    signalsOf(item: string): readonly Signal[] {
+      return [...(byItem.get(item)?.values() ?? [])].toSorted((a, b) => a.number - b.number);
+    },
+    createSignal(integration: string, input: string, attributes: Attributes, nowMs: number): Signal {
+      const created = { id: newId(nowMs), attributes, createdAt: nowMs, updatedAt: nowMs };
+      const json = JSON.stringify(attributes);
+      const row = insertSignal.run(created.id, integration, input, null, json, nowMs, nowMs);
+      return keepSignal({ ...created, number: Number(row.lastInsertRowid), integration, input, item: null });
+    },
+    updateSignal(signal: Signal): void {
+      updateSignal.run(signal.item, JSON.stringify(signal.attributes), signal.updatedAt, signal.number);
+      keepSignal(signal);
+    },
+    createItem(attributes: Attributes, visible: boolean, nowMs: number): ItemRecord {
+      const created = { id: newId(nowMs), attributes, createdAt: nowMs, updatedAt: nowMs };
+      const row = insertItem.run(created.id, visible ? 1 : 0, JSON.stringify(attributes), nowMs, nowMs);
+      return keepItem({ ...created, number: Number(row.lastInsertRowid), visible });
+    },
+    updateItem(item: ItemRecord): void {
+      updateItem.run(item.visible ? 1 : 0, JSON.stringify(item.attributes), item.updatedAt, item.number);
+      keepItem(item);
+    },
+  };
 }
 
 function inner<T>(outer: Map<string, Map<string, T>>, key: string): Map<string, T> {

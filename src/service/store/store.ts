@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { AgentError } from "../../core/errors.ts";
 import { type BlockColumns, indexOfTime, joinedBlocks, mergeColumns, sliceColumns } from "./point-block.ts";
-import { PointStore, pointTables } from "./point-store.ts";
-import { ResourceStore, resourceTables } from "./resource-store.ts";
+import { type PointStore, pointStore, pointTables } from "./point-store.ts";
+import { type ResourceStore, resourceStore, resourceTables } from "./resource-store.ts";
 
 const databaseFile = "service.sqlite";
 export const logFile = `${databaseFile}-wal`;
@@ -28,8 +28,8 @@ export class ServiceStore implements Disposable {
     this.#db = db;
     this.#lock = lock;
     this.#changes = db.prepare("SELECT total_changes() AS changes");
-    this.resources = new ResourceStore(db);
-    this.points = new PointStore(db, beforeBlock);
+    this.resources = resourceStore(db);
+    this.points = pointStore(db, beforeBlock);
   }
 
   /** `:memory:` persists nothing. Throws `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or `BUFFER_NEWER`. */

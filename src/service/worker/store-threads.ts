@@ -21,98 +21,84 @@ const maxReaders = 2;
 /** Half a minute of continuous inserts. With a smaller log, queries would wait more often. */
 const maxLogBytes = 256 * 2 ** 20;
 
-export class StoreThreads implements AsyncDisposable {
-  readonly #data: string;
-  readonly #threads: AsyncDisposableStack;
-  readonly #writer: WorkerThread;
-  readonly #readers: WorkerThread[] = [];
+export type StoreThreads = Awaited<ReturnType<typeof openStoreThreads>>;
+
+/** Resolves when the store is open. Rejects with `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or `BUFFER_NEWER`. */
+export async function openStoreThreads(data: string, maxLog = maxLogBytes) {
+  await using threads = new AsyncDisposableStack();
+  const writer = threads.use(new WorkerThread({ data, reads: false }));
+  await writer.opened;
+  const readers: WorkerThread[] = [];
   /** One query for each thread; waiting queries go to the first free one. */
-  readonly #queries = new PQueue({ concurrency: maxReaders });
-  readonly #failed = Promise.withResolvers<Error>();
-  /** Resolves when a thread has ended unexpectedly, such as by lack of memory. Calls then fail. */
-  readonly failed = this.#failed.promise;
-  readonly #maxLogBytes: number;
+  const queries = new PQueue({ concurrency: maxReaders });
+  const failure = Promise.withResolvers<Error>();
   /** Log size at which queries wait for a checkpoint. */
-  #logLimit: number;
-
-  private constructor(data: string, writer: WorkerThread, threads: AsyncDisposableStack, maxLog: number) {
-    this.#data = data;
-    this.#maxLogBytes = this.#logLimit = maxLog;
-    this.#writer = writer;
-    this.#threads = threads;
-    void writer.failed.then(this.#failed.resolve);
-    if (data !== ":memory:") this.#addReader();
-  }
-
-  /** Resolves when the store is open. Rejects with `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or `BUFFER_NEWER`. */
-  static async open(data: string, maxLog = maxLogBytes): Promise<StoreThreads> {
-    await using threads = new AsyncDisposableStack();
-    const writer = threads.use(new WorkerThread({ data, reads: false }));
-    await writer.opened;
-    return new StoreThreads(data, writer, threads.move(), maxLog);
-  }
-
-  /**
-   * Runs writes one at a time in order, except that other writes overtake large inserts. A query sees every write
-   * answered before. Transfers `input.body`. Rejects when a thread has ended. If `abandoned` aborts, a query stops and
-   * a write continues.
-   */
-  async call(input: RpcInput, abandoned: AbortSignal): Promise<StoreAnswer> {
-    const method = methodOf(input.method, input.namespace);
-    if (this.#readers.length > 0 && method && onlyReads(method))
-      return this.#queries.add(() => {
-        abandoned.throwIfAborted();
-        return this.#freeReader().call(input, abandoned);
-      });
-    const answer = await this.#writer.call(input);
-    // Before responding, since the client may query at once.
-    if (answer.changes && isAny(answer.changes)) for (const reader of this.#readers) reader.refresh(answer.changes);
-    void this.#boundLog();
-    return answer;
-  }
-
-  /** Deletes points older than `before`, microseconds since the epoch. Rejects as `call` does. */
-  expire(before: number): Promise<StoreAnswer> {
-    return this.#writer.maintain({ expireBefore: before });
-  }
-
-  /** Waits for earlier calls. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#queries.onIdle();
-    await this.#threads.disposeAsync();
-  }
+  let logLimit = maxLog;
+  void writer.failed.then(failure.resolve);
+  const owned = threads.move();
+  if (data !== ":memory:") addReader();
 
   /** Running queries end first. That takes 15 s at most, since their clients time out then. */
-  async #boundLog(): Promise<void> {
+  async function boundLog(): Promise<void> {
     try {
-      if (this.#readers.length === 0 || (await this.#logBytes()) < this.#logLimit || this.#queries.isPaused) return;
-      this.#queries.pause();
-      await this.#queries.onPendingZero();
-      await this.#writer.maintain("truncate log");
+      if (readers.length === 0 || (await logBytes()) < logLimit || queries.isPaused) return;
+      queries.pause();
+      await queries.onPendingZero();
+      await writer.maintain("truncate log");
       // After a failure, the next checkpoint follows when the log has grown by the limit again.
-      this.#logLimit = this.#maxLogBytes + (await this.#logBytes());
-      this.#queries.start();
+      logLimit = maxLog + (await logBytes());
+      queries.start();
     } catch {
       // The thread has ended: `failed` reports it, and queries reject.
-      this.#queries.start();
+      queries.start();
     }
   }
 
-  async #logBytes(): Promise<number> {
-    return (await stat(join(this.#data, logFile))).size;
+  async function logBytes(): Promise<number> {
+    return (await stat(join(data, logFile))).size;
   }
 
-  #freeReader(): WorkerThread {
-    return this.#readers.find(({ calls }) => calls === 0) ?? this.#addReader();
+  function freeReader(): WorkerThread {
+    return readers.find(({ calls }) => calls === 0) ?? addReader();
   }
 
   /** A new reader reads the committed state when it opens, and then receives the changes of each later write. */
-  #addReader(): WorkerThread {
-    const reader = this.#threads.use(new WorkerThread({ data: this.#data, reads: true }));
-    void reader.failed.then(this.#failed.resolve);
-    this.#readers.push(reader);
+  function addReader(): WorkerThread {
+    const reader = owned.use(new WorkerThread({ data, reads: true }));
+    void reader.failed.then(failure.resolve);
+    readers.push(reader);
     return reader;
   }
+
+  return {
+    /** Resolves when a thread has ended unexpectedly, such as by lack of memory. Calls then fail. */
+    failed: failure.promise,
+    /**
+     * Runs writes one at a time in order, except that other writes overtake large inserts. A query sees every write
+     * answered before. Transfers `input.body`. Rejects when a thread has ended. If `abandoned` aborts, a query stops and
+     * a write continues.
+     */
+    async call(input: RpcInput, abandoned: AbortSignal): Promise<StoreAnswer> {
+      const method = methodOf(input.method, input.namespace);
+      if (readers.length > 0 && method && onlyReads(method))
+        return queries.add(() => {
+          abandoned.throwIfAborted();
+          return freeReader().call(input, abandoned);
+        });
+      const answer = await writer.call(input);
+      // Before responding, since the client may query at once.
+      if (answer.changes && isAny(answer.changes)) for (const reader of readers) reader.refresh(answer.changes);
+      void boundLog();
+      return answer;
+    },
+    /** Deletes points older than `before`, microseconds since the epoch. Rejects as `call` does. */
+    expire: (before: number): Promise<StoreAnswer> => writer.maintain({ expireBefore: before }),
+    /** Waits for earlier calls. */
+    async [Symbol.asyncDispose](): Promise<void> {
+      await queries.onIdle();
+      await owned.disposeAsync();
+    },
+  };
 }
 
 function isAny({ signals, items }: ResourceChanges): boolean {

@@ -119,8 +119,8 @@ export const serviceAblations: readonly Ablation[] = [
   {
     safeguard: "answering queries on separate threads",
     file: "service/worker/store-threads.ts",
-    code: "if (this.#readers.length > 0 && method",
-    without: "if (this.#readers.length < 0 && method",
+    code: "if (readers.length > 0 && method",
+    without: "if (readers.length < 0 && method",
     test: "unit/service/store-threads.test.ts",
     name: "a query does not wait for a write",
   },
@@ -135,7 +135,7 @@ export const serviceAblations: readonly Ablation[] = [
   {
     safeguard: "pausing queries to truncate the write-ahead log",
     file: "service/worker/store-threads.ts",
-    code: "      this.#queries.pause();\n      await this.#queries.onPendingZero();\n",
+    code: "      queries.pause();\n      await queries.onPendingZero();\n",
     without: "",
     test: "unit/service/store-threads.test.ts",
     name: "the write-ahead log is",

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { decodePoints, encodeBlock } from "../../../src/service/store/block-format.ts";
 import { RunEncoder } from "../../../src/service/store/encoded-run.ts";
 import { type BlockColumns, mergeColumns } from "../../../src/service/store/point-block.ts";
-import { PointStore, pointTables } from "../../../src/service/store/point-store.ts";
+import { type PointStore, pointStore, pointTables } from "../../../src/service/store/point-store.ts";
 import { ServiceStore } from "../../../src/service/store/store.ts";
 import { runs } from "../../support/property.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -12,7 +12,7 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 function memoryStore() {
   const db = new DatabaseSync(":memory:");
   db.exec(pointTables);
-  return { db, store: new PointStore(db) };
+  return { db, store: pointStore(db) };
 }
 
 function columns(points: ReadonlyMap<number, number>): BlockColumns {

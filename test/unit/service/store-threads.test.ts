@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { RpcInput } from "../../../src/service/method/dispatch.ts";
-import { StoreThreads } from "../../../src/service/worker/store-threads.ts";
+import { openStoreThreads, type StoreThreads } from "../../../src/service/worker/store-threads.ts";
 import { WorkerThread } from "../../../src/service/worker/worker-thread.ts";
 import { integration } from "../../support/service.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -56,7 +56,7 @@ const shortQuery = () => inputOf("platform.selectItems", { items: { include: tru
 
 test("a query does not wait for a write that was sent before it", async () => {
   using folder = temporaryFolder();
-  await using threads = await StoreThreads.open(folder.path);
+  await using threads = await openStoreThreads(folder.path);
   // Afterwards the reading thread is open.
   await threads.call(shortQuery(), waits);
   // One thread answers in the order of the calls. Larger writes compensate for delays of the reading thread by load.
@@ -76,7 +76,7 @@ test("a query does not wait for a write that was sent before it", async () => {
 
 test("short queries do not wait for a long one, which ends when it is aborted", async () => {
   using folder = temporaryFolder();
-  await using threads = await StoreThreads.open(folder.path);
+  await using threads = await openStoreThreads(folder.path);
   await store(threads, 20);
   // Afterwards both threads are open.
   await Promise.all([threads.call(shortQuery(), waits), threads.call(shortQuery(), waits)]);
@@ -89,7 +89,7 @@ test("short queries do not wait for a long one, which ends when it is aborted", 
 
 test("a query aborted before its turn is not run, and a running one stops reading", async () => {
   using folder = temporaryFolder();
-  await using threads = await StoreThreads.open(folder.path);
+  await using threads = await openStoreThreads(folder.path);
   await store(threads, 1);
   await expect(threads.call(longQuery(), AbortSignal.abort(new Error("gone")))).rejects.toThrow("gone");
   await using reader = new WorkerThread({ data: folder.path, reads: true });
@@ -100,7 +100,7 @@ test("a query aborted before its turn is not run, and a running one stops readin
 
 test("queued queries are answered before the threads end", async () => {
   using folder = temporaryFolder();
-  const threads = await StoreThreads.open(folder.path);
+  const threads = await openStoreThreads(folder.path);
   const ask = (length: number) => Array.from({ length }, () => threads.call(shortQuery(), waits));
   // Afterwards both threads are open.
   await Promise.all(ask(2));
@@ -111,7 +111,7 @@ test("queued queries are answered before the threads end", async () => {
 
 test("a write completes when its client no longer waits", async () => {
   using folder = temporaryFolder();
-  await using threads = await StoreThreads.open(folder.path);
+  await using threads = await openStoreThreads(folder.path);
   const save = inputOf("integration.saveSignals", { integration, inputs: { a: {} } });
   await threads.call(save, AbortSignal.abort());
   const found = await resultOf(threads, "admin.selectSignals", { integration, signals: { include: true } });
@@ -120,7 +120,7 @@ test("a write completes when its client no longer waits", async () => {
 
 test("the write-ahead log is truncated although queries overlap without a pause", async () => {
   using folder = temporaryFolder();
-  await using threads = await StoreThreads.open(folder.path, 2 ** 20);
+  await using threads = await openStoreThreads(folder.path, 2 ** 20);
   await store(threads, 20);
   const short = times.slice(0, 1_000);
   const series = Object.fromEntries(Array.from({ length: 20 }, (_, s) => [`s${s}`, short.map(() => s / 7)]));

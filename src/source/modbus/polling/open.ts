@@ -19,7 +19,7 @@ import { MbapFraming } from "../connection/mbap-framing.ts";
 import { ModbusConnection } from "../connection/modbus-connection.ts";
 import { takePrecedence } from "../connection/precedence.ts";
 import { gapMs, lineRest, openSerial, wireMs } from "../connection/serial-stream.ts";
-import { DeviceQuirks } from "./device-quirks.ts";
+import { loadDeviceQuirks } from "./device-quirks.ts";
 import { ModbusSource } from "./source.ts";
 
 /** Rejects with `SOURCE_UNREACHABLE`, `CONFIG_INVALID` or with `signal.reason`. */
@@ -37,7 +37,7 @@ export async function openModbus(config: ModbusConfig, runtime: Runtime, signal:
   };
   const targets = pollTargets(config);
   const units = new Set(targets.map((target) => target.unit));
-  const learned = await DeviceQuirks.load(config.stateDir, own);
+  const learned = await loadDeviceQuirks(config.stateDir, own);
   const mayAsk = (request: ReadRequest) => {
     const { table, start, count } = request;
     const limits = targets.filter(({ unit }) => unit === request.unit).map((target) => target.limits);

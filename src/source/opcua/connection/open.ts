@@ -6,7 +6,7 @@ import type { Runtime } from "../../../core/runtime.ts";
 import type { TagId } from "../../../core/source.ts";
 import { numericNamespaces } from "../config/node-address.ts";
 import type { OpcuaConfig, OpcuaOptions } from "../config/options.ts";
-import { HistoryMemory } from "../history/history-memory.ts";
+import { openHistoryMemory } from "../history/history-memory.ts";
 import { Monitoring } from "../monitoring/monitoring.ts";
 import { Positions } from "../monitoring/positions.ts";
 import { planGroups, requestedCounts } from "../monitoring/publishing-group.ts";
@@ -129,7 +129,7 @@ async function begin(connected: Connected, signal: AbortSignal): Promise<OpcuaSo
   await monitoring.begin(items, unresolved, signal);
   const history = {
     maxGapMs: options.backfill === "off" ? undefined : options.backfill.maxGap,
-    memory: resources.use(await HistoryMemory.open(join(stateDir, "history.json"))),
+    memory: resources.use(await openHistoryMemory(join(stateDir, "history.json"))),
     serverStarted: started === "" ? undefined : epochMicros(Date.parse(started) * 1_000),
     limit: limits.history,
   };

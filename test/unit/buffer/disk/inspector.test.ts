@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { BufferInspector } from "../../../../src/buffer/disk/inspector.ts";
+import { type BufferInspector, bufferInspector, isBuffer } from "../../../../src/buffer/disk/inspector.ts";
 import { append, folder, moment, openStore, settle, type Triple, take } from "../../../support/disk-store.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
 
@@ -27,7 +27,7 @@ test("a buffer in use is inspected without a lock and without writing a byte", (
   const unsettled = store.stats().unsettledPoints;
   const before = disk.list(folder).map((name) => [name, disk.content(`${folder}/${name}`)]);
 
-  const inspector = new BufferInspector(folder, disk);
+  const inspector = bufferInspector(folder, disk);
   const segments = inspector.names().flatMap((name) => inspector.segment(name) ?? []);
 
   expect(segments.reduce((sum, segment) => sum + segment.points, 0)).toBe(60);
@@ -56,7 +56,7 @@ test("the inspector reports the damage of a folder and returns its readable poin
   });
   for (const state of disk.list(folder).filter((entry) => !entry.startsWith("seg-"))) disk.remove(`${folder}/${state}`);
 
-  const inspector = new BufferInspector(folder, disk);
+  const inspector = bufferInspector(folder, disk);
 
   expect(inspector.accounts).toBeUndefined();
   expect(inspector.segment(name)).toMatchObject({ kind: "damaged header", points: 27, damage: [{ from: 12, to: 15 }] });
@@ -66,7 +66,7 @@ test("the inspector reports the damage of a folder and returns its readable poin
 test("a folder without a buffer is not mistaken for one", () => {
   const disk = new MemoryDisk();
   disk.makeFolder("/data");
-  expect(BufferInspector.isBuffer("/data", disk)).toBe(false);
+  expect(isBuffer("/data", disk)).toBe(false);
   openStore(disk);
-  expect(BufferInspector.isBuffer(folder, disk)).toBe(true);
+  expect(isBuffer(folder, disk)).toBe(true);
 });

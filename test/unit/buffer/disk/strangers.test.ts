@@ -5,7 +5,7 @@ import { mkdirSync, readdirSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { nodeDisk } from "../../../../src/buffer/disk/files/node-disk.ts";
-import { BufferInspector } from "../../../../src/buffer/disk/inspector.ts";
+import { bufferInspector } from "../../../../src/buffer/disk/inspector.ts";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
 import { runs } from "../../../support/property.ts";
@@ -120,7 +120,7 @@ test("a copy of a segment counts once, also for the inspector", () => {
   put(from.disk, first.replace(".log", "-3.log"), from.disk.content(`${folder}/${first}`));
   put(from.disk, "seg-0000000000077777.log", from.disk.content(`${folder}/${second}`));
 
-  const inspector = new BufferInspector(folder, from.disk);
+  const inspector = bufferInspector(folder, from.disk);
   const points = inspector.names().reduce((sum, name) => sum + (inspector.segment(name)?.unsettledPoints ?? 0), 0);
 
   expect(points).toBe(from.count - from.settled.size);

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { DeviceQuirks } from "../../../../src/source/modbus/polling/device-quirks.ts";
+import { loadDeviceQuirks } from "../../../../src/source/modbus/polling/device-quirks.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
@@ -11,12 +11,12 @@ test("learned limits are restored per unit, each once", async () => {
   using folder = temporaryFolder();
   const stateDir = folder.file("sources/bus1");
   const runtime = testRuntime({ clock: new ManualClock() });
-  const learned = await DeviceQuirks.load(stateDir, runtime);
+  const learned = await loadDeviceQuirks(stateDir, runtime);
   for (const address of [4, 7, 4]) learned.add(1, cut(address));
   learned.add(2, cut(9));
   await learned.saved();
 
-  const again = await DeviceQuirks.load(stateDir, runtime);
+  const again = await loadDeviceQuirks(stateDir, runtime);
 
   expect([again.cuts(1), again.cuts(2), again.cuts(3)]).toEqual([[cut(4), cut(7)], [cut(9)], []]);
   expect(runtime.lines).toEqual([]);
@@ -25,7 +25,7 @@ test("learned limits are restored per unit, each once", async () => {
 test("learned limits expire after a day, also when the clock was set back", async () => {
   using folder = temporaryFolder();
   const clock = new ManualClock();
-  const learned = await DeviceQuirks.load(folder.path, testRuntime({ clock }));
+  const learned = await loadDeviceQuirks(folder.path, testRuntime({ clock }));
   for (const unit of [1, 2]) learned.add(unit, cut(4));
   await clock.advance(23 * 3_600_000);
   expect(learned.cuts(1)).toEqual([cut(4)]);
@@ -40,14 +40,14 @@ test("a damaged file and an unwritable folder are only reported", async () => {
   using folder = temporaryFolder();
   await writeFile(join(folder.path, "learned.json"), "{ torn");
   const runtime = testRuntime();
-  const learned = await DeviceQuirks.load(folder.path, runtime);
+  const learned = await loadDeviceQuirks(folder.path, runtime);
   expect(learned.cuts(1)).toEqual([]);
   expect(runtime.lines.map((line) => line.message)).toEqual(["what was learned of the devices cannot be read"]);
   learned.add(1, cut(4));
   await learned.saved();
   expect(JSON.parse(await readFile(join(folder.path, "learned.json"), "utf8"))).toMatchObject({ version: 1 });
 
-  const nowhere = await DeviceQuirks.load("/dev/null/nowhere", runtime);
+  const nowhere = await loadDeviceQuirks("/dev/null/nowhere", runtime);
   nowhere.add(1, cut(4));
   await nowhere.saved();
   expect(runtime.lines.at(-1)).toMatchObject({
@@ -61,14 +61,14 @@ test("answers that may still arrive on a bus are known on the next connection, f
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
   const request = { unit: 3, table: "hr", start: 0, count: 2 } as const;
-  const first = await DeviceQuirks.load(folder.path, runtime);
+  const first = await loadDeviceQuirks(folder.path, runtime);
   first.doubts.add(request);
   await first.saved();
 
-  const second = await DeviceQuirks.load(folder.path, runtime);
+  const second = await loadDeviceQuirks(folder.path, runtime);
   expect(second.doubts.blur(request)).toBe(true);
   await clock.advance(11 * 60_000);
-  expect((await DeviceQuirks.load(folder.path, runtime)).doubts.count(3)).toBe(0);
+  expect((await loadDeviceQuirks(folder.path, runtime)).doubts.count(3)).toBe(0);
   second.doubts.settle(3);
   await second.saved();
   expect(await readFile(join(folder.path, "learned.json"), "utf8")).not.toContain("doubts");

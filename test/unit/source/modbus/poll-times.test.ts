@@ -5,7 +5,7 @@ import type { Reading } from "../../../../src/core/source.ts";
 import { pollTargets } from "../../../../src/source/modbus/config/tag-reads.ts";
 import type { Exchange, Result } from "../../../../src/source/modbus/connection/framing.ts";
 import { ModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
-import { DeviceQuirks } from "../../../../src/source/modbus/polling/device-quirks.ts";
+import { loadDeviceQuirks } from "../../../../src/source/modbus/polling/device-quirks.ts";
 import { ModbusSource } from "../../../../src/source/modbus/polling/source.ts";
 import { type ModbusTagText, modbusConfig } from "../../../support/modbus-source.ts";
 import { runs } from "../../../support/property.ts";
@@ -60,7 +60,7 @@ async function openSource({ tags, timeoutMs = 1_000, takes }: Bus, runtime: Test
     connect: async () => exchange,
   };
   const link = await ModbusConnection.open(options, runtime, new AbortController().signal);
-  const quirks = await DeviceQuirks.load("/dev/null/nowhere", runtime);
+  const quirks = await loadDeviceQuirks("/dev/null/nowhere", runtime);
   return new ModbusSource(config, pollTargets(config), link, quirks, runtime);
 }
 

@@ -4,7 +4,7 @@ import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
 import type { TagId } from "../../../../src/core/source.ts";
 import { defaultTimeRule } from "../../../../src/lib/readings/device-time.ts";
 import { Backfill, type BackfillOptions } from "../../../../src/source/opcua/history/backfill.ts";
-import { HistoryMemory } from "../../../../src/source/opcua/history/history-memory.ts";
+import { openHistoryMemory } from "../../../../src/source/opcua/history/history-memory.ts";
 import type { Item } from "../../../../src/source/opcua/nodes/items.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { opcuaItem } from "../../../support/opcua-item.ts";
@@ -17,7 +17,7 @@ const seconds = (count: number) => epochMicros(now + count * 1e6);
 const item = opcuaItem();
 
 async function backfill(folder: string, more: Partial<BackfillOptions> = {}) {
-  const memory = await HistoryMemory.open(`${folder}/history.json`);
+  const memory = await openHistoryMemory(`${folder}/history.json`);
   onTestFinished(() => memory[Symbol.asyncDispose]());
   const unused = {} as never; // no gap is filled in these tests
   return new Backfill({
@@ -137,7 +137,7 @@ test("transferred values and slight disorder do not count as a clock that was se
 test("a value that reports a gap is settled only when the gap is on disk, also when several are written together", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
-  const onDisk = async () => (await HistoryMemory.open(`${folder.path}/history.json`)).gaps;
+  const onDisk = async () => (await openHistoryMemory(`${folder.path}/history.json`)).gaps;
   gaps.stored(item, seconds(-9));
   const other = { ...item, index: [1] };
   gaps.stored(other, seconds(-9));
@@ -281,7 +281,7 @@ test("a gap reported as lost is not reported again after a kill: its end is on d
   });
   await clock.advance(1_000);
   await clock.advance(1_000);
-  await eventually(async () => (await HistoryMemory.open(`${folder.path}/history.json`)).gaps === 0);
+  await eventually(async () => (await openHistoryMemory(`${folder.path}/history.json`)).gaps === 0);
   stop.abort(new Error("over"));
   await running;
 });

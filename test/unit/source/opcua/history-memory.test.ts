@@ -2,7 +2,7 @@
 import { copyFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
-import { HistoryMemory } from "../../../../src/source/opcua/history/history-memory.ts";
+import { openHistoryMemory } from "../../../../src/source/opcua/history/history-memory.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { type TemporaryFolder, temporaryFolder } from "../../../support/temporary-folder.ts";
 
@@ -16,12 +16,12 @@ const keys = ["nsu=urn:line;s=Temp", "nsu=urn:line;s=Count"];
  */
 async function killed(folder: TemporaryFolder) {
   const path = folder.file("history.json");
-  const memory = await HistoryMemory.open(path);
+  const memory = await openHistoryMemory(path);
   for (const key of keys) memory.stored(key, seconds(0));
   await memory.save();
   memory.stored("nsu=urn:line;s=Temp", seconds(5));
   const known = async () => {
-    const next = await HistoryMemory.open(path);
+    const next = await openHistoryMemory(path);
     return keys.map((key) => next.storedUpTo(key));
   };
   await eventually(async () => (await known())[0] === seconds(5));
