@@ -12,7 +12,7 @@ import type { Loss, PointBuffer } from "../../core/buffer.ts";
 import { isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { SignalCatalog } from "../../core/signal.ts";
-import { orAbort } from "../../lib/flow/abort.ts";
+import { whenAborted } from "../../lib/flow/abort.ts";
 import { BackOff } from "../../lib/flow/back-off.ts";
 import { repeat } from "../../lib/flow/repeat.ts";
 import { ClusterSources, type ClusterSourcesOptions } from "./cluster-sources.ts";
@@ -79,8 +79,15 @@ function adaptStream(stream: PointStream, runtime: Runtime): AsyncDisposable {
   return repeat(adapt, { everyMs: adaptEveryMs, first: "now", failure }, runtime);
 }
 
-/** Resolves once the catalog has the metadata of all agents, or at once if the servers do not answer. */
-async function followSignals(shared: SharedSignals, runtime: Runtime, signal: AbortSignal): Promise<AsyncDisposable> {
+/**
+ * Resolves once the catalog has the metadata of all agents, or at once if the servers do not answer or `signal` aborts:
+ * then the term has ended, as the caller learns from its signal.
+ */
+export async function followSignals(
+  shared: Pick<SharedSignals, "open" | "refresh">,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<AsyncDisposable> {
   let isOpen = false;
   async function read(): Promise<void> {
     try {
@@ -90,7 +97,7 @@ async function followSignals(shared: SharedSignals, runtime: Runtime, signal: Ab
       if (!isAgentError(error)) throw error;
     }
   }
-  await orAbort(read(), signal);
+  await Promise.race([read(), whenAborted(signal)]);
   const failure = "metadata of the other agents is not read any more";
   return repeat(read, { everyMs: signalsEveryMs, first: "later", failure }, runtime);
 }

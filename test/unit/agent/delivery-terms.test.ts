@@ -1,6 +1,7 @@
 // Two agents of a cluster: one delivers the points of both, and the other one continues when its lease ends.
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { followSignals } from "../../../src/agent/upkeep/cluster-delivery.ts";
 import { openClusterTerm } from "../../../src/agent/upkeep/cluster-terms.ts";
 import { startDelivery } from "../../../src/agent/upkeep/delivery.ts";
 import { AgentError } from "../../../src/core/errors.ts";
@@ -137,4 +138,13 @@ test("an agent that cannot begin its term lets another one deliver and tries aga
   });
   expect(delivery.standstill).toBeUndefined();
   expect(runtime.lines.map(({ level }) => level)).not.toContain("error");
+});
+
+test("a term that ends while the metadata of the other agents is read is no failure", async () => {
+  const term = new AbortController();
+  const shared = { open: () => new Promise<never>(() => {}), refresh: async () => {} };
+  const following = followSignals(shared, testRuntime(), term.signal);
+  term.abort(new Error("the lease is over"));
+
+  await expect(following.then((followed) => followed[Symbol.asyncDispose]())).resolves.toBeUndefined();
 });
