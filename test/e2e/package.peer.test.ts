@@ -9,6 +9,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   writeFileSync,
 } from "node:fs";
 import { basename, join, resolve } from "node:path";
@@ -98,6 +99,22 @@ test("the package creates its user and folders, prints the next step and starts 
   await ok("systemctl", "start", "tagferry");
   expect(await property("ActiveState")).toBe("inactive");
   expect(await ok("tagferry", "version")).toMatch(/^tagferry \d/);
+});
+
+test("init at the path of the package makes no folder that the page writes to, and includes none", {
+  timeout: 60_000,
+}, async () => {
+  const etc = () => readdirSync(join(machine.root, "etc/tagferry"));
+  const before = etc();
+  const flags = "--yes --offline --source simulator --integration c8ktonqsahsmemfs7lv0 --password-env PASSWORD";
+  const path = "/etc/tagferry/tagferry.yaml";
+  await ok("env", `PASSWORD=${password}`, "tagferry", "init", "-c", path, ...flags.split(" "));
+
+  expect(readFileSync(configurationFile(), "utf8")).not.toMatch(/^include:/m);
+  const added = etc().filter((name) => !before.includes(name));
+  expect(added).toContain("tagferry.yaml");
+  expect(added).not.toContain("conf.d");
+  for (const name of added) rmSync(join(machine.root, "etc/tagferry", name));
 });
 
 test("an invalid configuration is explained in the journal and not retried", { timeout: 60_000 }, async () => {
