@@ -19,7 +19,7 @@ export interface Footprint {
 }
 
 /** The maximum time of any step on a busy machine. */
-export const patienceMs = 180_000;
+export const patienceMs = 300_000;
 
 export class RestartableAgent implements AsyncDisposable {
   /** The exit statuses after SIGTERM. */
