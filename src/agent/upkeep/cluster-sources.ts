@@ -147,8 +147,9 @@ export class ClusterSources implements AsyncDisposable {
     const state = await SourceHandover.open({ state: cluster.state, source, node, folder, isHeld });
     if (!term.isHeld) return;
     const { former } = state;
-    // Otherwise, until the first regular save, the next reader would take itself for the first one and record no gap.
-    if (!former) await state.save(this.#runtime.clock.now());
+    // Otherwise the next reader would not know of one that dies before its first regular save: it would take itself for
+    // the first one and record no gap, or take what this one has acknowledged for lost.
+    await state.save(former?.upTo ?? this.#runtime.clock.now());
     if (!term.isHeld) return;
     this.#runtime.log.info({ source, ...(former && { before: former.node }) }, "this agent reads the source");
     if (former) this.#options.onTakeover();

@@ -103,6 +103,14 @@ export const clusterAblations: readonly Ablation[] = [
     name: "hands over what it has read",
   },
   {
+    safeguard: "saving that this agent reads a source before it reads",
+    file: "agent/upkeep/cluster-sources.ts",
+    code: "    await state.save(former?.upTo ?? this.#runtime.clock.now());\n",
+    without: "",
+    test: "unit/agent/cluster-sources.test.ts",
+    name: "as soon as it had begun",
+  },
+  {
     safeguard: "waiting until the last points of a source are in the stream",
     file: "agent/upkeep/hand-over.ts",
     code: "while (isWaiting() && ",

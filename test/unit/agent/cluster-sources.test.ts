@@ -1,8 +1,10 @@
 // The sources of an agent that other agents of its cluster can read, too.
 import { expect, test } from "vitest";
 import { ClusterSources } from "../../../src/agent/upkeep/cluster-sources.ts";
+import { keyToken } from "../../../src/cluster/key-token.ts";
 import { Membership } from "../../../src/cluster/membership.ts";
 import { sourceLease } from "../../../src/cluster/source-leases.ts";
+import { eventually } from "../../support/eventually.ts";
 import { memoryBroadcast, memoryBucket, unreachable } from "../../support/memory-bucket.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { lineWith, Reading } from "../../support/shared-source.ts";
@@ -94,7 +96,7 @@ test("an agent that stops hands over what it has read while no other agent can r
   await using gw1 = agent({ handOver });
   await gw1.sources.change([await lineWith("anywhere")]);
   await gw1.clock.advance(30_000);
-  expect(gw1.reading.running).toHaveLength(1);
+  await eventually(() => gw1.reading.running.length === 1);
 
   await gw1.sources[Symbol.asyncDispose]();
 
@@ -102,18 +104,26 @@ test("an agent that stops hands over what it has read while no other agent can r
   expect(await gw1.leases.keys(sourceLease())).toEqual([]);
 });
 
-test("the next agent knows of a reader that lost the servers as soon as it had begun", async () => {
+test.each([
+  { reader: "the first reader", former: undefined, upTo: expect.any(Number) },
+  {
+    reader: "a reader that took over",
+    former: { node: "gw0", upTo: 1_767_225_600_000_000 },
+    upTo: 1_767_225_600_000_000,
+  },
+])("the next agent knows of $reader that lost the servers as soon as it had begun", async ({ former, upTo }) => {
   const state = memoryBucket();
+  if (former) await state.create(`source.${keyToken("line")}`, Buffer.from(JSON.stringify(former)));
   const begins = async () => {
     state.before = () => Promise.reject(unreachable());
   };
   await using gw1 = agent({ state, begins });
   await gw1.sources.change([await lineWith("anywhere")]);
   await gw1.clock.advance(30_000);
-  expect(gw1.reading.running).toHaveLength(1);
+  await eventually(() => gw1.reading.running.length === 1);
 
   state.before = () => {};
   expect((await state.list("source.")).map(({ value }) => JSON.parse(String(Buffer.from(value))))).toEqual([
-    { node: "gw1", upTo: expect.any(Number) },
+    { node: "gw1", upTo },
   ]);
 });
