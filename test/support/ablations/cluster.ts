@@ -9,6 +9,13 @@ const metadata = "unit/cluster/shared-signals.test.ts";
 
 export const clusterAblations: readonly Ablation[] = [
   {
+    safeguard: "a bound on the lines about a subject that the servers forbid",
+    file: "cluster/nats-connection.ts",
+    code: 'this.#errors.warn({ err: status.error }, "error of the cluster")',
+    without: 'this.#runtime.log.warn({ err: status.error }, "error of the cluster")',
+    test: "unit/cluster/nats-connection.test.ts",
+  },
+  {
     safeguard: "renewing the delivery lease before each request",
     file: "cluster/lease-gate.ts",
     code: "await orAbort(term.renew(), signal);",
