@@ -15,17 +15,23 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 test("the upload stops while a source takes its time to stop, not after it", async () => {
   using folder = temporaryFolder();
   const runtime = testRuntime();
+  const uploads = Promise.withResolvers<void>();
   const uploadStopped = Promise.withResolvers<void>();
   const sink: Sink = {
     send: async () => ({ kind: "unavailable", cause: new Error("away") }),
     async [Symbol.asyncDispose]() {},
   };
-  // Records when the uploader closes its reader, which it does after it has stopped.
+  // Records when the uploader uses its reader, and when it closes it, which it does after it has stopped.
   const openBuffer: typeof openDiskBuffer = async (...parts) => {
     const buffer = await openDiskBuffer(...parts);
     const open = buffer.reader.bind(buffer);
     buffer.reader = async () => {
       const reader = await open();
+      const take = reader.take.bind(reader);
+      reader.take = (...given) => {
+        uploads.resolve();
+        return take(...given);
+      };
       const close = reader[Symbol.asyncDispose].bind(reader);
       reader[Symbol.asyncDispose] = async () => {
         await close();
@@ -57,6 +63,8 @@ test("the upload stops while a source takes its time to stop, not after it", asy
       new AbortController().signal,
     );
     await eventually(() => agent.status().sources[0]?.state === "online");
+    // Loading it takes seconds on a busy machine.
+    await uploads.promise;
   }
 
   expect(runtime.lines.map(({ message }) => message)).not.toContain(
