@@ -94,7 +94,7 @@ async function deliver(seed: number, ms: number) {
   for (let passed = 0; passed < ms; passed += 1_000) {
     await clock.advance(1_000);
     // The clock of the server that leads the bucket is set forward, so the lease expires early.
-    if (random() < 0.02) bucket.expire("delivery");
+    if (random() < 0.1) bucket.expire("delivery");
     for (const freeze of freezes) if (random() < 0.02) freeze();
   }
   stop.abort(new Error("the end"));
