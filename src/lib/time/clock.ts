@@ -56,7 +56,9 @@ function callAt(end: number, wake: () => void): () => void {
     if (left > 0) timer = setTimeout(arm, Math.min(Math.ceil(left) + 1, longestTimer));
     else wake();
   }
-  timer = setTimeout(arm, Math.min(Math.ceil(end - performance.now()) + 1, longestTimer));
+  // A multiple of the grid may be in the past. Node prints a warning for a negative time.
+  const left = Math.max(0, end - performance.now());
+  timer = setTimeout(arm, Math.min(Math.ceil(left) + 1, longestTimer));
   return () => clearTimeout(timer);
 }
 

@@ -29,3 +29,16 @@ test("waits on a grid end together at the nearest multiple, with one timer", asy
     vi.useRealTimers();
   }
 });
+
+test("a wait whose time on the grid has passed makes Node print no warning", async () => {
+  const warn = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+  try {
+    // The nearest multiple is a sixth of the time since the start earlier.
+    const gridMs = performance.now() / 1.2;
+    await systemClock().sleep(0, new AbortController().signal, gridMs);
+
+    expect(warn).not.toHaveBeenCalled();
+  } finally {
+    warn.mockRestore();
+  }
+});
