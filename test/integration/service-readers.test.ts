@@ -29,30 +29,33 @@ async function publishAll(service: TestService): Promise<void> {
   await service.call("admin.publishSignals", { integration, itemsBySignal });
 }
 
-test.each([
+test.for([
   ["metadata query", "admin.selectSignals", { integration, signals: { include: true, limit: 1 } }],
   ["small insert", "integration.insert", frame(3, 1, 2)],
-] as const)("a %s that is sent while a large insert runs is answered before that insert", async (_, method, small) => {
-  using folder = temporaryFolder();
-  const clock = new ManualClock();
-  await using service = await testService({ data: folder.path }, testRuntime({ clock }));
-  // Many points, but a short answer, so that it is not compressed.
-  const params = frame(10, 120_000, 1);
-  let overtaken = false;
-  for (let n = 0; n < 10 && !overtaken; n++) {
-    let answered = false;
-    const insert = service.call("integration.insert", params).then(() => (answered = true));
-    // A sleeper on the clock is the timeout of 15 s: it starts when the writing thread receives the insert, and ends
-    // with its
-    // answer.
-    await eventually(() => answered || clock.sleeping > 0);
-    // If the insert were answered before the first of these calls, its answer would have arrived by the last one.
-    for (let call = 0; call < 3; call++) await service.call(method, small);
-    overtaken = !answered;
-    await insert;
-  }
-  expect(overtaken).toBe(true);
-});
+] as const)(
+  "a %s that is sent while a large insert runs is answered before that insert",
+  { timeout: 60_000 },
+  async ([, method, small]) => {
+    using folder = temporaryFolder();
+    const clock = new ManualClock();
+    await using service = await testService({ data: folder.path }, testRuntime({ clock }));
+    // Many points, but a short answer, so that it is not compressed.
+    const params = frame(10, 120_000, 1);
+    let overtaken = false;
+    for (let n = 0; n < 10 && !overtaken; n++) {
+      let answered = false;
+      const insert = service.call("integration.insert", params).then(() => (answered = true));
+      // A sleeper on the clock is the timeout of 15 s: it starts when the writing thread receives the insert, and ends
+      // with its answer.
+      await eventually(() => answered || clock.sleeping > 0);
+      // If the insert were answered before the first of these calls, its answer would have arrived by the last one.
+      for (let call = 0; call < 3; call++) await service.call(method, small);
+      overtaken = !answered;
+      await insert;
+    }
+    expect(overtaken).toBe(true);
+  },
+);
 
 test("a query finds the signals and items of every write answered before it", async () => {
   using folder = temporaryFolder();
