@@ -24,7 +24,7 @@ import { openRejects } from "./rejects/rejects.ts";
 import type { Catalog } from "./signals/catalog.ts";
 import { PublishedItems } from "./signals/published-items.ts";
 import { SignalSync } from "./signals/signal-sync.ts";
-import { SignalWatch } from "./signals/signal-watch.ts";
+import { type SignalWatch, signalWatch } from "./signals/signal-watch.ts";
 
 export type { DeliveryState, DeliveryStatus, UploadFailure } from "./delivery/delivery-status.ts";
 
@@ -185,7 +185,7 @@ function openWatch(
     publish === "off"
       ? undefined
       : opened.use(PublishedItems.open(join(stateDir, "published.db"), target, runtime.log));
-  return new SignalWatch({ options, caller, catalog, configured, published }, runtime);
+  return signalWatch({ options, caller, catalog, configured, published }, runtime);
 }
 
 /** Runs tasks concurrently until `signal` aborts or one fails. `grace` aborts 5 s later. */

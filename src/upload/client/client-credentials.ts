@@ -41,113 +41,54 @@ const mostAnswerBytes = 64 * 1024;
 /** Least age of a token before it is renewed for new rights, since fetching is limited. Doubles with each renewal. */
 const rightsAgeMs = { least: 600_000, most: 7_200_000 } as const;
 
-export class ClientCredentials implements Credentials {
-  readonly #options: ClientCredentialsOptions;
-  readonly #runtime: Runtime;
-  readonly #readFile: () => Promise<CredentialsContent>;
-  readonly #backOff: BackOff;
-  #token: Token | undefined;
-  #rightsAgeMs: number = rightsAgeMs.least;
-  #fetching: Promise<Token> | undefined;
-  #http: { readonly url: string; readonly post: HttpPost } | undefined;
+/** Loads the token of the last run; a damaged one is ignored. The credentials file is read on first use. */
+export async function clientCredentials(options: ClientCredentialsOptions, runtime: Runtime): Promise<Credentials> {
+  const readContent = credentialsFile(options.file);
+  const backOff = new BackOff({ minMs: 5_000, maxMs: 60_000, random: runtime.random });
+  let kept = await readStateFile(options.tokenPath, keptToken);
+  let leastAgeMs: number = rightsAgeMs.least;
+  let fetching: Promise<Token> | undefined;
+  let http: { readonly url: string; readonly post: HttpPost } | undefined;
   /** No request before `until` (monotonic milliseconds); callers get `error` meanwhile. */
-  #pause: { readonly until: number; readonly error: unknown } | undefined;
+  let pause: { readonly until: number; readonly error: unknown } | undefined;
 
-  private constructor(options: ClientCredentialsOptions, runtime: Runtime, token: Token | undefined) {
-    this.#options = options;
-    this.#runtime = runtime;
-    this.#readFile = credentialsFile(options.file);
-    this.#backOff = new BackOff({ minMs: 5_000, maxMs: 60_000, random: runtime.random });
-    this.#token = token;
-  }
-
-  /** Loads the token of the last run; a damaged one is ignored. The credentials file is read on first use. */
-  static async open(options: ClientCredentialsOptions, runtime: Runtime): Promise<ClientCredentials> {
-    return new ClientCredentials(options, runtime, await readStateFile(options.tokenPath, keptToken));
-  }
-
-  async authorization(signal: AbortSignal): Promise<string> {
-    const content = await this.#readFile();
-    const { credentials, integration, apiUrl } = content;
-    if (integration !== this.#options.integration)
-      throw new AgentError(
-        "SERVICE_REFUSED",
-        `credentials file ${this.#options.file} is for integration ${integration}, service.integration is ${this.#options.integration}`,
-      );
-    if (credentials.type === "basic-auth")
-      return basicAuthorization(credentials.clientId, credentials.clientSecret.reveal());
-    const owner = `${credentials.clientId} ${apiUrl}`;
-    if (this.#token?.owner !== owner) this.#token = undefined;
-    const left = this.#token ? this.#leftMs(this.#token) : 0;
-    if (this.#token && left > renewAheadMs(this.#token)) return `Bearer ${this.#token.token}`;
-    try {
-      // All waiting callers share one request. It continues if one of them aborts.
-      this.#fetching ??= this.#fetch(content, owner).finally(() => (this.#fetching = undefined));
-      const { token } = await orAbort(this.#fetching, signal);
-      return `Bearer ${token}`;
-    } catch (error) {
-      if (signal.aborted || !this.#token || left <= 0) throw error;
-      return `Bearer ${this.#token.token}`;
-    }
-  }
-
-  renew(authorization: string, lacking: "validity" | "rights"): boolean {
-    if (this.#token && authorization === `Bearer ${this.#token.token}`) {
-      const ageMs = this.#token.lifetimeMs - this.#leftMs(this.#token);
-      if (lacking === "rights") {
-        if (ageMs < this.#rightsAgeMs) return false;
-        this.#rightsAgeMs = Math.min(rightsAgeMs.most, this.#rightsAgeMs * 2);
-      }
-      this.#token = undefined;
-    }
-    // True if another call has renewed the token, or the next one will. False right after a new token was refused.
-    return (
-      this.#token !== undefined || this.#pause === undefined || this.#runtime.clock.monotonic() >= this.#pause.until
-    );
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#http?.post[Symbol.asyncDispose]();
-    await this.#fetching?.catch(() => {});
-  }
-
-  #leftMs({ issuedAt, lifetimeMs }: Token): number {
-    const age = this.#runtime.clock.now() / 1_000 - issuedAt;
+  function leftMs({ issuedAt, lifetimeMs }: Token): number {
+    const age = runtime.clock.now() / 1_000 - issuedAt;
     // After the clock was set back, the computed age would keep the token beyond its lifetime.
     return age < 0 ? 0 : lifetimeMs - age;
   }
 
-  async #fetch(content: CredentialsContent, owner: string): Promise<Token> {
-    const { clock, log } = this.#runtime;
-    if (this.#pause && clock.monotonic() < this.#pause.until) throw this.#pause.error;
+  async function fetchToken(content: CredentialsContent, owner: string): Promise<Token> {
+    const { clock, log } = runtime;
+    if (pause && clock.monotonic() < pause.until) throw pause.error;
     try {
-      const token = { ...(await this.#request(content)), owner };
-      this.#token = token;
-      this.#backOff.reset();
+      const token = { ...(await tokenOf(content)), owner };
+      kept = token;
+      backOff.reset();
       // No further request for a while, even if the service refuses this token.
       const error = new AgentError("SERVICE_REFUSED", "the service refuses a token that was issued just now");
-      this.#pause = { until: clock.monotonic() + 5_000, error };
-      await writeAtomically(this.#options.tokenPath, JSON.stringify(token)).catch((cause: unknown) =>
+      pause = { until: clock.monotonic() + 5_000, error };
+      await writeAtomically(options.tokenPath, JSON.stringify(token)).catch((cause: unknown) =>
         log.warn({ err: cause }, "the token cannot be kept for the next start"),
       );
       return token;
     } catch (error) {
-      this.#pause = { until: clock.monotonic() + this.#backOff.next(), error };
+      pause = { until: clock.monotonic() + backOff.next(), error };
       throw error;
     }
   }
 
-  async #request({ apiUrl, credentials }: CredentialsContent): Promise<Omit<Token, "owner">> {
+  async function tokenOf({ apiUrl, credentials }: CredentialsContent): Promise<Omit<Token, "owner">> {
     const base = apiUrl.replace(/\/+$/, "");
-    const url = this.#options.tokenUrl ?? `${base}/oauth/token`;
+    const url = options.tokenUrl ?? `${base}/oauth/token`;
     const form = new URLSearchParams({
       grant_type: "client_credentials",
       client_id: credentials.clientId,
       client_secret: credentials.clientSecret.reveal(),
       audience: `${base}/`,
     });
-    const issuedAt = this.#runtime.clock.now() / 1_000;
-    const post = await this.#postTo(url);
+    const issuedAt = runtime.clock.now() / 1_000;
+    const post = await postTo(url);
     const headers = { "content-type": "application/x-www-form-urlencoded", accept: "application/json" };
     const body = Buffer.from(form.toString(), "utf8");
     const answer = await post.post(body, headers, mostAnswerBytes, new AbortController().signal);
@@ -168,14 +109,57 @@ export class ClientCredentials implements Credentials {
     }
   }
 
-  async #postTo(url: string): Promise<HttpPost> {
-    if (this.#http?.url === url) return this.#http.post;
-    const { proxy, caFile, traffic } = this.#options;
-    const post = await openHttpPost({ url, proxy, caFile, connections: 1, traffic }, this.#runtime.clock);
-    await this.#http?.post[Symbol.asyncDispose]();
-    this.#http = { url, post };
+  async function postTo(url: string): Promise<HttpPost> {
+    if (http?.url === url) return http.post;
+    const { proxy, caFile, traffic } = options;
+    const post = await openHttpPost({ url, proxy, caFile, connections: 1, traffic }, runtime.clock);
+    await http?.post[Symbol.asyncDispose]();
+    http = { url, post };
     return post;
   }
+
+  return {
+    async authorization(signal: AbortSignal): Promise<string> {
+      const content = await readContent();
+      const { credentials, integration, apiUrl } = content;
+      if (integration !== options.integration)
+        throw new AgentError(
+          "SERVICE_REFUSED",
+          `credentials file ${options.file} is for integration ${integration}, service.integration is ${options.integration}`,
+        );
+      if (credentials.type === "basic-auth")
+        return basicAuthorization(credentials.clientId, credentials.clientSecret.reveal());
+      const owner = `${credentials.clientId} ${apiUrl}`;
+      if (kept?.owner !== owner) kept = undefined;
+      const left = kept ? leftMs(kept) : 0;
+      if (kept && left > renewAheadMs(kept)) return `Bearer ${kept.token}`;
+      try {
+        // All waiting callers share one request. It continues if one of them aborts.
+        fetching ??= fetchToken(content, owner).finally(() => (fetching = undefined));
+        const { token } = await orAbort(fetching, signal);
+        return `Bearer ${token}`;
+      } catch (error) {
+        if (signal.aborted || !kept || left <= 0) throw error;
+        return `Bearer ${kept.token}`;
+      }
+    },
+    renew(authorization: string, lacking: "validity" | "rights"): boolean {
+      if (kept && authorization === `Bearer ${kept.token}`) {
+        const ageMs = kept.lifetimeMs - leftMs(kept);
+        if (lacking === "rights") {
+          if (ageMs < leastAgeMs) return false;
+          leastAgeMs = Math.min(rightsAgeMs.most, leastAgeMs * 2);
+        }
+        kept = undefined;
+      }
+      // True if another call has renewed the token, or the next one will. False right after a new token was refused.
+      return kept !== undefined || pause === undefined || runtime.clock.monotonic() >= pause.until;
+    },
+    async [Symbol.asyncDispose](): Promise<void> {
+      await http?.post[Symbol.asyncDispose]();
+      await fetching?.catch(() => {});
+    },
+  };
 }
 
 /** A tenth of the lifetime, at most 5 minutes. */
@@ -192,7 +176,7 @@ export async function openCredentials(
 ): Promise<Credentials> {
   const { auth, integration, proxy, caFile } = options;
   const parts = { integration, proxy, caFile, tokenPath, traffic };
-  if (auth.clientCredentials) return ClientCredentials.open({ ...auth.clientCredentials, ...parts }, runtime);
+  if (auth.clientCredentials) return clientCredentials({ ...auth.clientCredentials, ...parts }, runtime);
   const { username = integration, password } = auth.basic ?? {};
   return {
     authorization: async () => basicAuthorization(username, password?.reveal() ?? ""),

@@ -10,7 +10,7 @@ import { openServiceReturn } from "../failures/service-return.ts";
 import { Prefetcher } from "../window/prefetcher.ts";
 import type { InFlightRequest } from "../window/sub-batch.ts";
 import { Window } from "../window/window.ts";
-import { Loader, type LoaderParts } from "./loader.ts";
+import { type Loader, type LoaderParts, loader } from "./loader.ts";
 import { type OutcomeHandler, type OutcomeHandlerParts, outcomeHandler } from "./outcome-handler.ts";
 import { RetryProbes } from "./retry-probes.ts";
 
@@ -94,7 +94,7 @@ export class Dispatcher {
     const bisection = this.#bisection;
     const search = new FailureSearch(clock);
     const hasAll = () => this.#prefetcher.hasAll;
-    this.#loader = new Loader({ window, bisection, search, clock, integration, limit, maxLagMs, hasAll, holds });
+    this.#loader = loader({ window, bisection, search, clock, integration, limit, maxLagMs, hasAll, holds });
     this.#outcomes = outcomeHandler({ ...parts, window, bisection, search, loader: this.#loader }, runtime);
     this.#serviceReturn = sink.connects && openServiceReturn(sink.connects.bind(sink), runtime, intervalMs);
     const { random } = runtime;

@@ -84,16 +84,14 @@ function named<T>(all: readonly T[]): Named<T> {
   return { count: all.length, first: all.slice(0, mostNamed) };
 }
 
-export class SignalWatch {
-  readonly #parts: SignalWatchParts;
-  readonly #runtime: Runtime;
-  readonly #publisher: ItemPublisher | undefined;
-  readonly #backOff: BackOff;
+export type SignalWatch = ReturnType<typeof signalWatch>;
+
+export function signalWatch(parts: SignalWatchParts, runtime: Runtime) {
   /** Inputs saved since the current comparison began. The signals that it reads may be older. */
-  readonly #savedMeanwhile = new Set<InputId>();
+  const savedMeanwhile = new Set<InputId>();
   /** Input → difference that was saved again. If the next comparison finds it unchanged, saving does not help. */
-  readonly #mended = new Map<InputId, string>();
-  #status: SignalWatchStatus = {
+  const mended = new Map<InputId, string>();
+  let current: SignalWatchStatus = {
     checkedAt: undefined,
     error: undefined,
     lost: 0,
@@ -102,58 +100,24 @@ export class SignalWatch {
     unconfigured: named([]),
     items: undefined,
   };
-  #news = false;
-
-  constructor(parts: SignalWatchParts, runtime: Runtime) {
-    const { published, options, caller } = parts;
-    const { publish: mode, require } = options.signals;
-    this.#parts = parts;
-    this.#runtime = runtime;
-    this.#backOff = new BackOff({ minMs: 30_000, maxMs: 600_000, random: runtime.random });
-    if (published && mode !== "off")
-      this.#publisher = new ItemPublisher({ caller, published, mode, require, log: runtime.log });
-  }
-
-  status(): SignalWatchStatus {
-    return this.#status;
-  }
-
-  /** The metadata of these inputs was saved. */
-  saved(inputs: readonly InputId[]): void {
-    for (const input of inputs) this.#savedMeanwhile.add(input);
-    this.#news = true;
-  }
-
-  /** Compares at intervals until `stop` aborts, then resolves. */
-  async run(stop: AbortSignal): Promise<void> {
-    const { clock } = this.#runtime;
-    const { check } = this.#parts.options.signals;
-    const everyMs = check === "off" ? Number.POSITIVE_INFINITY : check;
-    let due = clock.monotonic() + firstMs;
-    let earliest = due;
-    while (!stop.aborted) {
-      await clock.sleep(pollMs, stop, checkGridMs).catch(() => {});
-      const now = clock.monotonic();
-      const wanted = now >= due || (this.#news && this.#publisher !== undefined);
-      const settled = this.#parts.catalog.pending.size === 0 || now >= due + patienceMs;
-      if (stop.aborted || !wanted || !settled || now < earliest) continue;
-      const waitMs = await this.#look(stop);
-      earliest = clock.monotonic() + Math.max(newsMs, waitMs);
-      due = clock.monotonic() + (waitMs > 0 ? Math.min(waitMs, everyMs) : everyMs);
-    }
-  }
+  let news = false;
+  const { published, options, caller } = parts;
+  const { publish: mode, require } = options.signals;
+  const backOff = new BackOff({ minMs: 30_000, maxMs: 600_000, random: runtime.random });
+  const itemPublisher =
+    published && mode !== "off" ? new ItemPublisher({ caller, published, mode, require, log: runtime.log }) : undefined;
 
   /** Resolves with milliseconds to wait before a retry; 0 after success. */
-  async #look(stop: AbortSignal): Promise<number> {
-    this.#news = false;
-    this.#savedMeanwhile.clear();
+  async function look(stop: AbortSignal): Promise<number> {
+    news = false;
+    savedMeanwhile.clear();
     try {
-      await this.#review(stop);
-      this.#backOff.reset();
+      await review(stop);
+      backOff.reset();
       return 0;
     } catch (error) {
       if (stop.aborted) return 0;
-      this.#news = true;
+      news = true;
       const message = reasonOf(error);
       const refused = isAgentError(error, "SERVICE_REFUSED");
       const hint = refused
@@ -161,16 +125,16 @@ export class SignalWatch {
         : isAgentError(error)
           ? errorCodes[error.code].hint
           : undefined;
-      if (this.#status.error?.message !== message)
-        this.#runtime.log.warn({ reason: message, hint }, "signals cannot be compared with the service for now");
-      this.#status = { ...this.#status, error: { message, hint } };
-      return refused ? patienceMs * 10 : this.#backOff.next();
+      if (current.error?.message !== message)
+        runtime.log.warn({ reason: message, hint }, "signals cannot be compared with the service for now");
+      current = { ...current, error: { message, hint } };
+      return refused ? patienceMs * 10 : backOff.next();
     }
   }
 
-  async #review(stop: AbortSignal): Promise<void> {
-    const { caller, catalog, configured } = this.#parts;
-    const { log, clock } = this.#runtime;
+  async function review(stop: AbortSignal): Promise<void> {
+    const { catalog, configured } = parts;
+    const { log, clock } = runtime;
     const found = { lost: 0, changed: 0, kept: [] as NamedReason[] };
     const items: ItemTally = { published: 0, refused: [], unfit: [], edited: [] };
     const { missing, unconfigured } = await reviewSignals(
@@ -181,32 +145,32 @@ export class SignalWatch {
         configured,
       },
       {
-        items: this.#publisher !== undefined,
+        items: itemPublisher !== undefined,
         each: async (page) => {
-          for (const signal of page) if (this.#resave(signal, found.kept)) found.changed++;
-          await this.#publish(page, items, stop);
+          for (const signal of page) if (resave(signal, found.kept)) found.changed++;
+          await publishItems(page, items, stop);
         },
       },
       stop,
     );
-    for (const input of missing) if (this.#isLost(input, found.kept)) found.lost++;
+    for (const input of missing) if (isLost(input, found.kept)) found.lost++;
     if (found.lost + found.changed > 0)
       log.warn(
         { lost: found.lost, changed: found.changed },
         "signals were lost or changed at the service, they are saved again",
       );
     if (items.published > 0) log.info({ items: items.published }, "items published");
-    this.#runtime.metrics.counter(resaved).add(found.lost + found.changed);
+    runtime.metrics.counter(resaved).add(found.lost + found.changed);
     const { published, unfit, edited, refused } = items;
-    const before = this.#status;
-    this.#status = {
+    const before = current;
+    current = {
       checkedAt: clock.now(),
       error: undefined,
       lost: before.lost + found.lost,
       changed: before.changed + found.changed,
       kept: named(found.kept),
       unconfigured: named(unconfigured),
-      items: this.#publisher && {
+      items: itemPublisher && {
         published: (before.items?.published ?? 0) + published,
         unfit: named(unfit),
         edited: named(edited),
@@ -221,37 +185,35 @@ export class SignalWatch {
   }
 
   /** Whether a signal was changed at the service and must be saved again. */
-  #resave({ input, changes, stored }: ReviewedSignal, kept: NamedReason[]): boolean {
-    const { catalog, options } = this.#parts;
+  function resave({ input, changes, stored }: ReviewedSignal, kept: NamedReason[]): boolean {
+    const { catalog } = parts;
     const entry = catalog.entry(input);
     catalog.learn(input, stored.id);
-    if (changes.length === 0) this.#mended.delete(input);
+    if (changes.length === 0) mended.delete(input);
     // With `createOnly`, differences are intended.
     if (changes.length === 0 || options.signals.createOnly || !entry?.saved) return false;
     const reason = changes.map(({ attribute }) => attribute).join(", ");
-    return this.#again(input, `${entry.hash} ${canonicalJson(changes)}`, `keeps its own ${reason}`, kept);
+    return again(input, `${entry.hash} ${canonicalJson(changes)}`, `keeps its own ${reason}`, kept);
   }
 
-  #isLost(input: InputId, kept: NamedReason[]): boolean {
-    const entry = this.#parts.catalog.entry(input);
-    return (
-      entry?.saved === true && this.#again(input, `${entry.hash} lost`, "does not show it though it was saved", kept)
-    );
+  function isLost(input: InputId, kept: NamedReason[]): boolean {
+    const entry = parts.catalog.entry(input);
+    return entry?.saved === true && again(input, `${entry.hash} lost`, "does not show it though it was saved", kept);
   }
 
-  #again(input: InputId, what: string, reason: string, kept: NamedReason[]): boolean {
-    if (this.#savedMeanwhile.has(input)) return false;
-    if (this.#mended.get(input) === what) {
+  function again(input: InputId, what: string, reason: string, kept: NamedReason[]): boolean {
+    if (savedMeanwhile.has(input)) return false;
+    if (mended.get(input) === what) {
       kept.push({ input, reason });
       return false;
     }
-    this.#mended.set(input, what);
-    this.#parts.catalog.markSaved(input, undefined, undefined);
+    mended.set(input, what);
+    parts.catalog.markSaved(input, undefined, undefined);
     return true;
   }
 
-  async #publish(page: readonly ReviewedSignal[], tally: ItemTally, stop: AbortSignal): Promise<void> {
-    const publisher = this.#publisher;
+  async function publishItems(page: readonly ReviewedSignal[], tally: ItemTally, stop: AbortSignal): Promise<void> {
+    const publisher = itemPublisher;
     if (!publisher) return;
     const planned: PlannedItem[] = [];
     for (const [i, { input, signal, stored }] of page.entries()) {
@@ -266,6 +228,33 @@ export class SignalWatch {
       else if ((plan.action === "keep" || plan.action === "update") && plan.edited.length > 0)
         tally.edited.push({ input, reason: plan.edited.map(({ attribute }) => attribute).join(", ") });
     }
-    this.#runtime.metrics.counter(publications).add(published.length);
+    runtime.metrics.counter(publications).add(published.length);
   }
+
+  return {
+    status: (): SignalWatchStatus => current,
+    /** The metadata of these inputs was saved. */
+    saved(inputs: readonly InputId[]): void {
+      for (const input of inputs) savedMeanwhile.add(input);
+      news = true;
+    },
+    /** Compares at intervals until `stop` aborts, then resolves. */
+    async run(stop: AbortSignal): Promise<void> {
+      const { clock } = runtime;
+      const { check } = parts.options.signals;
+      const everyMs = check === "off" ? Number.POSITIVE_INFINITY : check;
+      let due = clock.monotonic() + firstMs;
+      let earliest = due;
+      while (!stop.aborted) {
+        await clock.sleep(pollMs, stop, checkGridMs).catch(() => {});
+        const now = clock.monotonic();
+        const wanted = now >= due || (news && itemPublisher !== undefined);
+        const settled = parts.catalog.pending.size === 0 || now >= due + patienceMs;
+        if (stop.aborted || !wanted || !settled || now < earliest) continue;
+        const waitMs = await look(stop);
+        earliest = clock.monotonic() + Math.max(newsMs, waitMs);
+        due = clock.monotonic() + (waitMs > 0 ? Math.min(waitMs, everyMs) : everyMs);
+      }
+    },
+  };
 }

@@ -3,7 +3,7 @@ import { statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { ClientCredentials } from "../../../src/upload/client/client-credentials.ts";
+import { clientCredentials } from "../../../src/upload/client/client-credentials.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { type TemporaryFolder, temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -48,9 +48,9 @@ function write(folder: TemporaryFolder, apiUrl: string, clientId = "client", typ
   return file;
 }
 
-function open(folder: TemporaryFolder, file: string, clock = new ManualClock()): Promise<ClientCredentials> {
+function open(folder: TemporaryFolder, file: string, clock = new ManualClock()): ReturnType<typeof clientCredentials> {
   const options = { file, integration, tokenPath: folder.file("token.json") };
-  return ClientCredentials.open(options, testRuntime({ clock }));
+  return clientCredentials(options, testRuntime({ clock }));
 }
 
 test("concurrent callers share one token request, and a caller that aborts does not end it", async () => {
