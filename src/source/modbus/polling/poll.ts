@@ -12,7 +12,7 @@ import type { DeviceQuirks } from "./device-quirks.ts";
 import { decodeBlock, failedReadings } from "./readings.ts";
 import { FailureRuns, failuresToSplit, isTimeToSplit, LengthSearch, Refusals } from "./refusals.ts";
 import { timeOfReply } from "./schedule.ts";
-import { type Asked, type TagBlock, UnitReader, type UnitReaderOptions } from "./unit-reader.ts";
+import { type Asked, type TagBlock, type UnitReader, type UnitReaderOptions, unitReader } from "./unit-reader.ts";
 
 export interface PollOptions extends UnitReaderOptions {
   /** `poll`: see `timeOfReply`; `reply`: when the reply was complete. */
@@ -51,7 +51,7 @@ export class Poll {
   constructor(options: PollOptions, runtime: Runtime) {
     this.#options = options;
     this.#runtime = runtime;
-    this.#unit = new UnitReader(options, runtime);
+    this.#unit = unitReader(options, runtime);
     this.#refusals = new Refusals(runtime.clock);
     this.#blocks = this.#plan();
     this.#plannedAt = runtime.clock.monotonic();

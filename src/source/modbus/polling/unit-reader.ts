@@ -37,123 +37,113 @@ const busyWaitMs = 200;
 /** Limit per cycle for all blocks, so that a busy unit cannot take the time of several cycles. */
 const busyRetries = 3;
 
-export class UnitReader {
-  readonly #options: UnitReaderOptions;
-  readonly #runtime: Runtime;
-  readonly #probes: ProbeChoice<TagSpan>;
-  #busyLeft = busyRetries;
+export type UnitReader = ReturnType<typeof unitReader>;
+
+export function unitReader(options: UnitReaderOptions, runtime: Runtime) {
+  let busyLeft = busyRetries;
   /** Whether the unit has answered within its time-out. */
-  #inTime = false;
+  let inTime = false;
   /** Response time of the last answer that came after the time-out. */
-  #slowMs: number | undefined;
+  let lastSlowMs: number | undefined;
+  const probes = new ProbeChoice(options.target.wanted, runtime.random());
 
-  constructor(options: UnitReaderOptions, runtime: Runtime) {
-    this.#options = options;
-    this.#runtime = runtime;
-    this.#probes = new ProbeChoice(options.target.wanted, runtime.random());
-  }
-
-  begin(): void {
-    this.#busyLeft = busyRetries;
-  }
-
-  /** Why no request may be sent while the unit is down. Undefined if one may. */
-  notNow(): string | undefined {
-    const { breaker } = this.#options;
-    return breaker.admit() ? undefined : (breaker.down ?? "another request finds out whether the unit is back");
-  }
-
-  /**
-   * Requests `block`, after a single value if one more silence would count as a failure of unit or connection.
-   * `isOfUnit`: the value got no answer, so `block` was not requested.
-   */
-  async ask(block: TagBlock, signal: AbortSignal): Promise<Asked & { readonly isOfUnit: boolean }> {
-    const { breaker, link } = this.#options;
-    const least = breaker.isDoubtful || link.isNearlyLost ? this.#probes.take() : undefined;
-    const isOnly = least !== undefined && isSame(least, block);
-    if (least && !isOnly) {
-      const probed = await this.#probe(least, signal);
-      if (!isResponsive(probed.result) && probed.result.kind !== "contested") return { ...probed, isOfUnit: true };
-    }
-    return { ...(await this.#request(block, signal, isOnly)), isOfUnit: false };
-  }
-
-  /** Requests a value of `within`, or the one most likely answered. `isGlance`: short time-out after a silence. */
-  async probe(signal: AbortSignal, within?: TagBlock, isGlance = false): Promise<Asked> {
-    return await this.#probe(this.#probes.take(within), signal, isGlance);
-  }
-
-  succeeded(): void {
-    const { breaker, target } = this.#options;
-    if (breaker.down !== undefined) this.#runtime.log.info({ unit: target.unit }, "unit answers again");
-    breaker.succeeded();
-  }
-
-  failed(reason: string, ms: number): void {
-    const { breaker, target } = this.#options;
-    if (breaker.failed(reason, ms + this.#options.restMs))
-      this.#runtime.log.warn({ unit: target.unit, reason }, "unit is down");
-  }
-
-  /** Ends a request whose result says nothing about the unit. */
-  contested(): void {
-    this.#options.breaker.cancelled();
-  }
-
-  silence({ mismatch, lateMs, closed }: Pick<Silence, "mismatch" | "lateMs" | "closed">, ms: number): string {
-    const { unit, timeoutMs } = this.#options.target;
-    if (closed !== undefined) return `unit ${unit} did not answer: ${closed}`;
-    const again = ms < timeoutMs ? `, and now again not within ${formatDuration(Math.round(ms))}` : "";
-    const silence = `unit ${unit} did not answer within ${formatDuration(timeoutMs)}${again}`;
-    const slowMs = Math.max(lateMs ?? 0, this.#slowMs ?? 0);
-    if (slowMs > 0) return `${silence}; ${slowAnswers(slowMs)}`;
-    return mismatch === undefined ? silence : `${silence}; what came instead had ${mismatch}`;
-  }
-
-  #learn(block: TagBlock, result: Result): void {
-    if (result.kind === "data") this.#probes.answered(block);
-    else if (result.kind !== "exception") this.#probes.silent(block);
+  function learn(block: TagBlock, result: Result): void {
+    if (result.kind === "data") probes.answered(block);
+    else if (result.kind !== "exception") probes.silent(block);
     if (result.kind === "silence" || result.kind === "contested") return;
-    if (result.tookMs > this.#options.target.timeoutMs) this.#slowMs = result.tookMs;
+    if (result.tookMs > options.target.timeoutMs) lastSlowMs = result.tookMs;
     else {
-      this.#inTime = true;
-      this.#slowMs = undefined;
+      inTime = true;
+      lastSlowMs = undefined;
     }
   }
 
-  async #probe(least: TagBlock, signal: AbortSignal, isGlance = false): Promise<Asked> {
-    const asked = await this.#request(least, signal, true, isGlance);
-    if (isResponsive(asked.result)) this.succeeded();
+  async function probeWith(least: TagBlock, signal: AbortSignal, isGlance = false): Promise<Asked> {
+    const asked = await request(least, signal, true, isGlance);
+    if (isResponsive(asked.result)) succeeded();
     return asked;
   }
 
   /** Sends a request. Repeats it while the unit is busy, or if the answer may have been lost. */
-  async #request(block: TagBlock, signal: AbortSignal, isProbe: boolean, isGlance = false): Promise<Asked> {
-    const { link, target, breaker } = this.#options;
+  async function request(block: TagBlock, signal: AbortSignal, isProbe: boolean, isGlance = false): Promise<Asked> {
+    const { link, target, breaker } = options;
     const { table, start, count } = block;
     // The probe that decides whether the unit is down gets the full time-out.
     const isBrief = breaker.brief && (breaker.down !== undefined || !isProbe || isGlance);
-    const isPatient = isProbe && !isBrief && !this.#inTime && this.#options.mayBePatient();
+    const isPatient = isProbe && !isBrief && !inTime && options.mayBePatient();
     const shortMs = isBrief ? link.unlikelyAfter(target.timeoutMs) : target.timeoutMs;
     const timeoutMs = isPatient ? shortMs * patience : shortMs;
-    let silentLeft = breaker.down === undefined ? this.#options.retries : 0;
+    let silentLeft = breaker.down === undefined ? options.retries : 0;
     try {
       for (;;) {
         const result = await link.read({ unit: target.unit, table, start, count }, timeoutMs, signal, isProbe);
         if (result.kind === "silence" && silentLeft-- > 0) continue;
         const busy = result.kind === "exception" && consequenceOf(result.code) === "busy";
-        if (!busy || this.#busyLeft === 0 || breaker.down !== undefined) {
-          this.#learn(block, result);
+        if (!busy || busyLeft === 0 || breaker.down !== undefined) {
+          learn(block, result);
           return { result, ms: "tookMs" in result ? result.tookMs : timeoutMs };
         }
-        this.#busyLeft--;
-        await this.#runtime.clock.sleep(busyWaitMs, signal);
+        busyLeft--;
+        await runtime.clock.sleep(busyWaitMs, signal);
       }
     } catch (error) {
       breaker.cancelled();
       throw error;
     }
   }
+
+  function succeeded(): void {
+    const { breaker, target } = options;
+    if (breaker.down !== undefined) runtime.log.info({ unit: target.unit }, "unit answers again");
+    breaker.succeeded();
+  }
+
+  return {
+    succeeded,
+    begin(): void {
+      busyLeft = busyRetries;
+    },
+    /** Why no request may be sent while the unit is down. Undefined if one may. */
+    notNow(): string | undefined {
+      const { breaker } = options;
+      return breaker.admit() ? undefined : (breaker.down ?? "another request finds out whether the unit is back");
+    },
+    /**
+     * Requests `block`, after a single value if one more silence would count as a failure of unit or connection.
+     * `isOfUnit`: the value got no answer, so `block` was not requested.
+     */
+    async ask(block: TagBlock, signal: AbortSignal): Promise<Asked & { readonly isOfUnit: boolean }> {
+      const { breaker, link } = options;
+      const least = breaker.isDoubtful || link.isNearlyLost ? probes.take() : undefined;
+      const isOnly = least !== undefined && isSame(least, block);
+      if (least && !isOnly) {
+        const probed = await probeWith(least, signal);
+        if (!isResponsive(probed.result) && probed.result.kind !== "contested") return { ...probed, isOfUnit: true };
+      }
+      return { ...(await request(block, signal, isOnly)), isOfUnit: false };
+    },
+    /** Requests a value of `within`, or the one most likely answered. `isGlance`: short time-out after a silence. */
+    async probe(signal: AbortSignal, within?: TagBlock, isGlance = false): Promise<Asked> {
+      return await probeWith(probes.take(within), signal, isGlance);
+    },
+    failed(reason: string, ms: number): void {
+      const { breaker, target } = options;
+      if (breaker.failed(reason, ms + options.restMs)) runtime.log.warn({ unit: target.unit, reason }, "unit is down");
+    },
+    /** Ends a request whose result says nothing about the unit. */
+    contested(): void {
+      options.breaker.cancelled();
+    },
+    silence({ mismatch, lateMs, closed }: Pick<Silence, "mismatch" | "lateMs" | "closed">, ms: number): string {
+      const { unit, timeoutMs } = options.target;
+      if (closed !== undefined) return `unit ${unit} did not answer: ${closed}`;
+      const again = ms < timeoutMs ? `, and now again not within ${formatDuration(Math.round(ms))}` : "";
+      const silence = `unit ${unit} did not answer within ${formatDuration(timeoutMs)}${again}`;
+      const slowMs = Math.max(lateMs ?? 0, lastSlowMs ?? 0);
+      if (slowMs > 0) return `${silence}; ${slowAnswers(slowMs)}`;
+      return mismatch === undefined ? silence : `${silence}; what came instead had ${mismatch}`;
+    },
+  };
 }
 
 /** Advice for late answers: `its answers take 1.3 s: raise timeout to 3s`. */

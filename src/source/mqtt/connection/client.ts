@@ -86,7 +86,7 @@ export async function connectOnce<Handler extends MessageHandler>(
   let onLost: ((loss: ConnectionLoss) => AgentError) | undefined;
   client.on("connect", ({ sessionPresent }) => {
     onLost = onEstablished?.(attempt);
-    result.resolve({ connection: new MqttConnection(client, sessionPresent, lost.promise), handler });
+    result.resolve({ connection: mqttConnection(client, sessionPresent, lost.promise), handler });
   });
   client.on("close", () => {
     const loss = explainLoss(attempt, record);
@@ -125,66 +125,57 @@ const ownTerms = {
 } as const satisfies IClientOptions;
 
 /** A connection with a successful CONNACK. Disposal sends DISCONNECT; a persistent session remains at the broker. */
-export class MqttConnection implements AsyncDisposable {
-  /** Resolves with the reason when the connection is lost. Never rejects. */
-  readonly lost: Promise<AgentError>;
-  readonly protocolVersion: 3 | 4 | 5;
-  readonly sessionPresent: boolean;
-  /** Keep-alive in milliseconds, as set by the broker. */
-  readonly keepaliveMs: number;
-  /** Properties of the broker from CONNACK (MQTT 5). */
-  readonly limits: Readonly<Record<string, unknown>>;
-  readonly #client: MqttClient;
-  readonly #lostFirst: Promise<never>;
-  #received = false;
+export type MqttConnection = ReturnType<typeof mqttConnection>;
 
-  constructor(client: MqttClient, sessionPresent: boolean, lost: Promise<AgentError>) {
-    const { protocolVersion } = client.options;
-    this.#client = client;
-    this.lost = lost;
-    this.protocolVersion = protocolVersion === 5 || protocolVersion === 3 ? protocolVersion : 4;
-    this.sessionPresent = sessionPresent;
-    this.keepaliveMs = client.keepalive * 1_000;
-    this.limits = { ...client.serverProperties };
-    this.#lostFirst = lost.then((error): never => {
-      throw error;
-    });
-    this.#lostFirst.catch(() => {});
-    client.stream.on("data", () => void (this.#received = true));
-  }
+export function mqttConnection(client: MqttClient, sessionPresent: boolean, lost: Promise<AgentError>) {
+  let hasReceived = false;
+  const { protocolVersion: version } = client.options;
+  const protocolVersion: 3 | 4 | 5 = version === 5 || version === 3 ? version : 4;
+  const limits: Readonly<Record<string, unknown>> = { ...client.serverProperties };
+  const lostFirst = lost.then((error): never => {
+    throw error;
+  });
+  lostFirst.catch(() => {});
+  client.stream.on("data", () => void (hasReceived = true));
 
-  /** Resolves with the broker's code for each filter: 0 to 2 granted, from 128 refused. Rejects on connection loss. */
-  subscribe(filters: readonly string[], options: SubscribeOptions): Promise<readonly number[]> {
-    return Promise.race([subscribe(this.#client, filters, options), this.#lostFirst]);
-  }
-
-  /** Resolves when the broker has answered. Rejects if the connection is lost. */
-  async unsubscribe(filters: readonly string[]): Promise<void> {
-    await Promise.race([this.#client.unsubscribeAsync([...filters]), this.#lostFirst]);
-  }
-
-  /** Sends PINGREQ without expecting an early answer. For times when reading is paused or much data is in transit. */
-  stayAlive(): void {
-    if (!this.#client.connected) return;
-    this.#client.sendPing();
-    // The answer is queued behind unread data, and its absence must not count as a timeout.
-    this.#client.reschedulePing(true);
-  }
-
-  /** Whether any data arrived since the last call. */
-  received(): boolean {
-    const received = this.#received;
-    this.#received = false;
-    return received;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.#client.connected) return;
-    this.#client.end(false);
-    const timer = setTimeout(() => this.#client.stream.destroy(), farewellMs);
-    await this.lost;
-    clearTimeout(timer);
-  }
+  return {
+    /** Resolves with the reason when the connection is lost. Never rejects. */
+    lost,
+    protocolVersion,
+    sessionPresent,
+    /** Keep-alive in milliseconds, as set by the broker. */
+    keepaliveMs: client.keepalive * 1_000,
+    /** Properties of the broker from CONNACK (MQTT 5). */
+    limits,
+    /** Resolves with the broker's code for each filter: 0 to 2 granted, from 128 refused. Rejects on connection loss. */
+    subscribe(filters: readonly string[], options: SubscribeOptions): Promise<readonly number[]> {
+      return Promise.race([subscribe(client, filters, options), lostFirst]);
+    },
+    /** Resolves when the broker has answered. Rejects if the connection is lost. */
+    async unsubscribe(filters: readonly string[]): Promise<void> {
+      await Promise.race([client.unsubscribeAsync([...filters]), lostFirst]);
+    },
+    /** Sends PINGREQ without expecting an early answer. For times when reading is paused or much data is in transit. */
+    stayAlive(): void {
+      if (!client.connected) return;
+      client.sendPing();
+      // The answer is queued behind unread data, and its absence must not count as a timeout.
+      client.reschedulePing(true);
+    },
+    /** Whether any data arrived since the last call. */
+    received(): boolean {
+      const received = hasReceived;
+      hasReceived = false;
+      return received;
+    },
+    async [Symbol.asyncDispose](): Promise<void> {
+      if (!client.connected) return;
+      client.end(false);
+      const timer = setTimeout(() => client.stream.destroy(), farewellMs);
+      await lost;
+      clearTimeout(timer);
+    },
+  };
 }
 
 /** How long the broker may take to close the connection after DISCONNECT, in milliseconds. */

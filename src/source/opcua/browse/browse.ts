@@ -16,7 +16,7 @@ import { chooseEndpoint, isSecure, loginsOf, passwordInClear, securityOf, weakne
 import { openLink } from "../session/link.ts";
 import { identityOf } from "../session/login.ts";
 import { openPki, type PkiOptions, probePlace, remedyIn } from "../session/pki.ts";
-import { Resumption } from "../session/resumption.ts";
+import { openResumption } from "../session/resumption.ts";
 import { readFacts } from "../session/server-facts.ts";
 import { type Child, readValues, Services } from "../session/services.ts";
 import { loadStack } from "../session/stack.ts";
@@ -62,7 +62,7 @@ export async function openBrowser(target: BrowseTarget, runtime: Runtime, signal
   if (shown && target.trust !== undefined && isCalled(shown, target.trust))
     await pki.store.trustCertificate(certificate);
   await verifyServer(endpoint, linkOptions);
-  const resumption = await Resumption.open(join(temporaryDir, "session.json"), "", runtime.log);
+  const resumption = await openResumption(join(temporaryDir, "session.json"), "", runtime.log);
   const link = await openLink(stack, linkOptions, endpoint, resumption, runtime.log, signal);
   opened.defer(() => link.close());
   const facts = await readFacts(link, signal);

@@ -1,9 +1,9 @@
 // Browses a server branch by branch, as a person opens them, with current values.
 import type { BrowseTarget, ExploredList, ExploredNode, ExploreQuery, Explorer } from "../../../core/commissioning.ts";
 import { AgentError } from "../../../core/errors.ts";
-import type { Clock, Runtime } from "../../../core/runtime.ts";
+import type { Runtime } from "../../../core/runtime.ts";
 import { portableNodeId } from "../config/node-address.ts";
-import { type Child, type NodeId, readValues, type Services } from "../session/services.ts";
+import { type Child, type NodeId, readValues } from "../session/services.ts";
 import { convert } from "../types/value.ts";
 import { factsOf, isOffered, mostNodes, objects, openBrowser } from "./browse.ts";
 
@@ -39,94 +39,23 @@ const parentsAtOnce = 500;
 /** The session is temporary and ends with the explorer. Rejects like `browseOpcua`. */
 export async function exploreOpcua(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): Promise<Explorer> {
   const { services, namespaces, resources } = await openBrowser(target, runtime, signal);
-  return new OpcuaExplorer(services, namespaces, resources, runtime.clock);
-}
-
-class OpcuaExplorer implements Explorer {
-  readonly tree = true;
-  readonly #services: Services;
-  readonly #namespaces: readonly string[];
-  readonly #resources: AsyncDisposableStack;
-  readonly #clock: Clock;
-  readonly #known = new Map<string, KnownNode>();
+  const { clock } = runtime;
+  const listed = new Map<string, KnownNode>();
   /** What was listed last, so that paging and another word of a search ask the server once. */
-  #last: Found | undefined;
-
-  constructor(services: Services, namespaces: readonly string[], resources: AsyncDisposableStack, clock: Clock) {
-    this.#clock = clock;
-    this.#services = services;
-    this.#namespaces = namespaces;
-    this.#resources = resources;
-  }
-
-  async list({ under, search, first, count }: ExploreQuery, signal: AbortSignal): Promise<ExploredList> {
-    const below = search.length > 0;
-    if (first === 0 && !below) this.#last = undefined;
-    const last = this.#last;
-    const known = last && last.under === under && last.below === below ? last : undefined;
-    const { nodes: all, notes } = (this.#last = known ?? (await this.#find(under, below, signal)));
-    const depth = under === undefined ? 0 : this.#nodeOf(under).path.length;
-    const matching = all.filter(({ path, name, nodeId }) => {
-      const own = `${name} ${nodeId.toString()}`.toLowerCase();
-      const text = `${path.slice(depth).join(".")} ${own}`.toLowerCase();
-      // Everything below a node has its name in the path, but is not what a person looks for.
-      return !below || (search.every((word) => text.includes(word)) && search.some((word) => own.includes(word)));
-    });
-    const shown = matching.slice(first, first + count);
-    if (this.#known.size + shown.length > mostNodes)
-      throw new AgentError("SOURCE_PROTOCOL", `more than ${mostNodes} nodes were listed`, {
-        hint: "connect again, and open fewer branches",
-      });
-    const children = await this.#services.children(
-      shown.map(({ nodeId }) => nodeId),
-      signal,
-    );
-    const facts = await factsOf(this.#services, shown, signal);
-    const nodes = shown.map(({ nodeId, name, path }, i): ExploredNode => {
-      const key = portableNodeId(nodeId.toString(), this.#namespaces);
-      this.#known.set(key, { nodeId, path });
-      const branch = children[i]?.some(isOffered) ?? false;
-      return {
-        key,
-        address: key,
-        name,
-        path,
-        depth: path.length - 1,
-        branch,
-        signal: {},
-        tag: { node: key },
-        ...facts[i],
-      };
-    });
-    return { nodes, total: matching.length, busy: false, notes };
-  }
-
-  async values(keys: readonly string[], signal: AbortSignal) {
-    const nodes = keys.map((key) => this.#nodeOf(key).nodeId);
-    const read = await readValues(this.#services, nodes, signal);
-    return new Map(
-      read.flatMap(({ value }, i) => {
-        const converted = convert(value);
-        const key = keys[i];
-        return "value" in converted && converted.value !== undefined && key !== undefined
-          ? [[key, converted.value] as const]
-          : [];
-      }),
-    );
-  }
+  let latest: Found | undefined;
 
   /** Level by level, so that a search with bounds finds what is near. */
-  async #find(under: string | undefined, below: boolean, signal: AbortSignal): Promise<Found> {
-    const top = under === undefined ? undefined : this.#nodeOf(under);
+  async function find(under: string | undefined, below: boolean, signal: AbortSignal): Promise<Found> {
+    const top = under === undefined ? undefined : nodeOf(under);
     const seen = new Set<string>();
     const nodes: FoundNode[] = [];
-    const end = this.#clock.monotonic() + searchWithinMs;
+    const end = clock.monotonic() + searchWithinMs;
     const waiting: Parent[] = [{ nodeId: top?.nodeId ?? objects, path: top?.path ?? [] }];
-    const isOver = () => nodes.length >= mostSearched || this.#clock.monotonic() > end;
+    const isOver = () => nodes.length >= mostSearched || clock.monotonic() > end;
     do {
       const parents = waiting.splice(0, parentsAtOnce);
       const ids = parents.map(({ nodeId }) => nodeId);
-      for (const [i, children] of (await this.#services.children(ids, signal)).entries())
+      for (const [i, children] of (await services.children(ids, signal)).entries())
         for (const child of children) {
           const key = child.nodeId.toString();
           if (!isOffered(child) || seen.has(key)) continue;
@@ -141,13 +70,68 @@ class OpcuaExplorer implements Explorer {
     return { under, below, nodes, notes: below ? [note] : [] };
   }
 
-  #nodeOf(key: string): KnownNode {
-    const known = this.#known.get(key);
+  function nodeOf(key: string): KnownNode {
+    const known = listed.get(key);
     if (known) return known;
     throw new AgentError("CONFIG_INVALID", `${key} was not listed by this connection`, { hint: "connect again" });
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#resources.disposeAsync();
-  }
+  return {
+    tree: true,
+    async list({ under, search, first, count }: ExploreQuery, signal: AbortSignal): Promise<ExploredList> {
+      const below = search.length > 0;
+      if (first === 0 && !below) latest = undefined;
+      const last = latest;
+      const known = last && last.under === under && last.below === below ? last : undefined;
+      const { nodes: all, notes } = (latest = known ?? (await find(under, below, signal)));
+      const depth = under === undefined ? 0 : nodeOf(under).path.length;
+      const matching = all.filter(({ path, name, nodeId }) => {
+        const own = `${name} ${nodeId.toString()}`.toLowerCase();
+        const text = `${path.slice(depth).join(".")} ${own}`.toLowerCase();
+        // Everything below a node has its name in the path, but is not what a person looks for.
+        return !below || (search.every((word) => text.includes(word)) && search.some((word) => own.includes(word)));
+      });
+      const shown = matching.slice(first, first + count);
+      if (listed.size + shown.length > mostNodes)
+        throw new AgentError("SOURCE_PROTOCOL", `more than ${mostNodes} nodes were listed`, {
+          hint: "connect again, and open fewer branches",
+        });
+      const children = await services.children(
+        shown.map(({ nodeId }) => nodeId),
+        signal,
+      );
+      const facts = await factsOf(services, shown, signal);
+      const nodes = shown.map(({ nodeId, name, path }, i): ExploredNode => {
+        const key = portableNodeId(nodeId.toString(), namespaces);
+        listed.set(key, { nodeId, path });
+        const branch = children[i]?.some(isOffered) ?? false;
+        return {
+          key,
+          address: key,
+          name,
+          path,
+          depth: path.length - 1,
+          branch,
+          signal: {},
+          tag: { node: key },
+          ...facts[i],
+        };
+      });
+      return { nodes, total: matching.length, busy: false, notes };
+    },
+    async values(keys: readonly string[], signal: AbortSignal) {
+      const nodes = keys.map((key) => nodeOf(key).nodeId);
+      const read = await readValues(services, nodes, signal);
+      return new Map(
+        read.flatMap(({ value }, i) => {
+          const converted = convert(value);
+          const key = keys[i];
+          return "value" in converted && converted.value !== undefined && key !== undefined
+            ? [[key, converted.value] as const]
+            : [];
+        }),
+      );
+    },
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
 }

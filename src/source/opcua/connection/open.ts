@@ -13,13 +13,13 @@ import { planGroups, requestedCounts } from "../monitoring/publishing-group.ts";
 import { handedOver, type NoSubscription, obtainSubscription, type Subscription } from "../monitoring/subscription.ts";
 import { rememberNamespaces } from "../nodes/address-space.ts";
 import { type Resolver, resolveTags, type Tag } from "../nodes/items.ts";
-import { StructureTypes } from "../nodes/structure-types.ts";
+import { structureTypes } from "../nodes/structure-types.ts";
 import { connectionDigest, findEndpoint, noSecurity, userDigest } from "../session/discovery.ts";
 import { loginNeedsCertificate, passwordWarning, securityOf, weaknessOf } from "../session/endpoint.ts";
 import { openLink } from "../session/link.ts";
 import { identityOf } from "../session/login.ts";
 import { openPki, pkiOf } from "../session/pki.ts";
-import { Resumption } from "../session/resumption.ts";
+import { openResumption } from "../session/resumption.ts";
 import { partnerAdvice, profileOf, readFacts, readRedundantSet } from "../session/server-facts.ts";
 import { Services } from "../session/services.ts";
 import { loadStack, type Stack } from "../session/stack.ts";
@@ -45,7 +45,7 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
     log.warn({ certificate: pki.certificateFile, validTo }, "own certificate ends soon");
   const digest = connectionDigest(linkOptions, endpoint);
   const shared = config.identity === undefined ? undefined : { user: userDigest(linkOptions, endpoint) };
-  const resumption = await Resumption.open(join(config.stateDir, "session.json"), digest, log, shared);
+  const resumption = await openResumption(join(config.stateDir, "session.json"), digest, log, shared);
   const link = await openLink(stack, linkOptions, endpoint, resumption, log, signal);
   // If a later step fails, the next attempt resumes this session.
   resources.defer(() => (config.final?.() || resumption.guest ? link.close() : link.hangUp()));
@@ -97,7 +97,7 @@ async function begin(connected: Connected, signal: AbortSignal): Promise<OpcuaSo
       return new Map<number, string>();
     },
   );
-  const structures = new StructureTypes(stack.binary, services, log);
+  const structures = structureTypes(stack.binary, services, log);
   const resolver: Resolver = { ua: stack.ua, services, structures, namespaces, known };
   const { items, unresolved, cut } = await resolveTags(tags, resolver, signal);
   for (const tag of cut) log.warn({ tag, limit: config.tags[tag]?.limit ?? 1_000 }, "more variables than the limit");

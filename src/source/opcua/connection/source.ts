@@ -4,7 +4,7 @@ import type { Runtime } from "../../../core/runtime.ts";
 import type { Delivery, Source } from "../../../core/source.ts";
 import { isAbort } from "../../../lib/flow/abort.ts";
 import type { OpcuaConfig } from "../config/options.ts";
-import { Backfill, type BackfillOptions } from "../history/backfill.ts";
+import { type Backfill, type BackfillOptions, openBackfill } from "../history/backfill.ts";
 import type { HistoryMemory } from "../history/history-memory.ts";
 import { failureReading, type MonitoringFailure } from "../monitoring/monitoring-failure.ts";
 import { type Notification, unreportedOverflows } from "../monitoring/notification.ts";
@@ -64,7 +64,7 @@ export function opcuaSource(options: OpcuaSourceOptions) {
   const reading = { services, runtime, deliver: polled };
   const reread = new Reread(reading);
 
-  const backfill: Backfill = new Backfill({
+  const backfill: Backfill = openBackfill({
     ...common,
     ...history,
     namespaces,

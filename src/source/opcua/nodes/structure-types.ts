@@ -31,103 +31,70 @@ const kinds = { plain: 0, optional: 1, union: 2, plainOfAny: 3, unionOfAny: 4 } 
 const mostLevels = 64;
 
 /** The known structures of one server; valid for one connection. */
-export class StructureTypes implements KnownTypes {
-  readonly binary: KnownTypes["binary"];
-  readonly #services: Services;
-  readonly #log: Logger;
+export type StructureTypes = ReturnType<typeof structureTypes>;
+
+export function structureTypes(binary: KnownTypes["binary"], services: Services, log: Logger) {
   /** Encoding → data type. Undefined if the server does not describe it. */
-  readonly #types = new Map<string, string | undefined>();
-  readonly #definitions = new Map<string, StructureType>();
+  const typeOfEncoding = new Map<string, string | undefined>();
+  const definitions = new Map<string, StructureType>();
   /** Built-in type of each data type that is not a structure. */
-  readonly #simple = new Map<string, number>();
+  const builtIns = new Map<string, number>();
   /** Conversion results per value, so that each is decoded once. */
-  readonly #converted = new WeakMap<VariantLike, Map<unknown, Converted>>();
+  const conversions = new WeakMap<VariantLike, Map<unknown, Converted>>();
+  const known: KnownTypes = {
+    binary,
+    typeOf: (encoding) => typeOfEncoding.get(encoding),
+    definition: (type) => definitions.get(type),
+  };
 
-  constructor(binary: KnownTypes["binary"], services: Services, log: Logger) {
-    this.binary = binary;
-    this.#services = services;
-    this.#log = log;
-  }
-
-  typeOf(encoding: string): string | undefined {
-    return this.#types.get(encoding);
-  }
-
-  definition(type: string): StructureType | undefined {
-    return this.#definitions.get(type);
-  }
-
-  /** The field of a value that `learn` has processed. */
-  convert(variant: VariantLike | null, { index, field = [] }: FieldOf): Converted {
-    const known = variant ? this.#converted.get(variant)?.get(field) : undefined;
-    return known ?? convertField(variant, index, field, this);
-  }
-
-  /** Clears the cache; call it when the server has changed a type. */
-  forget(): void {
-    this.#types.clear();
-    this.#definitions.clear();
-    this.#simple.clear();
-  }
-
-  /** Reads the definitions of these values. Rejects with `SOURCE_*` if the connection fails, not on a refusal. */
-  async learn(values: Iterable<readonly [FieldOf, NotifiedValue, ...unknown[]]>, signal: AbortSignal): Promise<void> {
-    for (const [item, { value }] of values) {
-      if (!item.field || !value) continue;
-      const converted = await this.#known(value, item, item.field, signal);
-      const all = this.#converted.get(value) ?? new Map<unknown, Converted>();
-      this.#converted.set(value, all.set(item.field, converted));
-    }
-  }
-
-  async #known(
+  async function convertKnown(
     value: VariantLike,
     item: FieldOf,
     field: readonly FieldStep[],
     signal: AbortSignal,
   ): Promise<Converted> {
     for (;;) {
-      const converted = convertField(value, item.index, field, this);
-      if (!("unknown" in converted) || this.#types.has(converted.unknown)) return converted;
-      await this.#ask(converted, item, signal).catch((error: unknown) => {
+      const converted = convertField(value, item.index, field, known);
+      if (!("unknown" in converted) || typeOfEncoding.has(converted.unknown)) return converted;
+      await ask(converted, item, signal).catch((error: unknown) => {
         // If the connection is lost, the value is resent on the next one.
         if (signal.aborted || refusalOf(error) === undefined) throw error;
         // The type stays unknown and must not block others. An example is a dictionary above the message limit.
-        this.#types.set(converted.unknown, undefined);
-        this.#log.warn({ err: error, encoding: converted.unknown }, "how a structure is made up cannot be read");
+        typeOfEncoding.set(converted.unknown, undefined);
+        log.warn({ err: error, encoding: converted.unknown }, "how a structure is made up cannot be read");
       });
     }
   }
 
-  async #ask({ unknown: encoding }: Unknown, { nodeId }: FieldOf, signal: AbortSignal): Promise<void> {
-    const [types = []] = await this.#services.related([encoding], "Inverse", hasEncoding, signal);
+  async function ask({ unknown: encoding }: Unknown, { nodeId }: FieldOf, signal: AbortSignal): Promise<void> {
+    const [types = []] = await services.related([encoding], "Inverse", hasEncoding, signal);
     // Some servers have no reference from an encoding to its type. Assume the variable's own type.
-    const [own] = types[0] ? [] : await readValues(this.#services, [nodeId], signal, attributes.dataType);
+    const [own] = types[0] ? [] : await readValues(services, [nodeId], signal, attributes.dataType);
     const type = types[0] ?? (isNodeId(own?.value?.value) ? own.value.value : undefined);
-    if (type) await this.#define(type, signal);
+    if (type) await define(type, signal);
     let key = type?.toString();
-    if (key === undefined || !this.#definitions.has(key)) {
-      const described = await findStructure(this.#services, encoding, signal);
-      for (const [each, definition] of described?.types ?? []) this.#definitions.set(each, definition);
+    if (key === undefined || !definitions.has(key)) {
+      const described = await findStructure(services, encoding, signal);
+      for (const [each, definition] of described?.types ?? []) definitions.set(each, definition);
       key = described?.key;
     }
-    if (key !== undefined && this.#definitions.has(key)) this.#types.set(encoding, key);
+    if (key !== undefined && definitions.has(key)) typeOfEncoding.set(encoding, key);
     else {
-      this.#types.set(encoding, undefined);
+      typeOfEncoding.set(encoding, undefined);
       const fields = { encoding, type: type?.toString() ?? "unknown" };
-      this.#log.warn(fields, "the server does not tell how a structure is made up");
+      log.warn(fields, "the server does not tell how a structure is made up");
     }
   }
 
   /** Reads a data type and the types of its fields, level by level. */
-  async #define(type: NodeId, signal: AbortSignal): Promise<void> {
+  async function define(type: NodeId, signal: AbortSignal): Promise<void> {
     /** Received definitions; the types of their fields are not resolved yet. */
     const raw = new Map<string, unknown>();
     const parents = new Map<string, string>();
     let level = new Map([[type.toString(), type]]);
     for (let depth = 0; level.size > 0 && depth < mostLevels; depth++) {
       const nodes = [...level.values()];
-      const answers = await readValues(this.#services, nodes, signal, attributes.dataTypeDefinition);
+      const answers = await readValues(services, nodes, signal, attributes.dataTypeDefinition);
       const structures = nodes.filter((node, i) => {
         const definition = answers[i]?.value?.value;
         if (!Array.isArray(member(definition, "fields")) || member(definition, "structureType") === undefined)
@@ -136,7 +103,7 @@ export class StructureTypes implements KnownTypes {
         return true;
       });
       const others = nodes.filter((node) => !structures.includes(node));
-      const above = await this.#services.related(others, "Inverse", hasSubtype, signal);
+      const above = await services.related(others, "Inverse", hasSubtype, signal);
       const next: NodeId[] = structures.flatMap((node) => fieldTypes(raw.get(node.toString())));
       for (const [i, node] of others.entries()) {
         const parent = above[i]?.[0];
@@ -144,28 +111,51 @@ export class StructureTypes implements KnownTypes {
         parents.set(node.toString(), parent.toString());
         next.push(parent);
       }
-      const seen = (key: string) =>
-        raw.has(key) || parents.has(key) || this.#definitions.has(key) || this.#simple.has(key);
+      const seen = (key: string) => raw.has(key) || parents.has(key) || definitions.has(key) || builtIns.has(key);
       level = new Map(
         next
           .map((node) => [node.toString(), node] as const)
           .filter(([key]) => standardType(key) === undefined && !seen(key)),
       );
     }
-    const simple = (key: string) => standardType(key) ?? this.#simple.get(key);
+    const simple = (key: string) => standardType(key) ?? builtIns.get(key);
     for (const key of parents.keys()) {
       let at: string | undefined = key;
       for (let steps = 0; at !== undefined && simple(at) === undefined && steps < mostLevels; steps++)
         at = parents.get(at);
       const number = at === undefined ? undefined : simple(at);
-      if (number !== undefined) this.#simple.set(key, number);
+      if (number !== undefined) builtIns.set(key, number);
     }
-    const typeOf = (key: string) => simple(key) ?? (raw.has(key) || this.#definitions.has(key) ? key : undefined);
+    const typeOf = (key: string) => simple(key) ?? (raw.has(key) || definitions.has(key) ? key : undefined);
     for (const [key, definition] of raw) {
       const made = structureType(definition, typeOf);
-      if (made) this.#definitions.set(key, made);
+      if (made) definitions.set(key, made);
     }
   }
+
+  return {
+    ...known,
+    /** The field of a value that `learn` has processed. */
+    convert(variant: VariantLike | null, { index, field = [] }: FieldOf): Converted {
+      const done = variant ? conversions.get(variant)?.get(field) : undefined;
+      return done ?? convertField(variant, index, field, known);
+    },
+    /** Clears the cache; call it when the server has changed a type. */
+    forget(): void {
+      typeOfEncoding.clear();
+      definitions.clear();
+      builtIns.clear();
+    },
+    /** Reads the definitions of these values. Rejects with `SOURCE_*` if the connection fails, not on a refusal. */
+    async learn(values: Iterable<readonly [FieldOf, NotifiedValue, ...unknown[]]>, signal: AbortSignal): Promise<void> {
+      for (const [item, { value }] of values) {
+        if (!item.field || !value) continue;
+        const converted = await convertKnown(value, item, item.field, signal);
+        const all = conversions.get(value) ?? new Map<unknown, Converted>();
+        conversions.set(value, all.set(item.field, converted));
+      }
+    },
+  };
 }
 
 /** The built-in type that encodes a standard data type. Undefined if its id does not determine it. */

@@ -6,7 +6,7 @@ import { isAbort } from "../../../lib/flow/abort.ts";
 import type { LinkOptions } from "../session/client.ts";
 import { connectionDigest, findEndpoint } from "../session/discovery.ts";
 import { openLink } from "../session/link.ts";
-import { Resumption } from "../session/resumption.ts";
+import { openResumption } from "../session/resumption.ts";
 import { type RedundantSet, readRedundantSet } from "../session/server-facts.ts";
 import { readValues, Services } from "../session/services.ts";
 import type { Stack } from "../session/stack.ts";
@@ -41,7 +41,7 @@ export function watchServer(stack: Stack, link: LinkOptions, dir: string, { cloc
 
   const readLevels = async (): Promise<never> => {
     const endpoint = await findEndpoint(stack, link, signal);
-    const resumption = await Resumption.open(join(dir, "watch.json"), connectionDigest(link, endpoint), log);
+    const resumption = await openResumption(join(dir, "watch.json"), connectionDigest(link, endpoint), log);
     const opened = await openLink(stack, link, endpoint, resumption, log, signal);
     try {
       const until = AbortSignal.any([signal, opened.lost]);

@@ -58,65 +58,52 @@ export type SubscriptionRecord = z.output<typeof subscription>;
 type Fields = z.output<typeof record>;
 
 /** The record of one source. Stores nothing while another process owns it, as next to a running agent. */
-export class Resumption {
-  /** Whether another living process owns the record. */
-  readonly guest: boolean;
-  readonly #path: string;
-  readonly #log: Logger;
-  #fields: Fields;
+export type Resumption = Awaited<ReturnType<typeof openResumption>>;
 
-  private constructor(path: string, guest: boolean, log: Logger, fields: Fields) {
-    this.#path = path;
-    this.guest = guest;
-    this.#log = log;
-    this.#fields = fields;
-  }
+/**
+ * Reads the record of this `connection`. Never rejects: an unreadable record counts as missing. With `shared` no other
+ * process uses the record, and one of the same `user` with another certificate keeps its subscriptions.
+ */
+export async function openResumption(
+  path: string,
+  connection: string,
+  log: Logger,
+  shared?: { readonly user: string },
+) {
+  const start = { version: 2 as const, attempts: 0, subscriptions: [] };
+  const owner = { pid: process.pid, began: await beginningOf(process.pid), ...shared };
+  const fresh: Fields = { ...start, ...owner, connection };
+  const stored = await readStateFile(path, record);
+  const guest = stored !== undefined && !shared && stored.pid !== process.pid && (await lives(stored));
+  const isSameUser = shared !== undefined && stored?.user === shared.user;
+  const { subscriptions } = (isSameUser && stored) || fresh;
+  const own = stored?.connection === connection ? { ...stored, ...owner } : { ...fresh, subscriptions };
+  let fields: Fields = guest ? fresh : own;
 
-  /**
-   * Reads the record of this `connection`. Never rejects: an unreadable record counts as missing. With `shared` no other
-   * process uses the record, and one of the same `user` with another certificate keeps its subscriptions.
-   */
-  static async open(
-    path: string,
-    connection: string,
-    log: Logger,
-    shared?: { readonly user: string },
-  ): Promise<Resumption> {
-    const start = { version: 2 as const, attempts: 0, subscriptions: [] };
-    const owner = { pid: process.pid, began: await beginningOf(process.pid), ...shared };
-    const fresh: Fields = { ...start, ...owner, connection };
-    const stored = await readStateFile(path, record);
-    if (stored && !shared && stored.pid !== process.pid && (await lives(stored)))
-      return new Resumption(path, true, log, fresh);
-    const isSameUser = shared !== undefined && stored?.user === shared.user;
-    const { subscriptions } = (isSameUser && stored) || fresh;
-    const fields = stored?.connection === connection ? { ...stored, ...owner } : { ...fresh, subscriptions };
-    return new Resumption(path, false, log, fields);
-  }
-
-  get session(): SessionRecord | undefined {
-    return this.#fields.session;
-  }
-
-  get attempts(): number {
-    return this.#fields.attempts;
-  }
-
-  get subscriptions(): readonly SubscriptionRecord[] {
-    return this.#fields.subscriptions;
-  }
-
-  /** Updates the record on disk, or removes it if writing fails. Rejects only if the old record cannot be removed. */
-  async remember(change: Partial<Pick<Fields, "session" | "subscriptions" | "attempts">>): Promise<void> {
-    this.#fields = { ...this.#fields, ...change };
-    if (this.guest) return;
-    try {
-      await writeStateFile(this.#path, this.#fields);
-    } catch (error) {
-      await rm(this.#path, { force: true });
-      this.#log.warn({ err: error }, "the session cannot be remembered; an interruption may lose values");
-    }
-  }
+  return {
+    /** Whether another living process owns the record. */
+    guest,
+    get session(): SessionRecord | undefined {
+      return fields.session;
+    },
+    get attempts(): number {
+      return fields.attempts;
+    },
+    get subscriptions(): readonly SubscriptionRecord[] {
+      return fields.subscriptions;
+    },
+    /** Updates the record on disk, or removes it if writing fails. Rejects only if the old record cannot be removed. */
+    async remember(change: Partial<Pick<Fields, "session" | "subscriptions" | "attempts">>): Promise<void> {
+      fields = { ...fields, ...change };
+      if (guest) return;
+      try {
+        await writeStateFile(path, fields);
+      } catch (error) {
+        await rm(path, { force: true });
+        log.warn({ err: error }, "the session cannot be remembered; an interruption may lose values");
+      }
+    },
+  };
 }
 
 async function lives({ pid, began }: Pick<Fields, "pid" | "began">): Promise<boolean> {

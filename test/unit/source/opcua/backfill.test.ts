@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
 import type { TagId } from "../../../../src/core/source.ts";
 import { defaultTimeRule } from "../../../../src/lib/readings/device-time.ts";
-import { Backfill, type BackfillOptions } from "../../../../src/source/opcua/history/backfill.ts";
+import { type Backfill, type BackfillOptions, openBackfill } from "../../../../src/source/opcua/history/backfill.ts";
 import { openHistoryMemory } from "../../../../src/source/opcua/history/history-memory.ts";
 import type { Item } from "../../../../src/source/opcua/nodes/items.ts";
 import { eventually } from "../../../support/eventually.ts";
@@ -20,7 +20,7 @@ async function backfill(folder: string, more: Partial<BackfillOptions> = {}) {
   const memory = await openHistoryMemory(`${folder}/history.json`);
   onTestFinished(() => memory[Symbol.asyncDispose]());
   const unused = {} as never; // no gap is filled in these tests
-  return new Backfill({
+  return openBackfill({
     memory,
     runtime: { ...runtime, clock: { ...runtime.clock, now: () => now } },
     namespaces: ["", "urn:line"],

@@ -1,6 +1,6 @@
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { Resumption } from "../../../../src/source/opcua/session/resumption.ts";
+import { openResumption } from "../../../../src/source/opcua/session/resumption.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
@@ -18,9 +18,9 @@ const { log } = testRuntime();
 test("a session is persisted for the same connection, in a private file", async () => {
   using folder = temporaryFolder();
   const path = folder.file("state/session.json");
-  await (await Resumption.open(path, "plc as reader", log)).remember({ session });
-  expect((await Resumption.open(path, "plc as reader", log)).session).toEqual(session);
-  expect((await Resumption.open(path, "plc as somebody else", log)).session).toBeUndefined();
+  await (await openResumption(path, "plc as reader", log)).remember({ session });
+  expect((await openResumption(path, "plc as reader", log)).session).toEqual(session);
+  expect((await openResumption(path, "plc as somebody else", log)).session).toBeUndefined();
   expect((await stat(path)).mode & 0o777).toBe(0o600);
 });
 
@@ -29,18 +29,18 @@ test("an unreadable file counts as missing", async () => {
   const path = folder.file("session.json");
   for (const content of ["{", "[]", '{"version":2}']) {
     await writeFile(path, content);
-    expect((await Resumption.open(path, "plc", log)).session).toBeUndefined();
+    expect((await openResumption(path, "plc", log)).session).toBeUndefined();
   }
 });
 
 test("the session of another running process is neither used nor changed", async () => {
   using folder = temporaryFolder();
   const path = folder.file("session.json");
-  await (await Resumption.open(path, "plc", log)).remember({ session });
+  await (await openResumption(path, "plc", log)).remember({ session });
   const { began: _, ...record } = JSON.parse(await readFile(path, "utf8"));
   const foreign = { ...record, pid: process.ppid };
   await writeFile(path, JSON.stringify(foreign));
-  const guest = await Resumption.open(path, "plc", log);
+  const guest = await openResumption(path, "plc", log);
   expect(guest.session).toBeUndefined();
   await guest.remember({ session: { ...session, id: "ns=1;i=9" } });
   expect(JSON.parse(await readFile(path, "utf8"))).toEqual(foreign);
@@ -49,10 +49,10 @@ test("the session of another running process is neither used nor changed", async
 test("a running process with the owner's PID but another start time is not the owner", async () => {
   using folder = temporaryFolder();
   const path = folder.file("session.json");
-  await (await Resumption.open(path, "plc", log)).remember({ session });
+  await (await openResumption(path, "plc", log)).remember({ session });
   // As after a restart of the machine, when another process has the PID.
   await writeFile(path, JSON.stringify({ ...JSON.parse(await readFile(path, "utf8")), pid: process.ppid, began: "1" }));
-  const owner = await Resumption.open(path, "plc", log);
+  const owner = await openResumption(path, "plc", log);
   expect(owner.guest).toBe(process.platform !== "linux");
   if (!owner.guest) expect(owner.session).toEqual(session);
 });
@@ -63,7 +63,7 @@ test("an agent with another certificate keeps the subscriptions of the same user
   const started = "2026-01-01T00:00:00Z";
   const counts = { publishingMs: 100, keepAliveCount: 10, lifetimeCount: 100, nextHandle: 2 };
   const subscription = { id: 7, group: "g", ...counts, started, namespaces: [], items: [], begun: true };
-  const open = (certificate: string, user: string) => Resumption.open(path, `plc with ${certificate}`, log, { user });
+  const open = (certificate: string, user: string) => openResumption(path, `plc with ${certificate}`, log, { user });
   const former = await open("gw1", "reader");
   await former.remember({ session, subscriptions: [subscription] });
   // The former agent is suspended on the same machine.

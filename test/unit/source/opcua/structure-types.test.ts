@@ -4,7 +4,7 @@ import * as ua from "node-opcua-client";
 import { findBuiltInType } from "node-opcua-factory";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import { StructureTypes } from "../../../../src/source/opcua/nodes/structure-types.ts";
+import { structureTypes } from "../../../../src/source/opcua/nodes/structure-types.ts";
 import type { NodeId, ReadTarget, Services } from "../../../../src/source/opcua/session/services.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 
@@ -27,7 +27,7 @@ async function speedFrom(dictionary: () => unknown) {
         return { value: { value: nodeId.toString() === "ns=3;i=2" ? '"Drive"' : dictionary() } };
       }),
   } as unknown as Services; // the only part that is used
-  const types = new StructureTypes({ Stream: BinaryStream, typeByName: findBuiltInType }, services, log);
+  const types = structureTypes({ Stream: BinaryStream, typeByName: findBuiltInType }, services, log);
   const buffer = Buffer.alloc(8);
   buffer.writeDoubleLE(1.5);
   const value = { dataType: 22, arrayType: 0, value: { nodeId: ua.coerceNodeId("ns=3;i=1"), buffer } };

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { Positions } from "../../../../src/source/opcua/monitoring/positions.ts";
 import { obtainSubscription } from "../../../../src/source/opcua/monitoring/subscription.ts";
-import { Resumption, type SubscriptionRecord } from "../../../../src/source/opcua/session/resumption.ts";
+import { openResumption, type SubscriptionRecord } from "../../../../src/source/opcua/session/resumption.ts";
 import { opcuaLink } from "../../../support/opcua-link.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
@@ -50,7 +50,7 @@ interface Server {
 async function obtain(server: Server) {
   const { has, most, resumed, namespaces = record.namespaces, modes = true, record: change } = server;
   using folder = temporaryFolder();
-  const resumption = await Resumption.open(folder.file("session.json"), "", log);
+  const resumption = await openResumption(folder.file("session.json"), "", log);
   await resumption.remember({ subscriptions: [{ ...record, ...change }] });
   await using positions = await Positions.open(folder.file("positions.json"), log);
   await positions.begin([record], []);
