@@ -2,6 +2,7 @@
 import { AgentError } from "../core/errors.ts";
 import type { InputId } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
+import { codeOf } from "../lib/values/error-code.ts";
 import { type HandedOut, HandedOutRecord } from "./comparison.ts";
 import { openModbusDevice } from "./modbus-device.ts";
 import { mqttLogin, openMqttDevice } from "./mqtt-device.ts";
@@ -105,5 +106,5 @@ async function requirePackages(): Promise<void> {
 }
 
 function isMissing(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND";
+  return codeOf(error) === "ERR_MODULE_NOT_FOUND";
 }

@@ -1,5 +1,6 @@
 // Evidence from the operating system about whether the machine's clock is right.
-import { access, readdir } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
+import { exists } from "../../lib/files/exists.ts";
 
 export interface TimeEvidence {
   /** Whether time synchronisation has set the clock. `notYet`: it runs but has not. `unknown`: no evidence. */
@@ -20,10 +21,3 @@ export const machineEvidence: TimeEvidence = {
     return (await readdir("/sys/class/rtc").catch(() => [])).length > 0;
   },
 };
-
-async function exists(path: string): Promise<boolean> {
-  return await access(path).then(
-    () => true,
-    () => false,
-  );
-}

@@ -11,6 +11,7 @@ import { browsedJson } from "../../discover/browsed.ts";
 import { confFolder } from "../../discover/config-files.ts";
 import { isAbort } from "../../lib/flow/abort.ts";
 import { visible } from "../../lib/text/visible.ts";
+import { codeOf } from "../../lib/values/error-code.ts";
 import { InputOwners } from "../../mapping/input-owners.ts";
 import { drivers } from "../../source/registry.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
@@ -108,7 +109,7 @@ async function exists(file: string): Promise<boolean> {
     await using _file = await open(file, "r");
     return true;
   } catch (error) {
-    return !(error instanceof Error && "code" in error && error.code === "ENOENT");
+    return codeOf(error) !== "ENOENT";
   }
 }
 
@@ -133,7 +134,7 @@ async function writeNew(file: string, text: string, mode: number): Promise<boole
     await made.writeFile(text);
     return true;
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "EEXIST") return false;
+    if (codeOf(error) === "EEXIST") return false;
     throw new Error(`${basename(file)} cannot be written: ${reasonOf(error)}`, { cause: error });
   }
 }

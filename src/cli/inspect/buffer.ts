@@ -6,6 +6,7 @@ import { bufferInspector, type InspectedPoint, type InspectedSegment, isBuffer }
 import { AgentError, reasonOf, remedyOf } from "../../core/errors.ts";
 import { epochMicros } from "../../core/point.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
+import { codeOf } from "../../lib/values/error-code.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
@@ -46,10 +47,6 @@ function unreadable(folder: string): unknown {
 
 function isMissing(error: unknown): boolean {
   return codeOf(error) === "ENOENT";
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
 }
 
 /** All segments, oldest first, with a progress line. Skips segments that a running agent deletes meanwhile. */

@@ -12,6 +12,7 @@ import { shownFile } from "../../config/shown-file.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { withoutSecrets } from "../../lib/text/without-secrets.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
+import { codeOf } from "../../lib/values/error-code.ts";
 import { drivers } from "../../source/registry.ts";
 import { type AgentQuery, agentUrl, callAgent, callWithToken } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
@@ -79,7 +80,7 @@ export async function supportBundle(runCommand: RunCommand, options: SupportBund
 }
 
 function writeProblem(error: unknown, path: string): string {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  const code = codeOf(error);
   if (code === "ENOENT") return `there is no folder ${dirname(path)}`;
   return code === "EEXIST" ? "it is there already" : fileProblem(error);
 }

@@ -4,6 +4,7 @@ import { open, readdir, statfs } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, resolve } from "node:path";
 import { AgentError, type ErrorCode, reasonOf } from "../../core/errors.ts";
+import { codeOf } from "../../lib/values/error-code.ts";
 import type { Issues, Place } from "../nodes/issue.ts";
 
 export interface Environment {
@@ -32,7 +33,7 @@ async function freeDisk(path: string): Promise<number | undefined> {
     return bavail * bsize;
   } catch (error) {
     const above = dirname(path);
-    const absent = error instanceof Error && "code" in error && error.code === "ENOENT";
+    const absent = codeOf(error) === "ENOENT";
     return absent && above !== path ? await freeDisk(above) : undefined;
   }
 }
@@ -88,7 +89,7 @@ export async function lineIn(file: string, flag: string, code: ErrorCode): Promi
 }
 
 export function fileProblem(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  const code = codeOf(error);
   switch (code) {
     case "ENOENT":
       return "there is no such file";

@@ -2,6 +2,7 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { z } from "zod";
+import { codeOf } from "../values/error-code.ts";
 import { writeAtomically } from "./atomic-file.ts";
 
 /** Content of a file, or undefined if missing or unreadable (calls `unreadable` then). Never rejects. */
@@ -13,7 +14,7 @@ export async function readStateFile<S extends z.ZodType>(
   try {
     return content.parse(JSON.parse(await readFile(path, "utf8")));
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) unreadable(error);
+    if (codeOf(error) !== "ENOENT") unreadable(error);
     return undefined;
   }
 }

@@ -4,6 +4,7 @@ import type { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import type { Clock } from "../../core/runtime.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
+import { codeOf } from "../../lib/values/error-code.ts";
 
 /** Ends a request before it becomes a call. Its body has the error format of the token endpoint. */
 export class HttpRefusal extends Error {
@@ -68,7 +69,7 @@ export async function readBody(
       at += chunk.length;
     }
   } catch (error) {
-    if (compressed && error instanceof Error && "code" in error && String(error.code).startsWith("Z_"))
+    if (compressed && String(codeOf(error)).startsWith("Z_"))
       throw new HttpRefusal(400, "bad_encoding", "the body is not what gzip makes");
     throw error;
   }

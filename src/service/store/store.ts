@@ -3,6 +3,7 @@ import { chmodSync, closeSync, mkdirSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { AgentError } from "../../core/errors.ts";
+import { codeOf } from "../../lib/values/error-code.ts";
 import { type BlockColumns, indexOfTime, joinedBlocks, mergeColumns, sliceColumns } from "./point-block.ts";
 import { type PointStore, pointStore, pointTables } from "./point-store.ts";
 import { type ResourceStore, resourceStore, resourceTables } from "./resource-store.ts";
@@ -182,8 +183,4 @@ function restrict(path: string): void {
     if (codeOf(cause) === "ENOENT") return;
     throw new AgentError("DATA_DIR_UNWRITABLE", `cannot set mode 0600 of ${path}`, { cause });
   }
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
 }

@@ -2,12 +2,14 @@
 //
 // The uploader writes `rejects.ndjson` and rotates it to `rejects.1.ndjson`. `rejects.retry.ndjson` holds points during
 // a retry. Later it exists only if the retry was killed.
-import { type FileHandle, open, rm, stat } from "node:fs/promises";
+import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { isInputId } from "../../core/point.ts";
 import { syncName, writeAtomically } from "../../lib/files/atomic-file.ts";
+import { exists } from "../../lib/files/exists.ts";
 import { attempt } from "../../lib/flow/attempt.ts";
+import { codeOf } from "../../lib/values/error-code.ts";
 
 const rejectLine = z.object({
   at: z.union([z.string(), z.number()]).optional(),
@@ -118,13 +120,6 @@ export class RejectFiles {
   }
 }
 
-async function exists(path: string): Promise<boolean> {
-  return await stat(path).then(
-    () => true,
-    () => false,
-  );
-}
-
 /** False: a crash truncated the last line, so a newline must precede the next one. */
 export async function endsInLine(file: FileHandle, size: number): Promise<boolean> {
   if (size === 0) return true;
@@ -141,7 +136,7 @@ async function opened(path: string): Promise<FileHandle | undefined> {
   try {
     return await open(path, "r");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    if (codeOf(error) === "ENOENT") return undefined;
     throw error;
   }
 }

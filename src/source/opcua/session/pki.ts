@@ -4,7 +4,9 @@ import { constants } from "node:fs";
 import { access, chmod, cp, lchown, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
+import { exists } from "../../../lib/files/exists.ts";
 import { commandLine } from "../../../lib/text/command-line.ts";
+import { codeOf } from "../../../lib/values/error-code.ts";
 import type { OpcuaConfig } from "../config/options.ts";
 import { refusal } from "./failure.ts";
 import type { CertificateStore, Stack } from "./stack.ts";
@@ -140,13 +142,6 @@ async function makeOwn(stack: Stack, folder: string, agent: string): Promise<voi
   }
 }
 
-function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
-}
-
 function describe(certificate: Uint8Array, status: string, remedy: (thumbprint: string) => string): string {
   const server = certificateIn(certificate);
   if (!server) return `the server's certificate cannot be read (${status})`;
@@ -182,7 +177,7 @@ export async function probePlace(dataDir: string, otherwise: string): Promise<Pr
 
 async function usable(folder: string): Promise<void> {
   await access(folder, constants.R_OK | constants.W_OK | constants.X_OK).catch((error: unknown) => {
-    const missing = error instanceof Error && "code" in error && error.code === "ENOENT";
+    const missing = codeOf(error) === "ENOENT";
     if (!missing || folder === dirname(folder)) throw error;
   });
 }

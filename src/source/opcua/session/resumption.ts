@@ -4,6 +4,7 @@ import { readFile, rm } from "node:fs/promises";
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
 import { readStateFile, writeStateFile } from "../../../lib/files/state-file.ts";
+import { codeOf } from "../../../lib/values/error-code.ts";
 
 const session = z.object({
   /** NodeId as text. */
@@ -110,7 +111,7 @@ async function lives({ pid, began }: Pick<Fields, "pid" | "began">): Promise<boo
   try {
     process.kill(pid, 0);
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EPERM")) return false;
+    if (codeOf(error) !== "EPERM") return false;
   }
   const now = await beginningOf(pid);
   return began === undefined || now === undefined || now === began;
