@@ -66,160 +66,133 @@ export async function openDiskBuffer(
     await port[Symbol.asyncDispose]();
     throw toError(error);
   };
-  return new DiskBuffer(await open(signal), open, runtime, config, directory);
-}
+  let port = await open(signal);
+  const closing = new AbortController();
+  let inputs = new InputTable();
+  let opened: DiskReader | undefined;
+  let current: BufferStats = statsOf(port.opened);
+  learn(port.opened.newInputs);
+  const metrics = new BufferMetrics(runtime.metrics);
+  metrics.update(current);
+  const commit = new GroupCommit({
+    clock: runtime.clock,
+    ackDelayMs: config.ackDelay === "auto" ? autoAckDelay.ms : config.ackDelay,
+    hurryDelayMs: config.ackDelay === "auto" ? autoAckDelay.hurryMs : config.ackDelay,
+    syncMs: config.sync,
+    send: async (group, newInputs) => {
+      await call({ kind: "append", newInputs, group }, [group.times.buffer]);
+      opened?.wake();
+    },
+  });
+  const ticking = tick();
 
-class DiskBuffer implements PointBuffer {
-  #port: StorePort;
-  readonly #open: (signal: AbortSignal) => Promise<StorePort>;
-  readonly #runtime: Runtime;
-  readonly #directory: string;
-  readonly #commit: GroupCommit;
-  readonly #metrics: BufferMetrics;
-  readonly #closing = new AbortController();
-  readonly #ticking: Promise<void>;
-  #inputs = new InputTable();
-  #stats: BufferStats;
-  #reader: DiskReader | undefined;
-
-  constructor(
-    port: StorePort,
-    open: (signal: AbortSignal) => Promise<StorePort>,
-    runtime: Runtime,
-    config: BufferOptions,
-    directory: string,
-  ) {
-    this.#port = port;
-    this.#open = open;
-    this.#runtime = runtime;
-    this.#directory = directory;
-    this.#stats = statsOf(port.opened);
-    this.#learn(port.opened.newInputs);
-    this.#metrics = new BufferMetrics(runtime.metrics);
-    this.#metrics.update(this.#stats);
-    this.#commit = new GroupCommit({
-      clock: runtime.clock,
-      ackDelayMs: config.ackDelay === "auto" ? autoAckDelay.ms : config.ackDelay,
-      hurryDelayMs: config.ackDelay === "auto" ? autoAckDelay.hurryMs : config.ackDelay,
-      syncMs: config.sync,
-      send: async (group, newInputs) => {
-        await this.#call({ kind: "append", newInputs, group }, [group.times.buffer]);
-        this.#reader?.wake();
-      },
-    });
-    this.#ticking = this.#tick();
-  }
-
-  append(points: readonly Point[] | PointBatch, options: AppendOptions, signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return Promise.reject(signal.reason);
-    if (this.#closing.signal.aborted) return Promise.reject(closedError());
-    try {
-      return orAbort(this.#commit.append(points, options), signal);
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  }
-
-  reader(): Promise<BufferReader> {
-    const foreign = this.#foreignError();
-    if (foreign) return Promise.reject(foreign);
-    if (this.#closing.signal.aborted) return Promise.reject(closedError());
-    if (this.#reader) return Promise.reject(new Error("the buffer has one reader, and it is open"));
-    this.#reader = new DiskReader({
-      call: (request) => this.#call(request, []),
-      inputs: () => this.#inputs,
-      onDispose: () => {
-        this.#reader = undefined;
-      },
-    });
-    return Promise.resolve(this.#reader);
-  }
-
-  stats(): BufferStats {
-    return this.#stats;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#closing.signal.aborted) return;
-    this.#closing.abort(closedError());
-    await this.#commit.flush();
-    await this.#reader?.[Symbol.asyncDispose]();
-    await this.#ticking;
-    try {
-      await this.#call({ kind: "close" }, []);
-    } catch (error) {
-      this.#runtime.log.warn({ part: "buffer", err: String(error) }, "the buffer could not be closed in order");
-    }
-    this.#metrics.update(this.#stats);
-    await this.#port[Symbol.asyncDispose]();
-  }
-
-  async #tick(): Promise<void> {
-    const { signal } = this.#closing;
-    const { clock, log } = this.#runtime;
+  async function tick(): Promise<void> {
+    const { signal: stop } = closing;
+    const { clock, log } = runtime;
     let more = false;
     let ticked = clock.monotonic();
-    while (!signal.aborted)
+    while (!stop.aborted)
       try {
-        await (more ? clock.sleep(workEveryMs, signal) : clock.sleep(tickMs, signal, checkGridMs));
+        await (more ? clock.sleep(workEveryMs, stop) : clock.sleep(tickMs, stop, checkGridMs));
         const isCheck = !more;
         more = false;
-        if (this.#port.failure) await this.#reopen(this.#port.failure, signal);
+        if (port.failure) await reopen(port.failure, stop);
         if (isCheck || clock.monotonic() - ticked >= tickMs) {
           ticked = clock.monotonic();
-          const reply = await this.#call({ kind: "tick" }, []);
+          const reply = await call({ kind: "tick" }, []);
           // An unreadable segment may be readable again, and no other event reports it.
-          if (reply.unread) this.#reader?.wake();
-          this.#metrics.update(this.#stats);
+          if (reply.unread) opened?.wake();
+          metrics.update(current);
           more = reply.more;
-        } else ({ more } = await this.#call({ kind: "work" }, []));
+        } else ({ more } = await call({ kind: "work" }, []));
       } catch (error) {
-        if (!signal.aborted) log.error({ part: "buffer", err: String(error) }, "buffer maintenance failed");
+        if (!stop.aborted) log.error({ part: "buffer", err: String(error) }, "buffer maintenance failed");
       }
   }
 
   /** The thread has died, perhaps for lack of memory. Leased points are leased again; no durable point is lost. */
-  async #reopen(failure: AgentError, signal: AbortSignal): Promise<void> {
-    this.#stats = { ...this.#stats, degraded: failure.message };
-    await this.#port[Symbol.asyncDispose]();
+  async function reopen(failure: AgentError, stop: AbortSignal): Promise<void> {
+    current = { ...current, degraded: failure.message };
+    await port[Symbol.asyncDispose]();
     try {
-      this.#port = await this.#open(signal);
+      port = await open(stop);
     } catch (error) {
-      if (error instanceof Error && !signal.aborted) this.#stats = { ...this.#stats, degraded: error.message };
+      if (error instanceof Error && !stop.aborted) current = { ...current, degraded: error.message };
       throw error;
     }
-    this.#inputs = new InputTable();
-    this.#learn(this.#port.opened.newInputs);
-    this.#stats = statsOf(this.#port.opened);
-    this.#commit.forgetSent();
-    const foreign = this.#foreignError();
-    if (foreign) this.#reader?.revoke(foreign);
-    this.#reader?.wake();
-    this.#runtime.log.error({ part: "buffer", err: failure.message }, "the log thread had to be started again");
+    inputs = new InputTable();
+    learn(port.opened.newInputs);
+    current = statsOf(port.opened);
+    commit.forgetSent();
+    const foreign = foreignError();
+    if (foreign) opened?.revoke(foreign);
+    opened?.wake();
+    runtime.log.error({ part: "buffer", err: failure.message }, "the log thread had to be started again");
   }
 
-  async #call(request: BareRequest, transfer: readonly ArrayBuffer[]): Promise<StoreReply> {
-    const reply = await this.#port.call({ ...request, now: moment(this.#runtime) }, transfer);
-    const { degraded } = this.#stats;
-    if (reply.stats) this.#stats = reply.stats;
-    this.#learn(reply.newInputs);
+  async function call(request: BareRequest, transfer: readonly ArrayBuffer[]): Promise<StoreReply> {
+    const reply = await port.call({ ...request, now: moment(runtime) }, transfer);
+    const { degraded } = current;
+    if (reply.stats) current = reply.stats;
+    learn(reply.newInputs);
     // Segments that could not be read may be readable again.
-    if (degraded !== undefined && this.#stats.degraded === undefined) this.#reader?.wake();
-    for (const { level, fields, message } of reply.notes) this.#runtime.log[level](fields, message);
+    if (degraded !== undefined && current.degraded === undefined) opened?.wake();
+    for (const { level, fields, message } of reply.notes) runtime.log[level](fields, message);
     if (reply.error) throw toError(reply.error);
     return reply;
   }
 
-  #foreignError(): AgentError | undefined {
-    const { foreign } = this.#port.opened;
+  function foreignError(): AgentError | undefined {
+    const { foreign } = port.opened;
     return foreign === undefined
       ? undefined
-      : new AgentError("BUFFER_FOREIGN", `the backlog in ${this.#directory} belongs to integration ${foreign}`);
+      : new AgentError("BUFFER_FOREIGN", `the backlog in ${directory} belongs to integration ${foreign}`);
   }
 
-  #learn(newInputs: readonly InputId[]): void {
-    for (const input of newInputs) this.#inputs.numberOf(input);
+  function learn(newInputs: readonly InputId[]): void {
+    for (const input of newInputs) inputs.numberOf(input);
   }
+
+  return {
+    append(points: readonly Point[] | PointBatch, terms: AppendOptions, stop: AbortSignal): Promise<void> {
+      if (stop.aborted) return Promise.reject(stop.reason);
+      if (closing.signal.aborted) return Promise.reject(closedError());
+      try {
+        return orAbort(commit.append(points, terms), stop);
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    },
+    reader(): Promise<BufferReader> {
+      const foreign = foreignError();
+      if (foreign) return Promise.reject(foreign);
+      if (closing.signal.aborted) return Promise.reject(closedError());
+      if (opened) return Promise.reject(new Error("the buffer has one reader, and it is open"));
+      opened = new DiskReader({
+        call: (request) => call(request, []),
+        inputs: () => inputs,
+        onDispose: () => {
+          opened = undefined;
+        },
+      });
+      return Promise.resolve(opened);
+    },
+    stats: (): BufferStats => current,
+    async [Symbol.asyncDispose](): Promise<void> {
+      if (closing.signal.aborted) return;
+      closing.abort(closedError());
+      await commit.flush();
+      await opened?.[Symbol.asyncDispose]();
+      await ticking;
+      try {
+        await call({ kind: "close" }, []);
+      } catch (error) {
+        runtime.log.warn({ part: "buffer", err: String(error) }, "the buffer could not be closed in order");
+      }
+      metrics.update(current);
+      await port[Symbol.asyncDispose]();
+    },
+  };
 }
 
 const moment = ({ clock }: Runtime) => ({ wall: clock.now(), monotonic: clock.monotonic() });

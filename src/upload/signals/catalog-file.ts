@@ -1,6 +1,6 @@
 // SQLite file of the catalog with one row per signal, so that only changes are written.
 import { existsSync, renameSync, rmSync } from "node:fs";
-import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { reasonOf } from "../../core/errors.ts";
 import { type InputId, isInputId, type SignalId } from "../../core/point.ts";
@@ -25,96 +25,86 @@ export interface CatalogRow {
 const layout = 1;
 
 /** A power cut may lose recent changes, but not the file. Methods throw if file or disk fail. */
-export class CatalogFile implements Disposable {
-  readonly #database: DatabaseSync;
-  readonly #put: StatementSync;
-  readonly #metadata: StatementSync;
+export type CatalogFile = ReturnType<typeof fileIn>;
+
+function fileIn(database: DatabaseSync) {
   /** Whether the disk was full at the last write. */
-  #full = false;
+  let full = false;
+  const putRow = database.prepare(
+    `INSERT INTO signals (input, metadata, hash, saved, id) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (input) DO UPDATE SET metadata = coalesce(excluded.metadata, metadata), hash = excluded.hash,
+       saved = excluded.saved, id = excluded.id`,
+  );
+  const metadataOf = database.prepare("SELECT metadata FROM signals WHERE input = ?");
 
-  private constructor(database: DatabaseSync) {
-    this.#database = database;
-    this.#put = database.prepare(
-      `INSERT INTO signals (input, metadata, hash, saved, id) VALUES (?, ?, ?, ?, ?)
-       ON CONFLICT (input) DO UPDATE SET metadata = coalesce(excluded.metadata, metadata), hash = excluded.hash,
-         saved = excluded.saved, id = excluded.id`,
-    );
-    this.#metadata = database.prepare("SELECT metadata FROM signals WHERE input = ?");
-  }
-
-  /** Opens or creates the file. `:memory:` is not persistent. */
-  static open(path: string): CatalogFile {
-    const database = new DatabaseSync(path);
-    try {
-      database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 1048576");
-      const found = Number(Object.values(database.prepare("PRAGMA user_version").get() ?? {})[0]);
-      if (found > layout) throw new Error(`written by a newer version (layout ${found})`);
-      const check = Object.values(database.prepare("PRAGMA quick_check(1)").get() ?? {})[0];
-      if (check !== "ok") throw new Error(String(check));
-      database.exec(`
-        CREATE TABLE IF NOT EXISTS signals (
-          input TEXT PRIMARY KEY, metadata TEXT, hash TEXT, saved TEXT, id TEXT
-        ) STRICT, WITHOUT ROWID;
-        CREATE TABLE IF NOT EXISTS target (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL) STRICT;
-        PRAGMA user_version = ${layout}`);
-      return new CatalogFile(database);
-    } catch (error) {
+  return {
+    /** All rows without metadata. */
+    *rows(): Generator<CatalogRow> {
+      for (const row of database
+        .prepare("SELECT input, iif(metadata IS NULL, NULL, hash) AS hash, saved, id FROM signals")
+        .iterate()) {
+        const { input, hash, saved, id } = row;
+        if (typeof input !== "string") continue;
+        yield {
+          // The values were valid when they were stored.
+          input: input as InputId,
+          metadata: undefined,
+          hash: text(hash),
+          saved: text(saved),
+          id: text(id) as SignalId | undefined,
+        };
+      }
+    },
+    metadata: (input: InputId): string | undefined => text(metadataOf.get(input)?.["metadata"]),
+    /** Writes rows in a transaction. Undefined metadata stays unchanged. False: the disk is full, nothing was written. */
+    put(rows: Iterable<CatalogRow>, log: Logger): boolean {
+      try {
+        database.exec("BEGIN");
+        for (const { input, metadata, hash, saved, id } of rows)
+          putRow.run(input, metadata ?? null, hash ?? null, saved ?? null, id ?? null);
+        database.exec("COMMIT");
+        full = false;
+        return true;
+      } catch (error) {
+        // On a full disk, SQLite has already rolled back.
+        if (database.isTransaction) database.exec("ROLLBACK");
+        if (!isFullDisk(error)) throw error;
+        if (!full) log.warn({ reason: reasonOf(error) }, "the list of signals cannot be written for now");
+        full = true;
+        return false;
+      }
+    },
+    get target(): string | undefined {
+      return text(database.prepare("SELECT name FROM target").get()?.["name"]);
+    },
+    set target(name: string) {
+      database.prepare("INSERT INTO target VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET name = ?").run(name, name);
+    },
+    [Symbol.dispose](): void {
       database.close();
-      throw error;
-    }
-  }
+    },
+  };
+}
 
-  /** All rows without metadata. */
-  *rows(): Generator<CatalogRow> {
-    for (const row of this.#database
-      .prepare("SELECT input, iif(metadata IS NULL, NULL, hash) AS hash, saved, id FROM signals")
-      .iterate()) {
-      const { input, hash, saved, id } = row;
-      if (typeof input !== "string") continue;
-      yield {
-        // The values were valid when they were stored.
-        input: input as InputId,
-        metadata: undefined,
-        hash: text(hash),
-        saved: text(saved),
-        id: text(id) as SignalId | undefined,
-      };
-    }
-  }
-
-  metadata(input: InputId): string | undefined {
-    return text(this.#metadata.get(input)?.["metadata"]);
-  }
-
-  /** Writes rows in a transaction. Undefined metadata stays unchanged. False: the disk is full, nothing was written. */
-  put(rows: Iterable<CatalogRow>, log: Logger): boolean {
-    try {
-      this.#database.exec("BEGIN");
-      for (const { input, metadata, hash, saved, id } of rows)
-        this.#put.run(input, metadata ?? null, hash ?? null, saved ?? null, id ?? null);
-      this.#database.exec("COMMIT");
-      this.#full = false;
-      return true;
-    } catch (error) {
-      // On a full disk, SQLite has already rolled back.
-      if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
-      if (!isFullDisk(error)) throw error;
-      if (!this.#full) log.warn({ reason: reasonOf(error) }, "the list of signals cannot be written for now");
-      this.#full = true;
-      return false;
-    }
-  }
-
-  get target(): string | undefined {
-    return text(this.#database.prepare("SELECT name FROM target").get()?.["name"]);
-  }
-
-  set target(name: string) {
-    this.#database.prepare("INSERT INTO target VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET name = ?").run(name, name);
-  }
-
-  [Symbol.dispose](): void {
-    this.#database.close();
+/** Opens or creates the file. `:memory:` is not persistent. */
+function openFile(path: string): CatalogFile {
+  const database = new DatabaseSync(path);
+  try {
+    database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 1048576");
+    const found = Number(Object.values(database.prepare("PRAGMA user_version").get() ?? {})[0]);
+    if (found > layout) throw new Error(`written by a newer version (layout ${found})`);
+    const check = Object.values(database.prepare("PRAGMA quick_check(1)").get() ?? {})[0];
+    if (check !== "ok") throw new Error(String(check));
+    database.exec(`
+      CREATE TABLE IF NOT EXISTS signals (
+        input TEXT PRIMARY KEY, metadata TEXT, hash TEXT, saved TEXT, id TEXT
+      ) STRICT, WITHOUT ROWID;
+      CREATE TABLE IF NOT EXISTS target (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL) STRICT;
+      PRAGMA user_version = ${layout}`);
+    return fileIn(database);
+  } catch (error) {
+    database.close();
+    throw error;
   }
 }
 
@@ -128,7 +118,7 @@ interface DatabaseKind<T> {
 }
 
 const catalogKind: DatabaseKind<CatalogFile> = {
-  open: (path) => CatalogFile.open(path),
+  open: openFile,
   // A full disk does not damage the file, so the next start can use it.
   isDamage: (error) => !isFullDisk(error),
   begun: "the list of signals was damaged; a new one was created",

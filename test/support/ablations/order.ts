@@ -53,7 +53,7 @@ export const orderAblations: readonly Ablation[] = [
   {
     safeguard: "reading again after a segment was unreadable",
     file: "buffer/disk/disk-buffer.ts",
-    code: "          if (reply.unread) this.#reader?.wake();\n",
+    code: "          if (reply.unread) opened?.wake();\n",
     without: "",
     test: unreadable,
   },
