@@ -1,6 +1,7 @@
 // HTTP requests of the page that finds and adds tags: reads a bounded body, and answers with JSON.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Discover } from "../discover/discover.ts";
+import { attempt } from "../lib/flow/attempt.ts";
 import { answerJson } from "./answer.ts";
 
 const prefix = "/api/discover/";
@@ -31,7 +32,7 @@ export async function answerDiscover(
     response.setHeader("connection", "close");
     return answerJson(response, 413, { ok: false, reason: `a request may have ${mostBytes} bytes` });
   }
-  const body = jsonIn(text);
+  const body: unknown = attempt(() => JSON.parse(text));
   if (body === undefined) return answerJson(response, 400, { ok: false, reason: "the body is not JSON" });
   const { status, body: answer } = await discover.answer(path.slice(prefix.length), body, left.signal);
   if (!response.destroyed) answerJson(response, status, answer);
@@ -47,12 +48,4 @@ async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8");
-}
-
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { epochMicros } from "../../core/point.ts";
 import { writeAtomically } from "../../lib/files/atomic-file.ts";
+import { attempt } from "../../lib/flow/attempt.ts";
 import { type Gap, gapSchema } from "./gap.ts";
 
 /** An interval may grow. This records how many of its points are accounted for, and in which row. */
@@ -130,9 +131,5 @@ function textOf(lines: readonly GapLine[]): string {
 }
 
 function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return attempt(() => JSON.parse(text));
 }

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import type { Clock } from "../../core/runtime.ts";
 import { writeAtomically } from "../../lib/files/atomic-file.ts";
+import { attempt } from "../../lib/flow/attempt.ts";
 import { sameText } from "../../lib/text/same-text.ts";
 import type { Caller } from "../call/params.ts";
 import type { IntegrationOptions } from "../config/options.ts";
@@ -51,12 +52,10 @@ export class TokenSigner {
     // The header must be ours: a token must not choose its own algorithm.
     if (head !== header || rest.length > 0 || !sameText(signature, this.#signature(`${head}.${body}`)))
       return undefined;
-    try {
+    return attempt(() => {
       const { integration, azp, aud, exp } = payload.parse(JSON.parse(Buffer.from(body, "base64url").toString("utf8")));
       return { integration, clientId: azp, audience: aud, expiresAt: exp };
-    } catch {
-      return undefined;
-    }
+    });
   }
 
   #signature(text: string): string {
