@@ -247,6 +247,6 @@ function setBackReason(clock: AgentClock): string {
   return `it was set back by ${formatDuration(seconds * 1_000)}, to ${rfc3339(clock.machine)}`;
 }
 
-function rfc3339(time: number): string {
+export function rfc3339(time: number): string {
   return new Date(time / 1_000).toISOString();
 }

@@ -2,12 +2,11 @@
 import type { Config } from "../../config/format/config.ts";
 import type { BufferStats, Loss } from "../../core/buffer.ts";
 import { errorCodes } from "../../core/errors.ts";
-import type { EpochMicros } from "../../core/point.ts";
 import { formatByteSize } from "../../lib/values/byte-size.ts";
 import type { ParkedStatus } from "../../upload/failures/parked-inputs.ts";
 import type { Named, SignalWatchStatus } from "../../upload/signals/signal-watch.ts";
 import type { DeliveryStatus } from "../../upload/uploader.ts";
-import { type ClockWatch, unsetClockHint } from "../clock/clock-watch.ts";
+import { type ClockWatch, rfc3339, unsetClockHint } from "../clock/clock-watch.ts";
 import type { ClusterStatus } from "../upkeep/cluster-delivery.ts";
 import type { ConfigStatus, Warning } from "./status.ts";
 import { counted, firstOf } from "./words.ts";
@@ -55,10 +54,6 @@ const lossRemedies: Readonly<Record<string, string>> = {
   missing: "check the disk and who removes files from the data directory",
   diskLied: "check the disk: it had confirmed what it did not keep",
 };
-
-function rfc3339(time: EpochMicros): string {
-  return new Date(time / 1_000).toISOString();
-}
 
 function bufferWarnings(buffer: BufferStats): Warning[] {
   const lost = buffer.losses
