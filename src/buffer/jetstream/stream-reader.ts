@@ -213,9 +213,13 @@ export class StreamReader implements BufferReader {
     await this.#record.write({ generation, stream, whole, partial, frames: this.#settled.stored }, signal);
   }
 
+  /** Counts them once a write shows that no later reader has delivered and removed them: this agent may be suspended. */
   #lost(messages: number): void {
-    this.#runtime.metrics.counter(lostMetric).add(messages);
-    this.#runtime.log.error({ messages }, "the stream of the cluster has lost messages that were not delivered");
+    const count = () => {
+      this.#runtime.metrics.counter(lostMetric).add(messages);
+      this.#runtime.log.error({ messages }, "the stream of the cluster has lost messages that were not delivered");
+    };
+    this.#persist().then(count, () => {}); // the term is over
   }
 
   #passed(reason: string): void {

@@ -96,6 +96,14 @@ export const streamAblations: readonly Ablation[] = [
     name: "former leader answers",
   },
   {
+    safeguard: "counting missing messages only if no later reader has written",
+    file: "buffer/jetstream/stream-reader.ts",
+    code: "this.#persist().then(count, () => {});",
+    without: "count();",
+    test: terms,
+    name: "suspended one that resumes",
+  },
+  {
     safeguard: "delivering late frames only in the order of the stream",
     file: "buffer/jetstream/stream-cut.ts",
     code: 'if (lane === "live" && frame.late) {',
