@@ -18,6 +18,7 @@ export class Workbench implements AsyncDisposable {
     for (const part of [
       "src",
       "test/support",
+      "test/contract",
       "test/unit",
       "test/integration",
       "test/fixtures",
