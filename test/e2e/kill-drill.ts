@@ -3,7 +3,7 @@ import { epochMicros } from "../../src/core/point.ts";
 import { readBack } from "../../src/demo/read-back.ts";
 import { startAgent } from "../support/agent-process.ts";
 import { eventually } from "../support/eventually.ts";
-import { type Broker, hasDelivered, loadConfiguration, type Published, publishLoad } from "../support/mqtt-load.ts";
+import { type Broker, deliverLast, loadConfiguration, type Published, publishLoad } from "../support/mqtt-load.ts";
 import { seeded, testRuntime } from "../support/runtime.ts";
 import { integration, password, testService } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -70,8 +70,7 @@ export async function killDrill({
   const published = await load.end();
 
   await using last = await startAgent(options);
-  await load.publishLast();
-  await eventually(() => hasDelivered(last), 180_000);
+  await deliverLast(load, last, 180_000);
   await last.stop();
 
   const before = epochMicros(runtime.clock.now() + 60e6);

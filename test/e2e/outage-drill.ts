@@ -5,7 +5,7 @@ import { readBack } from "../../src/demo/read-back.ts";
 import { startAgent } from "../support/agent-process.ts";
 import { eventually } from "../support/eventually.ts";
 import { openMqttBroker } from "../support/mqtt-broker.ts";
-import { hasDelivered, loadConfiguration, publishLoad } from "../support/mqtt-load.ts";
+import { deliverLast, loadConfiguration, publishLoad } from "../support/mqtt-load.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { integration, password, testService } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -40,8 +40,7 @@ export async function outageDrill(seconds: number): Promise<void> {
   expect((await agent.status()).upload.state).toBe("retrying");
   await service.resume();
   const published = await load.end();
-  await load.publishLast();
-  await eventually(() => hasDelivered(agent), 60_000);
+  await deliverLast(load, agent, 60_000);
 
   for (const { maxStartsPerSecond, smallestSpacingMs } of service.counters().values()) {
     expect(maxStartsPerSecond).toBe(1);

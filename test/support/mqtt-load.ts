@@ -2,6 +2,7 @@
 import { connectAsync, type MqttClient } from "mqtt";
 import type { InputId } from "../../src/core/point.ts";
 import type { AgentProcess } from "./agent-process.ts";
+import { eventually } from "./eventually.ts";
 import { integration, password } from "./service.ts";
 
 export interface Broker {
@@ -16,7 +17,7 @@ export type Published = readonly (readonly [InputId, number, number])[];
 export interface Load extends AsyncDisposable {
   /** Stops publishing. Resolves with every message that the broker has acknowledged. */
   end(): Promise<Published>;
-  /** Publishes the message that `hasDelivered` waits for. It arrives after all others. */
+  /** Publishes the message of each topic that `hasDelivered` waits for. */
   publishLast(): Promise<void>;
 }
 
@@ -27,6 +28,21 @@ const lastValue = -1;
 export async function hasDelivered(agent: AgentProcess): Promise<boolean> {
   const { tags, buffer } = await agent.status();
   return tags.length === topics && tags.every(({ value }) => value === lastValue) && buffer.unsettledPoints === 0;
+}
+
+/**
+ * Publishes the last message of each topic, and resolves once all have been delivered. A broker may send what it kept in
+ * a session after newer messages, so they are published again every 10 s.
+ */
+export async function deliverLast(load: Load, agent: AgentProcess, withinMs: number): Promise<void> {
+  let againAt = 0;
+  await eventually(async () => {
+    if (performance.now() >= againAt) {
+      await load.publishLast();
+      againAt = performance.now() + 10_000;
+    }
+    return await hasDelivered(agent);
+  }, withinMs);
 }
 
 /** Configuration of an agent that reads the load of `broker`, with its data in `folder`. */
