@@ -1,20 +1,20 @@
-// Reads frames from the stream and cuts blocks out of them. Tracks the positions of the stream that have no free
-// points. Frames are identified by node, epoch and number, so that a frame published again is taken once.
+// Reads frames from the stream and cuts blocks out of them. Frames are identified by node, epoch and number, so that a
+// frame published again is taken once.
 //
 // Memory: a range set of settled positions, the series of leased or partly settled frames, and a few decoded frames.
-import type { PointStream, StreamMessage, StreamState } from "../../cluster/jetstream.ts";
+import type { PointStream, StreamMessage } from "../../cluster/jetstream.ts";
 import type { Lane, TakeOptions } from "../../core/buffer.ts";
-import { AgentError, isAgentError } from "../../core/errors.ts";
+import { isAgentError } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
-import { RangeSet } from "../disk/counters/range-set.ts";
 import type { InputTable } from "../disk/format/input-table.ts";
 import { FetchAhead } from "./fetch-ahead.ts";
 import { cutOf, type ReadFrame, type StreamCut } from "./frame-cut.ts";
 import { OpenFrame } from "./frame-lease.ts";
 import { NamelessFrames } from "./nameless-frames.ts";
-import type { PartialFrame, SettledFrames, StoredSettlement } from "./settled-frames.ts";
+import type { PartialFrame, SettledFrames } from "./settled-frames.ts";
 import { decodeFrame, type FrameHeader, frameKey, type StreamFrame } from "./stream-frame.ts";
 import type { StreamNames } from "./stream-names.ts";
+import { StreamPositions } from "./stream-positions.ts";
 
 /** Decoded frames kept in memory, since a take may leave part of a frame. */
 const decodedFrames = 8;
@@ -39,12 +39,7 @@ type Look = ReadFrame | "nothing" | "behind";
 
 export class StreamCutter {
   readonly #parts: CutterParts;
-  readonly #done = new RangeSet();
-  /** Positions without free points, and positions of late frames, which the live lane skips. */
-  readonly #taken = new RangeSet();
-  readonly #late = new RangeSet();
-  /** Positions settled under earlier leaders. The servers may still remove them: such a message is not lost. */
-  readonly #formerlyDone = new RangeSet();
+  readonly positions: StreamPositions;
   readonly #open = new Map<string, OpenFrame>();
   readonly #partial = new Map<string, readonly number[]>();
   readonly #decoded = new Map<number, ReadFrame>();
@@ -52,24 +47,21 @@ export class StreamCutter {
   /** Free inputs by position, of frames that a take passed over. They are read again only if one is requested. */
   readonly #unwanted = new Map<number, Uint32Array>();
   readonly #nameless = new NamelessFrames();
-  #stream = "";
-  #created = "";
-  #first = 1;
-  #last = 0;
 
   constructor(parts: CutterParts, partial: readonly PartialFrame[]) {
     this.#parts = parts;
     this.#ahead = new FetchAhead(parts.stream);
+    this.positions = new StreamPositions({
+      onLost: parts.onLost,
+      onForgotten: () => {
+        for (const frame of this.#open.values()) frame.sequence = undefined;
+        for (const known of [this.#decoded, this.#unwanted, this.#nameless, this.#ahead]) known.clear();
+      },
+      onRemoved: (first) => {
+        for (const at of this.#unwanted.keys()) if (at < first) this.#unwanted.delete(at);
+      },
+    });
     for (const { epoch, number, open } of partial) this.#partial.set(`${epoch}\n${number}`, open);
-  }
-
-  /** Identifies the stream that the positions refer to. */
-  get stream(): string {
-    return this.#stream;
-  }
-
-  get done(): readonly number[] {
-    return this.#done.bounds;
   }
 
   get partial(): PartialFrame[] {
@@ -80,36 +72,6 @@ export class StreamCutter {
     });
   }
 
-  get settledUpTo(): number {
-    return this.#done.endOf(this.#first) ?? this.#first;
-  }
-
-  get first(): number {
-    return this.#first;
-  }
-
-  get isDrained(): boolean {
-    return this.settledUpTo > this.#last;
-  }
-
-  /**
-   * Applies the current state of the stream. Positions are valid as long as the same server leads it without a break. A
-   * new leader may have lost messages and reused their sequences. `before`: the settlement of the earlier term.
-   */
-  follow(state: StreamState, before?: Pick<StoredSettlement, "stream" | "whole">): void {
-    const { created, lastSequence } = state;
-    const stream = leaderOf(state);
-    if (stream !== this.#stream || lastSequence < this.#last) this.#forgetPositions();
-    if (created !== this.#created) this.#formerlyDone.clear();
-    this.#stream = stream;
-    this.#created = created;
-    if (before?.stream === stream) for (const [from, to] of new RangeSet(before.whole).ranges()) this.#finish(from, to);
-    else if (before?.stream.startsWith(`${created} `)) this.#formerlyDone.addAll(new RangeSet(before.whole));
-    this.#formerlyDone.remove(lastSequence + 1, Number.POSITIVE_INFINITY);
-    this.#dropBefore(state.firstSequence);
-    this.#last = lastSequence;
-  }
-
   /** Resolves undefined if nothing is free. Rejects as the stream does. */
   async cut(
     lane: Lane,
@@ -117,14 +79,14 @@ export class StreamCutter {
   ): Promise<StreamCut | undefined> {
     const numbersOf = (ids: readonly InputId[] | undefined) =>
       ids && new Set(ids.map((id) => this.#parts.inputs.find(id)));
-    for (const positions of await this.#nameless.found(this.#parts.names)) this.#taken.removeAll(positions);
+    for (const positions of await this.#nameless.found(this.#parts.names)) this.positions.freeAll(positions);
     const taken: ReadFrame[] = [];
     const series: number[][] = [];
     let [only, without] = [numbersOf(inputs), numbersOf(except)];
     let points = 0;
     let looks = 0;
     let isFull = false;
-    for (let at = this.#next(lane); at !== undefined && !isFull; at = this.#next(lane, at)) {
+    for (let at = this.positions.next(lane); at !== undefined && !isFull; at = this.positions.next(lane, at)) {
       const isWanted = (input: number) => only?.has(input) !== false && without?.has(input) !== true;
       if (this.#unwanted.get(at)?.some(isWanted) === false) continue;
       const read = await this.#read(at, lane);
@@ -136,7 +98,7 @@ export class StreamCutter {
       [only, without] = [numbersOf(inputs), numbersOf(except)];
       if (inputs && looks++ === mostLooks) break;
       if (lane === "live" && frame.late) {
-        this.#late.add(at, at + 1);
+        this.positions.markLate(at);
         continue;
       }
       const found: number[] = [];
@@ -164,8 +126,8 @@ export class StreamCutter {
       const { sequence, header } = frame;
       if (frame.isSettled) {
         this.#parts.settled.add(header);
-        if (sequence !== undefined) this.#finish(sequence, sequence + 1);
-      } else if (sequence !== undefined) this.#taken[frame.hasFree ? "remove" : "add"](sequence, sequence + 1);
+        if (sequence !== undefined) this.positions.finish(sequence);
+      } else if (sequence !== undefined) this.positions[frame.hasFree ? "free" : "take"](sequence);
       const name = frameKey(header);
       // A frame without leases keeps only its unsettled series; its message is read again.
       this.#open.delete(name);
@@ -177,51 +139,6 @@ export class StreamCutter {
       for (const [at, { open }] of this.#decoded)
         if (open !== frame && frameKey(open.header) === name) this.#decoded.delete(at);
     }
-  }
-
-  #finish(from: number, to: number): void {
-    this.#done.add(from, to);
-    this.#taken.add(from, to);
-  }
-
-  #forgetPositions(): void {
-    this.#formerlyDone.addAll(this.#done);
-    for (const ranges of [this.#done, this.#taken, this.#late]) ranges.clear();
-    for (const frame of this.#open.values()) frame.sequence = undefined;
-    for (const known of [this.#decoded, this.#unwanted, this.#nameless, this.#ahead]) known.clear();
-    this.#first = 1;
-  }
-
-  #dropBefore(first: number): void {
-    if (first <= this.#first) return;
-    // A reader that does not know the stream yet does not know which messages were delivered.
-    if (this.#first > 1) this.#countLost(this.#first, first);
-    for (const ranges of [this.#done, this.#formerlyDone, this.#taken, this.#late]) ranges.remove(0, first);
-    for (const at of this.#unwanted.keys()) if (at < first) this.#unwanted.delete(at);
-    this.#first = first;
-  }
-
-  /** The messages from `from` to before `to` are not in the stream any more. */
-  #countLost(from: number, to: number): void {
-    const delivered = this.#done.within(from, to);
-    delivered.addAll(this.#formerlyDone.within(from, to));
-    const lost = to - from - delivered.count;
-    if (lost > 0) this.#parts.onLost(lost);
-  }
-
-  /** The next position that may have free points: ascending for the backlog, descending for the live lane. */
-  #next(lane: Lane, after?: number): number | undefined {
-    if (lane === "backlog") {
-      const at = after === undefined ? this.#first : after + 1;
-      const free = this.#taken.endOf(at) ?? at;
-      return free <= this.#last ? free : undefined;
-    }
-    for (let at = after === undefined ? this.#last : after - 1; at >= this.#first; at--) {
-      const start = this.#taken.startOf(at) ?? this.#late.startOf(at);
-      if (start === undefined) return at;
-      at = start;
-    }
-    return undefined;
   }
 
   async #read(at: number, lane: Lane): Promise<Look> {
@@ -237,16 +154,16 @@ export class StreamCutter {
     const isKnown = (position: number) => this.#decoded.has(position) || this.#unwanted.has(position);
     const message = await (lane === "live"
       ? stream.next(at)
-      : this.#ahead.fetch(at, (after) => this.#next(lane, after), isKnown));
+      : this.#ahead.fetch(at, (after) => this.positions.next(lane, after), isKnown));
     if (!message) return "behind";
     if (message.sequence !== at) {
-      await this.#pass(at, message.sequence);
+      this.positions.pass(at, message.sequence, await stream.state());
       return "nothing";
     }
     const frame = this.#decode(message);
     if (!frame) return "nothing";
     if (settled.has(frame)) {
-      this.#finish(at, at + 1);
+      this.positions.finish(at);
       return "nothing";
     }
     if (this.#isElsewhere(frame, at)) return "nothing";
@@ -257,7 +174,7 @@ export class StreamCutter {
       const ids = await names.of(frame, most + 1);
       if (!ids) {
         this.#nameless.add(frame, at, most);
-        this.#taken.add(at, at + 1);
+        this.positions.take(at);
         this.#parts.onPassed(`the cluster has lost the names of the inputs of ${frame.node}`);
         return "nothing";
       }
@@ -265,26 +182,10 @@ export class StreamCutter {
       open = new OpenFrame(frame, numbers, this.#partial.get(name));
     }
     open.sequence = at;
-    if (!open.hasFree) this.#taken.add(at, at + 1);
+    if (!open.hasFree) this.positions.take(at);
     this.#decoded.set(at, { frame, open });
     for (const oldest of this.#decoded.keys()) if (this.#decoded.size > decodedFrames) this.#decoded.delete(oldest);
     return { frame, open };
-  }
-
-  /**
-   * Passes the positions from `from` to before `to`, which have no message. They are not lost if the state was from a
-   * former leader, cut off or suspended meanwhile: it answers as leader for up to 10 s, while others have removed messages
-   * that were settled. Rejects with `CLUSTER_UNREACHABLE` if another server leads now.
-   */
-  async #pass(from: number, to: number): Promise<void> {
-    const state = await this.#parts.stream.state();
-    if (!state || leaderOf(state) !== this.#stream)
-      throw new AgentError("CLUSTER_UNREACHABLE", "another server leads the stream now");
-    const { firstSequence, lastSequence, messages } = state;
-    const isMissing = firstSequence > from || messages <= lastSequence - firstSequence;
-    if (!isMissing) return this.#taken.add(from, to);
-    this.#countLost(from, Math.min(to, this.#last + 1));
-    this.#finish(from, to);
   }
 
   /** Undefined: the message is damaged and counts as lost, or it is from a later version, which may deliver it. */
@@ -293,10 +194,10 @@ export class StreamCutter {
       return decodeFrame(data);
     } catch (error) {
       if (isAgentError(error, "BUFFER_NEWER")) {
-        this.#taken.add(sequence, sequence + 1);
+        this.positions.take(sequence);
         this.#parts.onPassed(error.message);
       } else {
-        this.#finish(sequence, sequence + 1);
+        this.positions.finish(sequence);
         this.#parts.onLost(1);
       }
       return undefined;
@@ -308,9 +209,4 @@ export class StreamCutter {
     const sequence = this.#open.get(frameKey(header))?.sequence;
     return sequence !== undefined && sequence !== at;
   }
-}
-
-/** Identifies the stream and the server that leads it. */
-function leaderOf({ created, leader }: StreamState): string {
-  return `${created} ${leader}`;
 }

@@ -186,14 +186,15 @@ export class StreamReader implements BufferReader {
     if (!state) return;
     const before = this.#before;
     this.#before = undefined;
-    this.#cutter.follow(state, before);
-    if (this.#cutter.isDrained) this.#settled.drained();
+    const { positions } = this.#cutter;
+    positions.follow(state, before);
+    if (positions.isDrained) this.#settled.drained();
     await this.#trim();
   }
 
   /** Removes only messages stored as settled, at positions that `#follow` has just confirmed. */
   async #trim(): Promise<void> {
-    const { settledUpTo, first } = this.#cutter;
+    const { settledUpTo, first } = this.#cutter.positions;
     const now = this.#runtime.clock.monotonic();
     if (settledUpTo === first || (settledUpTo - first < trimMessages && now - this.#trimmedAt < trimMs)) return;
     await this.#persist();
@@ -208,7 +209,8 @@ export class StreamReader implements BufferReader {
   }
 
   async #write(signal: AbortSignal): Promise<void> {
-    const { stream, done: whole, partial } = this.#cutter;
+    const { partial, positions } = this.#cutter;
+    const { stream, done: whole } = positions;
     const { generation } = this.#options;
     await this.#record.write({ generation, stream, whole, partial, frames: this.#settled.stored }, signal);
   }

@@ -58,14 +58,14 @@ export const streamAblations: readonly Ablation[] = [
   },
   {
     safeguard: "discarding positions when the stream's leader has lost messages",
-    file: "buffer/jetstream/stream-cut.ts",
+    file: "buffer/jetstream/stream-positions.ts",
     code: "stream !== this.#stream || lastSequence < this.#last",
     without: "lastSequence < 0 && stream !== this.#stream",
     test: loss,
   },
   {
     safeguard: "excluding messages settled under another leader of the stream from the losses",
-    file: "buffer/jetstream/stream-cut.ts",
+    file: "buffer/jetstream/stream-positions.ts",
     code: "    this.#formerlyDone.addAll(this.#done);\n",
     without: "",
     test: terms,
@@ -73,7 +73,7 @@ export const streamAblations: readonly Ablation[] = [
   },
   {
     safeguard: "excluding messages settled in an earlier term, under another leader, from the losses",
-    file: "buffer/jetstream/stream-cut.ts",
+    file: "buffer/jetstream/stream-positions.ts",
     code: "this.#formerlyDone.addAll(new RangeSet(before.whole))",
     without: "this.#formerlyDone.clear()",
     test: terms,
@@ -81,7 +81,7 @@ export const streamAblations: readonly Ablation[] = [
   },
   {
     safeguard: "counting missing messages only if the server that leads the stream now lacks them",
-    file: "buffer/jetstream/stream-cut.ts",
+    file: "buffer/jetstream/stream-positions.ts",
     code: "if (!state || leaderOf(state) !== this.#stream)",
     without: "if (!state)",
     test: terms,
@@ -89,7 +89,7 @@ export const streamAblations: readonly Ablation[] = [
   },
   {
     safeguard: "not counting messages that the server with the state still has",
-    file: "buffer/jetstream/stream-cut.ts",
+    file: "buffer/jetstream/stream-positions.ts",
     code: "if (!isMissing) return this.#taken.add(from, to);",
     without: "",
     test: terms,
