@@ -22,8 +22,8 @@ const formats = {
   // Days since 1899-12-30 in local time.
   excel: (value, zone) => inZone(Math.round((Number(value) - 25_569) * 86_400_000) * 1_000, zone),
   // Units of 100 ns since the years 1 and 1601.
-  dotnet: (value) => ticks(value) - 62_135_596_800_000_000,
-  filetime: (value) => ticks(value) - 11_644_473_600_000_000,
+  dotnet: (value) => ticksSince(62_135_596_800_000_000n, value),
+  filetime: (value) => ticksSince(11_644_473_600_000_000n, value),
 } as const satisfies Record<string, FromNumber>;
 type TimeFormat = keyof typeof formats;
 export const timeFormats = Object.keys(formats) as readonly TimeFormat[]; // its own keys
@@ -99,8 +99,9 @@ function toMicros(value: unknown, format: TimeFormat, zone: TimeZone | undefined
   return typeof value === "number" || typeof value === "bigint" ? formats[format](value, zone) : undefined;
 }
 
-function ticks(value: number | bigint): number {
-  return typeof value === "bigint" ? Number(value / 10n) : Math.floor(value / 10);
+/** `epoch`: microseconds from there to 1970. Their count from there exceeds the exact range of doubles. */
+function ticksSince(epoch: bigint, value: number | bigint): number {
+  return typeof value === "bigint" ? Number(value / 10n - epoch) : Math.floor(value / 10) - Number(epoch);
 }
 
 function inZone(local: number, zone: TimeZone | undefined): number {
@@ -142,7 +143,8 @@ function isoMicros(text: string, zone: TimeZone | undefined): number | undefined
   const ms = Date.UTC(Number(year), Number(month) - 1, Number(day), Number(hour), Number(minute), Number(second));
   // `Date.UTC` rolls over dates that do not exist, such as 31 June. Leap seconds may roll over.
   if (new Date(Date.UTC(Number(year), Number(month) - 1, Number(day))).getUTCDate() !== Number(day)) return undefined;
-  if (Number(month) > 12 || Number(hour) > 24 || Number(minute) > 59 || Number(second) > 60) return undefined;
+  if (Number(month) < 1 || Number(month) > 12 || Number(hour) > 24 || Number(minute) > 59 || Number(second) > 60)
+    return undefined;
   const micros = Number(fraction.slice(0, 6).padEnd(6, "0"));
   if (utc === undefined && sign === undefined) return inZone(ms * 1_000, zone) + micros;
   const offsetMinutes = (Number(zoneHours) * 60 + Number(zoneMinutes)) * (sign === "-" ? -1 : 1);

@@ -1,8 +1,10 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import { defaultTimeRule, type TimeRule } from "../../../../src/lib/readings/device-time.ts";
 import { timeZone } from "../../../../src/lib/time/time-zone.ts";
 import { payloadTime } from "../../../../src/source/mqtt/decoders/payload-time.ts";
+import { runs } from "../../../support/property.ts";
 
 const now = epochMicros(Date.UTC(2026, 6, 1) * 1_000);
 const iso = (micros: ReturnType<typeof payloadTime>) =>
@@ -46,6 +48,23 @@ test.each([
   expect(iso(payloadTime(value, format, zone === undefined ? undefined : timeZone(zone), now))).toBe(expected);
 });
 
+test("a time to the microsecond, written in any format that can express it, is read exactly", () => {
+  const written = {
+    unixUs: (micros: number) => micros,
+    unixNs: (micros: number) => BigInt(micros) * 1_000n + 999n,
+    dotnet: (micros: number) => (BigInt(micros) + 62_135_596_800_000_000n) * 10n + 9n,
+    filetime: (micros: number) => `${(BigInt(micros) + 11_644_473_600_000_000n) * 10n}`,
+    iso: (micros: number) => new Date(micros / 1_000).toISOString().replace("Z", `${micros % 1_000}`.padStart(3, "0")),
+  } as const;
+  fc.assert(
+    fc.property(fc.integer({ min: Date.UTC(2000, 0, 1) * 1_000, max: now }), (micros) => {
+      for (const format of Object.keys(written) as (keyof typeof written)[]) // its own keys
+        expect([format, payloadTime(written[format](micros), format, undefined, now)]).toEqual([format, micros]);
+    }),
+    runs(200),
+  );
+});
+
 test("an ambiguous local time is the first of the two, a skipped one is shifted forward", () => {
   const madrid = timeZone("Europe/Madrid");
   const utc = (wall: string) =>
@@ -65,6 +84,7 @@ test.each([
   ["yesterday", "auto", "unreadable", "yesterday, is none of format auto"],
   ["2026-02-30T00:00:00Z", "iso", "unreadable", "2026-02-30T00:00:00Z, is none of format iso"],
   ["2026-13-01T00:00:00Z", "iso", "unreadable", "2026-13-01T00:00:00Z, is none of format iso"],
+  ["2026-00-15T00:00:00Z", "iso", "unreadable", "2026-00-15T00:00:00Z, is none of format iso"],
   ["2026-01-01T25:00:00Z", "iso", "unreadable", "2026-01-01T25:00:00Z, is none of format iso"],
   [1_767_225_600, "iso", "unreadable", "1767225600, is none of format iso"],
   ["tomorrow", "rfc1123", "unreadable", "tomorrow, is none of format rfc1123"],
