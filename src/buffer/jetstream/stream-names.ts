@@ -1,6 +1,6 @@
-// Input names, so that frames carry numbers. Each node has a dictionary in the key-value bucket, in parts that never
-// change: `names.<node>.<dictionary>.<first number>`. A part is stored before the first frame that uses it. The node
-// also keeps the names in a file. If the servers lose the bucket while the node is off, it stores them again for the
+// Input names, so that frames carry numbers. Each node has a dictionary in the key-value bucket, in parts to which names
+// are only appended: `names.<node>.<dictionary>.<first number>`. A name is stored before the first frame that uses it. The
+// node also keeps the names in a file. If the servers lose the bucket while the node is off, it stores them again for the
 // frames of its kept tail.
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -22,14 +22,16 @@ const missingMs = 10_000;
 export const subjectOf = ({ subject }: Pick<PointStream, "subject">, node: string) => `${subject}.${keyToken(node)}`;
 const prefixOf = (node: string, dictionary: string) => `names.${keyToken(node)}.${dictionary}.`;
 
-/** Joins the names of consecutive parts from number 0 on. */
+/** Joins the names of the parts from number 0 on. A part may repeat the last names of the part before. */
 function chainOf(entries: readonly KeyEntry[]): InputId[] {
   const names: InputId[] = [];
   const firstOf = ({ key }: KeyEntry) => Number(key.slice(key.lastIndexOf(".") + 1));
   // The cast is safe: only `PublishedNames` writes these names.
   for (const entry of entries.toSorted((a, b) => firstOf(a) - firstOf(b)))
-    if (firstOf(entry) === names.length)
-      names.push(...(JSON.parse(String(zstdDecompressSync(entry.value))) as InputId[]));
+    if (firstOf(entry) <= names.length) {
+      const part = JSON.parse(String(zstdDecompressSync(entry.value))) as InputId[];
+      names.push(...part.slice(names.length - firstOf(entry)));
+    }
   return names;
 }
 
@@ -42,6 +44,8 @@ export class PublishedNames {
   /** Number of names in the bucket, and in the file. */
   #stored = 0;
   #saved = 0;
+  /** The part that the next names are appended to. Without a revision: it is not known whether it exists. */
+  #part: { readonly first: number; readonly revision?: number } = { first: 0 };
   dictionary = "";
 
   constructor(bucket: KeyBucket, node: string, path: string) {
@@ -52,25 +56,23 @@ export class PublishedNames {
 
   async open(): Promise<void> {
     const own = await savedNames(this.#path);
-    if (own) {
-      this.dictionary = own.dictionary;
-      this.#table = new InputTable();
-      for (const name of own.names) this.#table.numberOf(name);
-      this.#saved = this.#table.size;
-      this.#stored = 0;
-      return await this.#store();
-    }
-    const entries = await this.#bucket.list(`names.${keyToken(this.#node)}.`);
-    const dictionaries = Map.groupBy(entries, ({ key }) => key.split(".").at(-2)!);
-    let names: readonly InputId[] = [];
-    this.dictionary = randomBytes(4).toString("hex");
-    for (const [dictionary, parts] of dictionaries) {
-      const chain = chainOf(parts);
-      if (chain.length > names.length) [names, this.dictionary] = [chain, dictionary];
-    }
+    const { dictionary, names } = own ?? (await this.#longest());
+    this.dictionary = dictionary;
     this.#table = new InputTable();
     for (const name of names) this.#table.numberOf(name);
-    this.#stored = names.length;
+    if (own) this.#saved = this.#table.size;
+    await this.#storeAll();
+  }
+
+  /** The dictionary of this node in the bucket that has the most names, or a new one. */
+  async #longest(): Promise<SavedNames> {
+    const entries = await this.#bucket.list(`names.${keyToken(this.#node)}.`);
+    let found: SavedNames = { dictionary: randomBytes(4).toString("hex"), names: [] };
+    for (const [dictionary, parts] of Map.groupBy(entries, ({ key }) => key.split(".").at(-2)!)) {
+      const names = chainOf(parts);
+      if (names.length > found.names.length) found = { dictionary, names };
+    }
+    return found;
   }
 
   async numbersOf(inputs: readonly InputId[]): Promise<number[]> {
@@ -82,9 +84,7 @@ export class PublishedNames {
   /** Stores names again that the servers have lost: frames in the stream or the tail may refer to them. */
   async restore(): Promise<void> {
     const entries = await this.#bucket.list(prefixOf(this.#node, this.dictionary));
-    if (chainOf(entries).length === this.#stored) return;
-    this.#stored = 0;
-    await this.#store();
+    if (chainOf(entries).length !== this.#stored) await this.#storeAll();
   }
 
   async #save(): Promise<void> {
@@ -92,35 +92,56 @@ export class PublishedNames {
     this.#saved = this.#table.size;
   }
 
+  async #storeAll(): Promise<void> {
+    [this.#stored, this.#part] = [0, { first: 0 }];
+    await this.#store();
+  }
+
   async #store(): Promise<void> {
     if (this.#saved < this.#table.size) await this.#save();
     while (this.#stored < this.#table.size) {
-      const first = this.#stored;
-      const names = this.#table.since(first).slice(0, partNames);
+      if (this.#stored - this.#part.first >= partNames) this.#part = { first: this.#stored };
+      const { first, revision: last } = this.#part;
+      const names = this.#table.since(first);
+      const part = names.slice(0, partNames);
       const key = `${prefixOf(this.#node, this.dictionary)}${first}`;
-      const value = zstdCompressSync(JSON.stringify(names));
-      if ((await this.#bucket.create(key, value)) === undefined) {
-        // The part is our own if an answer was lost. An older part may be shorter; the next part then follows it.
-        const entry = await this.#bucket.get(key);
-        if (!entry) throw new AgentError("CLUSTER_UNREACHABLE", `${key} is not there and cannot be created`);
-        const found = chainOf([{ ...entry, key: ".0" }]);
-        if (found.length > 0 && isPrefix(found, this.#table.since(first))) this.#stored = first + found.length;
-        else {
-          this.dictionary = randomBytes(4).toString("hex");
-          this.#stored = 0;
-          await this.#save();
-        }
-      } else this.#stored = first + names.length;
+      const value = zstdCompressSync(JSON.stringify(part));
+      const put = last === undefined ? this.#bucket.create(key, value) : this.#bucket.update(key, value, last);
+      const revision = await put;
+      if (revision !== undefined) this.#stored = first + part.length;
+      this.#part = { first, ...(revision !== undefined && { revision }) };
+      if (revision === undefined) await this.#continue(key, names);
+    }
+  }
+
+  /** Continues a part that exists: after a restart or a lost answer it is our own. */
+  async #continue(key: string, names: readonly InputId[]): Promise<void> {
+    const { first } = this.#part;
+    const entry = await this.#bucket.get(key);
+    if (!entry) throw new AgentError("CLUSTER_UNREACHABLE", `${key} is not there and cannot be created`);
+    const found = chainOf([{ ...entry, key: ".0" }]);
+    if (found.length > 0 && isPrefix(found, names)) {
+      this.#part = { first, revision: entry.revision };
+      this.#stored = first + found.length;
+    } else {
+      this.dictionary = randomBytes(4).toString("hex");
+      [this.#stored, this.#part] = [0, { first: 0 }];
+      await this.#save();
     }
   }
 }
 
+interface SavedNames {
+  readonly dictionary: string;
+  readonly names: readonly InputId[];
+}
+
 /** Undefined: the file is missing or damaged. */
-async function savedNames(path: string): Promise<{ dictionary: string; names: readonly InputId[] } | undefined> {
+async function savedNames(path: string): Promise<SavedNames | undefined> {
   try {
     const saved: unknown = JSON.parse(await readFile(path, "utf8"));
     // The cast is safe: only `PublishedNames` writes these names.
-    return saved as { dictionary: string; names: readonly InputId[] };
+    return saved as SavedNames;
   } catch {
     return undefined;
   }
