@@ -117,12 +117,15 @@ export class KeptTail implements AsyncDisposable {
   ): Promise<void> {
     const { keepMs, keepBytes } = this.#options;
     const leaving: UnkeptFrame[] = [];
+    const removed: [name: string, bytes: number][] = [];
     let left = this.#bytes;
-    for (const place of this.#places.values()) {
-      const isOver = this.#clock.monotonic() - place.since > keepMs || left > keepBytes;
-      if (isOver || isSettled(place.header)) left -= place.bytes;
-      if (!isOver || isSettled(place.header)) continue;
-      const { sequence, created } = place;
+    for (const [name, place] of this.#places) {
+      const { header, sequence, created, since, bytes } = place;
+      const isOver = this.#clock.monotonic() - since > keepMs || left > keepBytes;
+      if (!isOver && !isSettled(header)) continue;
+      left -= bytes;
+      removed.push([name, bytes]);
+      if (isSettled(header)) continue;
       try {
         leaving.push({ frame: decodeFrame(await this.read(place)), sequence, created });
       } catch {
@@ -130,11 +133,10 @@ export class KeptTail implements AsyncDisposable {
       }
     }
     await unkept(leaving);
-    for (const [name, { header, since, bytes }] of this.#places)
-      if (isSettled(header) || this.#clock.monotonic() - since > keepMs || this.#bytes > keepBytes) {
-        this.#places.delete(name);
-        this.#bytes -= bytes;
-      }
+    for (const [name, bytes] of removed) {
+      this.#places.delete(name);
+      this.#bytes -= bytes;
+    }
     const used = new Set(Array.from(this.#places.values(), ({ file }) => file));
     for (let number = this.#oldest; number < this.#number; number++) {
       if (used.has(number)) continue;
