@@ -10,6 +10,8 @@ const settledKey = "settled.points";
 /** Maximum epochs kept per node: while the stream may hold their frames, and once it is drained. */
 const mostEpochs = 256;
 const keptEpochs = 8;
+/** By then an agent that runs has removed settled frames from its kept tail. */
+const forgottenAfterMs = 600_000;
 const retryMs = 250;
 /** Below the default limit of NATS, 1 MiB. */
 const mostBytes = 900 * 1_024;
@@ -37,8 +39,13 @@ export interface StoredSettlement {
 
 export class SettledFrames {
   readonly #epochs = new Map<string, RangeSet>();
+  /** Monotonic time of the last settlement of the epoch by this object. */
+  readonly #settledAt = new Map<string, number>();
+  readonly #now: () => number;
 
-  constructor(stored: StoredSettlement["frames"] = []) {
+  /** `now`: the monotonic time, needed to add frames. */
+  constructor(stored: StoredSettlement["frames"] = [], now = () => 0) {
+    this.#now = now;
     for (const [epoch, bounds] of stored) this.#epochs.set(epoch, new RangeSet(bounds));
   }
 
@@ -53,23 +60,30 @@ export class SettledFrames {
 
   add(frame: FrameHeader): void {
     const key = epochKey(frame);
+    this.#settledAt.set(key, this.#now());
     let ranges = this.#epochs.get(key);
     if (!ranges) {
       this.#epochs.set(key, (ranges = new RangeSet()));
-      this.#forget(mostEpochs);
+      this.#forget(mostEpochs, 0);
     }
     ranges.add(frame.number, frame.number + 1);
   }
 
   /** After a drain, only kept tails may still bring frames of earlier epochs. */
   drained(): void {
-    this.#forget(keptEpochs);
+    this.#forget(keptEpochs, forgottenAfterMs);
   }
 
-  #forget(most: number): void {
+  /** Forgets the oldest epochs of a node that has more than `most`, except those settled less than `ageMs` ago. */
+  #forget(most: number, ageMs: number): void {
+    const until = this.#now() - ageMs;
     const nodes = Map.groupBy(this.#epochs.keys(), (epoch) => epoch.slice(0, epoch.lastIndexOf("\n")));
     for (const epochs of nodes.values())
-      for (const epoch of epochs.slice(0, Math.max(0, epochs.length - most))) this.#epochs.delete(epoch);
+      for (const epoch of epochs.slice(0, Math.max(0, epochs.length - most))) {
+        if ((this.#settledAt.get(epoch) ?? until) > until) continue;
+        this.#epochs.delete(epoch);
+        this.#settledAt.delete(epoch);
+      }
   }
 
   get stored(): StoredSettlement["frames"] {

@@ -56,11 +56,15 @@ export class StreamPositions {
     return this.settledUpTo > this.#last;
   }
 
+  isValidFor(state: StreamState): boolean {
+    return leaderOf(state) === this.#stream && state.lastSequence >= this.#last;
+  }
+
   /** Applies the current state of the stream. `before`: the settlement of the earlier term. */
   follow(state: StreamState, before?: Pick<StoredSettlement, "stream" | "whole">): void {
     const { created, lastSequence } = state;
     const stream = leaderOf(state);
-    if (stream !== this.#stream || lastSequence < this.#last) this.#forget();
+    if (!this.isValidFor(state)) this.#forget();
     if (created !== this.#created) this.#formerlyDone.clear();
     this.#stream = stream;
     this.#created = created;

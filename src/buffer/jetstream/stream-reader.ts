@@ -74,7 +74,7 @@ export class StreamReader implements BufferReader {
     this.#runtime = runtime;
     this.#record = record;
     this.#before = before;
-    this.#settled = new SettledFrames(before?.frames);
+    this.#settled = new SettledFrames(before?.frames, () => runtime.clock.monotonic());
     const parts = {
       stream: options.stream,
       names: new StreamNames(options.state, runtime.clock),
@@ -192,12 +192,15 @@ export class StreamReader implements BufferReader {
     await this.#trim();
   }
 
-  /** Removes only messages stored as settled, at positions that `#follow` has just confirmed. */
+  /** Removes only messages stored as settled, at positions that the leader has confirmed since. */
   async #trim(): Promise<void> {
     const { settledUpTo, first } = this.#cutter.positions;
     const now = this.#runtime.clock.monotonic();
     if (settledUpTo === first || (settledUpTo - first < trimMessages && now - this.#trimmedAt < trimMs)) return;
     await this.#persist();
+    // While the servers did not answer, they may have lost messages and given their positions to others.
+    const state = await this.#options.stream.state();
+    if (!state || !this.#cutter.positions.isValidFor(state)) return;
     await this.#options.stream.purgeBefore(settledUpTo);
     this.#trimmedAt = now;
   }

@@ -59,8 +59,8 @@ export const streamAblations: readonly Ablation[] = [
   {
     safeguard: "discarding positions when the stream's leader has lost messages",
     file: "buffer/jetstream/stream-positions.ts",
-    code: "stream !== this.#stream || lastSequence < this.#last",
-    without: "lastSequence < 0 && stream !== this.#stream",
+    code: "!this.isValidFor(state)",
+    without: "lastSequence < 0",
     test: loss,
   },
   {
@@ -204,6 +204,28 @@ export const streamAblations: readonly Ablation[] = [
     without: "i < 1 && position !== undefined",
     test: blocked,
     name: "requested several at once",
+  },
+  {
+    safeguard: "trimming the stream only while the leader with the settled messages leads it",
+    file: "buffer/jetstream/stream-reader.ts",
+    code: "if (!state || !this.#cutter.positions.isValidFor(state)) return;",
+    without: "",
+    test: "unit/buffer/jetstream/trimming.test.ts",
+  },
+  {
+    safeguard: "remembering settled frames until their agent has removed them from its tail",
+    file: "buffer/jetstream/settled-frames.ts",
+    code: "(this.#settledAt.get(epoch) ?? until) > until",
+    without: "until < 0",
+    test: loss,
+    name: "over many starts",
+  },
+  {
+    safeguard: "appending new names to the entry that has the last ones",
+    file: "buffer/jetstream/stream-names.ts",
+    code: "this.#stored - this.#part.first >= partNames",
+    without: "this.#stored > this.#part.first",
+    test: "unit/buffer/jetstream/stream-names.test.ts",
   },
   {
     safeguard: "accounting for frames that leave the retained tail unsettled",

@@ -266,3 +266,27 @@ test("of a run that was delivered in part, only the rest counts as lost", async 
   stream.dropFirst(stream.messages.length);
   expect(await eventually(() => collector.forwarder.status.loss?.points)).toBe(3);
 });
+
+test("what an agent has published over many starts while nothing was delivered comes once, the last value last", async () => {
+  const { stream, node, reader: open } = memoryWorld();
+  using gateway = node("gw1");
+  for (let i = 1; i <= 10; i++) {
+    await using collector = await gateway.start();
+    await append(collector, { a: [[1, i]] });
+    await collector.forwarded();
+  }
+  await using collector = await gateway.start();
+  await append(collector, { a: [[1, 11]] });
+  await collector.forwarded();
+  const service = new ServiceStore();
+  await using reader = await open();
+  await eventually(async () => {
+    await service.drain(reader);
+    return stream.messages.length === 0 && collector.forwarder.status.keptBytes === 0;
+  });
+  await service.drain(reader);
+
+  expect(collector.forwarder.status.republished).toBe(0);
+  expect(stored(service)).toEqual({ "a@1": 11 });
+  expect(service.deliveries).toBe(11);
+});
