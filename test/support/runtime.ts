@@ -139,6 +139,12 @@ export class ManualClock implements Clock {
     await settled();
   }
 
+  /** Advances time by `ms` milliseconds while nothing runs, as when the process is suspended. */
+  async suspend(ms: number): Promise<void> {
+    this.#move(this.#monotonicMs + ms);
+    await this.advance(0);
+  }
+
   /** Moves only the wall clock, as an operator or NTP would. */
   stepWall(ms: number): void {
     this.#wallMicros += ms * 1_000;

@@ -7,6 +7,7 @@ import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Captures, Delivery, Source, TagId } from "../../core/source.ts";
 import { latestReadings } from "../../lib/readings/reading-batch.ts";
+import { formatDuration } from "../../lib/time/duration.ts";
 import type { GapRecord } from "./gap-record.ts";
 import { type GapResolution, gapResolution } from "./gap-resolution.ts";
 import { gapResolutions } from "./gap-resolutions.ts";
@@ -17,7 +18,7 @@ import { type FailureCause, tagFailures } from "./tag-failures.ts";
 const noticedWithinUs = 60e6;
 /** After a connection, a source delivers its first values and reports the missing ones within this time. */
 const settledAfterMs = 15_000;
-/** A disk that has not answered for this long counts as hung. */
+/** A disk that has not answered for this long counts as hung, and a process that has not run as suspended. */
 const hungAfterMs = 5_000;
 /** A step later than this after the first connection is not the initial setting of the clock. */
 const settingMs = 600_000;
@@ -55,6 +56,8 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
   const failures = tagFailures(record, source, runtime.clock);
   /** Up to when everything was recorded, as far as known. */
   let lastReceived: EpochMicros = runtime.clock.now();
+  /** When the process last showed that it runs, in monotonic milliseconds. */
+  let ranMs = runtime.clock.monotonic();
   begin();
   record.life.runs(source);
   const ticking = record.eachSecond(tick);
@@ -97,6 +100,19 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
       );
   }
 
+  /** Notices that the process, or its machine, was suspended. Call it before `lastReceived` changes. */
+  function runs(): void {
+    const { clock } = runtime;
+    const silentMs = clock.monotonic() - ranMs;
+    ranMs += silentMs;
+    if (silentMs < hungAfterMs) return;
+    if (storingSinceMs !== undefined) storingSinceMs += silentMs;
+    if (!connection || connection.holder !== undefined || bufferRow !== undefined) return;
+    const from = epochMicros(Math.max(lastReceived, clock.now() - silentMs * 1_000 - noticedWithinUs));
+    const reason = `the agent or its machine was suspended for ${formatDuration(1_000 * Math.round(silentMs / 1_000))}`;
+    record.add("ends", { source, cause: "agentDown", reason, from, to: clock.now(), tags, inputs: [] });
+  }
+
   function open(
     cause: "agentDown" | "disconnected" | "stopped" | "takeover",
     reason: string,
@@ -113,6 +129,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
   }
 
   function tick(): void {
+    runs();
     failures.flush();
     const { clock } = runtime;
     if (backAt && clock.monotonic() - backAt.ms > settingMs) backAt = undefined;
@@ -157,6 +174,7 @@ export function sourceGaps(record: GapRecord, { name: source, tags, shared }: Ga
     },
     /** Called after the readings are on disk. */
     delivered(delivery: Pick<Delivery, "readings" | "batches" | "gaps">): void {
+      runs();
       const { gaps = [] } = delivery;
       const now = runtime.clock.now();
       lastReceived = now;

@@ -376,6 +376,23 @@ test("a disk that neither stores nor fails is a gap as soon as it hangs", () =>
     expect(story.rows()).toEqual(["line buffer 0-7 all 10000 lost"]);
   }));
 
+test("a suspended agent is a gap of the sources whose values nothing keeps meanwhile, and no fault of the disk", () =>
+  withStory(async (story) => {
+    for (const holder of ["the broker", undefined]) {
+      story.source.online({ holder });
+      story.read();
+      await story.later(3_000);
+      story.read();
+      story.source.storing();
+      await story.clock.suspend(10_000);
+      story.source.bufferFailed(undefined);
+      story.read();
+      await story.later(3_000);
+    }
+    expect(story.rows()).toEqual(["line agentDown 19-29 all 10000 lost"]);
+    expect(story.record.list(0, 1).gaps[0]?.reason).toContain("suspended");
+  }));
+
 test("points lost from the buffer are rows with their number, also over restarts, and never counted twice", () =>
   withStory(async (story) => {
     const at = (seconds: number) => epochMicros(story.clock.now() + seconds * 1e6);
