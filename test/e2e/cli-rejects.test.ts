@@ -254,9 +254,9 @@ test("a point that was refused again is counted once while the retry runs", asyn
     return found.reasons.some(({ reason }: { reason: string }) => reason.endsWith("no")) && found;
   });
 
+  // The retry ends by itself after the next 503, sooner or later than this; the count must be the same.
   expect(list.points).toBe(3);
   await eventually(async () => (await agent.status()).upload.refusedPoints === 3);
-  expect(kept(home)).toContain("rejects.retry.ndjson");
 });
 
 test("a retry by the agent ends where the service still refuses an input, and puts its points back once, with that reason", async () => {
