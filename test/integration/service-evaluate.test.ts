@@ -68,6 +68,13 @@ test("formulas of more operations than a thread computes in seconds are refused"
   expect(body?.error?.data?.params).toEqual({ "data.rollup": [expect.stringMatching("too many buckets")] });
 });
 
+test("an evaluation of nothing over more buckets than one series may have is refused", async () => {
+  const of = (rollup: string) => ({ filter: { times: { $gte: at(0), $lt: "2026-04-01T00:00:00Z" } }, rollup });
+  const { body } = await service.call("platform.evaluate", { data: of("PT1S") }, { version: "1.1" });
+  expect(body?.error?.data?.params).toEqual({ "data.rollup": [expect.stringMatching("too many buckets")] });
+  expect((await evaluate({ data: of("PT1H") })).data).toEqual({ times: [], series: {} });
+});
+
 test("a group with a limit has that many items", async () => {
   const query = { filter: { name: { $regex: "^one" } }, limit: 10 };
   const group = { alias: "g", query, timeAggregation: "sum", groupAggregation: "sum" };

@@ -7,7 +7,7 @@ import { holdOf } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
 import { type Group, type ItemAggregation, isStateAggregation, type StateAggregation } from "./evaluate-params.ts";
 
-/** Most buckets × series of a response. */
+/** Most buckets × series of a response. Without a series, most buckets. */
 const maxCells = 2_000_000;
 /** Most buckets × items, including those of groups. */
 const maxItemBuckets = 20_000_000;
@@ -61,7 +61,11 @@ export function gridOf(
     inside.push(start);
     at = end;
     const rows = inside.length;
-    if (rows * series > maxCells || rows * members.length > maxItemBuckets || rows * operations > maxOperations)
+    if (
+      rows * Math.max(1, series) > maxCells ||
+      rows * members.length > maxItemBuckets ||
+      rows * operations > maxOperations
+    )
       throw tooManyBuckets();
   }
   const outside = outsideSpans(store, new Set(members.map(({ item }) => item.id)), query);
