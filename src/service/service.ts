@@ -36,8 +36,8 @@ export interface Service extends AsyncDisposable {
 }
 
 /**
- * Rejects with `CONFIG_INVALID` for an invalid certificate, `PORT_IN_USE`, `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE`,
- * `BUFFER_NEWER` or `signal.reason`. Disposing waits for running writes.
+ * Rejects with `CONFIG_INVALID` for an invalid certificate, `PORT_IN_USE`, `signal.reason`, or as `ServiceStore.open`
+ * throws. Disposing waits for running writes.
  */
 export async function openService(
   options: LocalServiceOptions,
@@ -157,7 +157,7 @@ function page({ type, body }: PageFile): Route {
       "referrer-policy": "no-referrer",
     };
     const coded = await codedFor(request, body);
-    send(response, 200, { ...headers, ...coded.headers }, request.method === "HEAD" ? undefined : coded.body);
+    send(response, 200, { ...headers, ...coded.headers }, coded.body);
   };
 }
 

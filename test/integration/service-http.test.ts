@@ -147,3 +147,10 @@ test("an invalid certificate, or one of another key, is reported with its files"
       message: expect.stringContaining(`--tls-cert ${tlsCert} and --tls-key ${key}`),
     });
 });
+
+test("HEAD has the headers of GET, among them the length of the page, and no body", async () => {
+  const [get, head] = await Promise.all(["GET", "HEAD"].map((verb) => sent(service.pageUrl, { verb })));
+  const dateless = (answer: typeof get) => ({ ...answer?.headers, date: "" });
+  expect(dateless(head)).toEqual(dateless(get));
+  expect([Number(get?.headers["content-length"]), head?.body.length]).toEqual([get?.body.length, 0]);
+});
